@@ -1,0 +1,36 @@
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check format bench bench-rank clean
+
+demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
+	$(BIN)/python scripts/demo.py
+
+test: $(READY)            ## every test
+	$(BIN)/python -m pytest
+
+check: $(READY)           ## what CI runs besides the tests: format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: bench-rank         ## every benchmark there is; results go to bench/results
+
+bench-rank: $(READY)      ## ranking quality and latency (sets: PEGBOARD_DATA)
+	$(BIN)/python -m pegboard.bench.rank
+
+$(READY): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+clean:
+	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,114 @@
+"""The board: every tool an agent could use, and the one call that picks those it needs now."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from pegboard.catalog import Catalog
+from pegboard.errors import PegboardError
+from pegboard.events import CallRejected
+from pegboard.model import Call, Candidate, Decision, ToolId, Turn
+from pegboard.retrieval import Progress, Retriever, ranker
+from pegboard.routing import Eligibility, Profile, Router, Rule, SchemaLoader, check_arguments, check_available
+from pegboard.seams import Clock, DefinitionSource, Encoder, EventSink
+
+LOGGER = logging.getLogger(__name__)
+
+
+class Board:
+    """Routes turns over a catalog that may change while it serves.
+
+    A turn sees one snapshot from beginning to end; a changed catalog serves the next turn.
+    Make one with `pegboard.build`.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        profile: Profile,
+        *,
+        documents: Encoder,
+        queries: Encoder,
+        events: EventSink,
+        clock: Clock,
+        rules: Sequence[Rule] = (),
+        always_available: Sequence[str] = (),
+        source: DefinitionSource | None = None,
+        patient: bool = True,
+    ) -> None:
+        self._documents = documents
+        self._queries = queries
+        self._events = events
+        self._clock = clock
+        self._rules = tuple(rules)
+        self._always_available = tuple(always_available)
+        self._source = source
+        self._patient = patient
+        self._profile = profile
+        self._router = self._router_of(catalog)
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._router.catalog
+
+    @property
+    def profile(self) -> Profile:
+        return self._profile
+
+    async def route(self, turn: Turn | str) -> Decision:
+        """The tools of a turn: what is active, what is reachable, and why."""
+        return await self._router.route(_turn(turn))
+
+    async def rank(self, turn: Turn | str) -> tuple[Candidate, ...]:
+        """Every tool the turn may use, best first, with no gate."""
+        return await self._router.rank(_turn(turn))
+
+    async def warm(self, progress: Progress | None = None) -> None:
+        """Build the indexes now, rather than with the first turn."""
+        await self._router.ranker.warm(progress)
+
+    def check(self, call: Call, decision: Decision) -> ToolId:
+        """The tool of a call the model made; raises ToolNotAvailable or ArgumentsInvalid, and says so in an event."""
+        try:
+            tool = check_available(call, decision)
+            check_arguments(self.catalog[tool], call.arguments)
+        except PegboardError as error:
+            self._events.emit(CallRejected(at=self._clock.time(), tool=call.name, reason=error.code))
+            raise
+        return tool
+
+    def replace_catalog(self, catalog: Catalog) -> None:
+        """Serve this catalog from the next turn on. What was embedded before is not embedded again."""
+        self._router = self._router_of(catalog)
+
+    def _router_of(self, catalog: Catalog) -> Router:
+        retriever = Retriever(catalog.tools, catalog.servers, documents=self._documents, queries=self._queries)
+        return Router(
+            catalog,
+            self._profile,
+            ranker(self._profile.ranker, retriever, patient=self._patient),
+            eligibility=Eligibility(catalog.tools, self._rules),
+            loader=SchemaLoader(self._source or catalog),
+            events=self._events,
+            clock=self._clock,
+            always_available=self._pinned(catalog),
+        )
+
+    def _pinned(self, catalog: Catalog) -> list[ToolId]:
+        return [
+            tool.id
+            for tool in catalog.tools
+            if any(fnmatchcase(str(tool.id), pattern) or tool.name == pattern for pattern in self._always_available)
+        ]
+
+
+def _turn(turn: Turn | str) -> Turn:
+    return Turn.ask(turn) if isinstance(turn, str) else turn
+
+
+def route_now(board: Board, turn: Turn | str) -> Decision:
+    """`Board.route` where there is no event loop."""
+    return asyncio.run(board.route(turn))

@@ -1,0 +1,127 @@
+"""The catalog: an immutable snapshot of every server's tools, in one fixed order."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+
+from pegboard.catalog.summaries import summarize
+from pegboard.catalog.tokens import BpeCounter, canonical_text
+from pegboard.errors import CatalogError
+from pegboard.model import Fingerprint, JsonObject, Server, Tool, ToolId
+from pegboard.seams import TokenCounter
+
+
+def fingerprint(tool: Tool) -> Fingerprint:
+    """SHA-256 over everything a tool is: a change of type, enum or annotation is a change (M5)."""
+    everything = {
+        "id": list(tool.id),
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+        "outputSchema": tool.output_schema,
+        "annotations": tool.annotations,
+        "category": tool.category,
+        "aliases": tool.aliases,
+        "definition": tool.definition,
+    }
+    text = json.dumps(everything, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+    return Fingerprint(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Servers in the order they were configured, each with its tools in the order it lists them.
+
+    Compare two catalogs by `fingerprint`; build a changed one with `with_server` and `without_server`.
+    """
+
+    tools: tuple[Tool, ...]
+    servers: Mapping[str, Server]
+    counter: TokenCounter = field(default_factory=BpeCounter)
+
+    @classmethod
+    def build(cls, servers: Iterable[tuple[Server, Sequence[Tool]]], *, counter: TokenCounter | None = None) -> Catalog:
+        """Put servers together. Raises CatalogError where two tools of one server share a name."""
+        counter = counter or BpeCounter()
+        tools: list[Tool] = []
+        known: dict[str, Server] = {}
+        for server, of_server in servers:
+            known[server.name] = server
+            tools.extend(
+                tool if tool.summary else replace(tool, summary=summarize(tool, counter)) for tool in of_server
+            )
+        catalog = cls(tools=tuple(tools), servers=MappingProxyType(known), counter=counter)
+        if len(catalog.position) != len(tools):
+            raise CatalogError(
+                f"Duplicate tools: {_repeated(tools)}.", remedy="A server may list each tool name once; rename one."
+            )
+        return catalog
+
+    def with_server(self, server: Server, tools: Sequence[Tool]) -> Catalog:
+        """The catalog with this server added or, in its old place, replaced."""
+        groups = {name: (known, self.of_server(name)) for name, known in self.servers.items()}
+        groups[server.name] = (server, tuple(tools))
+        return Catalog.build(groups.values(), counter=self.counter)
+
+    def without_server(self, name: str) -> Catalog:
+        groups = [(known, self.of_server(each)) for each, known in self.servers.items() if each != name]
+        return Catalog.build(groups, counter=self.counter)
+
+    def of_server(self, name: str) -> tuple[Tool, ...]:
+        return tuple(tool for tool in self.tools if tool.server == name)
+
+    def __getitem__(self, tool: ToolId) -> Tool:
+        try:
+            return self.tools[self.position[tool]]
+        except KeyError:
+            raise CatalogError(
+                f"No tool {str(tool)!r} in the catalog.", remedy="Search for it by what it does."
+            ) from None
+
+    def __contains__(self, tool: object) -> bool:
+        return tool in self.position
+
+    def __len__(self) -> int:
+        return len(self.tools)
+
+    async def definition(self, tool: ToolId) -> JsonObject:
+        """The tool's definition as it arrived (the in-memory DefinitionSource)."""
+        return self[tool].definition
+
+    @cached_property
+    def position(self) -> Mapping[ToolId, int]:
+        """Index of each tool in catalog order."""
+        return MappingProxyType({tool.id: index for index, tool in enumerate(self.tools)})
+
+    @cached_property
+    def by_name(self) -> Mapping[str, tuple[Tool, ...]]:
+        """Every tool of a name, in catalog order."""
+        names: dict[str, list[Tool]] = {}
+        for tool in self.tools:
+            names.setdefault(tool.name, []).append(tool)
+        return MappingProxyType({name: tuple(tools) for name, tools in names.items()})
+
+    @cached_property
+    def fingerprint(self) -> Fingerprint:
+        """Changes when anything about any tool or server does, and with their order."""
+        digest = hashlib.sha256()
+        for server in self.servers.values():
+            digest.update(repr((server.name, server.description, server.instructions, server.version)).encode())
+        for tool in self.tools:
+            digest.update(fingerprint(tool).encode())
+        return Fingerprint(digest.hexdigest())
+
+    @cached_property
+    def token_counts(self) -> tuple[int, ...]:
+        """τ_i: tokens of each tool's canonical definition (seed 000 eq. 1)."""
+        return tuple(self.counter.count([canonical_text(tool) for tool in self.tools]))
+
+
+def _repeated(tools: Iterable[Tool]) -> str:
+    return ", ".join(str(tool) for tool, times in Counter(tool.id for tool in tools).items() if times > 1)

@@ -1,0 +1,81 @@
+"""Names on the wire: what a tool is called where only one flat list of names exists (M10-M12)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from pegboard.model import ToolId
+
+SEPARATOR = "__"
+PROTOCOL_LIMIT = 128
+FORBIDDEN = re.compile(r"[^A-Za-z0-9_.-]")
+HASH_LENGTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class WireNames:
+    """A reversible naming of tools. The server of a name is looked up, never read out of it (M10).
+
+    A name that one tool has alone stays as it is. A name that several servers share, or that Pegboard uses for
+    itself, becomes ``server__name`` for each of them, so that the result does not depend on who connected first.
+    """
+
+    of: Mapping[ToolId, str]
+    tool: Mapping[str, ToolId]
+    shared: Mapping[str, tuple[ToolId, ...]]
+
+    @classmethod
+    def build(
+        cls, tools: Iterable[ToolId], *, reserved: frozenset[str] = frozenset(), limit: int = PROTOCOL_LIMIT
+    ) -> WireNames:
+        ids = list(tools)
+        plain = {tool: fit(tool.name, tool, limit) for tool in ids}
+        uses = Counter(plain.values())
+        taken = {name for name, times in uses.items() if times == 1} - reserved
+        names = {
+            tool: name if name in taken else fit(f"{tool.server}{SEPARATOR}{tool.name}", tool, limit)
+            for tool, name in plain.items()
+        }
+        repeated = Counter(names.values())
+        names = {
+            tool: name
+            if repeated[name] == 1 and (name in taken) == (plain[tool] == name)
+            else hashed(name, tool, limit)
+            for tool, name in names.items()
+        }
+        shared: dict[str, list[ToolId]] = {}
+        for tool in ids:
+            if names[tool] != tool.name:
+                shared.setdefault(tool.name, []).append(tool)
+        return cls(
+            of=MappingProxyType(names),
+            tool=MappingProxyType({name: tool for tool, name in names.items()}),
+            shared=MappingProxyType({name: tuple(of_name) for name, of_name in shared.items()}),
+        )
+
+    def resolve(self, name: str) -> ToolId | None:
+        """The tool of a wire name, of ``server/name``, or of an own name that only one tool has."""
+        if name in self.tool:
+            return self.tool[name]
+        known = ToolId(*name.split("/", 1)) if "/" in name else None
+        if known in self.of:
+            return known
+        candidates = self.shared.get(name, ())
+        return candidates[0] if len(candidates) == 1 else None
+
+
+def fit(name: str, tool: ToolId, limit: int) -> str:
+    """The name in the protocol's characters and at most ``limit`` of them (MCP 2025-11-25, tool names)."""
+    clean = FORBIDDEN.sub("_", name) or "_"
+    return clean if len(clean) <= limit else hashed(clean, tool, limit)
+
+
+def hashed(name: str, tool: ToolId, limit: int) -> str:
+    """The start of the name and a hash of the tool's identity: the same short form every time."""
+    digest = hashlib.sha256("\0".join(tool).encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
+    return f"{name[: limit - HASH_LENGTH - 1]}_{digest}"

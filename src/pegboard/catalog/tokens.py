@@ -1,0 +1,46 @@
+"""Token counts, exact and offline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import toktok
+
+from pegboard.model import JsonObject, Tool
+
+Encoding = Literal["cl100k_base", "o200k_base"]
+
+
+@dataclass(frozen=True, slots=True)
+class BpeCounter:
+    """Counts as OpenAI's tokenizers do. Other vendors' counts differ by some percent; none publishes a local one.
+
+    >>> BpeCounter().count(["hello world"])
+    [2]
+    """
+
+    encoding: Encoding = "cl100k_base"
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        return list(toktok.batch_count(texts, self.encoding))
+
+    def cut(self, text: str, limit: int) -> str:
+        kept, _ = toktok.truncate(text, limit, self.encoding)
+        return str(kept)
+
+
+def compact_json(value: object) -> str:
+    """JSON without blanks, characters as they are: how definitions are counted."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def canonical(tool: Tool) -> JsonObject:
+    """The part of a definition that every wire format sends; what token figures are about unless they say otherwise."""
+    return {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema or {"type": "object"}}
+
+
+def canonical_text(tool: Tool) -> str:
+    return compact_json(canonical(tool))

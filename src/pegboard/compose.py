@@ -1,0 +1,92 @@
+"""The composition root: the only place where parts are chosen and put together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pegboard.board import Board
+from pegboard.catalog import Catalog
+from pegboard.model import Server, Tool
+from pegboard.retrieval import CachedEncoder, OnnxEncoder
+from pegboard.routing import Profile, Rule, parse_precondition, profile_named
+from pegboard.seams import Clock, Embeddings, Encoder, EventSink
+from pegboard.settings import RuleSettings, Settings
+from pegboard.stores import FanOut, LogEvents, MemoryEmbeddings, MemoryEvents, SqliteEmbeddings, TieredEmbeddings
+
+EMBEDDINGS_FILE = "embeddings.sqlite"
+QUERY_CACHE = 4096
+
+
+class SystemClock:
+    def time(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What may be put in instead of the default: None takes the default."""
+
+    encoder: Encoder | None = None
+    embeddings: Embeddings | None = None
+    events: EventSink | None = None
+    clock: Clock | None = None
+
+
+def build(settings: Settings, catalog: Catalog, *, parts: Parts | None = None, patient: bool = True) -> Board:
+    """A board over a catalog. Raises ConfigError for options that contradict each other.
+
+    ``patient=False`` answers from words while the tools are still being embedded.
+    """
+    parts = parts or Parts()
+    encoder = parts.encoder or OnnxEncoder(threads=settings.encoder_threads)
+    lasting = parts.embeddings or SqliteEmbeddings(settings.cache_dir / EMBEDDINGS_FILE)
+    return Board(
+        with_aliases(catalog, settings),
+        profile(settings),
+        documents=CachedEncoder(encoder, TieredEmbeddings(MemoryEmbeddings(), lasting)),
+        queries=CachedEncoder(encoder, MemoryEmbeddings(QUERY_CACHE)),
+        events=parts.events or FanOut([LogEvents(), MemoryEvents()]),
+        clock=parts.clock or SystemClock(),
+        rules=[rule for each in settings.rules for rule in rules(each)],
+        always_available=settings.always_available,
+        patient=patient,
+    )
+
+
+def profile(settings: Settings) -> Profile:
+    """The named profile with the settings' overrides."""
+    return profile_named(settings.profile).with_overrides(
+        k=settings.k,
+        threshold=settings.threshold,
+        recall=settings.recall,
+        budget=settings.budget,
+        pool=settings.pool,
+    )
+
+
+def rules(configured: RuleSettings) -> list[Rule]:
+    scope = [Rule(pattern=configured.tools, scope=configured.scope)] if configured.scope else []
+    needs = [Rule(pattern=configured.tools, precondition=parse_precondition(text)) for text in configured.requires]
+    return scope + needs
+
+
+def with_aliases(catalog: Catalog, settings: Settings) -> Catalog:
+    """The catalog with the configured search words on its tools."""
+    if not settings.aliases:
+        return catalog
+    groups: list[tuple[Server, Sequence[Tool]]] = [
+        (
+            server,
+            [
+                replace(tool, aliases=settings.aliases.get(str(tool.id), tool.aliases))
+                for tool in catalog.of_server(name)
+            ],
+        )
+        for name, server in catalog.servers.items()
+    ]
+    return Catalog.build(groups, counter=catalog.counter)

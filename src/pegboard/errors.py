@@ -1,0 +1,106 @@
+"""Every error Pegboard raises on purpose. Each says what was wrong, with which value, and what to do.
+
+PegboardError
+├── ConfigError          a file, flag or variable that cannot be used
+├── CatalogError         tool definitions that cannot be read
+├── EncoderError         the encoder cannot be loaded or answers nonsense
+├── UpstreamError        a server that cannot be reached, or broke the protocol
+├── ToolNotAvailable     a call of a tool that is unknown, hidden from the caller, or not active now
+└── ArgumentsInvalid     a call whose arguments do not fit the tool's schema
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+
+class PegboardError(Exception):
+    """Base of all. ``remedy`` is one sentence a person can act on."""
+
+    http_status: ClassVar[int] = 500
+    code: ClassVar[str] = "pegboard_error"
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.remedy}".strip()
+
+    def payload(self) -> dict[str, Any]:
+        """The error as JSON, for models and programs."""
+        body: dict[str, Any] = {"error": self.code, "message": self.message}
+        return body | ({"remedy": self.remedy} if self.remedy else {})
+
+    def to_mcp(self) -> dict[str, Any]:
+        """A ``CallToolResult`` with ``isError`` (MCP 2025-11-25, server/tools, error handling; M8)."""
+        text = json.dumps(self.payload(), ensure_ascii=False)
+        return {"content": [{"type": "text", "text": text}], "isError": True}
+
+    def to_http(self) -> tuple[int, dict[str, Any]]:
+        """Status code and JSON body."""
+        return self.http_status, self.payload()
+
+
+class ConfigError(PegboardError):
+    code = "config_error"
+
+
+class CatalogError(PegboardError):
+    code = "catalog_error"
+    http_status = 422
+
+
+class EncoderError(PegboardError):
+    code = "encoder_error"
+
+
+class UpstreamError(PegboardError):
+    """``server`` is the server's name in the configuration."""
+
+    code = "upstream_error"
+    http_status = 502
+
+    def __init__(self, server: str, message: str, *, remedy: str = "") -> None:
+        super().__init__(message, remedy=remedy)
+        self.server = server
+
+    def payload(self) -> dict[str, Any]:
+        return super().payload() | {"server": self.server}
+
+
+class ToolNotAvailable(PegboardError):  # noqa: N818
+    """The hallucination gate's answer, in the shape of seed 000 §5.5."""
+
+    code = "tool_not_available"
+    http_status = 404
+
+    def __init__(self, name: str, available: Sequence[str], *, remedy: str = "") -> None:
+        super().__init__(f"Tool {name!r} is not available.", remedy=remedy)
+        self.name = name
+        self.available = tuple(available)
+
+    def payload(self) -> dict[str, Any]:
+        return super().payload() | {"tool": self.name, "available": list(self.available)}
+
+
+class ArgumentsInvalid(PegboardError):  # noqa: N818
+    """``problems`` are sentences, ``schema`` is what the arguments have to fit."""
+
+    code = "arguments_invalid"
+    http_status = 422
+
+    def __init__(self, name: str, problems: Sequence[str], schema: Mapping[str, Any]) -> None:
+        super().__init__(
+            f"The arguments of {name!r} do not fit its schema: {'; '.join(problems)}.",
+            remedy="Correct the arguments and call it again.",
+        )
+        self.name = name
+        self.problems = tuple(problems)
+        self.schema = schema
+
+    def payload(self) -> dict[str, Any]:
+        return super().payload() | {"tool": self.name, "problems": list(self.problems), "inputSchema": self.schema}

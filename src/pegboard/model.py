@@ -1,0 +1,195 @@
+"""The nouns of the whole program. Frozen dataclasses; what they can do is show themselves.
+
+Shapes: ``n`` is the number of tools in a catalog, and every array over tools is in catalog order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, NewType
+
+import numpy as np
+from numpy.typing import NDArray
+
+Tokens = NewType("Tokens", int)
+ServerName = NewType("ServerName", str)
+Fingerprint = NewType("Fingerprint", str)
+
+JsonObject = Mapping[str, Any]
+Floats = NDArray[np.float32]
+Mask = NDArray[np.bool_]
+
+Role = Literal["system", "user", "assistant", "tool"]
+PartKind = Literal["text", "image", "audio", "file", "tool_call", "tool_result"]
+Scale = Literal["cosine", "probability", "points"]
+
+
+class ToolId(NamedTuple):
+    """A tool is its server and its name: the same name on two servers is two tools (M11)."""
+
+    server: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.server}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """Where tools come from, as it introduced itself."""
+
+    name: ServerName
+    description: str = ""
+    instructions: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One tool, with its definition kept as it arrived so that it can be relayed unchanged."""
+
+    id: ToolId
+    description: str = ""
+    title: str | None = None
+    summary: str = ""
+    category: str | None = None
+    aliases: tuple[str, ...] = ()
+    input_schema: JsonObject | None = field(default=None, hash=False)
+    output_schema: JsonObject | None = field(default=None, hash=False)
+    annotations: JsonObject | None = field(default=None, hash=False)
+    definition: JsonObject = field(default_factory=dict, hash=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.id.name
+
+    @property
+    def server(self) -> str:
+        return self.id.server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One part of a message. ``text`` is empty where the part has none (an image); ``tool`` names a called tool."""
+
+    kind: PartKind = "text"
+    text: str = ""
+    tool: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    role: Role
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined by line breaks; empty for an image-only message (P2)."""
+        return "\n".join(part.text for part in self.parts if part.kind == "text" and part.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentState:
+    """What preconditions look at (seed 000 §4.2): authoritative facts, never free text."""
+
+    auth: frozenset[str] = frozenset()
+    tool_outputs: frozenset[str] = frozenset()
+    milestones: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What one conversation has accumulated. ``version`` is for compare-and-swap in a store."""
+
+    id: str = "default"
+    enabled: tuple[ToolId, ...] = ()
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One step of an agent: the conversation so far, who asks, and what is known to be true."""
+
+    messages: tuple[Message, ...]
+    session: Session = Session()
+    state: AgentState = AgentState()
+    scopes: frozenset[str] = frozenset()
+    id: str = ""
+
+    @classmethod
+    def ask(cls, text: str, **fields: Any) -> Turn:
+        """A turn of one user message.
+
+        >>> Turn.ask("what time is it in Oslo?").messages[0].role
+        'user'
+        """
+        return cls(messages=(Message(role="user", parts=(Part(text=text),)),), **fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """One number a tool, shape (n,), and the parts it was made of, each of shape (n,).
+
+    ``query_vector``, shape (d,), is what the query was embedded as, where it was.
+    """
+
+    values: Floats
+    scale: Scale
+    parts: Mapping[str, Floats] = field(default_factory=dict)
+    query_vector: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A tool with its place in the ranking (0 is best) and the parts of its score."""
+
+    tool: ToolId
+    score: float
+    rank: int
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What a turn was given, and why.
+
+    ``active`` is relevant now, in catalog order; ``reachable`` is what the caller may use at all.
+    ``phase1`` is the summary pool's text, ``phase2`` the full definitions of ``active`` (seed 000 §4.4).
+    ``meets_target`` is false where the profile's recall target could not be reached within k and the budget.
+    """
+
+    turn_id: str
+    profile: str
+    query: str
+    scale: Scale
+    active: tuple[ToolId, ...]
+    candidates: tuple[Candidate, ...]
+    reachable: frozenset[ToolId]
+    gated_out_by_state: tuple[ToolId, ...]
+    phase1: str
+    phase1_tokens: Tokens
+    phase2: tuple[JsonObject, ...]
+    phase2_tokens: Tokens
+    session: Session
+    latency_ms: float
+    meets_target: bool = True
+    left_out: Mapping[ToolId, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A tool call as a model asked for it."""
+
+    name: str
+    arguments: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a call went. ``failure`` names whose fault it was; bad arguments are not the server's."""
+
+    tool: ToolId
+    success: bool
+    latency_ms: float
+    failure: Literal["server", "caller", "tool"] | None = None

@@ -1,0 +1,19 @@
+"""How well a text and a tool fit together: encoders, indexes, rankers, and the query of a turn."""
+
+from pegboard.retrieval.encoders.cached import CachedEncoder
+from pegboard.retrieval.encoders.onnx import OnnxEncoder
+from pegboard.retrieval.query import QUERIES, QueryKind
+from pegboard.retrieval.rankers import Ranker, RankerKind, ranker
+from pegboard.retrieval.retriever import Progress, Retriever
+
+__all__ = [
+    "QUERIES",
+    "CachedEncoder",
+    "OnnxEncoder",
+    "Progress",
+    "QueryKind",
+    "Ranker",
+    "RankerKind",
+    "Retriever",
+    "ranker",
+]

@@ -1,0 +1,50 @@
+"""Exact search: one matrix, one product. The default, and the oracle for approximate indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pegboard.model import Floats, ToolId
+from pegboard.seams import Filter
+
+
+class ExactIndex:
+    """Vectors in the order they were added; inner product on rows of length 1 is the cosine (seed 000 eq. 5)."""
+
+    def __init__(self, dimensions: int) -> None:
+        self._ids: dict[ToolId, int] = {}
+        self._vectors: Floats = np.zeros((0, dimensions), np.float32)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def add(self, ids: Sequence[ToolId], vectors: Floats) -> None:
+        self.remove([tool for tool in ids if tool in self._ids])
+        start = len(self._ids)
+        self._ids |= {tool: start + offset for offset, tool in enumerate(ids)}
+        self._vectors = np.ascontiguousarray(np.concatenate([self._vectors, vectors]), np.float32)
+
+    def remove(self, ids: Sequence[ToolId]) -> None:
+        gone = set(ids)
+        kept = [tool for tool in self._ids if tool not in gone]
+        self._vectors = self._vectors[[self._ids[tool] for tool in kept]]
+        self._ids = {tool: place for place, tool in enumerate(kept)}
+
+    def similarities(self, query: Floats) -> Floats:
+        """Cosine of one query, shape (d,), with every vector: shape (n,), in the order they were added."""
+        return self._vectors @ query
+
+    def search(self, queries: Floats, k: int, where: Filter | None = None) -> list[list[tuple[ToolId, float]]]:
+        ids = list(self._ids)
+        allowed = np.flatnonzero([_passes(tool, where) for tool in ids])
+        found = []
+        for row in queries @ self._vectors[allowed].T if len(allowed) else np.zeros((len(queries), 0)):
+            best = np.argsort(-row, kind="stable")[:k]
+            found.append([(ids[allowed[place]], float(row[place])) for place in best])
+        return found
+
+
+def _passes(tool: ToolId, where: Filter | None) -> bool:
+    return where is None or ((where.servers is None or tool.server in where.servers) and tool not in where.excluded)

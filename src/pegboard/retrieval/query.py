@@ -1,0 +1,71 @@
+"""The text of a turn that tools are matched against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from pegboard.model import Message, Turn
+from pegboard.retrieval.words import FUNCTION_WORDS, raw_words
+
+QueryKind = Literal["last_user", "last_message", "conversation"]
+
+SHORT = 4
+"""A message with fewer words of content than this leans on what came before (P3)."""
+EDGE = 2000
+"""Characters kept from the start and the end of a very long message: the ask usually stands there (P6)."""
+
+
+def last_user(turn: Turn) -> str:
+    """The current user message (seed 000 §4.2); an image-only one falls back to earlier text (P2)."""
+    return next((text for text in _user_texts(turn)), "")
+
+
+def last_message(turn: Turn) -> str:
+    """`$.messages[-1].content`, whoever wrote it (seed 003, step 1)."""
+    return turn.messages[-1].text if turn.messages else ""
+
+
+def conversation(turn: Turn) -> str:
+    """The user's latest intent; with the one before it where the latest is short or elliptical (P1, P3).
+
+    Never a tool's result. Without any user text, whatever text there is (P4).
+    """
+    texts = _user_texts(turn)
+    if not texts:
+        return edges("\n".join(message.text for message in turn.messages if message.role != "tool" and message.text))
+    asked = [texts[0]]
+    for earlier in texts[1:]:
+        if not elliptical(" ".join(asked)):
+            break
+        asked.append(earlier)
+    return edges("\n".join(reversed(asked)))
+
+
+def elliptical(text: str) -> bool:
+    """
+    >>> elliptical("and in London?"), elliptical("create a branch and open a pull request")
+    (True, False)
+    """
+    return sum(word not in FUNCTION_WORDS for word in raw_words(text[:EDGE])) < SHORT
+
+
+def edges(text: str) -> str:
+    """A long text's start and end: bounded work whatever was pasted (P6)."""
+    return text if len(text) <= 2 * EDGE else f"{text[:EDGE]}\n{text[-EDGE:]}"
+
+
+def _user_texts(turn: Turn) -> list[str]:
+    """Texts of user messages, latest first, without empty ones."""
+    return [message.text for message in reversed(turn.messages) if _says_something(message)]
+
+
+def _says_something(message: Message) -> bool:
+    return message.role == "user" and bool(message.text.strip())
+
+
+QUERIES: Mapping[QueryKind, Callable[[Turn], str]] = {
+    "last_user": last_user,
+    "last_message": last_message,
+    "conversation": conversation,
+}

@@ -1,0 +1,76 @@
+"""Text to index terms: identifiers split, any script segmented, English stemmed (P7)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+import Stemmer
+
+WORD = re.compile(r"[^\W_]+")
+CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+"""Scripts written without blanks: Thai, Lao, Burmese, Khmer, kana, Han."""
+
+FUNCTION_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "a an the of to in on at by for from with and or as is are was were be been am do does did has have had "
+        "i me my we us our you your he she it its they them their this that these those there here "
+        "can could would should will shall may might must please so if then than also just very",
+    )
+)
+"""Closed-class English only: a word that could name what a tool does is never in here."""
+
+
+def split_identifier(text: str) -> str:
+    """Blanks where identifiers have humps or underscores.
+
+    >>> split_identifier("createIssue_v2 HTTPServer")
+    'create Issue v2 HTTP Server'
+    """
+    return CAMEL.sub(" ", text.replace("_", " "))
+
+
+def raw_words(text: str) -> list[str]:
+    """Lower-case words of any script; runs without blanks become overlapping pairs of characters.
+
+    >>> raw_words("createIssue in HTTPServer, 天气预报")
+    ['create', 'issue', 'in', 'http', 'server', '天气', '气预', '预报']
+    """
+    normal = unicodedata.normalize("NFKC", text)
+    found: list[str] = []
+    for run in WORD.findall(normal):
+        for piece in CAMEL.split(run):
+            found.extend(_segment(piece.casefold()))
+    return found
+
+
+def terms(text: str) -> list[str]:
+    """Index terms: words without function words, stemmed.
+
+    >>> terms("Listing the repositories")
+    ['list', 'repositori']
+    """
+    return [_stem(word) for word in raw_words(text) if word not in FUNCTION_WORDS]
+
+
+def _segment(word: str) -> list[str]:
+    if word.isascii():
+        return [word]
+    pieces: list[str] = []
+    end = 0
+    for match in UNSPACED.finditer(word):
+        pieces += [word[end : match.start()]] if match.start() > end else []
+        run = match.group()
+        pieces += [run[i : i + 2] for i in range(len(run) - 1)] or [run]
+        end = match.end()
+    return pieces + ([word[end:]] if end < len(word) else [])
+
+
+@lru_cache(maxsize=65536)
+def _stem(word: str) -> str:
+    return str(Stemmer.Stemmer("english", 0).stemWord(word)) if word.isascii() and word.isalpha() else word

@@ -1,0 +1,106 @@
+"""Who may use what: scopes and preconditions. Deterministic facts, which no text can talk past (seed 000 §5.4)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from pegboard.errors import ConfigError
+from pegboard.model import AgentState, Mask, Tool, Turn
+
+LOGGER = logging.getLogger(__name__)
+
+Precondition = Callable[[AgentState], bool]
+
+
+def is_authenticated(scope: str) -> Precondition:
+    """The agent holds this scope."""
+    return lambda state: scope in state.auth
+
+
+def has_prior_tool_output(prefix: str) -> Precondition:
+    """A tool whose name starts like this has answered before."""
+    return lambda state: any(name.startswith(prefix) for name in state.tool_outputs)
+
+
+def milestone_reached(name: str) -> Precondition:
+    """The workflow has come this far."""
+    return lambda state: name in state.milestones
+
+
+PREDICATES: dict[str, Callable[[str], Precondition]] = {
+    "is_authenticated": is_authenticated,
+    "has_prior_tool_output": has_prior_tool_output,
+    "milestone_reached": milestone_reached,
+}
+
+
+def parse_precondition(text: str) -> Precondition:
+    """A precondition as configuration writes it: the predicate's name, a colon, its argument.
+
+    >>> parse_precondition("is_authenticated:github:write")(AgentState(auth=frozenset({"github:write"})))
+    True
+    """
+    name, _, argument = text.partition(":")
+    if name not in PREDICATES or not argument:
+        raise ConfigError(
+            f"Precondition {text!r} cannot be read.",
+            remedy=f"Write NAME:ARGUMENT with one of {', '.join(PREDICATES)}.",
+        )
+    return PREDICATES[name](argument)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Tools that match ``pattern`` (on ``server/name``) need this precondition, or the caller needs this scope."""
+
+    pattern: str
+    precondition: Precondition | None = None
+    scope: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eligible:
+    """Two masks of shape (n,): what the caller may use at all, and what of it the state allows now."""
+
+    permitted: Mask
+    allowed: Mask
+
+    @property
+    def gated_out_by_state(self) -> Mask:
+        return self.permitted & ~self.allowed
+
+
+class Eligibility:
+    """The right factor of seed 000 eq. 6, 1[state ⊨ pre_i], and the caller's rights, over one catalog."""
+
+    def __init__(self, tools: Sequence[Tool], rules: Sequence[Rule] = ()) -> None:
+        self._size = len(tools)
+        self._rules = [(rule, _matches(tools, rule.pattern)) for rule in rules]
+
+    def of(self, turn: Turn) -> Eligible:
+        permitted = np.ones(self._size, np.bool_)
+        allowed = np.ones(self._size, np.bool_)
+        for rule, matched in self._rules:
+            if rule.scope is not None and rule.scope not in turn.scopes:
+                permitted &= ~matched
+            if rule.precondition is not None and not _holds(rule.precondition, turn.state):
+                allowed &= ~matched
+        return Eligible(permitted=permitted, allowed=permitted & allowed)
+
+
+def _holds(precondition: Precondition, state: AgentState) -> bool:
+    """Rights fail closed: a precondition that raises is not met."""
+    try:
+        return bool(precondition(state))
+    except Exception:  # whatever a user's predicate raises
+        LOGGER.exception("A precondition raised; its tools are withheld")
+        return False
+
+
+def _matches(tools: Sequence[Tool], pattern: str) -> Mask:
+    return np.array([fnmatchcase(str(tool.id), pattern) for tool in tools], np.bool_).reshape(len(tools))

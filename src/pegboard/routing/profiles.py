@@ -1,0 +1,99 @@
+"""Profiles: configurations of the one pipeline, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pegboard.errors import ConfigError
+from pegboard.model import Scale
+from pegboard.retrieval import QueryKind, RankerKind
+
+SCALES: Mapping[RankerKind, Scale] = {
+    "summary_cosine": "cosine",
+    "definition_cosine": "cosine",
+    "keyword": "points",
+    "bm25": "points",
+    "hybrid": "probability",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """How a turn becomes a selection. None switches a limit off.
+
+    ``threshold`` is on the scale of the ranker's scores, ``k`` a number of tools, ``recall`` the share of the
+    probability mass to reach (needs probabilities), ``budget`` and ``pool`` tokens of phase 2 and phase 1.
+    """
+
+    name: str
+    query: QueryKind
+    ranker: RankerKind
+    threshold: float | None = None
+    k: int | None = None
+    recall: float | None = None
+    budget: int | None = None
+    pool: int | None = None
+
+    @property
+    def scale(self) -> Scale:
+        return SCALES[self.ranker]
+
+    def with_overrides(self, **changes: Any) -> Profile:
+        """The profile with every change that is not None; raises ConfigError for one that makes no sense."""
+        changed = replace(self, **{name: value for name, value in changes.items() if value is not None})
+        changed.check()
+        return changed
+
+    def ungated(self) -> Profile:
+        """Every tool in order of score: no threshold, no k, no budget."""
+        return replace(self, threshold=None, k=None, recall=None, budget=None)
+
+    def check(self) -> None:
+        if self.k is not None and self.k < 1:
+            raise ConfigError(f"k is {self.k}.", remedy="Use 1 or more.")
+        if self.recall is not None and not 0 < self.recall <= 1:
+            raise ConfigError(f"recall is {self.recall}.", remedy="Use a share above 0, at most 1.")
+        if self.recall is not None and self.scale != "probability":
+            raise ConfigError(
+                f"Profile {self.name!r} ranks by {self.scale}, so a recall target cannot be met.",
+                remedy="Use --profile hybrid, or leave recall off.",
+            )
+        if self.threshold is not None and not _fits(self.threshold, self.scale):
+            raise ConfigError(
+                f"A threshold of {self.threshold} is off the scale of profile {self.name!r} ({self.scale}).",
+                remedy="A cosine lies between -1 and 1, a probability between 0 and 1, points are 0 or more.",
+            )
+
+
+PROFILES: Mapping[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        Profile(name="attention", query="last_user", ranker="summary_cosine", threshold=0.28, k=10),
+        Profile(name="keyword", query="last_user", ranker="keyword", threshold=1.0, k=20),
+        Profile(name="semantic", query="last_message", ranker="definition_cosine", k=5),
+        Profile(name="hybrid", query="conversation", ranker="hybrid", k=10, recall=0.9, budget=8000, pool=2000),
+    )
+}
+"""`attention` is seed 000 (θ=0.28, k=10), `keyword` 002 (top 20), `semantic` 003 by rank (5), `hybrid` ours."""
+
+SEMANTIC_THRESHOLD = 0.7
+"""Seed 003's threshold mode keeps every tool at or above this cosine: `--profile semantic --threshold 0.7`."""
+
+
+def profile_named(name: str) -> Profile:
+    try:
+        return PROFILES[name]
+    except KeyError:
+        raise ConfigError(f"No profile {name!r}.", remedy=f"Use one of {', '.join(PROFILES)}.") from None
+
+
+def _fits(threshold: float, scale: Scale) -> bool:
+    match scale:
+        case "cosine":
+            return -1 <= threshold <= 1
+        case "probability":
+            return 0 <= threshold <= 1
+        case "points":
+            return threshold >= 0

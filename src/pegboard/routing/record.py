@@ -1,0 +1,47 @@
+"""A decision as others see it: candidates with the parts of their scores, and the event."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from pegboard.events import RouteDecided
+from pegboard.model import Candidate, Decision, Floats, Scores, Tool
+from pegboard.routing.select import Indices
+
+
+def candidates(tools: Sequence[Tool], places: Indices, scores: Scores | None) -> tuple[Candidate, ...]:
+    """The tools at these places, best first, with the parts of their scores."""
+    if scores is None:
+        return tuple(Candidate(tool=tools[place].id, score=0.0, rank=rank) for rank, place in enumerate(places))
+    names = list(scores.parts)
+    values = scores.values[places].tolist()
+    parts = np.stack([scores.parts[name][places] for name in names], axis=1).tolist()
+    return tuple(
+        Candidate(tool=tools[place].id, score=value, rank=rank, parts=dict(zip(names, part, strict=True)))
+        for rank, (place, value, part) in enumerate(zip(places.tolist(), values, parts, strict=True))
+    )
+
+
+def route_decided(decision: Decision, scores: Scores | None, *, at: float) -> RouteDecided:
+    """The event of a decision (seed 000 §5.7). It holds no text of the query, only its vector's hash (M30)."""
+    return RouteDecided(
+        at=at,
+        turn_id=decision.turn_id,
+        profile=decision.profile,
+        query_embedding_hash=vector_hash(scores.query_vector if scores else None),
+        candidates=tuple(str(candidate.tool) for candidate in decision.candidates),
+        scores={str(candidate.tool): round(candidate.score, 4) for candidate in decision.candidates},
+        gated_out_by_state=tuple(map(str, decision.gated_out_by_state)),
+        active_set=tuple(map(str, decision.active)),
+        phase1_tokens=decision.phase1_tokens,
+        phase2_tokens=decision.phase2_tokens,
+        latency_ms=decision.latency_ms,
+    )
+
+
+def vector_hash(vector: Floats | None) -> str:
+    """SHA-256 of a query's vector, shortened: equal for equal queries, and nothing can be read back from it."""
+    return "" if vector is None else hashlib.sha256(vector.tobytes()).hexdigest()[:16]

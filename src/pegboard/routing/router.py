@@ -1,0 +1,143 @@
+"""One turn, from conversation to tools. Read `Router.route` from top to bottom: that is the whole pipeline.
+
+    turn ─► query ─► eligible (a mask) ─► scores ─► select ─► load ─► Decision
+
+Pricing joins between scores and selection for the economics profile; every other profile is free of charge.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from pegboard.catalog import Catalog
+from pegboard.errors import EncoderError
+from pegboard.model import Candidate, Decision, JsonObject, Scores, Tokens, ToolId, Turn
+from pegboard.retrieval import QUERIES, Ranker
+from pegboard.routing import select
+from pegboard.routing.eligibility import Eligibility, Eligible
+from pegboard.routing.loader import SchemaLoader
+from pegboard.routing.pool import Pool, summary_pool
+from pegboard.routing.profiles import Profile
+from pegboard.routing.record import candidates, route_decided
+from pegboard.routing.select import Selection
+from pegboard.seams import Clock, EventSink
+
+LOGGER = logging.getLogger(__name__)
+
+
+SHOWN = 20
+"""Candidates a decision and its event carry beyond the active ones."""
+
+
+class Router:
+    """Routes the turns of one catalog snapshot under one profile."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        profile: Profile,
+        ranker: Ranker,
+        *,
+        eligibility: Eligibility,
+        loader: SchemaLoader,
+        events: EventSink,
+        clock: Clock,
+        always_available: Sequence[ToolId] = (),
+    ) -> None:
+        self.catalog = catalog
+        self.profile = profile
+        self.ranker = ranker
+        self._eligibility = eligibility
+        self._loader = loader
+        self._events = events
+        self._clock = clock
+        self._pinned = np.isin(np.arange(len(catalog)), [catalog.position[tool] for tool in always_available])
+        self._pool = lru_cache(maxsize=16)(self._render_pool)
+        self._reachable = lru_cache(maxsize=16)(self._ids)
+
+    async def route(self, turn: Turn) -> Decision:
+        """The tools of a turn. Never raises for want of relevance: what cannot be ranked passes (it fails open)."""
+        started = self._clock.monotonic()
+        query = QUERIES[self.profile.query](turn)
+        eligible = self._eligibility.of(turn)
+        scores = await self._score(query)
+        selection = self._select(scores, eligible)
+        phase1, phase2 = await self._load(selection, eligible)
+        decision = self._decide(turn, query, eligible, scores, selection, phase1, phase2, started)
+        self._events.emit(route_decided(decision, scores, at=self._clock.time()))
+        return decision
+
+    async def rank(self, turn: Turn) -> tuple[Candidate, ...]:
+        """Every eligible tool, best first, with no gate."""
+        scores = await self._score(QUERIES[self.profile.query](turn))
+        allowed = self._eligibility.of(turn).allowed
+        order = np.flatnonzero(allowed) if scores is None else select.best_first(scores.values, allowed)
+        return candidates(self.catalog.tools, order, scores)
+
+    async def _score(self, query: str) -> Scores | None:
+        """None where nothing can be said about relevance: no text (P4), or no encoder."""
+        if not query.strip() or not len(self.catalog):
+            return None
+        try:
+            return await self.ranker.score(query)
+        except EncoderError:
+            LOGGER.exception("The encoder failed; every eligible tool passes")
+            return None
+
+    def _select(self, scores: Scores | None, eligible: Eligible) -> Selection:
+        if scores is None:
+            return select.everything(eligible.allowed)
+        return select.choose(
+            scores.values,
+            eligible.allowed,
+            pinned=self._pinned,
+            tokens=self.catalog.token_counts,
+            profile=self.profile,
+        )
+
+    async def _load(self, selection: Selection, eligible: Eligible) -> tuple[Pool, tuple[JsonObject, ...]]:
+        """Phase 1 shows what the caller may use; phase 2 has the active tools, in catalog order (P18)."""
+        active = [self.catalog.tools[place].id for place in np.sort(selection.chosen)]
+        return self._pool(eligible.allowed.tobytes()), await self._loader.load(active)
+
+    def _decide(
+        self,
+        turn: Turn,
+        query: str,
+        eligible: Eligible,
+        scores: Scores | None,
+        selection: Selection,
+        phase1: Pool,
+        phase2: tuple[JsonObject, ...],
+        started: float,
+    ) -> Decision:
+        tools, counts = self.catalog.tools, self.catalog.token_counts
+        shown = selection.order[: len(selection.chosen) + SHOWN]
+        return Decision(
+            turn_id=turn.id,
+            profile=self.profile.name,
+            query=query,
+            scale=self.profile.scale,
+            active=tuple(tools[place].id for place in np.sort(selection.chosen)),
+            candidates=candidates(tools, shown, scores),
+            reachable=self._reachable(eligible.allowed.tobytes()),
+            gated_out_by_state=tuple(tools[place].id for place in np.flatnonzero(eligible.gated_out_by_state)),
+            phase1=phase1.text,
+            phase1_tokens=phase1.tokens,
+            phase2=phase2,
+            phase2_tokens=Tokens(sum(counts[place] for place in selection.chosen)),
+            session=turn.session,
+            latency_ms=(self._clock.monotonic() - started) * 1000,
+            meets_target=selection.meets_target,
+        )
+
+    def _render_pool(self, allowed: bytes) -> Pool:
+        tools = [tool for tool, shown in zip(self.catalog.tools, allowed, strict=True) if shown]
+        return summary_pool(tools, self.catalog.servers, self.catalog.counter, self.profile.pool)
+
+    def _ids(self, allowed: bytes) -> frozenset[ToolId]:
+        return frozenset(tool.id for tool, shown in zip(self.catalog.tools, allowed, strict=True) if shown)

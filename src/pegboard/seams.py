@@ -1,0 +1,91 @@
+"""Where parts plug in. Each protocol is as small as its users allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pegboard.events import Event
+from pegboard.model import Floats, JsonObject, ToolId
+
+
+class Clock(Protocol):
+    def time(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds since some fixed moment, never going back."""
+        ...
+
+
+class Encoder(Protocol):
+    """Texts to unit vectors. ``provider`` and ``model`` name the space: vectors of two spaces are never compared."""
+
+    @property
+    def provider(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+    async def encode(self, texts: Sequence[str]) -> Floats:
+        """Float32 of shape (len(texts), dimensions), rows of length 1. Text beyond the window is cut (P24)."""
+        ...
+
+
+class Embeddings(Protocol):
+    """Vectors by key (SHA-256 of provider, model and text)."""
+
+    async def get(self, keys: Sequence[str]) -> Mapping[str, Floats]:
+        """The vectors that are there; a missing key is missing from the answer."""
+        ...
+
+    async def put(self, vectors: Mapping[str, Floats]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """What a search may return. ``servers=None`` means any server. Every index can express this."""
+
+    servers: frozenset[str] | None = None
+    excluded: frozenset[ToolId] = frozenset()
+
+
+class VectorIndex(Protocol):
+    """Nearest vectors by inner product."""
+
+    def add(self, ids: Sequence[ToolId], vectors: Floats) -> None:
+        """Store one vector an id; an id that is there already gets the new vector."""
+        ...
+
+    def remove(self, ids: Sequence[ToolId]) -> None: ...
+
+    def search(self, queries: Floats, k: int, where: Filter | None = None) -> list[list[tuple[ToolId, float]]]:
+        """For each query the k best (id, inner product), best first; fewer where fewer pass ``where``."""
+        ...
+
+
+class TokenCounter(Protocol):
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """The number of tokens of each text."""
+        ...
+
+    def cut(self, text: str, limit: int) -> str:
+        """The longest start of ``text`` that has at most ``limit`` tokens."""
+        ...
+
+
+class DefinitionSource(Protocol):
+    """Where full definitions live: memory, a directory, a live server (seed 000 A.3)."""
+
+    async def definition(self, tool: ToolId) -> JsonObject:
+        """Raises CatalogError where the tool is not known."""
+        ...
+
+
+class EventSink(Protocol):
+    def emit(self, event: Event) -> None: ...

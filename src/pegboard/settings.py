@@ -1,0 +1,119 @@
+"""Every option, typed, from a file, the environment and flags: flags win over the environment, it over the file."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from platformdirs import user_cache_path
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from pegboard.client_configs import ServerSpec, load_document, sentences, servers_of
+from pegboard.errors import ConfigError
+
+ExposureMode = Literal["auto", "eager", "static"]
+
+
+class RuleSettings(BaseModel):
+    """Who may use the tools that match ``tools`` (a pattern on ``server/name``)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tools: str
+    requires: tuple[str, ...] = ()
+    scope: str | None = None
+
+
+class Settings(BaseSettings):
+    """One object for the whole program. A field is `PEGBOARD_NAME` in the environment, `name` in pegboard.toml."""
+
+    model_config = SettingsConfigDict(env_prefix="PEGBOARD_", extra="forbid", frozen=True)
+
+    servers: dict[str, ServerSpec] = Field(default_factory=dict, description="The MCP servers behind the board.")
+    profile: str = Field("hybrid", description="How tools are chosen: attention, keyword, semantic or hybrid.")
+    k: int | None = Field(None, ge=1, description="At most this many tools a turn.")
+    threshold: float | None = Field(None, description="Least score, on the profile's own scale.")
+    recall: float | None = Field(None, gt=0, le=1, description="Share of the relevance to reach (hybrid).")
+    budget: int | None = Field(None, ge=0, description="Tokens that the definitions of a turn may take.")
+    pool: int | None = Field(None, ge=0, description="Tokens that the summary of all tools may take.")
+    always_available: tuple[str, ...] = Field((), description="Patterns on server/name of tools that every turn has.")
+    aliases: dict[str, tuple[str, ...]] = Field(default_factory=dict, description="Extra search words by server/name.")
+    rules: tuple[RuleSettings, ...] = Field((), description="Preconditions and scopes by pattern on server/name.")
+    scopes: tuple[str, ...] = Field((), description="Scopes that the caller of this process holds.")
+    exposure: ExposureMode = Field("auto", description="What an MCP client is listed: eager, static or auto.")
+    eager_tools: int = Field(10, ge=0, description="Boards with fewer tools are listed whole.")
+    eager_tokens: int = Field(4000, ge=0, description="Boards of fewer tokens are listed whole.")
+    start_wait: float = Field(3.0, ge=0, description="Seconds the first listing waits for servers that are starting.")
+    connect_timeout: float = Field(30.0, gt=0, description="Seconds a server has to answer its first request.")
+    call_timeout: float = Field(300.0, gt=0, description="Seconds a tool call may take.")
+    encoder_threads: int = Field(0, ge=0, description="Threads of the encoder; 0 lets it choose.")
+    cache_dir: Path = Field(
+        default_factory=lambda: user_cache_path("pegboard", appauthor=False), description="Where embeddings are kept."
+    )
+
+    @field_validator("servers", mode="before")
+    @classmethod
+    def _name_servers(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return {
+            name: {"name": name} | dict(each) if isinstance(each, Mapping) else each for name, each in value.items()
+        }
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings, env_settings)
+
+    @property
+    def enabled_servers(self) -> dict[str, ServerSpec]:
+        return {name: spec for name, spec in self.servers.items() if not spec.disabled}
+
+
+def load_settings(files: Sequence[Path] = (), **flags: Any) -> Settings:
+    """Settings from configuration files (later ones win), the environment, and flags that are not None.
+
+    Raises ConfigError naming the file, the option and what to do.
+    """
+    from_files: dict[str, Any] = {}
+    servers: dict[str, Any] = {}
+    for path in files:
+        document = read_file(path)
+        servers |= document.pop("servers", {})
+        from_files |= document
+    given = {name: value for name, value in flags.items() if value is not None}
+    fields = {name: value for name, value in from_files.items() if f"PEGBOARD_{name.upper()}" not in os.environ}
+    try:
+        return Settings(**(fields | {"servers": servers} | given))
+    except ValidationError as error:
+        raise ConfigError(
+            f"Configuration {', '.join(map(str, files)) or 'in the environment'}: {sentences(error)}.",
+            remedy="`pegboard doctor` checks a configuration.",
+        ) from error
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Settings and servers of one file: pegboard's own TOML, or a client's JSON."""
+    if path.suffix != ".toml":
+        document = load_document(path)
+        own = document.get("pegboard", {})
+        return (dict(own) if isinstance(own, Mapping) else {}) | {"servers": servers_of(document, path)}
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot read {str(path)!r}: {error}.", remedy="Check the path given with --config."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{str(path)!r} is not TOML: {error}.", remedy="Correct the file at that place.") from error
+    return document | ({"servers": servers_of(document, path)} if "servers" in document else {})

@@ -1,0 +1,46 @@
+"""Stores that live and die with the process."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
+
+from pegboard.events import Event
+from pegboard.model import Floats
+
+
+class MemoryEmbeddings:
+    """The last ``capacity`` vectors that were used."""
+
+    def __init__(self, capacity: int = 16384) -> None:
+        self._capacity = capacity
+        self._vectors: OrderedDict[str, Floats] = OrderedDict()
+
+    async def get(self, keys: Sequence[str]) -> Mapping[str, Floats]:
+        found = {key: self._vectors[key] for key in keys if key in self._vectors}
+        for key in found:
+            self._vectors.move_to_end(key)
+        return found
+
+    async def put(self, vectors: Mapping[str, Floats]) -> None:
+        for key, vector in vectors.items():
+            self._vectors[key] = vector
+            self._vectors.move_to_end(key)
+        while len(self._vectors) > self._capacity:
+            self._vectors.popitem(last=False)
+
+
+class MemoryEvents:
+    """The last ``capacity`` events."""
+
+    def __init__(self, capacity: int = 1000) -> None:
+        self._events: deque[Event] = deque(maxlen=capacity)
+
+    def emit(self, event: Event) -> None:
+        self._events.append(event)
+
+    def of(self, kind: type[Event]) -> list[Event]:
+        return [event for event in self._events if isinstance(event, kind)]
+
+    def __len__(self) -> int:
+        return len(self._events)
