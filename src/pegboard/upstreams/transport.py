@@ -1,0 +1,199 @@
+"""Ways to a server: a command's standard streams, or streamable HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+from mcp.client._transport import ReadStream, TransportStreams
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from pegboard.client_configs import ServerSpec
+from pegboard.errors import UpstreamError
+
+TAIL_LINES = 5
+LINE_CHARACTERS = 400
+QUOTED_CHARACTERS = 80
+MOST_GARBAGE = 100
+"""Unreadable lines in a row after which a server is given up: it may print some lines, but not flood us (M23)."""
+
+
+class StderrTail:
+    """Reads a server's stderr so that it never blocks, and keeps the last lines, which say why it failed."""
+
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque(maxlen=TAIL_LINES)
+
+    def feed(self, line: bytes) -> None:
+        text = line.decode("utf-8", "replace").strip()
+        if text:
+            self._lines.append(text[:LINE_CHARACTERS])
+
+    @property
+    def text(self) -> str:
+        return " | ".join(self._lines)
+
+
+def open_transport(
+    spec: ServerSpec, environment: Mapping[str, str], stderr: StderrTail
+) -> AbstractAsyncContextManager[TransportStreams]:
+    """The streams of a server whose spec has its variables put in. Raises UpstreamError for a missing command."""
+    if spec.url is not None:
+        return _http(spec.url, spec.headers)
+    return _stdio(spec, environment, stderr)
+
+
+@asynccontextmanager
+async def _http(url: str, headers: Mapping[str, str]) -> AsyncIterator[TransportStreams]:
+    async with (
+        create_mcp_http_client(headers=dict(headers)) as client,
+        streamable_http_client(url, http_client=client, max_sse_event_size=None) as streams,
+    ):
+        yield streams
+
+
+@asynccontextmanager
+async def _stdio(
+    spec: ServerSpec, environment: Mapping[str, str], stderr: StderrTail
+) -> AsyncIterator[TransportStreams]:
+    env = dict(environment) | spec.env
+    cwd = _folder(spec)
+    command = _executable(spec, env)
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as errlog:
+        drain = await _drain(reading, stderr)
+        try:
+            async with stdio_client(_parameters(command, spec, env, cwd), errlog=errlog) as streams:
+                yield streams
+        finally:
+            drain.close()
+
+
+def _parameters(command: str, spec: ServerSpec, env: dict[str, str], cwd: Path | None) -> StdioServerParameters:
+    """Under the reaper where there is one; elsewhere the SDK's own job object does the reaping."""
+    argv = [command, *spec.args]
+    if sys.platform != "win32":
+        reaper = str(files("pegboard.upstreams") / "reaper.py")
+        argv = [sys.executable, "-I", "-S", reaper, str(os.getpid()), *argv]
+    return StdioServerParameters(command=argv[0], args=argv[1:], env=env, cwd=cwd, encoding_error_handler="replace")
+
+
+def _executable(spec: ServerSpec, env: Mapping[str, str]) -> str:
+    command = spec.command or ""
+    found = shutil.which(command, path=env.get("PATH"))
+    if found is None:
+        raise UpstreamError(
+            spec.name,
+            f"The command {command!r} is not there.",
+            remedy="Install it, or give its full path in the configuration.",
+        )
+    return found
+
+
+def _folder(spec: ServerSpec) -> Path | None:
+    if spec.cwd is None:
+        return None
+    folder = Path(spec.folder, spec.cwd).expanduser()
+    if not folder.is_dir():
+        raise UpstreamError(
+            spec.name, f"Its cwd {spec.cwd!r} is not a folder.", remedy="Correct it, or make the folder."
+        )
+    return folder
+
+
+async def _drain(descriptor: int, tail: StderrTail) -> asyncio.ReadTransport:
+    pipe = os.fdopen(descriptor, "rb", 0)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: _Lines(tail), pipe)
+    return transport
+
+
+class _Lines(asyncio.Protocol):
+    def __init__(self, tail: StderrTail) -> None:
+        self._tail = tail
+        self._rest = b""
+
+    def data_received(self, data: bytes) -> None:
+        *lines, rest = (self._rest + data).split(b"\n")
+        self._rest = rest[-LINE_CHARACTERS:]
+        for line in lines:
+            self._tail.feed(line)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._tail.feed(self._rest)
+        self._rest = b""
+
+
+class Watched:
+    """A read stream that says when it ended, and keeps the first thing on it that was no message (M23)."""
+
+    def __init__(self, stream: ReadStream[SessionMessage | Exception]) -> None:
+        self._stream = stream
+        self.ended = asyncio.Event()
+        self.garbage = ""
+        self._unread = 0
+
+    async def receive(self) -> SessionMessage | Exception:
+        try:
+            item = await self._stream.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self.ended.set()
+            raise
+        if not isinstance(item, Exception):
+            self._unread = 0
+            return item
+        self.garbage = self.garbage or _quoted(item)
+        self._unread += 1
+        if self._unread > MOST_GARBAGE:
+            self.ended.set()
+            raise anyio.EndOfStream
+        return item
+
+    def __aiter__(self) -> Watched:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def aclose(self) -> None:
+        self.ended.set()
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Watched:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        self.ended.set()
+        return await self._stream.__aexit__(*error)
+
+    @property
+    def last_context(self) -> object:
+        """What the SDK reads beside the messages."""
+        return getattr(self._stream, "last_context", None)
+
+
+def _quoted(error: Exception) -> str:
+    """The line that could not be read, where the error still has it."""
+    if isinstance(error, ValidationError):
+        return repr(error.errors(include_url=False)[0]["input"])[:QUOTED_CHARACTERS]
+    return type(error).__name__
+
+
+HttpError = httpx2.HTTPError
