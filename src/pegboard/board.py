@@ -13,7 +13,7 @@ from pegboard.events import CallRejected
 from pegboard.model import Call, Candidate, Decision, ToolId, Turn
 from pegboard.retrieval import Progress, Retriever, ranker
 from pegboard.routing import Eligibility, Profile, Router, Rule, SchemaLoader, check_arguments, check_available
-from pegboard.seams import Clock, DefinitionSource, Encoder, EventSink
+from pegboard.seams import Clock, DefinitionSource, Encoder, EventSink, Filter
 
 LOGGER = logging.getLogger(__name__)
 
@@ -58,9 +58,27 @@ class Board:
     def profile(self) -> Profile:
         return self._profile
 
-    async def route(self, turn: Turn | str) -> Decision:
-        """The tools of a turn: what is active, what is reachable, and why."""
-        return await self._router.route(_turn(turn))
+    @property
+    def pinned(self) -> tuple[ToolId, ...]:
+        """The tools that every turn has, in catalog order."""
+        return tuple(self._pinned(self.catalog))
+
+    async def route(self, turn: Turn | str, where: Filter | None = None) -> Decision:
+        """The tools of a turn: what is active, what is reachable, and why; of those that pass ``where``."""
+        return await self._router.route(_turn(turn), where)
+
+    def allowed(self, turn: Turn) -> frozenset[ToolId]:
+        """What the caller may use at this point, whatever the turn is about."""
+        return self._router.allowed(turn)
+
+    def pool(self, turn: Turn) -> str:
+        """The summary of everything the caller may use (phase 1, seed 000 §4.4)."""
+        return self._router.pool(turn).text
+
+    @property
+    def pinned(self) -> tuple[ToolId, ...]:
+        """The always-available tools of the catalog."""
+        return tuple(self._pinned(self.catalog))
 
     async def rank(self, turn: Turn | str) -> tuple[Candidate, ...]:
         """Every tool the turn may use, best first, with no gate."""

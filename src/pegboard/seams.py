@@ -54,6 +54,9 @@ class Filter:
     servers: frozenset[str] | None = None
     excluded: frozenset[ToolId] = frozenset()
 
+    def passes(self, tool: ToolId) -> bool:
+        return (self.servers is None or tool.server in self.servers) and tool not in self.excluded
+
 
 class VectorIndex(Protocol):
     """Nearest vectors by inner product."""

@@ -1,7 +1,17 @@
 """Tools and what they cost: the immutable catalog, token counts, summaries, and the readers that make tools."""
 
 from pegboard.catalog.catalog import Catalog, fingerprint
+from pegboard.catalog.names import WireNames
 from pegboard.catalog.summaries import summarize
 from pegboard.catalog.tokens import BpeCounter, canonical, canonical_text, compact_json
 
-__all__ = ["BpeCounter", "Catalog", "canonical", "canonical_text", "compact_json", "fingerprint", "summarize"]
+__all__ = [
+    "BpeCounter",
+    "Catalog",
+    "WireNames",
+    "canonical",
+    "canonical_text",
+    "compact_json",
+    "fingerprint",
+    "summarize",
+]

@@ -47,12 +47,13 @@ class Catalog:
 
     @classmethod
     def build(cls, servers: Iterable[tuple[Server, Sequence[Tool]]], *, counter: TokenCounter | None = None) -> Catalog:
-        """Put servers together. Raises CatalogError where two tools of one server share a name."""
+        """Put servers together. Raises CatalogError where two tools share an id, or name another server."""
         counter = counter or BpeCounter()
         tools: list[Tool] = []
         known: dict[str, Server] = {}
         for server, of_server in servers:
             known[server.name] = server
+            _check_owner(server, of_server)
             tools.extend(
                 tool if tool.summary else replace(tool, summary=summarize(tool, counter)) for tool in of_server
             )
@@ -121,6 +122,15 @@ class Catalog:
     def token_counts(self) -> tuple[int, ...]:
         """τ_i: tokens of each tool's canonical definition (seed 000 eq. 1)."""
         return tuple(self.counter.count([canonical_text(tool) for tool in self.tools]))
+
+
+def _check_owner(server: Server, tools: Sequence[Tool]) -> None:
+    for tool in tools:
+        if tool.server != server.name:
+            raise CatalogError(
+                f"Tool {str(tool.id)!r} is listed under server {server.name!r}.",
+                remedy="A tool's id names the server that lists it.",
+            )
 
 
 def _repeated(tools: Iterable[Tool]) -> str:

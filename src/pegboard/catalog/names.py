@@ -41,13 +41,8 @@ class WireNames:
             tool: name if name in taken else fit(f"{tool.server}{SEPARATOR}{tool.name}", tool, limit)
             for tool, name in plain.items()
         }
-        repeated = Counter(names.values())
-        names = {
-            tool: name
-            if repeated[name] == 1 and (name in taken) == (plain[tool] == name)
-            else hashed(name, tool, limit)
-            for tool, name in names.items()
-        }
+        while clashing := _clashing(names, reserved):
+            names |= {tool: hashed(names[tool], tool, limit) for tool in clashing}
         shared: dict[str, list[ToolId]] = {}
         for tool in ids:
             if names[tool] != tool.name:
@@ -69,6 +64,17 @@ class WireNames:
         return candidates[0] if len(candidates) == 1 else None
 
 
+def _clashing(names: Mapping[ToolId, str], reserved: frozenset[str]) -> list[ToolId]:
+    """Tools whose name is not theirs alone. One that ends in its own hash may keep it: a foreign name that was
+    chosen to look like it gives way."""
+    uses = Counter(names.values())
+    return [
+        tool
+        for tool, name in names.items()
+        if (uses[name] > 1 or name in reserved) and not name.endswith(f"_{identity_hash(tool)}")
+    ]
+
+
 def fit(name: str, tool: ToolId, limit: int) -> str:
     """The name in the protocol's characters and at most ``limit`` of them (MCP 2025-11-25, tool names)."""
     clean = FORBIDDEN.sub("_", name) or "_"
@@ -77,5 +83,8 @@ def fit(name: str, tool: ToolId, limit: int) -> str:
 
 def hashed(name: str, tool: ToolId, limit: int) -> str:
     """The start of the name and a hash of the tool's identity: the same short form every time."""
-    digest = hashlib.sha256("\0".join(tool).encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
-    return f"{name[: limit - HASH_LENGTH - 1]}_{digest}"
+    return f"{name[: limit - HASH_LENGTH - 1]}_{identity_hash(tool)}"
+
+
+def identity_hash(tool: ToolId) -> str:
+    return hashlib.sha256("\0".join(tool).encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]

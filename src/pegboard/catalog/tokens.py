@@ -25,11 +25,16 @@ class BpeCounter:
     encoding: Encoding = "cl100k_base"
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        return list(toktok.batch_count(texts, self.encoding))
+        return list(toktok.batch_count([_encodable(text) for text in texts], self.encoding))
 
     def cut(self, text: str, limit: int) -> str:
-        kept, _ = toktok.truncate(text, limit, self.encoding)
+        kept, _ = toktok.truncate(_encodable(text), limit, self.encoding)
         return str(kept)
+
+
+def _encodable(text: str) -> str:
+    """The text, with a question mark for each half of a surrogate pair, which JSON can hold and UTF-8 cannot."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def compact_json(value: object) -> str:

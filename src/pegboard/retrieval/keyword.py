@@ -29,8 +29,9 @@ class KeywordIndex:
         words = raw_words(query)
         phrase = " ".join(words)
         keywords = [word for word in dict.fromkeys(words) if word not in FUNCTION_WORDS] or words
+        content = " ".join(keywords)
         points = (
-            EXACT_NAME * (phrase in names)
+            EXACT_NAME * (phrase in names or content in names)
             + IN_NAME * sum(word in in_name for word in keywords)
             + IN_DESCRIPTION * sum(word in in_description for word in keywords)
             + IN_CATEGORY * sum(word in in_category for word in keywords)

@@ -75,8 +75,9 @@ class Retriever:
         """Cosine of the query with each tool's server profile, shape (n,)."""
         if self._server_vectors is None:
             async with self._building:
-                profiles = [server_profile(server) for server in self._servers.values()]
-                self._server_vectors = await self._embed(profiles, None)
+                if self._server_vectors is None:
+                    profiles = [server_profile(server) for server in self._servers.values()]
+                    self._server_vectors = await self._embed(profiles, None)
         return np.asarray((self._server_vectors @ query)[self._server_of])
 
     @cached_property

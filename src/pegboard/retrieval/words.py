@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import Stemmer
 
-WORD = re.compile(r"[^\W_]+")
+ASCII_WORD = re.compile(r"[A-Za-z0-9]+")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
@@ -41,9 +41,8 @@ def raw_words(text: str) -> list[str]:
     >>> raw_words("createIssue in HTTPServer, 天气预报")
     ['create', 'issue', 'in', 'http', 'server', '天气', '气预', '预报']
     """
-    normal = unicodedata.normalize("NFKC", text)
     found: list[str] = []
-    for run in WORD.findall(normal):
+    for run in _runs(unicodedata.normalize("NFKC", text)):
         for piece in CAMEL.split(run):
             found.extend(_segment(piece.casefold()))
     return found
@@ -56,6 +55,14 @@ def terms(text: str) -> list[str]:
     ['list', 'repositori']
     """
     return [_stem(word) for word in raw_words(text) if word not in FUNCTION_WORDS]
+
+
+def _runs(text: str) -> list[str]:
+    """Runs of letters, digits and the marks on them: a vowel sign is part of its word (Hindi, Thai, Tamil)."""
+    if text.isascii():
+        return ASCII_WORD.findall(text)
+    spaced = "".join(char if char.isalnum() or unicodedata.category(char)[0] == "M" else " " for char in text)
+    return [run for run in spaced.split() if any(map(str.isalnum, run))]
 
 
 def _segment(word: str) -> list[str]:

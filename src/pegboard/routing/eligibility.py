@@ -11,6 +11,7 @@ import numpy as np
 
 from pegboard.errors import ConfigError
 from pegboard.model import AgentState, Mask, Tool, Turn
+from pegboard.seams import Filter
 
 LOGGER = logging.getLogger(__name__)
 
@@ -79,10 +80,11 @@ class Eligibility:
     """The right factor of seed 000 eq. 6, 1[state ⊨ pre_i], and the caller's rights, over one catalog."""
 
     def __init__(self, tools: Sequence[Tool], rules: Sequence[Rule] = ()) -> None:
+        self._tools = tools
         self._size = len(tools)
         self._rules = [(rule, _matches(tools, rule.pattern)) for rule in rules]
 
-    def of(self, turn: Turn) -> Eligible:
+    def of(self, turn: Turn, where: Filter | None = None) -> Eligible:
         permitted = np.ones(self._size, np.bool_)
         allowed = np.ones(self._size, np.bool_)
         for rule, matched in self._rules:
@@ -90,6 +92,8 @@ class Eligibility:
                 permitted &= ~matched
             if rule.precondition is not None and not _holds(rule.precondition, turn.state):
                 allowed &= ~matched
+        if where is not None:
+            permitted &= np.fromiter((where.passes(tool.id) for tool in self._tools), np.bool_, self._size)
         return Eligible(permitted=permitted, allowed=permitted & allowed)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import jsonschema
 import jsonschema.validators
 from referencing.exceptions import Unresolvable
+from referencing.jsonschema import EMPTY_REGISTRY
 
 from pegboard.errors import ArgumentsInvalid, ToolNotAvailable
 from pegboard.model import Call, Decision, JsonObject, Tool, ToolId
@@ -19,6 +21,20 @@ Gate = Literal["active", "reachable"]
 
 SUGGESTIONS = 20
 PROBLEMS = 8
+
+UNUSABLE = (
+    jsonschema.SchemaError,
+    jsonschema.exceptions.UnknownType,
+    Unresolvable,
+    re.error,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What jsonschema raises for schemas that are not valid, and for valid ones that Python cannot follow."""
 
 
 def check_available(call: Call, decision: Decision, gate: Gate = "active") -> ToolId:
@@ -43,9 +59,10 @@ def check_arguments(tool: Tool, arguments: JsonObject) -> None:
     if not schema:
         return
     try:
-        validator = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)(schema)
+        dialect = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
+        validator = dialect(schema, registry=EMPTY_REGISTRY)
         problems = [_sentence(error) for error in _first(validator.iter_errors(arguments), PROBLEMS)]
-    except (jsonschema.SchemaError, jsonschema.exceptions.UnknownType, Unresolvable, TypeError, ValueError) as error:
+    except UNUSABLE as error:
         LOGGER.warning("The input schema of %s cannot be used: %s", tool.id, type(error).__name__)
         return
     if problems:

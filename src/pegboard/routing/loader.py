@@ -47,7 +47,7 @@ class DirectorySource:
         self._folder = folder
 
     def path(self, tool: ToolId) -> Path:
-        return self._folder / quote(tool.server, safe="") / f"{quote(tool.name, safe='')}.json"
+        return self._folder / _file_name(tool.server) / f"{_file_name(tool.name)}.json"
 
     async def definition(self, tool: ToolId) -> JsonObject:
         path = self.path(tool)
@@ -55,3 +55,8 @@ class DirectorySource:
             return dict(json.loads(path.read_text("utf-8")))
         except (OSError, ValueError) as error:
             raise CatalogError(f"No definition of {str(tool)!r} in {str(path)!r}: {error}.") from error
+
+
+def _file_name(name: str) -> str:
+    """The name percent-encoded; one of dots alone is too, for it would name another folder."""
+    return quote(name, safe="", errors="surrogatepass") if name.strip(".") else name.replace(".", "%2E")

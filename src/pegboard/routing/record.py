@@ -18,7 +18,7 @@ def candidates(tools: Sequence[Tool], places: Indices, scores: Scores | None) ->
         return tuple(Candidate(tool=tools[place].id, score=0.0, rank=rank) for rank, place in enumerate(places))
     names = list(scores.parts)
     values = scores.values[places].tolist()
-    parts = np.stack([scores.parts[name][places] for name in names], axis=1).tolist()
+    parts = np.array([scores.parts[name][places] for name in names]).reshape(len(names), len(places)).T.tolist()
     return tuple(
         Candidate(tool=tools[place].id, score=value, rank=rank, parts=dict(zip(names, part, strict=True)))
         for rank, (place, value, part) in enumerate(zip(places.tolist(), values, parts, strict=True))

@@ -24,7 +24,7 @@ from pegboard.routing.pool import Pool, summary_pool
 from pegboard.routing.profiles import Profile
 from pegboard.routing.record import candidates, route_decided
 from pegboard.routing.select import Selection
-from pegboard.seams import Clock, EventSink
+from pegboard.seams import Clock, EventSink, Filter
 
 LOGGER = logging.getLogger(__name__)
 
@@ -59,17 +59,28 @@ class Router:
         self._pool = lru_cache(maxsize=16)(self._render_pool)
         self._reachable = lru_cache(maxsize=16)(self._ids)
 
-    async def route(self, turn: Turn) -> Decision:
-        """The tools of a turn. Never raises for want of relevance: what cannot be ranked passes (it fails open)."""
+    async def route(self, turn: Turn, where: Filter | None = None) -> Decision:
+        """The tools of a turn, of those that pass ``where``.
+
+        Never raises for want of relevance: what cannot be ranked passes (it fails open).
+        """
         started = self._clock.monotonic()
         query = QUERIES[self.profile.query](turn)
-        eligible = self._eligibility.of(turn)
+        eligible = self._eligibility.of(turn, where)
         scores = await self._score(query)
         selection = self._select(scores, eligible)
         phase1, phase2 = await self._load(selection, eligible)
         decision = self._decide(turn, query, eligible, scores, selection, phase1, phase2, started)
         self._events.emit(route_decided(decision, scores, at=self._clock.time()))
         return decision
+
+    def allowed(self, turn: Turn) -> frozenset[ToolId]:
+        """What the caller may use at this point, whatever the turn is about."""
+        return self._reachable(self._eligibility.of(turn).allowed.tobytes())
+
+    def pool(self, turn: Turn) -> Pool:
+        """The summary of everything the caller may use (phase 1)."""
+        return self._pool(self._eligibility.of(turn).allowed.tobytes())
 
     async def rank(self, turn: Turn) -> tuple[Candidate, ...]:
         """Every eligible tool, best first, with no gate."""

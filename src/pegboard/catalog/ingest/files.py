@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,7 +29,7 @@ def read_catalog(path: Path) -> Catalog:
         text = (gzip.decompress(data) if data.startswith(GZIP_MAGIC) else data).decode("utf-8-sig")
     except OSError as error:
         raise CatalogError(f"Cannot read {str(path)!r}: {error}.", remedy="Check the path and its rights.") from error
-    except (UnicodeDecodeError, EOFError) as error:
+    except (UnicodeDecodeError, EOFError, zlib.error) as error:
         raise CatalogError(f"{str(path)!r} is not UTF-8 text: {error}.", remedy=f"Expected {FORMATS}.") from error
     server = path.name.split(".")[0] or "catalog"
     return parse_catalog(text, source=str(path), server=server)
@@ -41,7 +42,7 @@ def parse_catalog(text: str, *, source: str, server: str) -> Catalog:
     except ValueError:
         document = None
     if document is None or (isinstance(document, dict) and "server" in document and "name" in document):
-        groups = servers_from_jsonl(text.splitlines(), source)
+        groups = servers_from_jsonl(text.split("\n"), source)
     else:
         groups = [(Server(name=ServerName(server)), _tools(document, source, server))]
     catalog = Catalog.build(groups)

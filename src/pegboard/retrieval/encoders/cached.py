@@ -27,7 +27,7 @@ class CachedEncoder:
     def __init__(self, encoder: Encoder, store: Embeddings) -> None:
         self._encoder = encoder
         self._store = store
-        self._one_at_a_time = asyncio.Lock()
+        self._underway: dict[str, asyncio.Task[dict[str, Floats]]] = {}
 
     @property
     def provider(self) -> str:
@@ -43,20 +43,29 @@ class CachedEncoder:
 
     async def encode(self, texts: Sequence[str]) -> Floats:
         keys = [embedding_key(self.provider, self.model, text) for text in texts]
-        known = dict(await self._store.get(keys))
-        if len(known) < len(set(keys)):
-            async with self._one_at_a_time:
-                known |= await self._encode_missing(dict(zip(keys, texts, strict=True)), known)
+        self._start({key: text for key, text in zip(keys, texts, strict=True) if key not in self._underway})
+        known: dict[str, Floats] = {}
+        for found in await asyncio.gather(*(asyncio.shield(task) for task in {self._underway[key] for key in keys})):
+            known |= found
         return np.stack([known[key] for key in keys]) if keys else np.zeros((0, self.dimensions), np.float32)
 
-    async def _encode_missing(self, texts: dict[str, str], known: dict[str, Floats]) -> dict[str, Floats]:
-        """What somebody else encoded while we waited is taken from the store."""
+    def _start(self, texts: dict[str, str]) -> None:
+        """Look up or encode these; whoever wants one of them meanwhile waits for this, and for nothing else (P25)."""
+        if texts:
+            task = asyncio.create_task(self._vectors(texts))
+            self._underway |= dict.fromkeys(texts, task)
+            task.add_done_callback(lambda _: self._forget(texts))
+
+    def _forget(self, texts: dict[str, str]) -> None:
+        for key in texts:
+            del self._underway[key]
+
+    async def _vectors(self, texts: dict[str, str]) -> dict[str, Floats]:
+        known = dict(await self._store.get(list(texts)))
         missing = [key for key in texts if key not in known]
-        found = dict(await self._store.get(missing))
-        missing = [key for key in missing if key not in found]
         if missing:
             vectors = await self._encoder.encode([texts[key] for key in missing])
             fresh = dict(zip(missing, vectors, strict=True))
             await self._store.put(fresh)
-            found |= fresh
-        return found
+            known |= fresh
+        return known

@@ -87,7 +87,13 @@ class OnnxEncoder:
     def _tokenizer(self) -> Any:
         from tokenizers import Tokenizer
 
-        tokenizer = Tokenizer.from_str((self._folder / "tokenizer.json").read_text("utf-8"))
+        try:
+            tokenizer = Tokenizer.from_str((self._folder / "tokenizer.json").read_text("utf-8"))
+        except Exception as error:  # tokenizers raises bare Exception for a file it cannot parse
+            raise EncoderError(
+                f"The encoder's tokenizer cannot be loaded: {error}.",
+                remedy="Install pegboard again; `pegboard doctor` checks it.",
+            ) from error
         tokenizer.enable_truncation(self.window)
         tokenizer.no_padding()
         return tokenizer

@@ -21,10 +21,13 @@ class ExactIndex:
         return len(self._ids)
 
     def add(self, ids: Sequence[ToolId], vectors: Floats) -> None:
-        self.remove([tool for tool in ids if tool in self._ids])
+        latest = {tool: row for row, tool in enumerate(ids)}
+        self.remove([tool for tool in latest if tool in self._ids])
         start = len(self._ids)
-        self._ids |= {tool: start + offset for offset, tool in enumerate(ids)}
-        self._vectors = np.ascontiguousarray(np.concatenate([self._vectors, vectors]), np.float32)
+        self._ids |= {tool: start + offset for offset, tool in enumerate(latest)}
+        self._vectors = np.ascontiguousarray(
+            np.concatenate([self._vectors, vectors[list(latest.values())]]), np.float32
+        )
 
     def remove(self, ids: Sequence[ToolId]) -> None:
         gone = set(ids)
@@ -38,13 +41,10 @@ class ExactIndex:
 
     def search(self, queries: Floats, k: int, where: Filter | None = None) -> list[list[tuple[ToolId, float]]]:
         ids = list(self._ids)
-        allowed = np.flatnonzero([_passes(tool, where) for tool in ids])
+        allowed = np.flatnonzero([where is None or where.passes(tool) for tool in ids])
         found = []
         for row in queries @ self._vectors[allowed].T if len(allowed) else np.zeros((len(queries), 0)):
             best = np.argsort(-row, kind="stable")[:k]
             found.append([(ids[allowed[place]], float(row[place])) for place in best])
         return found
 
-
-def _passes(tool: ToolId, where: Filter | None) -> bool:
-    return where is None or ((where.servers is None or tool.server in where.servers) and tool not in where.excluded)

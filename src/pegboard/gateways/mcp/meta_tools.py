@@ -1,0 +1,70 @@
+"""The tools that stand for all others: list categories, search, describe, invoke (seed 002; DESIGN §2.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pegboard.model import JsonObject
+
+LIST_CATEGORIES = "list_tool_categories"
+SEARCH = "search_tools"
+DESCRIBE = "describe_tools"
+INVOKE = "invoke_tool"
+META_TOOLS = frozenset({LIST_CATEGORIES, SEARCH, DESCRIBE, INVOKE})
+
+DEFAULT_LIMIT = 5
+MOST_RESULTS = 20
+
+
+def definitions(pool: str) -> list[JsonObject]:
+    """Their definitions in fixed order, with the summary pool in the search tool's description (phase 1)."""
+    return [
+        _definition(
+            LIST_CATEGORIES,
+            "List the categories of tools that are available here, with the number of tools in each; "
+            "with a category, list its tools.",
+            {"category": {"type": "string", "description": "Only this category, with its tools"}},
+            [],
+        ),
+        _definition(
+            SEARCH,
+            "Find tools by what you want to do. Most tools here are not listed: search before you conclude that "
+            f"something cannot be done. Call what you find with {INVOKE}.\n\nAvailable:\n{pool}".rstrip(),
+            {
+                "query": {"type": "string", "description": "What you want to do, in a few words"},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS, "default": DEFAULT_LIMIT},
+                "server": {"type": "string", "description": "Only tools of this server"},
+                "category": {"type": "string", "description": "Only tools of this category"},
+            },
+            ["query"],
+        ),
+        _definition(
+            DESCRIBE,
+            "Get the full definitions of tools, with the schemas of their arguments.",
+            {"names": {"type": "array", "items": {"type": "string"}, "description": f"Names as {SEARCH} gives them"}},
+            ["names"],
+            read_only=True,
+        ),
+        _definition(
+            INVOKE,
+            "Call a tool that a search found. Its result comes back unchanged.",
+            {
+                "name": {"type": "string", "description": f"The tool's name as {SEARCH} gives it"},
+                "arguments": {"type": "object", "description": "The tool's arguments, by its signature or schema"},
+            },
+            ["name"],
+            read_only=False,
+        ),
+    ]
+
+
+def _definition(
+    name: str, description: str, properties: dict[str, Any], required: list[str], *, read_only: bool = True
+) -> JsonObject:
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return {
+        "name": name,
+        "description": description,
+        "inputSchema": schema if required else {key: value for key, value in schema.items() if key != "required"},
+        "annotations": {"readOnlyHint": read_only, "openWorldHint": not read_only},
+    }
