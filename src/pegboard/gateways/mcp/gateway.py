@@ -40,6 +40,7 @@ class Gateway:
         self._fleet = fleet
         self._events = events
         self._clock = clock
+        self._wait_until = clock.monotonic() + settings.start_wait
         self._names = exposure.wire_names(board.catalog)
         self._answered: frozenset[str] = frozenset()
         self._indexing: asyncio.Task[None] | None = None
@@ -67,9 +68,13 @@ class Gateway:
         except PegboardError:
             LOGGER.exception("Indexing failed; searches go by words alone")
 
+    async def _started(self) -> None:
+        """Servers have a moment to start, once; whoever needs longer is not waited for (M15)."""
+        await self._fleet.settled(max(0.0, self._wait_until - self._clock.monotonic()))
+
     async def list_tools(self) -> list[JsonObject]:
-        """The definitions a client is listed. The first listing gives servers a moment to start (M15)."""
-        await self._fleet.settled(self._settings.start_wait)
+        """The definitions a client is listed."""
+        await self._started()
         turn = self._turn("")
         return exposure.listing(
             self._board.catalog,
@@ -100,6 +105,8 @@ class Gateway:
             return error.to_mcp()
 
     async def _search(self, arguments: JsonObject, _progress: ProgressFnT | None) -> Result:
+        if not len(self._board.catalog):
+            await self._started()
         where = self._filter(arguments)
         decision = await self._board.route(self._turn(arguments["query"]), where)
         limit = arguments.get("limit", meta_tools.DEFAULT_LIMIT)
@@ -107,7 +114,7 @@ class Gateway:
         return _json_result({"tools": [self._entry(tool) for tool in found]} | self._not_ready())
 
     async def _list_categories(self, arguments: JsonObject, _progress: ProgressFnT | None) -> Result:
-        await self._fleet.settled(self._settings.start_wait)
+        await self._started()
         allowed = self._board.allowed(self._turn(""))
         groups: dict[str, list[Tool]] = {}
         for tool in self._board.catalog.tools:
@@ -136,9 +143,7 @@ class Gateway:
         """Rights and arguments are checked on the inner tool, by the one name that is also dispatched (M2, M3)."""
         name, inner = arguments["name"], arguments.get("arguments") or {}
         if name in meta_tools.META_TOOLS:
-            raise ToolNotAvailable(
-                name, [], remedy=f"{meta_tools.INVOKE} calls tools of servers; call {name} directly."
-            )
+            raise ToolNotAvailable(name, [], remedy="Call Pegboard's own tools directly.")
         tool = self._resolve(name)
         check_arguments(self._board.catalog[tool], inner)
         return await self._relay(tool, inner, None, progress)
