@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -37,7 +38,12 @@ _verbatim: ContextVar[list[dict[str, Any]] | None] = ContextVar("verbatim", defa
 
 
 async def serve_stdio(settings: Settings) -> None:
-    """Serve one client on standard input and output until it hangs up; then end every server."""
+    """Serve one client on standard input and output until it hangs up; then end every server.
+
+    An interrupt ends the process at once, as SIGTERM does: a thread that waits for input cannot be called back, and
+    every server's reaper ends what it watches when the gateway is gone.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     async with open_gateway(settings) as gateway, stdio_server() as (read, write):
         server = wire(gateway)
         await server.run(read, write, server.create_initialization_options())
