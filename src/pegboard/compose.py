@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pegboard.board import Board
 from pegboard.catalog import Catalog
@@ -29,12 +30,23 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What may be put in instead of the default: None takes the default."""
+    """What a board is made of besides its catalog and settings; any of it may be replaced."""
 
-    encoder: Encoder | None = None
-    embeddings: Embeddings | None = None
-    events: EventSink | None = None
-    clock: Clock | None = None
+    encoder: Encoder
+    embeddings: Embeddings
+    events: EventSink
+    clock: Clock
+
+
+def default_parts(settings: Settings, **replaced: Any) -> Parts:
+    """The parts that work out of the box, with those given put in their places."""
+    parts: dict[str, Any] = {
+        "encoder": OnnxEncoder(threads=settings.encoder_threads),
+        "embeddings": SqliteEmbeddings(settings.cache_dir / EMBEDDINGS_FILE),
+        "events": FanOut([LogEvents(), MemoryEvents()]),
+        "clock": SystemClock(),
+    }
+    return Parts(**(parts | replaced))
 
 
 def build(settings: Settings, catalog: Catalog, *, parts: Parts | None = None, patient: bool = True) -> Board:
@@ -42,16 +54,14 @@ def build(settings: Settings, catalog: Catalog, *, parts: Parts | None = None, p
 
     ``patient=False`` answers from words while the tools are still being embedded.
     """
-    parts = parts or Parts()
-    encoder = parts.encoder or OnnxEncoder(threads=settings.encoder_threads)
-    lasting = parts.embeddings or SqliteEmbeddings(settings.cache_dir / EMBEDDINGS_FILE)
+    parts = default_parts(settings) if parts is None else parts
     return Board(
         with_aliases(catalog, settings),
         profile(settings),
-        documents=CachedEncoder(encoder, TieredEmbeddings(MemoryEmbeddings(), lasting)),
-        queries=CachedEncoder(encoder, MemoryEmbeddings(QUERY_CACHE)),
-        events=parts.events or FanOut([LogEvents(), MemoryEvents()]),
-        clock=parts.clock or SystemClock(),
+        documents=CachedEncoder(parts.encoder, TieredEmbeddings(MemoryEmbeddings(), parts.embeddings)),
+        queries=CachedEncoder(parts.encoder, MemoryEmbeddings(QUERY_CACHE)),
+        events=parts.events,
+        clock=parts.clock,
         rules=[rule for each in settings.rules for rule in rules(each)],
         always_available=settings.always_available,
         patient=patient,

@@ -96,7 +96,7 @@ class Gateway:
             if name in self._meta:
                 check_meta_arguments(name, arguments)
                 return await self._meta[name](arguments, progress)
-            tool = self._resolve(name)
+            tool = await self._resolve(name)
             if not self._is_listed(tool):
                 check_arguments(self._board.catalog[tool], arguments)
             return await self._relay(tool, arguments, meta, progress)
@@ -134,7 +134,8 @@ class Gateway:
         unknown: dict[str, list[str]] = {}
         for name in arguments["names"]:
             try:
-                described.append(exposure.on_the_wire(self._board.catalog[self._resolve(name)], self._names))
+                tool = await self._resolve(name)
+                described.append(exposure.on_the_wire(self._board.catalog[tool], self._names))
             except ToolNotAvailable as error:
                 unknown[name] = list(error.available)
         return _json_result({"tools": described} | ({"unknown": unknown} if unknown else {}))
@@ -144,7 +145,7 @@ class Gateway:
         name, inner = arguments["name"], arguments.get("arguments") or {}
         if name in meta_tools.META_TOOLS:
             raise ToolNotAvailable(name, [], remedy="Call Pegboard's own tools directly.")
-        tool = self._resolve(name)
+        tool = await self._resolve(name)
         check_arguments(self._board.catalog[tool], inner)
         return await self._relay(tool, inner, None, progress)
 
@@ -163,8 +164,13 @@ class Gateway:
             self._answered |= {tool.name}
         return result
 
-    def _resolve(self, name: str) -> ToolId:
-        """The tool of a name, if the caller may use it; else an error with names that are near."""
+    async def _resolve(self, name: str) -> ToolId:
+        """The tool of a name, if the caller may use it; else an error with names that are near.
+
+        A name that is not known yet may belong to a server that is still starting.
+        """
+        if self._names.resolve(name) is None:
+            await self._started()
         tool = self._names.resolve(name)
         allowed = self._board.allowed(self._turn(""))
         if tool is None or tool not in allowed:

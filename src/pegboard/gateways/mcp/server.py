@@ -6,7 +6,6 @@ import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -18,10 +17,9 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.catalog import Catalog
-from pegboard.compose import Parts, SystemClock, build
+from pegboard.compose import Parts, build, default_parts
 from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.settings import Settings
-from pegboard.stores import FanOut, LogEvents, MemoryEvents
 from pegboard.upstreams import Fleet
 
 INSTRUCTIONS = (
@@ -52,10 +50,8 @@ async def serve_stdio(settings: Settings) -> None:
 @asynccontextmanager
 async def open_gateway(settings: Settings, parts: Parts | None = None) -> AsyncIterator[Gateway]:
     """A gateway with its servers started, and stopped at the end."""
-    parts = parts or Parts()
-    clock = parts.clock or SystemClock()
-    events = parts.events or FanOut([LogEvents(), MemoryEvents()])
-    board = build(settings, Catalog.build([]), parts=replace(parts, events=events, clock=clock), patient=False)
+    parts = default_parts(settings) if parts is None else parts
+    board = build(settings, Catalog.build([]), parts=parts, patient=False)
     gateway: Gateway | None = None
 
     async def on_change() -> None:
@@ -66,11 +62,11 @@ async def open_gateway(settings: Settings, parts: Parts | None = None) -> AsyncI
         settings.enabled_servers,
         connect_timeout=settings.connect_timeout,
         call_timeout=settings.call_timeout,
-        events=events,
-        clock=clock,
+        events=parts.events,
+        clock=parts.clock,
         on_change=on_change,
     )
-    gateway = Gateway(settings, board, fleet, events=events, clock=clock)
+    gateway = Gateway(settings, board, fleet, events=parts.events, clock=parts.clock)
     async with fleet:
         yield gateway
 
@@ -126,10 +122,8 @@ def _kept(ctx: ServerRequestContext[Any, Any], result: Mapping[str, Any]) -> dic
     return shaped
 
 
-def _progress(ctx: ServerRequestContext[Any, Any]) -> ProgressFnT | None:
-    """Progress goes to the request that asked for it (M17)."""
-    if not ctx.meta or "progress_token" not in ctx.meta:
-        return None
+def _progress(ctx: ServerRequestContext[Any, Any]) -> ProgressFnT:
+    """Progress goes to the request that caused it (M17); the SDK drops it where the caller did not ask for any."""
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
         await ctx.session.report_progress(progress, total, message)

@@ -1,0 +1,189 @@
+"""Real subprocesses and a real HTTP server: one that fails is named with its reason, and delays nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from mcp import MCPError
+
+from pegboard.client_configs import ServerSpec
+from pegboard.errors import UpstreamError
+from pegboard.events import ServerChanged
+from pegboard.model import ToolId
+from pegboard.stores import MemoryEvents
+from pegboard.upstreams import Fleet
+from processes import alive, eventually, until
+from upstream_specs import SCRIPTED, python, scripted
+
+MakeFleet = Callable[..., Fleet]
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups are POSIX")
+
+
+@pytest.fixture(scope="module")
+def http_server() -> Iterator[str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen([sys.executable, SCRIPTED, str(port)])
+    assert eventually(lambda: _listens(port), 20)
+    yield f"http://127.0.0.1:{port}/mcp"
+    process.kill()
+    process.wait()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.requirement("M9")
+@pytest.mark.requirement("mcp.pagination")
+async def test_every_page_of_a_listing_is_read_past_an_empty_page_and_an_empty_cursor(fleet_of: MakeFleet) -> None:
+    async with fleet_of(scripted()) as fleet:
+        await fleet.settled(20)
+        names = [tool.name for tool in fleet.catalog().tools]
+    assert len(names) == len(set(names)) == 12
+    assert names[:2] == ["echo", "add"]
+    assert names[-1] == "folder"
+
+
+async def test_a_server_is_reached_over_streamable_http(fleet_of: MakeFleet, http_server: str) -> None:
+    async with fleet_of(ServerSpec(name="web", url=http_server)) as fleet:
+        await fleet.settled(20)
+        result = await fleet.call(ToolId("web", "add"), {"a": 1, "b": 2})
+    assert result["structuredContent"] == {"sum": 3}
+
+
+@pytest.mark.requirement("M15")
+@pytest.mark.requirement("M23")
+async def test_sick_servers_are_named_with_reasons_and_delay_nobody(fleet_of: MakeFleet, events: MemoryEvents) -> None:
+    sick = [
+        ServerSpec(name="missing-command", command="no-such-command-anywhere"),
+        ServerSpec(name="missing-variable", command="echo", env={"TOKEN": "${PEGBOARD_TEST_NOT_SET}"}),
+        ServerSpec(name="missing-folder", command="echo", cwd="/no/such/folder"),
+        ServerSpec(name="nobody-listens", url="http://127.0.0.1:9/mcp"),
+        python("garbage", "while True: print('hello, I am no MCP server', flush=True)"),
+        python("exits", "import sys; print('the licence expired', file=sys.stderr); sys.exit(3)"),
+    ]
+    async with fleet_of(*sick, scripted("well")) as fleet:
+        assert await fleet.settled(20)
+        status = {each.name: each for each in fleet.status()}
+        answer = await fleet.call(ToolId("well", "echo"), {"text": "still here"})
+    assert answer["content"][0]["text"] == "still here"
+    assert status["well"].state == "ready"
+    assert {name for name, each in status.items() if each.state == "unhealthy"} == {spec.name for spec in sick}
+    assert "no-such-command-anywhere" in status["missing-command"].reason
+    assert "PEGBOARD_TEST_NOT_SET" in status["missing-variable"].reason
+    assert "missing-variable" in status["missing-variable"].reason
+    assert "/no/such/folder" in status["missing-folder"].reason
+    assert "hello, I am no MCP server" in status["garbage"].reason
+    assert "the licence expired" in status["exits"].reason
+    assert {event.server for event in events.of(ServerChanged) if event.state == "unhealthy"} >= {"garbage", "exits"}  # type: ignore[attr-defined]
+
+
+@pytest.mark.requirement("M15")
+async def test_a_server_that_never_answers_is_unhealthy_after_its_time_and_others_serve_meanwhile(
+    fleet_of: MakeFleet,
+) -> None:
+    mute = python("mute", "import time; time.sleep(600)")
+    async with fleet_of(mute, scripted("well"), connect_timeout=6.0) as fleet:
+        await until(lambda: fleet.status()[1].state == "ready")
+        assert fleet.status()[0].state == "starting"
+        await fleet.call(ToolId("well", "echo"), {"text": "x"})
+        assert await fleet.settled(20)
+        assert fleet.status()[0].state == "unhealthy"
+        assert "6 s" in fleet.status()[0].reason
+
+
+@pytest.mark.requirement("M23")
+async def test_some_lines_of_noise_before_the_protocol_do_no_harm(fleet_of: MakeFleet) -> None:
+    noisy = python(
+        "noisy",
+        f"import runpy; print('Welcome!\\nLoading…', flush=True); runpy.run_path({SCRIPTED!r}, run_name='__main__')",
+    )
+    async with fleet_of(noisy) as fleet:
+        await fleet.settled(20)
+        assert fleet.status()[0].state == "ready", fleet.status()
+
+
+async def test_a_server_killed_in_mid_call_fails_that_call_and_is_started_again(fleet_of: MakeFleet) -> None:
+    async with fleet_of(scripted(), scripted("other")) as fleet:
+        await fleet.settled(20)
+        with pytest.raises(UpstreamError, match="closed the connection during the call"):
+            await fleet.call(ToolId("scripted", "die"), {})
+        assert (await fleet.call(ToolId("other", "echo"), {"text": "x"}))["content"]
+        await until(lambda: fleet.status()[0].state == "ready")
+        result = await fleet.call(ToolId("scripted", "echo"), {"text": "back"})
+    assert result["content"][0]["text"] == "back"
+
+
+async def test_what_a_server_itself_answers_is_not_rewritten(fleet_of: MakeFleet) -> None:
+    async with fleet_of(scripted()) as fleet:
+        await fleet.settled(20)
+        with pytest.raises(MCPError) as raised:
+            await fleet.call(ToolId("scripted", "raises"), {})
+        failed = await fleet.call(ToolId("scripted", "fails"), {})
+    assert (raised.value.code, raised.value.data) == (-32050, {"why": "test"})
+    assert failed["isError"] is True
+    assert failed["content"][0]["text"] == "it is broken"
+
+
+async def test_a_call_that_takes_too_long_is_given_up_with_a_remedy(fleet_of: MakeFleet) -> None:
+    async with fleet_of(scripted(), call_timeout=0.3) as fleet:
+        await fleet.settled(20)
+        with pytest.raises(UpstreamError, match=r"did not answer within 0.3 s.*call_timeout"):
+            await fleet.call(ToolId("scripted", "slow"), {})
+        assert await fleet.call(ToolId("scripted", "echo"), {"text": "x"})
+
+
+@pytest.mark.requirement("M16")
+async def test_one_connection_serves_many_calls_at_once(fleet_of: MakeFleet) -> None:
+    async with fleet_of(scripted()) as fleet:
+        await fleet.settled(20)
+        results = await asyncio.gather(
+            *(fleet.call(ToolId("scripted", "echo"), {"text": str(number)}) for number in range(50))
+        )
+    assert [result["content"][0]["text"] for result in results] == [str(number) for number in range(50)]
+
+
+async def test_env_variables_and_cwd_reach_the_server(fleet_of: MakeFleet, tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    spec = scripted(env={"GREETING": "${WHO:-hello} you"}, cwd="work", folder=str(tmp_path))
+    async with fleet_of(spec) as fleet:
+        await fleet.settled(20)
+        greeting = await fleet.call(ToolId("scripted", "environment"), {"name": "GREETING"})
+        folder = await fleet.call(ToolId("scripted", "folder"), {})
+    assert greeting["content"][0]["text"] == "hello you"
+    assert folder["content"][0]["text"] == str(tmp_path / "work")
+
+
+@pytest.mark.requirement("M30")
+async def test_no_secret_of_a_server_stands_in_the_reason_it_failed(fleet_of: MakeFleet, events: MemoryEvents) -> None:
+    spec = python(
+        "leaky",
+        "import os, sys; sys.exit('cannot log in with ' + os.environ['API_KEY'])",
+        env={"API_KEY": "s3cr3t-key"},
+    )
+    async with fleet_of(spec) as fleet:
+        await fleet.settled(20)
+        reason = fleet.status()[0].reason
+    assert "cannot log in with ***" in reason
+    assert "s3cr3t-key" not in json.dumps([event.as_dict() for event in events.of(ServerChanged)])
+
+
+@pytest.mark.requirement("M13")
+async def test_leaving_the_fleet_ends_every_process_also_one_that_left_its_group(fleet_of: MakeFleet) -> None:
+    async with fleet_of(scripted()) as fleet:
+        await fleet.settled(20)
+        result = await fleet.call(ToolId("scripted", "spawn"), {})
+        child = int(result["content"][0]["text"])
+        assert alive(child)
+    assert eventually(lambda: not alive(child))
