@@ -25,6 +25,7 @@ class Profile:
 
     ``threshold`` is on the scale of the ranker's scores, ``k`` a number of tools, ``recall`` the share of the
     probability mass to reach (needs probabilities), ``budget`` and ``pool`` tokens of phase 2 and phase 1.
+    With ``rank_or_threshold`` a threshold that is given alone takes the place of k (seed 003, step 4).
     """
 
     name: str
@@ -35,6 +36,7 @@ class Profile:
     recall: float | None = None
     budget: int | None = None
     pool: int | None = None
+    rank_or_threshold: bool = False
 
     @property
     def scale(self) -> Scale:
@@ -42,7 +44,10 @@ class Profile:
 
     def with_overrides(self, **changes: Any) -> Profile:
         """The profile with every change that is not None; raises ConfigError for one that makes no sense."""
-        changed = replace(self, **{name: value for name, value in changes.items() if value is not None})
+        given = {name: value for name, value in changes.items() if value is not None}
+        if self.rank_or_threshold and "threshold" in given:
+            given = {"k": None} | given
+        changed = replace(self, **given)
         changed.check()
         return changed
 
@@ -72,8 +77,8 @@ PROFILES: Mapping[str, Profile] = {
     for profile in (
         Profile(name="attention", query="last_user", ranker="summary_cosine", threshold=0.28, k=10),
         Profile(name="keyword", query="last_user", ranker="keyword", threshold=1.0, k=20),
-        Profile(name="semantic", query="last_message", ranker="definition_cosine", k=5),
-        Profile(name="hybrid", query="conversation", ranker="hybrid", k=10, recall=0.9, budget=8000, pool=2000),
+        Profile(name="semantic", query="last_message", ranker="definition_cosine", k=5, rank_or_threshold=True),
+        Profile(name="hybrid", query="conversation", ranker="hybrid", k=10, recall=0.9, budget=8000, pool=1000),
     )
 }
 """`attention` is seed 000 (θ=0.28, k=10), `keyword` 002 (top 20), `semantic` 003 by rank (5), `hybrid` ours."""
