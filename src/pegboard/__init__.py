@@ -1,13 +1,19 @@
 """Pegboard gives an LLM agent, at every turn, only the tools it needs."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
 
-from pegboard.board import Board
-from pegboard.catalog import Catalog
-from pegboard.compose import build
-from pegboard.errors import PegboardError
-from pegboard.model import Call, Decision, Tool, ToolId, Turn
-from pegboard.settings import Settings, load_settings
+if TYPE_CHECKING:
+    from pegboard.board import Board
+    from pegboard.catalog import Catalog
+    from pegboard.compose import build
+    from pegboard.errors import PegboardError
+    from pegboard.model import Call, Decision, Tool, ToolId, Turn
+    from pegboard.settings import Settings, load_settings
 
 __all__ = [
     "Board",
@@ -22,3 +28,28 @@ __all__ = [
     "build",
     "load_settings",
 ]
+
+HOMES = {
+    "Board": "pegboard.board",
+    "Call": "pegboard.model",
+    "Catalog": "pegboard.catalog",
+    "Decision": "pegboard.model",
+    "PegboardError": "pegboard.errors",
+    "Settings": "pegboard.settings",
+    "Tool": "pegboard.model",
+    "ToolId": "pegboard.model",
+    "Turn": "pegboard.model",
+    "build": "pegboard.compose",
+    "load_settings": "pegboard.settings",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name when it is first used, so that `pegboard --help` does not wait for NumPy (PEP 562)."""
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

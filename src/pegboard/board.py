@@ -58,11 +58,6 @@ class Board:
     def profile(self) -> Profile:
         return self._profile
 
-    @property
-    def pinned(self) -> tuple[ToolId, ...]:
-        """The tools that every turn has, in catalog order."""
-        return tuple(self._pinned(self.catalog))
-
     async def route(self, turn: Turn | str, where: Filter | None = None) -> Decision:
         """The tools of a turn: what is active, what is reachable, and why; of those that pass ``where``."""
         return await self._router.route(_turn(turn), where)

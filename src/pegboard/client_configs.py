@@ -27,11 +27,11 @@ UNKNOWN = re.compile(r"\$\{(?:input|command|config):[^}]*\}")
 class ServerSpec(BaseModel):
     """How to reach one server: a command to run, or a URL. Values may hold variables until `expanded`."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True)
 
     name: str
     command: str | None = None
-    args: tuple[str, ...] = ()
+    args: tuple[str, ...] = Field(default=(), repr=False)
     env: dict[str, str] = Field(default_factory=dict, repr=False)
     cwd: str | None = None
     url: str | None = Field(default=None, repr=False)
@@ -95,7 +95,7 @@ class Expander:
         if known.get(name):
             return known[name]
         if default is not None:
-            return default
+            return self(default) or ""
         if name in known:
             return ""
         raise ConfigError(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from platformdirs import user_cache_path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from pegboard.client_configs import ServerSpec, load_document, sentences, servers_of
 from pegboard.errors import ConfigError
@@ -31,7 +31,7 @@ class RuleSettings(BaseModel):
 class Settings(BaseSettings):
     """One object for the whole program. A field is `PEGBOARD_NAME` in the environment, `name` in pegboard.toml."""
 
-    model_config = SettingsConfigDict(env_prefix="PEGBOARD_", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="PEGBOARD_", extra="forbid", frozen=True, hide_input_in_errors=True)
 
     servers: dict[str, ServerSpec] = Field(default_factory=dict, description="The MCP servers behind the board.")
     profile: str = Field("hybrid", description="How tools are chosen: attention, keyword, semantic or hybrid.")
@@ -99,6 +99,10 @@ def load_settings(files: Sequence[Path] = (), **flags: Any) -> Settings:
         raise ConfigError(
             f"Configuration {', '.join(map(str, files)) or 'in the environment'}: {sentences(error)}.",
             remedy="`pegboard doctor` checks a configuration.",
+        ) from error
+    except SettingsError as error:
+        raise ConfigError(
+            f"Configuration in the environment: {error}.", remedy="Lists and tables are written as JSON there."
         ) from error
 
 

@@ -53,7 +53,7 @@ class DirectorySource:
         path = self.path(tool)
         try:
             return dict(json.loads(path.read_text("utf-8")))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError) as error:
             raise CatalogError(f"No definition of {str(tool)!r} in {str(path)!r}: {error}.") from error
 
 

@@ -57,10 +57,14 @@ class SqliteEmbeddings:
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, check_same_thread=False)
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
-            with connection:
-                connection.execute(SCHEMA)
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+                with connection:
+                    connection.execute(SCHEMA)
+            except sqlite3.Error:
+                connection.close()
+                raise
             self._connection = connection
         return self._connection
 

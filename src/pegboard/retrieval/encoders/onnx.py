@@ -47,7 +47,7 @@ class OnnxEncoder:
     @property
     def model(self) -> str:
         """The model's name and the hash of its file: another quantisation is another space."""
-        return f"{self.card['model']}@{self.card['onnx_sha256'][:12]}"
+        return f"{self.card['id']}@{self.card['model_sha256'][:12]}"
 
     @property
     def dimensions(self) -> int:

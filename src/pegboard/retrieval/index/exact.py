@@ -47,4 +47,3 @@ class ExactIndex:
             best = np.argsort(-row, kind="stable")[:k]
             found.append([(ids[allowed[place]], float(row[place])) for place in best])
         return found
-

@@ -1,0 +1,156 @@
+"""What `pegboard doctor` examines. Each check is one line of its table."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import sqlite3
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files as resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from pegboard import compose
+from pegboard.apps.cli.configs import Configured, given, given_or_usual
+from pegboard.apps.cli.sources import load
+from pegboard.errors import ConfigError, PegboardError
+from pegboard.retrieval import OnnxEncoder
+from pegboard.settings import Settings
+from pegboard.stores import SqliteEmbeddings
+
+PACKAGES = ("pegboard", "mcp", "onnxruntime", "numpy", "tokenizers", "toktok-rs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    name: str
+    status: Literal["ok", "warn", "fail"]
+    detail: str
+    remedy: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def failed(name: str, error: PegboardError) -> Check:
+    return Check(name=name, status="fail", detail=error.message, remedy=error.remedy)
+
+
+def versions() -> list[Check]:
+    return [Check(name="python", status="ok", detail=platform.python_version()), *map(_installed, PACKAGES)]
+
+
+def _installed(package: str) -> Check:
+    try:
+        return Check(name=package, status="ok", detail=version(package))
+    except PackageNotFoundError:
+        return Check(name=package, status="fail", detail="not installed", remedy="Install pegboard again.")
+
+
+def configurations(files: Sequence[Path]) -> tuple[list[Check], Configured | None]:
+    """Each file on its own; and what those say together, unless one is wrong or there are none."""
+    if not files:
+        return _usual()
+    checks = [_configuration(path) for path in files]
+    if any(check.status == "fail" for check in checks):
+        return checks, None
+    return checks, given(files)
+
+
+def _usual() -> tuple[list[Check], Configured | None]:
+    try:
+        configured = given_or_usual([])
+    except ConfigError as error:
+        return [Check(name="configuration", status="warn", detail=error.message, remedy=error.remedy)], None
+    notes = [Check(name="configuration", status="warn", detail=note) for note in configured.notes]
+    return [*map(_configuration, configured.files), *notes], configured
+
+
+def _configuration(path: Path) -> Check:
+    try:
+        servers = given([path]).settings.servers
+    except ConfigError as error:
+        return failed(str(path), error)
+    off = sum(spec.disabled for spec in servers.values())
+    detail = f"{len(servers)} servers" + (f", {off} of them disabled" if off else "")
+    return Check(name=str(path), status="ok" if servers else "warn", detail=detail)
+
+
+def profile(settings: Settings) -> list[Check]:
+    """The routing options, which can contradict each other."""
+    try:
+        chosen = compose.profile(settings)
+        rules = [rule for each in settings.rules for rule in compose.rules(each)]
+    except ConfigError as error:
+        return [failed("routing", error)]
+    return [Check(name="routing", status="ok", detail=f"profile {chosen.name}, {len(rules)} rules")]
+
+
+async def servers(configured: Configured) -> list[Check]:
+    """Connects to each."""
+    checks = []
+    for status in (await load(configured, [])).statuses:
+        if status.state == "ready":
+            took = f" in {status.latency_ms:.0f} ms" if status.latency_ms is not None else ""
+            detail = f"{status.tools} tools{took}, protocol {status.protocol}"
+            checks.append(Check(name=f"server {status.name}", status="ok" if status.tools else "warn", detail=detail))
+        else:
+            waited = f"no answer within {configured.settings.connect_timeout:g} s"
+            checks.append(
+                Check(
+                    name=f"server {status.name}",
+                    status="fail",
+                    detail=status.reason or waited,
+                    remedy='Correct its entry, or set "disabled": true in it.',
+                )
+            )
+    return checks
+
+
+async def encoder(settings: Settings, folder: Traversable | None = None) -> list[Check]:
+    """It loads, gives unit vectors, and its file is the one that its card describes."""
+    folder = folder or resources("pegboard.retrieval.encoders") / "minilm"
+    model = OnnxEncoder(folder, threads=settings.encoder_threads)
+    again = "Install pegboard again."
+    try:
+        started = time.perf_counter()
+        vectors = await model.encode(["is everything in order?"])
+        took = (time.perf_counter() - started) * 1000
+        described = model.card["model_sha256"]
+    except PegboardError as error:
+        return [failed("encoder", error)]
+    except KeyError as error:
+        return [Check(name="encoder", status="fail", detail=f"Its card says nothing of {error}.", remedy=again)]
+    actual = hashlib.sha256((folder / "model.onnx").read_bytes()).hexdigest()
+    if actual != described:
+        return [Check(name="encoder", status="fail", detail="The model is not the one of its card.", remedy=again)]
+    if vectors.shape != (1, model.dimensions) or not np.allclose(np.linalg.norm(vectors), 1, atol=1e-3):
+        return [Check(name="encoder", status="fail", detail="It does not give unit vectors.", remedy=again)]
+    return [Check(name="encoder", status="ok", detail=f"{model.model}, loaded and encoded in {took:.0f} ms")]
+
+
+async def cache(settings: Settings) -> list[Check]:
+    """The folder can be written and the file read."""
+    path = settings.cache_dir / compose.EMBEDDINGS_FILE
+    store = SqliteEmbeddings(path)
+    try:
+        await store.put({})
+        with tempfile.TemporaryFile(dir=path.parent), closing(sqlite3.connect(path)) as connection:
+            (entries,) = connection.execute("SELECT count(*) FROM embeddings").fetchone()
+    except PegboardError as error:
+        return [failed("cache", error)]
+    except (OSError, sqlite3.Error) as error:
+        remedy = "Set cache_dir to a folder that can be written."
+        return [Check(name="cache", status="fail", detail=f"{path.parent}: {error}", remedy=remedy)]
+    finally:
+        store.close()
+    size = path.stat().st_size / 1e6
+    return [Check(name="cache", status="ok", detail=f"{path}: {entries:,} vectors, {size:.1f} MB")]

@@ -1,0 +1,72 @@
+"""Which configuration files a command reads, and what they say together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from pegboard.client_configs import ServerSpec, usual_files
+from pegboard.errors import ConfigError
+from pegboard.settings import Settings, load_settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configured:
+    """``files`` were used; ``notes`` say which were left out, and why."""
+
+    settings: Settings
+    files: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def given(files: Sequence[Path], **flags: Any) -> Configured:
+    """Exactly these files. Raises ConfigError for any that cannot be read."""
+    return _without_us(Configured(settings=load_settings(files, **flags), files=tuple(files)))
+
+
+def given_or_usual(files: Sequence[Path], **flags: Any) -> Configured:
+    """These files; where there are none, those of the MCP clients on this machine that can be read.
+
+    Raises ConfigError where there are none at all.
+    """
+    if files:
+        return given(files, **flags)
+    usable, notes = [], []
+    for path in usual_files(Path.home(), Path.cwd()):
+        try:
+            load_settings([path])
+        except ConfigError as error:
+            notes.append(f"Left out: {error.message}")
+        else:
+            usable.append(path)
+    if not usable:
+        raise ConfigError(
+            " ".join(["No configuration of an MCP client was found in its usual place.", *notes]),
+            remedy="Name one with --config FILE, or a file of tools with --catalog FILE.",
+        )
+    configured = given(list(reversed(usable)), **flags)
+    return Configured(settings=configured.settings, files=tuple(usable), notes=(*notes, *configured.notes))
+
+
+def _without_us(configured: Configured) -> Configured:
+    """A client that already has Pegboard names it as a server: starting it from here would never end."""
+    servers = configured.settings.servers
+    ours = [name for name, spec in servers.items() if is_pegboard(spec)]
+    others = {name: spec for name, spec in servers.items() if name not in ours}
+    return Configured(
+        settings=configured.settings.model_copy(update={"servers": others}) if ours else configured.settings,
+        files=configured.files,
+        notes=(*configured.notes, *(f"Left out: server {name!r} is Pegboard itself." for name in ours)),
+    )
+
+
+def is_pegboard(spec: ServerSpec) -> bool:
+    """
+    >>> is_pegboard(ServerSpec(name="tools", command="uvx", args=("pegboard", "mcp")))
+    True
+    """
+    words = [Path(word).name.removesuffix(".exe") for word in (spec.command or "", *spec.args)]
+    return any(pair == ("pegboard", "mcp") for pair in pairwise(words))

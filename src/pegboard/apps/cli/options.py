@@ -1,0 +1,41 @@
+"""Options that several commands share, and how their help shows examples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Configs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="A configuration: pegboard.toml, or the JSON of an MCP client. Can be given more than once.",
+    ),
+]
+Catalogs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--catalog",
+        metavar="FILE",
+        help="Tools from a file instead of live servers: JSON lines, a tools/list answer, or a tools array of OpenAI, "
+        "Anthropic or Gemini; .gz is read too. Can be given more than once.",
+    ),
+]
+Profile = Annotated[
+    str | None,
+    typer.Option("--profile", metavar="NAME", help="How tools are chosen: hybrid, attention, keyword or semantic."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout, and nothing else.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="Show logs and tracebacks on stderr, as PEGBOARD_DEBUG=1 does.")
+]
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: explanations and commands in turns, in Markdown."""
+    pairs = zip(lines[::2], lines[1::2], strict=True)
+    block = "\n\n".join(f"# {what}\n{typed}" for what, typed in pairs)
+    return f"**Examples**\n\n```\n{block}\n```"

@@ -1,0 +1,128 @@
+"""Why a tool was chosen, or was not: the steps of `routing.select.choose` asked one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from pegboard.board import Board
+from pegboard.catalog import Catalog
+from pegboard.model import Candidate, Decision, ToolId
+from pegboard.routing.select import enough_mass
+
+Status = Literal[
+    "active",
+    "below_threshold",
+    "recall_reached",
+    "beyond_k",
+    "over_budget",
+    "gated_by_state",
+    "out_of_scope",
+    "unknown",
+]
+SUGGESTIONS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What became of one tool; ``why`` is a sentence."""
+
+    tool: str
+    status: Status
+    why: str
+    candidate: Candidate | None = None
+    suggestions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reasons:
+    """A decision beside the ``order`` of all tools it was taken from, best first."""
+
+    board: Board
+    decision: Decision
+    order: tuple[Candidate, ...]
+
+    def of_name(self, name: str) -> list[Verdict]:
+        """One verdict for each tool that goes by ``name`` or ``server/name``; where there is none, what is near."""
+        catalog = self.board.catalog
+        found = [tool.id for tool in catalog.tools if name in (tool.name, str(tool.id))]
+        return [self.of_tool(tool) for tool in found] or [_unknown(catalog, name)]
+
+    def of_tool(self, tool: ToolId) -> Verdict:
+        if tool in self.decision.gated_out_by_state:
+            return Verdict(tool=str(tool), status="gated_by_state", why="Its precondition does not hold now.")
+        if tool not in self.decision.reachable:
+            return Verdict(tool=str(tool), status="out_of_scope", why="It needs a scope that the caller does not hold.")
+        candidate = self._candidates[tool]
+        status = "active" if tool in self.decision.active else self._missed(candidate)
+        return Verdict(tool=str(tool), status=status, why=self._sentence(status, candidate), candidate=candidate)
+
+    def _missed(self, candidate: Candidate) -> Status:
+        place = self._passed.get(candidate.tool)
+        k = self.board.profile.k
+        if candidate.tool in self._pinned:
+            return "over_budget"
+        if place is None:
+            return "below_threshold"
+        if place >= self._enough:
+            return "recall_reached"
+        return "beyond_k" if k is not None and place >= k else "over_budget"
+
+    def _sentence(self, status: Status, candidate: Candidate) -> str:
+        profile = self.board.profile
+        rank = f"rank {candidate.rank + 1} of {len(self.order)}"
+        match status:
+            case "active":
+                return self._chosen(candidate, rank)
+            case "below_threshold":
+                return f"{rank}: its score {candidate.score:.3f} is below the threshold {profile.threshold}."
+            case "recall_reached":
+                share = f"{profile.recall or 0:.0%}"
+                return f"{rank}: the {self._enough} tools before it already hold {share} of the expected relevance."
+            case "beyond_k":
+                return f"{rank}, and k is {profile.k}."
+            case _:
+                tokens = self.board.catalog.token_counts[self.board.catalog.position[candidate.tool]]
+                return (
+                    f"{rank}: its {tokens:,} tokens did not fit into what was left of the budget of {profile.budget:,}."
+                )
+
+    def _chosen(self, candidate: Candidate, rank: str) -> str:
+        if candidate.tool in self._pinned:
+            return f"{rank}: the configuration makes it always available."
+        if not candidate.parts:
+            return "Nothing could be said about relevance, so every tool passes."
+        return f"{rank}, score {candidate.score:.3f} ({self.decision.scale})."
+
+    @cached_property
+    def _candidates(self) -> dict[ToolId, Candidate]:
+        return {candidate.tool: candidate for candidate in self.order}
+
+    @cached_property
+    def _pinned(self) -> frozenset[ToolId]:
+        return frozenset(self.board.pinned)
+
+    @cached_property
+    def _passed(self) -> dict[ToolId, int]:
+        """The place of each tool among those that compete: not pinned, and not below the threshold."""
+        threshold = self.board.profile.threshold
+        least = np.float32(-np.inf if threshold is None else threshold)
+        competing = [each.tool for each in self.order if each.score >= least and each.tool not in self._pinned]
+        return {tool: place for place, tool in enumerate(competing)}
+
+    @cached_property
+    def _enough(self) -> int:
+        """How many of them reach the recall target."""
+        scores = np.array([self._candidates[tool].score for tool in self._passed], np.float32)
+        return len(enough_mass(scores, np.arange(len(scores)), self.board.profile.recall))
+
+
+def _unknown(catalog: Catalog, name: str) -> Verdict:
+    names = [known for tool in catalog.tools for known in (tool.name, str(tool.id))]
+    near = tuple(dict.fromkeys(get_close_matches(name, names, SUGGESTIONS)))
+    hint = f" Near: {', '.join(near)}." if near else ""
+    return Verdict(tool=name, status="unknown", why=f"No tool goes by that name.{hint}", suggestions=near)

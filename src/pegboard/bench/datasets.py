@@ -1,0 +1,80 @@
+"""Tool-retrieval sets: a folder with `catalog.jsonl.gz` and `queries.jsonl.gz`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pegboard.catalog import Catalog
+from pegboard.catalog.ingest import read_catalog
+from pegboard.errors import CatalogError
+from pegboard.model import ToolId
+
+CATALOG = "catalog.jsonl.gz"
+QUERIES = "queries.jsonl.gz"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A request and what serves it: every tool of ``relevant``, and one of each group of ``any_of``."""
+
+    id: str
+    text: str
+    relevant: tuple[ToolId, ...] = ()
+    any_of: tuple[tuple[ToolId, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSet:
+    name: str
+    catalog: Catalog
+    queries: tuple[Query, ...]
+
+
+def read_set(folder: Path) -> ToolSet:
+    """A set with its queries. Raises CatalogError naming the file and the line."""
+    catalog = read_catalog(folder / CATALOG)
+    queries = read_queries(folder / QUERIES)
+    for query in queries:
+        unknown = [tool for tool in (*query.relevant, *sum(query.any_of, ())) if tool not in catalog]
+        if unknown:
+            raise CatalogError(
+                f"Query {query.id!r} of {str(folder)!r} names {str(unknown[0])!r}, which is not in the catalog.",
+                remedy="A set's labels and its catalog have to be of one snapshot.",
+            )
+    return ToolSet(name=folder.name, catalog=catalog, queries=queries)
+
+
+def read_queries(path: Path) -> tuple[Query, ...]:
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            return tuple(
+                _query(line, f"{path}, line {number},") for number, line in enumerate(lines, 1) if line.strip()
+            )
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise CatalogError(
+            f"Cannot read {str(path)!r}: {error}.", remedy=f"A set is a folder with {CATALOG} and {QUERIES}."
+        ) from error
+
+
+def _query(line: str, where: str) -> Query:
+    try:
+        row = json.loads(line)
+        return Query(
+            id=row["id"],
+            text=row["query"],
+            relevant=_tools(row.get("relevant")),
+            any_of=tuple(_tools(group) for group in row.get("any_of") or ()),
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        raise CatalogError(
+            f"{where} is not a query: {type(error).__name__}: {error}.",
+            remedy='Expected {"id": …, "query": …, "relevant": [[server, name], …]}.',
+        ) from error
+
+
+def _tools(pairs: Any) -> tuple[ToolId, ...]:
+    return tuple(ToolId(server, name) for server, name in pairs or ())

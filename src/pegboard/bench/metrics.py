@@ -1,0 +1,91 @@
+"""How good a ranking is: recall@k, MRR and nDCG@k, and how sure we are of a mean.
+
+A query has *goals*. A goal is a set of tools any one of which reaches it. Copies of a tool on several servers are one
+answer, so tools are compared by canonical id, and the best-placed copy alone takes a place.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pegboard.catalog import Catalog
+from pegboard.model import ToolId
+
+Goals = frozenset[frozenset[int]]
+
+RESAMPLES = 2000
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A mean and the bootstrap interval around it."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def canonical_ids(catalog: Catalog) -> dict[ToolId, int]:
+    """One number for all tools that share name, description and schema."""
+    numbers: dict[str, int] = {}
+    return {
+        tool.id: numbers.setdefault(
+            json.dumps([tool.name, tool.description, tool.input_schema], sort_keys=True), len(numbers)
+        )
+        for tool in catalog.tools
+    }
+
+
+def goals(relevant: Iterable[ToolId], any_of: Iterable[Iterable[ToolId]], canonical: Mapping[ToolId, int]) -> Goals:
+    """Each relevant tool is a goal; a group of ``any_of`` is one, and stands for the relevant tools it holds."""
+    groups = [frozenset(canonical[tool] for tool in group) for group in any_of]
+    single = {canonical[tool] for tool in relevant}
+    return frozenset([frozenset([tool]) for tool in single if not any(tool in group for group in groups)] + groups)
+
+
+def score(wanted: Goals, ranking: Sequence[ToolId], canonical: Mapping[ToolId, int]) -> dict[str, float]:
+    """The metrics of one query. An empty ranking scores zero: nothing is skipped."""
+    found = places(wanted, [canonical[tool] for tool in ranking])
+    return {
+        "recall@5": recall(found, len(wanted), 5),
+        "recall@10": recall(found, len(wanted), 10),
+        "mrr": reciprocal_rank(found),
+        "ndcg@5": gain(found, len(wanted), 5),
+    }
+
+
+def places(wanted: Goals, ranking: Iterable[int]) -> list[int]:
+    """The place (0 is best) of each goal that is reached, ascending."""
+    place = {tool: index for index, tool in enumerate(dict.fromkeys(ranking))}
+    best = (min((place[tool] for tool in goal if tool in place), default=None) for goal in wanted)
+    return sorted(each for each in best if each is not None)
+
+
+def recall(found: Sequence[int], wanted: int, k: int) -> float:
+    """The share of the goals among the first k."""
+    return sum(place < k for place in found) / wanted
+
+
+def reciprocal_rank(found: Sequence[int]) -> float:
+    """1 / rank of the first goal that is reached."""
+    return 1 / (found[0] + 1) if found else 0.0
+
+
+def gain(found: Sequence[int], wanted: int, k: int) -> float:
+    """nDCG@k with binary relevance (Järvelin and Kekäläinen 2002)."""
+    ideal = sum(1 / math.log2(place + 2) for place in range(min(k, wanted)))
+    return sum(1 / math.log2(place + 2) for place in found if place < k) / ideal
+
+
+def bootstrap(values: Sequence[float], random: np.random.Generator) -> Interval:
+    """Percentile interval of the mean over resampled queries (Efron 1979); of paired differences where given those."""
+    sample = np.asarray(values, np.float64)
+    means = sample[random.integers(0, len(sample), (RESAMPLES, len(sample)))].mean(axis=1)
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Interval(mean=float(sample.mean()), low=float(low), high=float(high))

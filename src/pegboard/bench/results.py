@@ -1,0 +1,101 @@
+"""Results are files: `FOLDER/NAME.json`, with everything needed to get the figures again."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+FIGURE_NAME = re.compile(r"[a-z0-9@_.-]+(/[a-z0-9@_.-]+)*")
+PACKAGES = ("pegboard", "numpy", "onnxruntime", "tokenizers", "toktok-rs", "PyStemmer", "mcp", "bm25s")
+
+
+def write(
+    name: str,
+    *,
+    command: str,
+    seed: int,
+    figures: Mapping[str, float],
+    tables: Mapping[str, Any],
+    folder: Path,
+) -> Path:
+    """Write a result, whole or not at all, and return its path. Raises ValueError for a figure that is none."""
+    check(figures)
+    result = {
+        "name": name,
+        "command": command,
+        "commit": commit(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "versions": versions(),
+        "seed": seed,
+        "figures": {figure: round(float(value), 6) for figure, value in sorted(figures.items())},
+        "tables": tables,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
+    draft = path.with_suffix(f".{os.getpid()}.tmp")
+    draft.write_text(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+    draft.replace(path)
+    return path
+
+
+def check(figures: Mapping[str, float]) -> None:
+    """Names are lower-case parts joined by `/`; values are finite numbers."""
+    for name, value in figures.items():
+        if not FIGURE_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no figure's name: use lower-case parts joined by '/'")
+        if isinstance(value, bool) or not math.isfinite(value):
+            raise ValueError(f"The figure {name!r} is {value!r}: it has to be a finite number")
+
+
+def commit() -> str:
+    """The checked-out commit, marked where the sources differ from it; `unknown` outside a checkout."""
+    try:
+        answer = subprocess.run(
+            ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"],  # noqa: S607
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return answer.stdout.strip()
+
+
+def machine() -> dict[str, Any]:
+    """What the times depend on. No host name: results are published."""
+    return {
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def versions() -> dict[str, str]:
+    return {package: found for package in PACKAGES if (found := _version(package))}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")

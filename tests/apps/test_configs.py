@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pegboard.apps.cli.configs import given, given_or_usual, is_pegboard
+from pegboard.client_configs import ServerSpec
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "ours"),
+    [
+        ("pegboard", ("mcp",), True),
+        ("/opt/bin/pegboard", ("mcp", "--config", "x.json"), True),
+        ("uvx", ("pegboard", "mcp"), True),
+        ("python", ("-m", "pegboard", "mcp"), True),
+        ("pegboard.exe", ("mcp",), True),
+        ("npx", ("-y", "pegboard-shop"), False),
+        ("cat", ("pegboard",), False),
+    ],
+)
+def test_a_server_that_is_the_gateway_itself_is_recognised(command: str, args: tuple[str, ...], ours: bool) -> None:
+    assert is_pegboard(ServerSpec(name="x", command=command, args=args)) is ours
+
+
+def test_the_nearest_of_the_usual_files_wins(servers_file: Callable[..., Path], machine: Path) -> None:
+    servers_file(".mcp.json", tools={"command": "near"})
+    servers_file(".cursor/mcp.json", tools={"command": "far"}, more={"command": "other"})
+    configured = given_or_usual([])
+
+    assert configured.settings.servers["tools"].command == "near"
+    assert configured.settings.servers["more"].command == "other"
+    assert configured.files == (machine / ".mcp.json", machine / ".cursor" / "mcp.json")
+
+
+def test_flags_win_over_files(machine: Path) -> None:
+    (machine / "own.toml").write_text('profile = "keyword"\nk = 3')
+    settings = given([machine / "own.toml"], profile="semantic", k=None).settings
+
+    assert (settings.profile, settings.k) == ("semantic", 3)

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from pegboard.apps.cli import checks
+from pegboard.settings import load_settings
+
+Run = Callable[..., Result]
+RunJson = Callable[..., Any]
+
+
+@pytest.fixture
+def healthy_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model is checked in a test of its own: loading it takes longer than everything else here."""
+
+    async def fine(_settings: object) -> list[checks.Check]:
+        return [checks.Check(name="encoder", status="ok", detail="fine")]
+
+    monkeypatch.setattr(checks, "encoder", fine)
+
+
+def by_name(report: Any) -> dict[str, Any]:
+    return {check["name"]: check for check in report["checks"]}
+
+
+@pytest.mark.usefixtures("healthy_encoder")
+def test_a_machine_in_order_passes_and_exits_with_0(
+    run_json: RunJson, run: Run, servers_file: Callable[..., Path], scripted: dict[str, Any]
+) -> None:
+    path = servers_file(good=scripted)
+    found = by_name(run_json("doctor", "--config", path))
+
+    assert found[str(path)]["detail"] == "1 servers"
+    assert found["server good"]["status"] == "ok"
+    assert "12 tools in" in found["server good"]["detail"]
+    assert found["routing"]["detail"] == "profile hybrid, 0 rules"
+    assert {"python", "pegboard", "mcp", "onnxruntime"} <= set(found)
+
+
+@pytest.mark.usefixtures("healthy_encoder")
+def test_a_server_that_does_not_start_fails_with_its_reason(
+    run_json: RunJson, run: Run, servers_file: Callable[..., Path]
+) -> None:
+    path = servers_file(
+        gone={"command": "/nowhere/server"},
+        needy={"command": "sh", "env": {"TOKEN": "${NOT_SET_ANYWHERE}"}},
+        loud={"command": "sh", "args": ["-c", "echo no licence >&2; exit 3"]},
+        off={"command": "/nowhere/else", "disabled": True},
+    )
+    report = run_json("doctor", "--config", path, code=1)
+    found = by_name(report)
+
+    assert report["ok"] is False
+    assert found[str(path)]["detail"] == "4 servers, 1 of them disabled"
+    assert "'/nowhere/server' is not there" in found["server gone"]["detail"]
+    assert "NOT_SET_ANYWHERE" in found["server needy"]["detail"]
+    assert "no licence" in found["server loud"]["detail"]
+    assert all(found[f"server {name}"]["remedy"] for name in ("gone", "needy", "loud"))
+    assert "server off" not in found
+    assert "fail" in run("doctor", "--config", path).stdout
+
+
+@pytest.mark.usefixtures("healthy_encoder")
+def test_every_broken_file_is_named_with_its_remedy(run_json: RunJson, machine: Path) -> None:
+    (machine / "a.json").write_text("{")
+    (machine / "b.toml").write_text("k = 0")
+    found = by_name(run_json("doctor", "--config", machine / "a.json", "--config", machine / "b.toml", code=1))
+
+    assert "is not JSON" in found[str(machine / "a.json")]["detail"]
+    assert "k: Input should be greater than or equal to 1" in found[str(machine / "b.toml")]["detail"]
+    assert found[str(machine / "a.json")]["remedy"] == "Correct the file at that place."
+
+
+@pytest.mark.usefixtures("healthy_encoder")
+def test_options_that_contradict_each_other_are_found(run_json: RunJson, machine: Path) -> None:
+    (machine / "own.toml").write_text('profile = "semantic"\nrecall = 0.5')
+    found = by_name(run_json("doctor", "--config", machine / "own.toml", code=1))
+
+    assert found["routing"]["status"] == "fail"
+    assert "--profile hybrid" in found["routing"]["remedy"]
+
+
+@pytest.mark.usefixtures("healthy_encoder")
+def test_no_configuration_at_all_is_a_warning(run_json: RunJson) -> None:
+    report = run_json("doctor")
+
+    assert report["ok"] is True
+    assert by_name(report)["configuration"]["status"] == "warn"
+
+
+async def test_an_encoder_that_is_not_there_fails_with_a_remedy(tmp_path: Path) -> None:
+    (check,) = await checks.encoder(load_settings(), tmp_path)
+
+    assert (check.name, check.status) == ("encoder", "fail")
+    assert "Install pegboard again" in check.remedy
+
+
+async def test_an_encoder_with_half_a_card_fails(tmp_path: Path) -> None:
+    (tmp_path / "card.json").write_text('{"window": 256}')
+    (check,) = await checks.encoder(load_settings(), tmp_path)
+
+    assert (check.status, check.remedy) == ("fail", "Install pegboard again.")
+
+
+async def test_the_cache_is_counted_and_measured(tmp_path: Path) -> None:
+    (check,) = await checks.cache(load_settings(cache_dir=tmp_path))
+
+    assert check.status == "ok"
+    assert "0 vectors, 0.0 MB" in check.detail
+
+
+async def test_a_cache_that_is_no_database_fails_with_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "embeddings.sqlite").write_bytes(b"this is not a database at all")
+    (check,) = await checks.cache(load_settings(cache_dir=tmp_path))
+
+    assert check.status == "fail"
+    assert "Delete the file" in check.remedy
+
+
+async def test_a_cache_folder_that_cannot_be_made_fails(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (check,) = await checks.cache(load_settings(cache_dir=tmp_path / "file" / "cache"))
+
+    assert check.status == "fail"
+    assert check.remedy

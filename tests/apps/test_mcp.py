@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+Run = Callable[..., Result]
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+
+
+def talk(process: subprocess.Popen[bytes]) -> tuple[list[Any], str]:
+    """What the gateway answers to a client that asks for its tools, and what it said on stderr."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    answers = []
+    for message in (HELLO, READY, LIST):
+        process.stdin.write(json.dumps(message).encode() + b"\n")
+        process.stdin.flush()
+        if "id" in message:
+            answers.append(json.loads(process.stdout.readline()))
+    rest, stderr = process.communicate(timeout=20)
+    assert rest == b""
+    return answers, stderr.decode()
+
+
+def names(answer: Any) -> set[str]:
+    return {tool["name"] for tool in answer["result"]["tools"]}
+
+
+def test_the_gateway_serves_on_stdout_logs_on_stderr_and_heeds_its_flags(
+    start: Start, servers_file: Callable[..., Path], scripted: dict[str, Any]
+) -> None:
+    path = servers_file(good=scripted, us={"command": "pegboard", "args": ["mcp"]})
+    (_, listed), stderr = talk(start("mcp", "--config", path, "--exposure", "static"))
+
+    assert names(listed) == {"list_tool_categories", "search_tools", "describe_tools", "invoke_tool"}
+    assert "Left out: server 'us' is Pegboard itself." in stderr
+    assert "Traceback" not in stderr
+
+
+def test_without_a_configuration_it_says_how_to_name_one(run: Run, run_json: Callable[..., Any]) -> None:
+    result = run("mcp")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--config FILE" in result.stderr
+    assert run_json("mcp", code=2)["error"] == "config_error"
+
+
+@pytest.mark.parametrize("text", ["{", '{"mcpServers": {"x": {}}}'])
+def test_a_broken_configuration_is_said_before_anything_is_served(run: Run, machine: Path, text: str) -> None:
+    (machine / "bad.json").write_text(text)
+    result = run("mcp", "--config", machine / "bad.json")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "bad.json" in result.stderr

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from pegboard.catalog.ingest import read_catalog
+
+Run = Callable[..., Result]
+RunJson = Callable[..., Any]
+
+ISSUE = "open a new issue in the repository"
+
+
+@pytest.fixture
+def own_file(machine: Path) -> Callable[[str], Path]:
+    """A pegboard.toml with this text."""
+
+    def write(text: str) -> Path:
+        path = machine / "pegboard.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_the_best_tool_comes_first_with_its_score_and_the_parts_of_it(run_json: RunJson, tools: Path) -> None:
+    decision = run_json("route", ISSUE, "--catalog", tools)
+    first = decision["candidates"][0]
+
+    assert decision["profile"] == "hybrid"
+    assert (first["tool"], first["rank"], first["active"]) == ("code/create_issue", 1, True)
+    assert set(first["parts"]) == {"cosine", "bm25", "server"}
+    assert "code/create_issue" in decision["active"]
+
+
+def test_tokens_of_both_phases_stand_beside_those_of_all_tools(run_json: RunJson, tools: Path) -> None:
+    decision = run_json("route", ISSUE, "--catalog", tools, "--profile", "keyword", "--k", 2)
+    catalog = read_catalog(tools)
+    active = [tool for tool in catalog.tools if str(tool.id) in decision["active"]]
+
+    assert len(active) == 2
+    assert decision["tokens"]["all"] == sum(catalog.token_counts)
+    assert decision["tokens"]["phase2"] == sum(catalog.token_counts[catalog.position[tool.id]] for tool in active)
+    assert decision["tokens"]["phase1"] > 0
+
+
+def test_the_table_marks_what_is_active_and_shows_those_that_just_missed(run: Run, tools: Path) -> None:
+    lines = run("route", ISSUE, "--catalog", tools, "--profile", "keyword", "--k", 1).stdout.splitlines()
+    first = next(line for line in lines if "code/create_issue" in line)
+    missed = next(line for line in lines if "code/list_issues" in line)
+
+    assert "●" in first
+    assert "active" in first
+    assert "●" not in missed
+    assert any("Phase 1" in line for line in lines)
+
+
+def test_explain_says_each_part_in_words(run: Run, tools: Path) -> None:
+    output = run("route", ISSUE, "--catalog", tools, "--explain").stdout
+
+    assert "by meaning (cosine of query and tool)" in output
+    assert "by shared words" in output
+    assert "number 1 of 12" in output
+
+
+@pytest.mark.parametrize(
+    ("options", "tool", "status", "why"),
+    [
+        ((), "code/create_issue", "active", "rank 1 of 12, score"),
+        (("--profile", "attention"), "storm_alerts", "below_threshold", "is below the threshold 0.28"),
+        (("--profile", "keyword", "--k", 1), "list_issues", "beyond_k", "and k is 1."),
+        (("--recall", 0.05, "--k", 12), "list_issues", "recall_reached", "already hold 5% of the expected relevance"),
+        (("--recall", 1, "--k", 12, "--budget", 30), "create_issue", "over_budget", "left of the budget of 30."),
+    ],
+)
+def test_a_tool_that_is_asked_about_gets_the_reason(
+    run: Run, run_json: RunJson, tools: Path, options: tuple[object, ...], tool: str, status: str, why: str
+) -> None:
+    words = ("route", ISSUE, "--catalog", tools, *options, "--tool", tool)
+    (verdict,) = run_json(*words)["tool"]
+
+    assert verdict["status"] == status
+    assert why in verdict["why"]
+    assert why in run(*words).stdout
+
+
+def test_a_name_that_two_servers_share_gets_a_reason_for_each(run_json: RunJson, tools: Path) -> None:
+    verdicts = run_json("route", "read a file", "--catalog", tools, "--tool", "read_file")["tool"]
+
+    assert [verdict["tool"] for verdict in verdicts] == ["files/read_file", "cloud/read_file"]
+
+
+def test_a_name_of_no_tool_is_answered_with_those_that_are_near(run_json: RunJson, tools: Path) -> None:
+    (verdict,) = run_json("route", ISSUE, "--catalog", tools, "--tool", "create_isue")["tool"]
+
+    assert verdict["status"] == "unknown"
+    assert verdict["suggestions"][0] == "create_issue"
+
+
+def test_tools_out_of_state_and_out_of_scope_are_told_apart(
+    run_json: RunJson, tools: Path, own_file: Callable[[str], Path]
+) -> None:
+    config = own_file(
+        """
+        [[rules]]
+        tools = "code/merge_*"
+        requires = ["milestone_reached:reviewed"]
+        [[rules]]
+        tools = "cloud/*"
+        scope = "cloud:read"
+        """
+    )
+    words = ("route", "merge the branch and share the file", "--config", config, "--catalog", tools)
+
+    assert run_json(*words, "--tool", "merge_branch")["tool"][0]["status"] == "gated_by_state"
+    assert run_json(*words, "--tool", "share_file")["tool"][0]["status"] == "out_of_scope"
+    assert run_json(*words)["gated_out_by_state"] == ["code/merge_branch"]
+
+
+def test_a_tool_that_is_always_available_is_said_to_be(
+    run_json: RunJson, tools: Path, own_file: Callable[[str], Path]
+) -> None:
+    config = own_file('always_available = ["weather/forecast"]')
+    words = ("route", ISSUE, "--config", config, "--catalog", tools, "--profile", "keyword", "--tool", "forecast")
+    (verdict,) = run_json(*words)["tool"]
+
+    assert verdict["status"] == "active"
+    assert "makes it always available" in verdict["why"]
+
+
+def test_every_verdict_agrees_with_the_decision(run_json: RunJson, tools: Path) -> None:
+    for options in (("--k", 3), ("--recall", 0.3), ("--budget", 150), ("--profile", "attention"), ("--threshold", 0.1)):
+        decision = run_json("route", ISSUE, "--catalog", tools, *options)
+        active = {each["tool"] for each in decision["candidates"] if each["status"] == "active"}
+
+        assert active == set(decision["active"])
+        assert len(decision["candidates"]) == 12
+
+
+def test_an_empty_query_lets_every_tool_pass_and_says_why(run_json: RunJson, tools: Path) -> None:
+    decision = run_json("route", " ", "--catalog", tools)
+
+    assert len(decision["active"]) == 12
+    assert "Nothing could be said about relevance" in decision["candidates"][0]["why"]
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        (("--profile", "magic"), "Use one of attention, keyword, semantic, hybrid."),
+        (("--profile", "semantic", "--recall", "0.9"), "Use --profile hybrid"),
+        (("--threshold", "3"), "a probability between 0 and 1"),
+        (("--recall", "2"), "recall"),
+    ],
+)
+def test_options_that_make_no_sense_exit_with_2_and_a_remedy(
+    run: Run, tools: Path, options: tuple[str, ...], remedy: str
+) -> None:
+    result = run("route", "x", "--catalog", tools, *options)
+
+    assert result.exit_code == 2
+    assert remedy in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_without_any_tool_there_is_nothing_to_route(run: Run, servers_file: Callable[..., Path]) -> None:
+    result = run("route", "x", "--config", servers_file(gone={"command": "/nowhere/server"}))
+
+    assert result.exit_code == 1
+    assert "There are no tools to choose from." in result.stderr
+    assert "'/nowhere/server' is not there" in result.stderr
+    assert "`pegboard doctor`" in result.stderr

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pegboard import Board, Catalog
+from pegboard.bench import methods, quality
+from pegboard.bench.datasets import ToolSet, read_set
+from pegboard.compose import default_parts
+from pegboard.model import ToolId
+from pegboard.settings import load_settings
+from pegboard.stores import MemoryEmbeddings
+from pegboard.testing import FakeEncoder
+
+
+@pytest.fixture(scope="module")
+def small_set() -> ToolSet:
+    return read_set(Path(__file__).parents[1] / "data" / "cli" / "small_set")
+
+
+@pytest.fixture
+async def searches(small_set: ToolSet) -> dict[str, methods.Search]:
+    settings = load_settings()
+    parts = default_parts(settings, encoder=FakeEncoder(), embeddings=MemoryEmbeddings())
+    return await methods.searches(small_set.catalog, settings, parts)
+
+
+async def test_every_method_finds_what_shares_its_words(searches: dict[str, methods.Search]) -> None:
+    assert set(searches) == {"bm25", "bm25s", "minilm", "hybrid", "attention", "semantic", "keyword"}
+    for search in searches.values():
+        assert (await search("open a new issue in a repository"))[0] == ToolId("code", "create_issue")
+
+
+async def test_ungated_methods_rank_every_tool_once(searches: dict[str, methods.Search], small_set: ToolSet) -> None:
+    for method in ("bm25", "bm25s", "minilm", "hybrid"):
+        assert sorted(await searches[method]("weather in a city")) == sorted(t.id for t in small_set.catalog.tools)
+
+
+async def test_a_query_of_unknown_words_is_ranked_all_the_same(searches: dict[str, methods.Search]) -> None:
+    for method in ("bm25", "bm25s"):
+        assert len(await searches[method]("xyzzy")) == 12
+
+
+async def test_gated_methods_are_the_active_tools_best_first(
+    board_of: Callable[..., Board], small_set: ToolSet
+) -> None:
+    board = board_of(small_set.catalog, profile="keyword", k=3, always_available=("cloud/share_file",))
+    decision = await board.route("list the issues")
+
+    chosen = methods.chosen(decision)
+
+    assert set(chosen) == set(decision.active)
+    assert ToolId("code", "list_issues") in chosen[:2]
+
+
+async def test_active_tools_that_no_candidate_shows_come_last(board_of: Callable[..., Board], town: Catalog) -> None:
+    decision = await board_of(town).route("x y z")
+
+    assert set(methods.chosen(decision)) == set(decision.active)
+
+
+async def test_quality_has_every_metric_and_the_gain_over_the_better_baseline(
+    searches: dict[str, methods.Search], small_set: ToolSet
+) -> None:
+    reports: list[tuple[int, int]] = []
+    found = await quality.measure(small_set, searches, lambda done, total: reports.append((done, total)), seed=1)
+    figures = found.figures()
+
+    assert reports[-1] == (7, 7)
+    assert {f"{metric}/small_set/hybrid" for metric in ("recall@5", "recall@10", "mrr", "ndcg@5")} <= set(figures)
+    best = max(figures["recall@5/small_set/bm25"], figures["recall@5/small_set/minilm"])
+    assert figures["recall@5_gain/small_set/hybrid"] == pytest.approx(figures["recall@5/small_set/hybrid"] - best)
+    assert figures["recall@5_gain_low/small_set/hybrid"] <= figures["recall@5_gain/small_set/hybrid"]
+
+
+def test_the_gain_is_paired_query_by_query() -> None:
+    one = {"recall@5": [0.0, 1.0, 0.0, 1.0]}
+    better = {"recall@5": [0.5, 1.0, 0.5, 1.0]}
+    found = quality.summarize("s", {"bm25": one, "minilm": {"recall@5": [0.0] * 4}, "hybrid": better}, seed=3)
+
+    assert found.baseline == "bm25"
+    assert found.gain.mean == 0.25
+    assert found.gain.low >= 0
+    assert np.isclose(found.means["recall@5", "hybrid"].mean, 0.75)

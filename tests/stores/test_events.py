@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import io
+import json
+import logging
+
+import pytest
+
+from pegboard.events import CallFinished, RouteDecided
+from pegboard.stores import FanOut, JsonLinesEvents, LogEvents, MemoryEvents
+
+FINISHED = CallFinished(at=1.5, tool="weather/get_tides", success=True, latency_ms=2.0)
+DECIDED = RouteDecided(
+    at=1.0,
+    turn_id="turn\n1",
+    profile="hybrid",
+    query_embedding_hash="ab",
+    candidates=("a/b",),
+    scores={"a/b": 0.5},
+    gated_out_by_state=(),
+    active_set=("a/b",),
+    phase1_tokens=1,
+    phase2_tokens=2,
+    latency_ms=3.0,
+)
+
+
+def test_each_event_is_one_line_of_json_that_is_there_at_once() -> None:
+    stream = io.StringIO()
+    sink = JsonLinesEvents(stream)
+
+    sink.emit(FINISHED)
+    sink.emit(DECIDED)
+
+    lines = stream.getvalue().splitlines()
+    assert [json.loads(line)["event"] for line in lines] == ["CallFinished", "RouteDecided"]
+    assert json.loads(lines[1])["scores"] == {"a/b": 0.5}
+
+
+def test_events_are_logged_for_those_who_debug(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "pegboard.events"):
+        LogEvents().emit(FINISHED)
+    assert caplog.records == []
+
+    with caplog.at_level(logging.DEBUG, "pegboard.events"):
+        LogEvents().emit(FINISHED)
+    assert json.loads(caplog.records[0].getMessage())["tool"] == "weather/get_tides"
+
+
+def test_every_sink_gets_every_event() -> None:
+    sinks = [MemoryEvents(), MemoryEvents()]
+
+    FanOut(sinks).emit(FINISHED)
+
+    assert [sink.of(CallFinished) for sink in sinks] == [[FINISHED], [FINISHED]]

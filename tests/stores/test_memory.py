@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pegboard.events import CallFinished, CallRejected
+from pegboard.stores import MemoryEmbeddings, MemoryEvents
+
+keys = st.lists(st.sampled_from("abcdefgh"), max_size=4)
+
+
+@given(capacity=st.integers(1, 5), operations=st.lists(st.tuples(st.sampled_from(["get", "put"]), keys), max_size=15))
+async def test_the_least_recently_used_vectors_leave_first(
+    capacity: int, operations: list[tuple[str, list[str]]]
+) -> None:
+    store, model = MemoryEmbeddings(capacity), OrderedDict[str, int]()
+    for number, (operation, wanted) in enumerate(operations):
+        if operation == "get":
+            found = await store.get(wanted)
+            assert {key: int(vector[0]) for key, vector in found.items()} == {
+                key: model[key] for key in wanted if key in model
+            }
+        else:
+            await store.put({key: np.array([number], np.float32) for key in wanted})
+            model |= dict.fromkeys(wanted, number)
+        for key in dict.fromkeys(wanted):
+            if key in model:
+                model.move_to_end(key)
+        while len(model) > capacity:
+            model.popitem(last=False)
+
+    assert set(await store.get(list("abcdefgh"))) == set(model)
+
+
+async def test_a_missing_key_is_missing_from_the_answer() -> None:
+    store = MemoryEmbeddings()
+    await store.put({"a": np.ones(2, np.float32)})
+
+    assert list(await store.get(["b", "a"])) == ["a"]
+
+
+def test_the_latest_events_are_kept_and_found_by_kind() -> None:
+    events = MemoryEvents(capacity=3)
+    for at in range(4):
+        events.emit(CallFinished(at=at, tool="walk", success=True, latency_ms=1))
+    events.emit(CallRejected(at=9, tool="fly", reason="tool_not_available"))
+
+    assert len(events) == 3
+    assert [event.at for event in events.of(CallFinished)] == [2, 3]
+    assert [event.at for event in events.of(CallRejected)] == [9]
+
+
+@pytest.mark.parametrize("order", [["a", "b"], ["b", "a"]])
+async def test_a_batch_beyond_the_capacity_keeps_its_end(order: list[str]) -> None:
+    store = MemoryEmbeddings(capacity=1)
+
+    await store.put({key: np.zeros(1, np.float32) for key in order})
+
+    assert list(await store.get(["a", "b"])) == order[1:]

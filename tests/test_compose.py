@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import pegboard.compose
+from pegboard import Board, Catalog, Settings, ToolId, Turn, build
+from pegboard.compose import SystemClock, default_parts, with_aliases
+from pegboard.errors import ConfigError
+from pegboard.model import AgentState
+from pegboard.stores import MemoryEmbeddings, SqliteEmbeddings
+from pegboard.testing import FakeEncoder, fake_tool
+
+BoardOf = Callable[..., Board]
+
+
+def test_settings_override_the_profile(town: Catalog, board_of: BoardOf) -> None:
+    board = board_of(town, profile="attention", k=3, threshold=0.4, budget=500, pool=700)
+
+    profile = board.profile
+    assert (profile.name, profile.k, profile.threshold, profile.budget, profile.pool) == ("attention", 3, 0.4, 500, 700)
+
+
+@pytest.mark.requirement("design.threshold-scale")
+@pytest.mark.parametrize(
+    "options",
+    [{"profile": "nonsense"}, {"profile": "attention", "recall": 0.9}, {"profile": "hybrid", "threshold": 5.0}],
+)
+def test_options_that_contradict_each_other_are_a_config_error(
+    town: Catalog, board_of: BoardOf, options: dict[str, object]
+) -> None:
+    with pytest.raises(ConfigError):
+        board_of(town, **options)
+
+
+def test_a_precondition_that_cannot_be_read_is_a_config_error(town: Catalog, board_of: BoardOf) -> None:
+    with pytest.raises(ConfigError, match="is_root"):
+        board_of(town, rules=[{"tools": "*", "requires": ["is_root:yes"]}])
+
+
+def test_a_rule_needs_its_scope_and_every_precondition(town: Catalog, board_of: BoardOf) -> None:
+    rule = {"tools": "tickets/*", "scope": "staff", "requires": ["is_authenticated:a", "milestone_reached:b"]}
+    board = board_of(town, rules=[rule])
+    full = AgentState(auth=frozenset({"a"}), milestones=frozenset({"b"}))
+
+    def may(scopes: set[str], state: AgentState) -> bool:
+        allowed = board.allowed(Turn.ask("x", scopes=frozenset(scopes), state=state))
+        return ToolId("tickets", "create_issue") in allowed
+
+    assert may({"staff"}, full)
+    assert not may(set(), full)
+    assert not may({"staff"}, AgentState(auth=frozenset({"a"})))
+    assert not may({"staff"}, AgentState(milestones=frozenset({"b"})))
+
+
+@pytest.mark.requirement("002.aliases")
+async def test_configured_aliases_are_searched(town: Catalog, board_of: BoardOf) -> None:
+    plain = board_of(town, profile="keyword")
+    aliased = board_of(town, profile="keyword", aliases={"tickets/create_issue": ("bug report",)})
+
+    assert (await plain.route("bug report")).active == ()
+    assert (await aliased.route("bug report")).active == (ToolId("tickets", "create_issue"),)
+
+
+def test_aliases_change_nothing_else_about_a_catalog(town: Catalog) -> None:
+    aliased = with_aliases(town, Settings(aliases={"tickets/create_issue": ("bug report",), "no/such": ("x",)}))
+
+    assert [tool.id for tool in aliased.tools] == [tool.id for tool in town.tools]
+    assert aliased.servers == town.servers
+    assert with_aliases(town, Settings()) is town
+
+
+@pytest.mark.requirement("002.always-available")
+async def test_always_available_tools_can_be_named_in_the_environment(
+    town: Catalog, board_of: BoardOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEGBOARD_ALWAYS_AVAILABLE", '["get_tides", "library/*"]')
+
+    assert [tool.name for tool in board_of(town).pinned] == ["renew_loan", "reserve_book", "get_tides"]
+
+
+def test_the_default_board_keeps_its_embeddings_in_the_cache_folder(
+    town: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path] = []
+    monkeypatch.setattr(pegboard.compose, "SqliteEmbeddings", lambda path: (opened.append(path), MemoryEmbeddings())[1])
+
+    build(Settings(cache_dir=tmp_path / "cache"), town)
+
+    assert opened == [tmp_path / "cache" / "embeddings.sqlite"]
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.requirement("M4")
+async def test_a_restart_embeds_no_tool_again(town: Catalog, tmp_path: Path) -> None:
+    settings = Settings(cache_dir=tmp_path)
+    encoders = [FakeEncoder(), FakeEncoder()]
+    for encoder in encoders:
+        store = SqliteEmbeddings(tmp_path / "embeddings.sqlite")
+        await build(settings, town, parts=default_parts(settings, encoder=encoder, embeddings=store)).warm()
+        store.close()
+
+    assert len(encoders[0].encoded) == len(town) + len(town.servers)
+    assert encoders[1].encoded == []
+
+
+@pytest.mark.requirement("003.cache-key")
+async def test_another_encoder_never_gets_vectors_of_a_space_that_is_not_its_own(town: Catalog, tmp_path: Path) -> None:
+    class Other(FakeEncoder):
+        model = "another-model"
+
+    settings, store = Settings(cache_dir=tmp_path), MemoryEmbeddings()
+    first, other = FakeEncoder(), Other(64)
+    for encoder in (first, other):
+        await build(settings, town, parts=default_parts(settings, encoder=encoder, embeddings=store)).warm()
+
+    assert sorted(other.encoded) == sorted(first.encoded)
+
+
+async def test_queries_do_not_crowd_the_lasting_store(town: Catalog, tmp_path: Path) -> None:
+    class Watched(MemoryEmbeddings):
+        kept = 0
+
+        async def put(self, vectors):  # type: ignore[no-untyped-def]
+            self.kept += len(vectors)
+            await super().put(vectors)
+
+    settings, store = Settings(cache_dir=tmp_path), Watched()
+    board = build(settings, town, parts=default_parts(settings, encoder=FakeEncoder(), embeddings=store))
+    for number in range(10):
+        await board.route(f"question {number}")
+
+    assert store.kept == len(town) + len(town.servers)
+
+
+def test_the_system_clock_tells_the_time_and_never_goes_back() -> None:
+    clock = SystemClock()
+    moments = [clock.monotonic() for _ in range(3)]
+
+    assert clock.time() > 1_700_000_000
+    assert moments == sorted(moments)
+
+
+def test_a_board_of_tools_made_by_hand_needs_no_file(board_of: BoardOf, catalog_of: Callable[..., Catalog]) -> None:
+    board = board_of(catalog_of(fake_tool("send", "Send a letter.", server="post")))
+
+    assert len(board.catalog) == 1

@@ -1,0 +1,48 @@
+"""The documentation says what is: its Python runs, its generated parts are up to date, its links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?://)([^)#]+)(?:#([^)]+))?\)")
+BLOCKS = [
+    pytest.param(block, id=f"{page.name}-{number}")
+    for page in PAGES
+    for number, block in enumerate(BLOCK.findall(page.read_text()), start=1)
+]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_python_in_the_documentation_runs(block: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("PEGBOARD_CACHE_DIR", str(tmp_path))
+    exec(compile(block, "documentation", "exec"), {"__name__": "documentation"})  # noqa: S102 - that is the test
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
+    for target, anchor in LINK.findall(page.read_text()):
+        file = (page.parent / target).resolve()
+        assert file.exists(), f"{page.name} links to {target}"
+        if anchor and file.suffix == ".md":
+            headings = {
+                re.sub(r"[^\w\- ]", "", line.lstrip("# ")).strip().lower().replace(" ", "-")
+                for line in file.read_text().splitlines()
+                if line.startswith("#")
+            }
+            assert anchor in headings, f"{page.name} links to {target}#{anchor}"
+
+
+def test_generated_pages_are_what_the_program_says_of_itself() -> None:
+    docs = runpy.run_path(str(ROOT / "scripts" / "make_docs.py"))
+    remedy = "run python scripts/make_docs.py"
+    assert (ROOT / "docs" / "cli.md").read_text() == docs["cli"](), remedy
+    text = (ROOT / "docs" / "configuration.md").read_text()
+    assert text == docs["configuration"](text), remedy

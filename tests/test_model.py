@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from pegboard.model import Message, Outcome, Part, ToolId, Turn
+from pegboard.testing import fake_tool
+
+
+def test_a_tool_is_named_by_its_server_and_its_name() -> None:
+    assert str(ToolId("library", "renew_loan")) == "library/renew_loan"
+    assert ToolId("library", "search") != ToolId("archive", "search")
+
+
+def test_a_tool_keeps_its_definition_as_it_arrived() -> None:
+    tool = fake_tool("renew_loan", "Extend a loan.", server="library")
+
+    assert (tool.name, tool.server) == ("renew_loan", "library")
+    assert json.dumps(tool.definition).startswith('{"name": "renew_loan"')
+
+
+def test_tools_can_be_put_into_sets_though_their_schemas_cannot_be_hashed() -> None:
+    tool = fake_tool("renew_loan", schema={"type": "object", "properties": {"loan": {"type": "string"}}})
+
+    assert tool in {tool}
+
+
+@pytest.mark.parametrize("noun", [fake_tool("t"), Turn.ask("hello"), Message(role="user"), Part(text="x")])
+def test_nouns_cannot_be_changed(noun: object) -> None:
+    field = dataclasses.fields(noun)[0].name  # type: ignore[arg-type]
+
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(noun, field, None)
+
+
+@pytest.mark.requirement("P2")
+def test_the_text_of_a_message_is_that_of_its_text_parts() -> None:
+    message = Message(
+        role="user",
+        parts=(
+            Part(text="Which plant is this?"),
+            Part(kind="image"),
+            Part(kind="file", text="notes.txt"),
+            Part(text=""),
+            Part(text="It has blue flowers."),
+        ),
+    )
+
+    assert message.text == "Which plant is this?\nIt has blue flowers."
+
+
+def test_a_turn_of_one_question_is_one_user_message() -> None:
+    turn = Turn.ask("When is high water?", id="turn-1", scopes=frozenset({"tides"}))
+
+    assert [(message.role, message.text) for message in turn.messages] == [("user", "When is high water?")]
+    assert (turn.id, turn.scopes) == ("turn-1", frozenset({"tides"}))
+
+
+def test_an_outcome_says_whose_fault_a_failure_was() -> None:
+    outcome = Outcome(tool=ToolId("weather", "get_tides"), success=False, latency_ms=12.5, failure="caller")
+
+    assert outcome.failure == "caller"

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import pegboard
+
+
+def test_the_public_api_has_at_most_fifteen_names_and_each_exists() -> None:
+    assert len(pegboard.__all__) <= 15
+    assert sorted(pegboard.__all__) == sorted(set(pegboard.__all__))
+    assert all(hasattr(pegboard, name) for name in pegboard.__all__)
+
+
+@pytest.mark.parametrize("name", pegboard.__all__)
+def test_every_public_name_is_documented(name: str) -> None:
+    assert (getattr(pegboard, name).__doc__ or "").strip()
+
+
+def test_a_star_import_gives_exactly_the_public_names() -> None:
+    namespace: dict[str, object] = {}
+    exec("from pegboard import *", namespace)  # noqa: S102
+
+    assert set(namespace) - {"__builtins__"} == set(pegboard.__all__)
+
+
+def test_importing_does_no_work() -> None:
+    """No model, no tokenizer and no server library is loaded before it is needed."""
+    heavy = "{'onnxruntime', 'tokenizers', 'mcp', 'sklearn', 'torch', 'uvicorn'}"
+    program = f"import pegboard, sys, threading; print({heavy} & set(sys.modules), threading.active_count())"
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split("\n")[0] == "set() 1"
+    assert done.stderr == ""
