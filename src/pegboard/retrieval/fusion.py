@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
@@ -10,6 +11,9 @@ from importlib.resources import files
 import numpy as np
 
 from pegboard.model import Floats, Scores
+
+ROUNDING = 1e-6
+"""A deviation below this share of the mean is float32 noise."""
 
 
 @lru_cache(maxsize=1)
@@ -20,10 +24,12 @@ def weights() -> Mapping[str, float]:
 
 def z_score(values: Floats) -> Floats:
     """Distance from the mean in standard deviations, over the tools of one query; zeros where all are equal."""
-    if values.max() == values.min():
+    mean = values.mean(dtype=np.float64)
+    centred = values - mean
+    deviation = math.sqrt(float(centred @ centred) / len(values))
+    if deviation <= abs(mean) * ROUNDING:
         return np.zeros_like(values)
-    wide = values.astype(np.float64)
-    return np.asarray((wide - wide.mean()) / wide.std(), np.float32)
+    return np.asarray(centred / deviation, np.float32)
 
 
 def softmax(values: Floats) -> Floats:

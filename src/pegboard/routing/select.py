@@ -35,7 +35,8 @@ def choose(scores: Floats, eligible: Mask, *, pinned: Mask, tokens: Sequence[int
     order = best_first(scores, gate(scores, eligible & ~pinned, profile.threshold))
     wanted = top_k(enough_mass(scores, order, profile.recall), profile.k)
     chosen = under_budget(np.concatenate([always, wanted]), tokens, profile.budget)
-    met = profile.recall is None or mass_reached(scores, np.setdiff1d(chosen, always), order) >= profile.recall - 1e-6
+    ranked = chosen[~pinned[chosen]]
+    met = profile.recall is None or mass_reached(scores, ranked, order) >= profile.recall - 1e-6
     return Selection(order=np.concatenate([always, order]), chosen=chosen, meets_target=met)
 
 

@@ -43,11 +43,18 @@ class CachedEncoder:
 
     async def encode(self, texts: Sequence[str]) -> Floats:
         keys = [embedding_key(self.provider, self.model, text) for text in texts]
-        self._start({key: text for key, text in zip(keys, texts, strict=True) if key not in self._underway})
-        known: dict[str, Floats] = {}
-        for found in await asyncio.gather(*(asyncio.shield(task) for task in {self._underway[key] for key in keys})):
-            known |= found
+        known = dict(await self._store.get(keys))
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        if missing:
+            known |= await self._made(missing)
         return np.stack([known[key] for key in keys]) if keys else np.zeros((0, self.dimensions), np.float32)
+
+    async def _made(self, texts: dict[str, str]) -> dict[str, Floats]:
+        self._start({key: text for key, text in texts.items() if key not in self._underway})
+        made: dict[str, Floats] = {}
+        for found in await asyncio.gather(*(asyncio.shield(task) for task in {self._underway[key] for key in texts})):
+            made |= found
+        return made
 
     def _start(self, texts: dict[str, str]) -> None:
         """Look up or encode these; whoever wants one of them meanwhile waits for this, and for nothing else (P25)."""
