@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -29,29 +31,45 @@ from pegboard.catalog import BpeCounter, compact_json
 
 FOLDER = Path(".demo")
 CONSOLE = Console(highlight=False)
+QUIET = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the program runs
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a user asks, the tool that answers it, and the arguments a model would give."""
+    """What a user asks; what a model would search for and call."""
 
     text: str
+    search: str
     tool: str
     arguments: dict[str, Any]
 
 
 def questions(folder: Path, page: str, names: set[str]) -> list[Question]:
     asked = [
-        Question("What time is it in Tokyo right now?", "get_current_time", {"timezone": "Asia/Tokyo"}),
+        Question(
+            "What time is it in Tokyo right now?",
+            "current time in a timezone",
+            "get_current_time",
+            {"timezone": "Asia/Tokyo"},
+        ),
         Question(
             "If it is 16:30 in New York, how late is it in Oslo?",
+            "convert a time between timezones",
             "convert_time",
             {"source_timezone": "America/New_York", "time": "16:30", "target_timezone": "Europe/Oslo"},
         ),
-        Question("Download this web page and give me its text", "fetch", {"url": page}),
-        Question("Show me the commit history of my repository", "git_log", {"repo_path": str(folder / "repository")}),
+        Question("What does my page say?", "fetch a URL and extract its contents", "fetch", {"url": page}),
         Question(
-            "Which files have I changed but not committed?", "git_status", {"repo_path": str(folder / "repository")}
+            "What was the last thing I committed?",
+            "show commit history",
+            "git_log",
+            {"repo_path": str(folder / "repository")},
+        ),
+        Question(
+            "Which files have I changed since?",
+            "status of the git working tree",
+            "git_status",
+            {"repo_path": str(folder / "repository")},
         ),
     ]
     return [question for question in asked if question.tool in names]
@@ -60,7 +78,11 @@ def questions(folder: Path, page: str, names: set[str]) -> list[Question]:
 async def main(folder: Path, config: Path) -> int:
     CONSOLE.rule("[bold]Pegboard before real MCP servers")
     before, names = await directly(json.loads(config.read_text())["mcpServers"])
-    gateway = StdioServerParameters(command=sys.executable, args=["-m", "pegboard", "mcp", "--config", str(config)])
+    gateway = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "pegboard", "mcp", "--config", str(config)],
+        env=os.environ | {"PEGBOARD_START_WAIT": "60"},
+    )
     async with Client(gateway, cache=None) as client:
         listed = [tool.model_dump(by_alias=True, exclude_none=True) for tool in (await client.list_tools()).tools]
         CONSOLE.print(f"\nThe client is listed {len(listed)} tools: {', '.join(tool['name'] for tool in listed)}\n")
@@ -84,7 +106,7 @@ async def directly(servers: dict[str, Any]) -> tuple[dict[str, int], set[str]]:
         parameters = StdioServerParameters(
             command=entry["command"], args=entry["args"], env=entry.get("env"), cwd=entry["cwd"]
         )
-        async with Client(parameters, cache=None) as client:
+        async with Client(stdio_client(parameters, errlog=QUIET), cache=None) as client:
             tools = [tool.model_dump(by_alias=True, exclude_none=True) for tool in (await client.list_tools()).tools]
         tokens[name] = tokens_of(tools)
         names |= {tool["name"] for tool in tools}
@@ -93,11 +115,12 @@ async def directly(servers: dict[str, Any]) -> tuple[dict[str, int], set[str]]:
 
 async def ask(client: Client, question: Question) -> tuple[bool, int]:
     """Search, call what was found, print both; whether the tool was found, and the search's tokens."""
-    search = await client.call_tool("search_tools", {"query": question.text})
+    search = await client.call_tool("search_tools", {"query": question.search})
     text = search.content[0].text
     found = [tool["name"] for tool in json.loads(text)["tools"]]
     hit = question.tool in found
     CONSOLE.print(f"[bold]{escape(question.text)}")
+    CONSOLE.print(f"  search  {question.search}")
     CONSOLE.print(f"  found   {', '.join(f'[green]{n}[/]' if n == question.tool else n for n in found)}")
     if hit:
         result = await client.call_tool("invoke_tool", {"name": question.tool, "arguments": question.arguments})

@@ -22,7 +22,11 @@ NPM = {
     "memory": ("@modelcontextprotocol/server-memory", "mcp-server-memory"),
     "playwright": ("@playwright/mcp", "playwright-mcp"),
 }
-ARGUMENTS = {"filesystem": ["repository"], "fetch": ["--ignore-robots-txt"], "playwright": ["--headless", "--isolated"]}
+ARGUMENTS = {
+    "filesystem": ["repository"],
+    "fetch": ["--ignore-robots-txt", "--allow-private-ips"],
+    "playwright": ["--headless", "--isolated"],
+}
 
 
 def install(folder: Path) -> Path:

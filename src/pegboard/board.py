@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from pegboard.catalog import Catalog
-from pegboard.errors import PegboardError
+from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.events import CallRejected
 from pegboard.model import Call, Candidate, Decision, ToolId, Turn
 from pegboard.retrieval import Progress, Retriever, ranker
@@ -87,6 +87,8 @@ class Board:
         """The tool of a call the model made; raises ToolNotAvailable or ArgumentsInvalid, and says so in an event."""
         try:
             tool = check_available(call, decision)
+            if tool not in self.catalog:
+                raise ToolNotAvailable(call.name, [], remedy="Its server is gone; route the turn again.")
             check_arguments(self.catalog[tool], call.arguments)
         except PegboardError as error:
             self._events.emit(CallRejected(at=self._clock.time(), tool=call.name, reason=error.code))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from platformdirs import user_cache_path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from pegboard.client_configs import ServerSpec, load_document, sentences, servers_of
 from pegboard.errors import ConfigError
@@ -40,14 +41,18 @@ class Settings(BaseSettings):
     recall: float | None = Field(None, gt=0, le=1, description="Share of the relevance to reach (hybrid).")
     budget: int | None = Field(None, ge=0, description="Tokens that the definitions of a turn may take.")
     pool: int | None = Field(None, ge=0, description="Tokens that the summary of all tools may take.")
-    always_available: tuple[str, ...] = Field((), description="Patterns on server/name of tools that every turn has.")
+    always_available: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Patterns on server/name of tools that every turn has."
+    )
     aliases: dict[str, tuple[str, ...]] = Field(default_factory=dict, description="Extra search words by server/name.")
     rules: tuple[RuleSettings, ...] = Field((), description="Preconditions and scopes by pattern on server/name.")
-    scopes: tuple[str, ...] = Field((), description="Scopes that the caller of this process holds.")
+    scopes: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Scopes that the caller of this process holds."
+    )
     exposure: ExposureMode = Field("auto", description="What an MCP client is listed: eager, static or auto.")
     eager_tools: int = Field(10, ge=0, description="Boards with fewer tools are listed whole.")
     eager_tokens: int = Field(4000, ge=0, description="Boards of fewer tokens are listed whole.")
-    start_wait: float = Field(3.0, ge=0, description="Seconds the first listing waits for servers that are starting.")
+    start_wait: float = Field(5.0, ge=0, description="Seconds the first listing waits for servers that are starting.")
     connect_timeout: float = Field(30.0, gt=0, description="Seconds a server has to answer its first request.")
     call_timeout: float = Field(300.0, gt=0, description="Seconds a tool call may take.")
     encoder_threads: int = Field(0, ge=0, description="Threads of the encoder; 0 lets it choose.")
@@ -63,6 +68,14 @@ class Settings(BaseSettings):
         return {
             name: {"name": name} | dict(each) if isinstance(each, Mapping) else each for name, each in value.items()
         }
+
+    @field_validator("always_available", "scopes", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        """In the environment a list is words with commas between them (seed 002), or JSON."""
+        if not isinstance(value, str):
+            return value
+        return json.loads(value) if value.startswith("[") else tuple(filter(None, map(str.strip, value.split(","))))
 
     @classmethod
     def settings_customise_sources(

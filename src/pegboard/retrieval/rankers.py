@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Literal, Protocol
 
 import numpy as np
@@ -11,6 +12,8 @@ from pegboard.model import Scores
 from pegboard.retrieval.fusion import fuse
 from pegboard.retrieval.retriever import Progress, Retriever
 from pegboard.retrieval.texts import TextKind
+
+LOGGER = logging.getLogger(__name__)
 
 RankerKind = Literal["summary_cosine", "definition_cosine", "keyword", "bm25", "hybrid"]
 
@@ -93,7 +96,8 @@ class HybridRanker:
             vector = await self._retriever.embed_query(query)
             index = await self._retriever.dense(self.KIND)
             server = await self._retriever.server_similarities(vector)
-        except EncoderError:
+        except EncoderError as error:
+            LOGGER.warning("Ranking by words alone: %s", error)
             return fuse({"bm25": lexical})
         return fuse({"cosine": index.similarities(vector), "bm25": lexical, "server": server}, vector)
 

@@ -38,6 +38,9 @@ class SqliteEmbeddings:
                 self._connection.close()
                 self._connection = None
 
+    def __del__(self) -> None:
+        self.close()
+
     def _get(self, keys: list[str]) -> dict[str, Floats]:
         found: dict[str, Floats] = {}
         with self._lock, self._explained():

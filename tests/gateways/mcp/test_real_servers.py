@@ -43,7 +43,7 @@ CALLS: list[tuple[str, str, dict[str, Any], str]] = [
     ("git", "git_log", {"repo_path": REPOSITORY}, "show the commit history"),
     ("git", "git_status", {"repo_path": REPOSITORY}, "status of the working tree"),
     ("git", "git_show", {"repo_path": REPOSITORY, "revision": "no-such-revision"}, "show the contents of a commit"),
-    ("fetch", "fetch", {"url": "PAGE"}, "download a web page"),
+    ("fetch", "fetch", {"url": "PAGE"}, "fetch a URL and extract its contents"),
     ("everything", "echo", {"message": "hällo 世界 🪝"}, "echo a message back"),
     ("everything", "get-sum", {"a": 1, "b": 2.5}, "sum of two numbers"),
     ("everything", "get-tiny-image", {}, "a tiny image"),

@@ -61,7 +61,7 @@ async def exposed(catalog: Catalog, settings: Settings) -> Exposed:
     gateway = _gateway(settings, board, parts)
     listed = [tool_from_mcp("pegboard", definition) for definition in await gateway.list_tools()]
     *counts, phase1 = BpeCounter().count([*map(canonical_text, listed), board.pool(Turn.ask(""))])
-    eager = is_eager(board.catalog, settings)
+    eager = is_eager(board.catalog, settings, complete=True)
     return Exposed(
         mode="eager" if eager else "static",
         definitions={tool.name: count for tool, count in zip(listed, counts, strict=True)},

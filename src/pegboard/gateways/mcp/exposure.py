@@ -18,8 +18,9 @@ def is_small(catalog: Catalog, settings: Settings) -> bool:
     return len(catalog) < settings.eager_tools or sum(catalog.token_counts) < settings.eager_tokens
 
 
-def is_eager(catalog: Catalog, settings: Settings) -> bool:
-    return settings.exposure == "eager" or (settings.exposure == "auto" and is_small(catalog, settings))
+def is_eager(catalog: Catalog, settings: Settings, *, complete: bool) -> bool:
+    """Whether to list the whole board. A board that is not ``complete`` yet is not known to be small."""
+    return settings.exposure == "eager" or (settings.exposure == "auto" and complete and is_small(catalog, settings))
 
 
 def wire_names(catalog: Catalog) -> WireNames:

@@ -28,6 +28,7 @@ LOGGER = logging.getLogger(__name__)
 Result = dict[str, Any]
 
 SUGGESTIONS = 5
+SIMILAR = 0.7
 SHORT_DESCRIPTION = 300
 
 
@@ -79,7 +80,7 @@ class Gateway:
         return exposure.listing(
             self._board.catalog,
             self._names,
-            eager=exposure.is_eager(self._board.catalog, self._settings),
+            eager=self._is_eager(),
             pool=self._board.pool(turn),
             allowed=self._board.allowed(turn),
             pinned=self._board.pinned,
@@ -180,10 +181,14 @@ class Gateway:
     def _near(self, name: str, allowed: frozenset[ToolId]) -> list[str]:
         known = {self._names.of[tool]: tool for tool in self._board.catalog.position if tool in allowed}
         sharing = [self._names.of[tool] for tool in self._names.shared.get(name, ()) if tool in allowed]
-        return sharing or difflib.get_close_matches(name, known, n=SUGGESTIONS)
+        return sharing or difflib.get_close_matches(name, known, n=SUGGESTIONS, cutoff=SIMILAR)
 
     def _is_listed(self, tool: ToolId) -> bool:
-        return tool in self._board.pinned or exposure.is_eager(self._board.catalog, self._settings)
+        return tool in self._board.pinned or self._is_eager()
+
+    def _is_eager(self) -> bool:
+        complete = all(status.state != "starting" for status in self._fleet.status())
+        return exposure.is_eager(self._board.catalog, self._settings, complete=complete)
 
     def _filter(self, arguments: JsonObject) -> Filter | None:
         server, wanted = arguments.get("server"), arguments.get("category")
