@@ -52,6 +52,7 @@ async def names_listed(client: Client) -> list[str]:
     return [tool.name for tool in (await client.list_tools()).tools]
 
 
+@pytest.mark.requirement("002.static-proxy")
 async def test_a_client_is_listed_the_four_meta_tools_with_the_pool_in_the_search_tool(client_of: OpenClient) -> None:
     async with client_of() as client:
         tools = (await client.list_tools()).tools
@@ -77,6 +78,7 @@ async def test_a_small_board_is_listed_whole_and_as_its_servers_define_it(
     assert json.dumps(listed) == json.dumps(direct), "key order too"
 
 
+@pytest.mark.requirement("M15")
 async def test_a_board_is_not_taken_for_small_while_servers_are_starting(client_of: OpenClient) -> None:
     slow = python("slow", "import time; time.sleep(600)")
     async with client_of(scripted(), slow, exposure="auto", eager_tools=100, start_wait=3.0) as client:
@@ -147,6 +149,7 @@ async def test_a_protocol_error_keeps_its_code_and_data_both_ways(client_of: Ope
             assert (raised.value.code, raised.value.data) == (-32050, {"why": "test"})
 
 
+@pytest.mark.requirement("M17")
 async def test_progress_reaches_the_caller_directly_and_through_invoke(client_of: OpenClient) -> None:
     seen: list[float] = []
 
@@ -236,6 +239,7 @@ import asyncio; asyncio.run(module["main"]())
 
 
 @pytest.mark.requirement("M2")
+@pytest.mark.requirement("M3")
 async def test_what_the_caller_may_not_use_is_neither_found_nor_described_nor_called(client_of: OpenClient) -> None:
     rules = (
         {"tools": "scripted/ad*", "scope": "maths"},
@@ -277,6 +281,7 @@ async def test_a_call_that_kills_its_server_is_an_error_and_other_servers_answer
     assert not alive.is_error
 
 
+@pytest.mark.requirement("M17")
 async def test_cancelling_a_call_cancels_it_at_the_server(client_of: OpenClient) -> None:
     async with client_of() as client:
         with pytest.raises(TimeoutError):
@@ -286,12 +291,14 @@ async def test_cancelling_a_call_cancels_it_at_the_server(client_of: OpenClient)
 
 
 @pytest.mark.requirement("M25")
+@pytest.mark.requirement("mcp.cache-hints")
 async def test_the_list_is_never_offered_to_shared_caches(client_of: OpenClient, era: str) -> None:
     async with client_of() as client:
         listed = await client.session.send_request(types.ListToolsRequest(), ANY)  # type: ignore[type-var]
     assert listed.get("cacheScope") == ("private" if era == "auto" else None)
 
 
+@pytest.mark.requirement("mcp.list-stable")
 async def test_two_listings_are_equal_whatever_happened_in_between(client_of: OpenClient) -> None:
     async with client_of() as client:
         first = await client.session.send_request(types.ListToolsRequest(), ANY)  # type: ignore[type-var]

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Builds the wheel, installs it into an empty environment, and uses it there: no torch, at most 320 MB, and it works.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+.venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir "$work" .
+"${PYTHON:-python3.11}" -m venv "$work/env"
+"$work/env/bin/pip" install --quiet "$work"/pegboard-*.whl
+
+if "$work/env/bin/pip" list 2>/dev/null | grep -qi '^torch '; then
+  echo "the wheel brings torch" >&2
+  exit 1
+fi
+size=$(du -sm --exclude pip --exclude 'pip-*' --exclude setuptools --exclude 'setuptools-*' "$work"/env/lib/python3*/site-packages | cut -f1)
+echo "site-packages: $size MB"
+[ "$size" -le 320 ]
+
+export PEGBOARD_CACHE_DIR="$work/cache"
+cp examples/tools.json "$work" && cd "$work"
+"$work/env/bin/pegboard" --version
+"$work/env/bin/pegboard" audit --catalog tools.json --json > audit.json
+"$work/env/bin/pegboard" route "open an issue about the login page" --catalog tools.json --json |
+  "$work/env/bin/python" -c "import json, sys; print(json.load(sys.stdin)['active'])"
