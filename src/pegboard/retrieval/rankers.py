@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Literal, Protocol
 
@@ -85,6 +86,7 @@ class HybridRanker:
         self._patient = patient
 
     async def warm(self, progress: Progress | None = None) -> None:
+        await asyncio.to_thread(lambda: self._retriever.lexical)
         await self._retriever.dense(self.KIND, progress)
         await self._retriever.server_similarities(np.zeros(self._retriever.dimensions, np.float32))
 

@@ -30,6 +30,7 @@ Result = dict[str, Any]
 SUGGESTIONS = 5
 SIMILAR = 0.7
 SHORT_DESCRIPTION = 300
+COALESCE_SECONDS = 0.05
 
 
 class Gateway:
@@ -44,6 +45,7 @@ class Gateway:
         self._wait_until = clock.monotonic() + settings.start_wait
         self._names = exposure.wire_names(board.catalog)
         self._answered: frozenset[str] = frozenset()
+        self._stale = False
         self._indexing: asyncio.Task[None] | None = None
         self._meta: Mapping[str, Callable[[JsonObject, ProgressFnT | None], Awaitable[Result]]] = {
             meta_tools.LIST_CATEGORIES: self._list_categories,
@@ -53,25 +55,38 @@ class Gateway:
         }
 
     async def catalog_changed(self) -> None:
-        """Take over what the servers list now; index it in the background."""
-        catalog = with_aliases(self._fleet.catalog(), self._settings)
-        if catalog.fingerprint == self._board.catalog.fingerprint:
-            return
-        self._board.replace_catalog(catalog)
-        self._names = exposure.wire_names(catalog)
+        """A server's tools are others than before: the next use sees them, and they are indexed in the background."""
+        self._stale = True
+        if self._indexing is None or self._indexing.done():
+            self._indexing = asyncio.create_task(self._index())
+
+    def close(self) -> None:
         if self._indexing is not None:
             self._indexing.cancel()
-        self._indexing = asyncio.create_task(self._index())
 
     async def _index(self) -> None:
-        try:
-            await self._board.warm()
-        except PegboardError:
-            LOGGER.exception("Indexing failed; searches go by words alone")
+        """Many changes at once, as when servers start, are one (M18)."""
+        while self._stale:
+            await asyncio.sleep(COALESCE_SECONDS)
+            self._refresh()
+            try:
+                await self._board.warm()
+            except PegboardError:
+                LOGGER.exception("Indexing failed; searches go by words alone")
+
+    def _refresh(self) -> None:
+        if not self._stale:
+            return
+        self._stale = False
+        catalog = with_aliases(self._fleet.catalog(), self._settings)
+        if catalog.fingerprint != self._board.catalog.fingerprint:
+            self._board.replace_catalog(catalog)
+            self._names = exposure.wire_names(catalog)
 
     async def _started(self) -> None:
         """Servers have a moment to start, once; whoever needs longer is not waited for (M15)."""
         await self._fleet.settled(max(0.0, self._wait_until - self._clock.monotonic()))
+        self._refresh()
 
     async def list_tools(self) -> list[JsonObject]:
         """The definitions a client is listed."""
@@ -94,6 +109,7 @@ class Gateway:
         Our own errors come back as results with ``isError`` (M8); MCPError from a server is raised as it came.
         """
         try:
+            self._refresh()
             if name in self._meta:
                 check_meta_arguments(name, arguments)
                 return await self._meta[name](arguments, progress)

@@ -68,7 +68,10 @@ async def open_gateway(settings: Settings, parts: Parts | None = None) -> AsyncI
     )
     gateway = Gateway(settings, board, fleet, events=parts.events, clock=parts.clock)
     async with fleet:
-        yield gateway
+        try:
+            yield gateway
+        finally:
+            gateway.close()
 
 
 def wire(gateway: Gateway) -> Server[Any]:
