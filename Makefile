@@ -24,7 +24,7 @@ format: $(READY)
 bench: bench-rank         ## every benchmark there is; results go to bench/results
 
 bench-rank: $(READY)      ## ranking quality and latency (sets: PEGBOARD_DATA)
-	$(BIN)/python -m pegboard.bench.rank
+	$(BIN)/python -m pegboard.bench.rank --page docs/benchmarks.md
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

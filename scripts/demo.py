@@ -12,11 +12,7 @@ import asyncio
 import json
 import os
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +23,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from install_servers import install
+from local_page import web_page
 from pegboard.catalog import BpeCounter, compact_json
 
 FOLDER = Path(".demo")
@@ -157,30 +154,6 @@ async def report(before: dict[str, int], listed: int, search: int) -> None:
 def tokens_of(tools: list[dict[str, Any]]) -> int:
     keys = ("name", "description", "inputSchema")
     return sum(BpeCounter().count([compact_json({key: tool.get(key) for key in keys}) for tool in tools]))
-
-
-@contextmanager
-def web_page() -> Iterator[str]:
-    """A page on this machine, so that the demo needs no network."""
-
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = b"<html><body><h1>Pegboard</h1><p>Every tool on its hook.</p></body></html>"
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_arguments: object) -> None:
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-    finally:
-        server.shutdown()
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from pegboard.bench import latency, quality, results
 from pegboard.bench.datasets import CATALOG, QUERIES, ToolSet, read_set
 from pegboard.bench.latency import Latency
 from pegboard.bench.methods import searches
+from pegboard.bench.page import render
 from pegboard.bench.progress import bar
 from pegboard.bench.quality import Quality
 from pegboard.bench.report import latency_table, quality_table
@@ -44,6 +45,7 @@ def main(
         Path | None, typer.Option(envvar="PEGBOARD_DATA", help="Folder of the tool-retrieval sets.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for rank.json.")] = Path("bench/results"),
+    page: Annotated[Path | None, typer.Option(help="Write the results as a page to this file too.")] = None,
     sets: Annotated[str, typer.Option(help="Sets to measure, separated by commas.")] = ",".join(SETS),
 ) -> None:
     """Measure ranking quality on labelled sets, and the latency of a route."""
@@ -68,6 +70,9 @@ def main(
         console.print(quality_table(each))
     console.print(latency_table(times, timed_on))
     console.print(f"Written to {path}")
+    if page is not None and measured:
+        page.write_text(render(json.loads(path.read_text("utf-8"))), "utf-8")
+        console.print(f"Written to {page}")
 
 
 async def _qualities(folders: Sequence[Path]) -> list[Quality]:

@@ -10,10 +10,8 @@ import json
 import os
 import signal
 import sys
-import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from pydantic import TypeAdapter
 
+from local_page import web_page
 from pegboard.catalog import BpeCounter, compact_json
 from processes import alive, descendants, eventually, until
 
@@ -68,23 +67,8 @@ def servers() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[str]:
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = b"<html><body><p>Every tool on its hook.</p></body></html>"
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_arguments: object) -> None:
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/"
-    server.shutdown()
-    server.server_close()
+    with web_page() as url:
+        yield url
 
 
 @asynccontextmanager
