@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client, StdioServerParameters
 from typer.testing import Result
+
+from upstream_specs import SCRIPTED
 
 Run = Callable[..., Result]
 Start = Callable[..., "subprocess.Popen[bytes]"]
@@ -71,3 +76,13 @@ def test_a_broken_configuration_is_said_before_anything_is_served(run: Run, mach
 
     assert (result.exit_code, result.stdout) == (2, "")
     assert "bad.json" in result.stderr
+
+
+async def test_one_server_is_wrapped_without_any_configuration(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pegboard", "mcp", "--exposure", "static", "--", sys.executable, SCRIPTED]
+    environment = os.environ | {"PEGBOARD_CACHE_DIR": str(tmp_path), "PEGBOARD_START_WAIT": "30"}
+    parameters = StdioServerParameters(command=command[0], args=command[1:], env=environment, cwd=tmp_path)
+    async with Client(parameters, cache=None) as client:
+        answer = await client.call_tool("list_tool_categories", {})
+        assert json.loads(answer.content[0].text) == {"categories": [{"category": "scripted.py", "tools": 12}]}
+        assert (await client.call_tool("echo", {"text": "x"})).content[0].text == "x"

@@ -12,6 +12,9 @@ from pegboard.client_configs import ServerSpec, usual_files
 from pegboard.errors import ConfigError
 from pegboard.settings import Settings, load_settings
 
+RUNNERS = frozenset({"npx", "bunx", "uvx", "uv", "pipx", "run", "node", "python", "python3", "docker"})
+"""Programs that start the one which is meant."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configured:
@@ -25,6 +28,17 @@ class Configured:
 def given(files: Sequence[Path], **flags: Any) -> Configured:
     """Exactly these files. Raises ConfigError for any that cannot be read."""
     return _without_us(Configured(settings=load_settings(files, **flags), files=tuple(files)))
+
+
+def wrapped(command: Sequence[str]) -> dict[str, ServerSpec]:
+    """The one server that a command starts, named after its program or package.
+
+    >>> list(wrapped(["npx", "-y", "@modelcontextprotocol/server-everything"]))
+    ['server-everything']
+    """
+    words = [word for word in command if Path(word).name not in RUNNERS and not word.startswith("-")] or list(command)
+    name = Path(words[0]).name.partition("@")[0] or "server"
+    return {name: ServerSpec(name=name, command=command[0], args=tuple(command[1:]), folder=str(Path.cwd()))}
 
 
 def given_or_usual(files: Sequence[Path], **flags: Any) -> Configured:

@@ -19,10 +19,16 @@ EXAMPLES = examples(
     "pegboard doctor --config servers.json",
     "Then give the client this one server in place of all of them",
     '{"mcpServers": {"pegboard": {"command": "pegboard",\n  "args": ["mcp", "--config", "/path/servers.json"]}}}',
+    "Stand before one big server, with no configuration at all",
+    "pegboard mcp -- npx -y @some/big-server",
 )
 
 
 def mcp(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(help="After --: the command of one server to stand before.", show_default=False),
+    ] = None,
     config: Configs = None,
     profile: Profile = None,
     exposure: Annotated[
@@ -37,17 +43,20 @@ def mcp(
 ) -> None:
     """Serve one MCP client on standard input and output, with every configured server behind it.
 
-    Reads the files given with --config, else pegboard.toml in the current folder. Standard output belongs to the
-    protocol; logs go to stderr.
+    Reads the files given with --config, else pegboard.toml in the current folder; or stands before the one server
+    whose command follows --. Standard output belongs to the protocol; logs go to stderr.
     """
-    from pegboard.apps.cli.configs import given
+    from pegboard.apps.cli.configs import given, wrapped
 
-    if not config and not OWN_FILE.is_file():
+    files = config or ([OWN_FILE] if OWN_FILE.is_file() else [])
+    if not files and not command:
         raise ConfigError(
-            f"No configuration was given, and there is no {OWN_FILE} here.", remedy="Name one with --config FILE."
+            f"No configuration was given, and there is no {OWN_FILE} here.",
+            remedy="Name one with --config FILE, or give a server's command after --.",
         )
     logs.set_level(log_level and log_level.upper())
-    configured = given(config or [OWN_FILE], profile=profile, exposure=exposure)
+    servers = wrapped(command) if command else None
+    configured = given([] if command and not config else files, servers=servers, profile=profile, exposure=exposure)
     for note in configured.notes:
         logs.OURS.warning(note)
     from pegboard.gateways.mcp import serve_stdio
