@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.client_configs import ServerSpec, load_document, servers_of, usual_files
+from pegboard.client_configs import load_document, servers_of, usual_files
 from pegboard.errors import ConfigError
+from pegboard.server_spec import ServerSpec
 
 ENVIRONMENT = {"TICKETS_TOKEN": "t0ken", "SEARCH_TOKEN": "s3arch", "NOTES_KEY": "n0tes"}
 
@@ -148,7 +149,6 @@ def test_the_representation_of_an_expanded_server_holds_no_value_of_a_variable()
     [
         ({}, "needs either a command or a url"),
         ({"command": "x", "url": "https://host/"}, "needs either a command or a url"),
-        ({"type": "sse", "url": "https://host/sse"}, "'sse' was replaced by streamable HTTP"),
         ({"command": ["npx", "x"]}, "command: Input should be a valid string"),
         ("npx x", "is not an object"),
         (None, "is not an object"),
@@ -214,3 +214,57 @@ def test_the_usual_files_that_exist_are_found_the_nearest_first(
         path.write_text("{}")
 
     assert list(usual_files(home, folder)) == expected
+
+
+def test_a_server_of_the_old_transport_is_refused_when_it_is_started_not_with_its_whole_file() -> None:
+    specs = servers_of({"mcpServers": {"old": {"url": "https://host/sse", "type": "sse"}}}, Path("mcp.json"))
+
+    with pytest.raises(ConfigError, match="'old' uses the transport 'sse'"):
+        specs["old"].expanded({})
+
+
+def test_numbers_and_nulls_in_env_are_taken_as_editors_mean_them() -> None:
+    entry = {"command": "x", "env": {"PORT": 3000, "DEBUG": True, "UNSET": None, "NAME": "n"}}
+    specs = servers_of({"servers": {"s": entry}}, Path("mcp.json"))
+
+    assert specs["s"].env == {"PORT": "3000", "DEBUG": "true", "NAME": "n"}
+
+
+@pytest.mark.parametrize("folder", [".vscode", ".cursor"])
+def test_the_workspace_is_the_project_not_the_editors_folder_in_it(folder: str) -> None:
+    entry = {"command": "${workspaceFolder}/run"}
+    specs = servers_of({"servers": {"s": entry}}, Path("/project") / folder / "mcp.json")
+
+    assert specs["s"].expanded({}).command == "/project/run"
+
+
+def test_an_env_file_gives_variables_that_env_overrides(tmp_path: Path) -> None:
+    (tmp_path / "my.env").write_text("A=1\nB=from-file\n")
+    entry = {"command": "x", "envFile": "${workspaceFolder}/my.env", "env": {"B": "from-env"}}
+    spec = servers_of({"servers": {"s": entry}}, tmp_path / "mcp.json")["s"]
+
+    assert spec.expanded({}).env == {"A": "1", "B": "from-env"}
+    (tmp_path / "my.env").unlink()
+    with pytest.raises(ConfigError, match="envFile"):
+        spec.expanded({})
+
+
+@pytest.mark.requirement("M30")
+def test_every_part_of_a_secret_is_known_as_one() -> None:
+    spec = servers_of(
+        {
+            "mcpServers": {
+                "s": {
+                    "command": "x",
+                    "args": ["--key", "${KEY}"],
+                    "env": {"DSN": "postgres://me:passw0rd@db/x"},
+                    "headers": {"Authorization": "Bearer t0ken-value"},
+                }
+            }
+        },
+        Path("mcp.json"),
+    )["s"]
+
+    secrets = spec.secrets({"KEY": "k3y-value"})
+    assert {"k3y-value", "passw0rd", "t0ken-value", "Bearer t0ken-value"} <= secrets
+    assert "bearer" not in {secret.lower() for secret in secrets}

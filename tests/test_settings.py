@@ -142,7 +142,6 @@ def test_a_variable_that_cannot_be_used_is_an_error_of_ours(
         '{"command": "x", "env": {"TOKEN": ["hush-hush"]}}',
         '{"url": "https://u:hush-hush@host/", "headers": {"Authorization": ["hush-hush"]}}',
         '{"url": "https://host/", "command": "x", "headers": {"Authorization": "hush-hush"}}',
-        '{"url": "https://host/?key=hush-hush", "type": "sse"}',
     ],
 )
 def test_a_servers_secrets_are_in_no_part_of_an_error(

@@ -66,14 +66,18 @@ class Board:
         """What the caller may use at this point, whatever the turn is about."""
         return self._router.allowed(turn)
 
+    def permitted(self, turn: Turn) -> frozenset[ToolId]:
+        """What the caller has a right to, whatever the state of the work."""
+        return self._router.permitted(turn)
+
     def pool(self, turn: Turn) -> str:
-        """The summary of everything the caller may use (phase 1, seed 000 §4.4)."""
+        """The summary of everything the caller has a right to (phase 1, seed 000 §4.4)."""
         return self._router.pool(turn).text
 
     @property
     def pinned(self) -> tuple[ToolId, ...]:
         """The always-available tools of the catalog."""
-        return tuple(self._pinned(self.catalog))
+        return self._router.pinned
 
     async def rank(self, turn: Turn | str) -> tuple[Candidate, ...]:
         """Every tool the turn may use, best first, with no gate."""

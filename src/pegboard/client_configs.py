@@ -8,100 +8,16 @@ VS Code                  {"servers": {NAME: {...}}, "inputs": […]}, or {"mcp":
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import json5
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ValidationError
 
 from pegboard.errors import ConfigError
-
-VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^{}]|\{[^{}]*\})*))?\}")
-UNKNOWN = re.compile(r"\$\{(?:input|command|config):[^}]*\}")
-
-
-class ServerSpec(BaseModel):
-    """How to reach one server: a command to run, or a URL. Values may hold variables until `expanded`."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True)
-
-    name: str
-    command: str | None = None
-    args: tuple[str, ...] = Field(default=(), repr=False)
-    env: dict[str, str] = Field(default_factory=dict, repr=False)
-    cwd: str | None = None
-    url: str | None = Field(default=None, repr=False)
-    headers: dict[str, str] = Field(default_factory=dict, repr=False)
-    type: str | None = None
-    disabled: bool = False
-    description: str = ""
-    folder: str = "."
-    """Where the configuration stands: `${workspaceFolder}`, and the base of a relative cwd."""
-
-    @model_validator(mode="after")
-    def _one_way_in(self) -> ServerSpec:
-        if bool(self.command) == bool(self.url):
-            raise ValueError("needs either a command or a url")
-        if self.type == "sse":
-            raise ValueError(
-                "the transport 'sse' was replaced by streamable HTTP; ask the server for its HTTP endpoint"
-            )
-        return self
-
-    @property
-    def is_http(self) -> bool:
-        return self.url is not None
-
-    def expanded(self, environment: Mapping[str, str]) -> ServerSpec:
-        """The spec with every variable put in (M26). Raises ConfigError naming the variable and the server."""
-        expand = Expander(self.name, environment, self.folder)
-        return self.model_copy(
-            update={
-                "command": expand(self.command),
-                "args": tuple(expand(arg) or "" for arg in self.args),
-                "env": {key: expand(value) or "" for key, value in self.env.items()},
-                "cwd": expand(self.cwd),
-                "url": expand(self.url),
-                "headers": {key: expand(value) or "" for key, value in self.headers.items()},
-            }
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Expander:
-    """Puts `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${workspaceFolder}` and `${userHome}` into a text (M26)."""
-
-    server: str
-    environment: Mapping[str, str]
-    folder: str
-
-    def __call__(self, text: str | None) -> str | None:
-        if text is None or "${" not in text:
-            return text
-        if unknown := UNKNOWN.search(text):
-            raise ConfigError(
-                f"Server {self.server!r} uses {unknown.group()}, which only its editor can ask for.",
-                remedy="Put the value into an environment variable and write ${NAME} instead.",
-            )
-        return VARIABLE.sub(self._value, text)
-
-    def _value(self, match: re.Match[str]) -> str:
-        name, default = match.groups()
-        known = {"workspaceFolder": self.folder, "userHome": str(Path.home())} | dict(self.environment)
-        if known.get(name):
-            return known[name]
-        if default is not None:
-            return self(default) or ""
-        if name in known:
-            return ""
-        raise ConfigError(
-            f"Server {self.server!r} needs the environment variable {name}, which is not set.",
-            remedy=f"Set {name}, or write ${{{name}:-default}} in the configuration.",
-        )
+from pegboard.server_spec import ServerSpec
 
 
 def load_document(path: Path) -> dict[str, Any]:
@@ -149,7 +65,7 @@ def _entries(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
 def _spec(name: str, entry: Any, path: Path) -> ServerSpec:
     if not isinstance(entry, Mapping):
         raise ConfigError(f"Server {name!r} in {str(path)!r} is not an object.", remedy='Expected {"command": …}.')
-    fields = dict(entry) | {"name": name, "folder": str(path.parent.absolute())}
+    fields = dict(entry) | {"name": name, "folder": str(_project(path.absolute()))}
     if "serverUrl" in fields:
         fields.setdefault("url", fields.pop("serverUrl"))
     try:
@@ -158,6 +74,11 @@ def _spec(name: str, entry: Any, path: Path) -> ServerSpec:
         raise ConfigError(
             f"Server {name!r} in {str(path)!r}: {sentences(error)}.", remedy="Correct the entry."
         ) from error
+
+
+def _project(path: Path) -> Path:
+    """The folder a configuration is about: that of the project, not of its editor's settings."""
+    return path.parent.parent if path.parent.name in (".vscode", ".cursor") else path.parent
 
 
 def sentences(error: ValidationError) -> str:

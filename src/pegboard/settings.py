@@ -13,8 +13,9 @@ from platformdirs import user_cache_path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
-from pegboard.client_configs import ServerSpec, load_document, sentences, servers_of
+from pegboard.client_configs import load_document, sentences, servers_of
 from pegboard.errors import ConfigError
+from pegboard.server_spec import ServerSpec
 
 ExposureMode = Literal["auto", "eager", "static"]
 

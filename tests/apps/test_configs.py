@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.apps.cli.configs import given, given_or_usual, is_pegboard
-from pegboard.client_configs import ServerSpec
+from pegboard.server_spec import ServerSpec
 
 
 @pytest.mark.parametrize(

@@ -140,3 +140,18 @@ def test_an_unknown_name_is_nobodys() -> None:
     names = WireNames.build([ToolId("post", "send")])
 
     assert names.resolve("receive") is names.resolve("post/receive") is names.resolve("") is None
+
+
+def test_a_server_whose_name_has_a_slash_is_resolved_by_its_full_name() -> None:
+    tool = ToolId("github.com/org/server", "echo")
+    names = WireNames.build([tool, ToolId("other", "echo")])
+
+    assert names.resolve("github.com/org/server/echo") == tool
+
+
+def test_a_tool_cannot_take_the_place_of_anothers_prefixed_name() -> None:
+    shared = [ToolId("a", "echo"), ToolId("b", "echo")]
+    names = WireNames.build([*shared, ToolId("c", "a__echo")])
+
+    assert names.resolve("a__echo") == ToolId("a", "echo")
+    assert names.of[ToolId("c", "a__echo")] == "c__a__echo"

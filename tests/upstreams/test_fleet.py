@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from mcp import MCPError
 
-from pegboard.client_configs import ServerSpec
 from pegboard.errors import UpstreamError
 from pegboard.events import ServerChanged
 from pegboard.model import ToolId
+from pegboard.server_spec import ServerSpec
 from pegboard.stores import MemoryEvents
 from pegboard.upstreams import Fleet
 from processes import alive, eventually, until
@@ -71,6 +71,8 @@ async def test_sick_servers_are_named_with_reasons_and_delay_nobody(fleet_of: Ma
         ServerSpec(name="missing-folder", command="echo", cwd="/no/such/folder"),
         ServerSpec(name="nobody-listens", url="http://127.0.0.1:9/mcp"),
         python("garbage", "while True: print('hello, I am no MCP server', flush=True)"),
+        ServerSpec(name="bad-header", url="http://127.0.0.1:9/mcp", headers={"X-Name": "… …"}),
+        ServerSpec(name="bad-argument", command=sys.executable, args=("a\0b",)),
         python("exits", "import sys; print('the licence expired', file=sys.stderr); sys.exit(3)"),
     ]
     async with fleet_of(*sick, scripted("well")) as fleet:

@@ -22,12 +22,14 @@ class WireNames:
     """A reversible naming of tools. The server of a name is looked up, never read out of it (M10).
 
     A name that one tool has alone stays as it is. A name that several servers share, or that Pegboard uses for
-    itself, becomes ``server__name`` for each of them, so that the result does not depend on who connected first.
+    itself, becomes ``server__name`` for each of them, so that the result does not depend on who connected first;
+    so does one that looks like another tool's ``server__name``.
     """
 
     of: Mapping[ToolId, str]
     tool: Mapping[str, ToolId]
     shared: Mapping[str, tuple[ToolId, ...]]
+    full: Mapping[str, ToolId]
 
     @classmethod
     def build(
@@ -36,11 +38,9 @@ class WireNames:
         ids = list(tools)
         plain = {tool: fit(tool.name, tool, limit) for tool in ids}
         uses = Counter(plain.values())
-        taken = {name for name, times in uses.items() if times == 1} - reserved
-        names = {
-            tool: name if name in taken else fit(f"{tool.server}{SEPARATOR}{tool.name}", tool, limit)
-            for tool, name in plain.items()
-        }
+        prefixed = {tool: fit(f"{tool.server}{SEPARATOR}{tool.name}", tool, limit) for tool in ids}
+        taken = {name for name, times in uses.items() if times == 1} - reserved - set(prefixed.values())
+        names = {tool: name if name in taken else prefixed[tool] for tool, name in plain.items()}
         while clashing := _clashing(names, reserved):
             names |= {tool: hashed(names[tool], tool, limit) for tool in clashing}
         shared: dict[str, list[ToolId]] = {}
@@ -51,15 +51,15 @@ class WireNames:
             of=MappingProxyType(names),
             tool=MappingProxyType({name: tool for tool, name in names.items()}),
             shared=MappingProxyType({name: tuple(of_name) for name, of_name in shared.items()}),
+            full=MappingProxyType({str(tool): tool for tool in ids}),
         )
 
     def resolve(self, name: str) -> ToolId | None:
         """The tool of a wire name, of ``server/name``, or of an own name that only one tool has."""
         if name in self.tool:
             return self.tool[name]
-        known = ToolId(*name.split("/", 1)) if "/" in name else None
-        if known in self.of:
-            return known
+        if name in self.full:
+            return self.full[name]
         candidates = self.shared.get(name, ())
         return candidates[0] if len(candidates) == 1 else None
 

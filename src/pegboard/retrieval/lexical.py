@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -57,11 +58,16 @@ class Bm25f:
     def scores(self, query: str) -> Floats:
         """BM25F of every document; a term that stands twice in the query counts twice."""
         out = np.zeros(self._size, np.float32)
-        for term, times in Counter(terms(query)).items():
+        for term, times in _counted(query).items():
             posting = self._postings.get(term)
             if posting is not None:
                 out[posting.documents] += posting.contributions * np.float32(times)
         return out
+
+
+@lru_cache(maxsize=1024)
+def _counted(query: str) -> Counter[str]:
+    return Counter(terms(query))
 
 
 def _weighted_frequencies(

@@ -91,6 +91,8 @@ class HybridRanker:
         await self._retriever.server_similarities(np.zeros(self._retriever.dimensions, np.float32))
 
     async def score(self, query: str) -> Scores:
+        if not self._retriever.has_lexical:
+            await asyncio.to_thread(lambda: self._retriever.lexical)
         lexical = self._retriever.lexical.scores(query)
         if not self._patient and not self._retriever.has_dense(self.KIND):
             return fuse({"bm25": lexical})

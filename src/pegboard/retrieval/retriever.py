@@ -44,6 +44,11 @@ class Retriever:
     def lexical(self) -> Bm25f:
         return Bm25f([fields(tool, self._servers.get(tool.server)) for tool in self.tools])
 
+    @property
+    def has_lexical(self) -> bool:
+        """Whether the word index is there already: building it for thousands of tools takes seconds."""
+        return "lexical" in self.__dict__
+
     @cached_property
     def keyword(self) -> KeywordIndex:
         return KeywordIndex(self.tools)

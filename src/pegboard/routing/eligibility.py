@@ -57,7 +57,7 @@ def parse_precondition(text: str) -> Precondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Tools that match ``pattern`` (on ``server/name``) need this precondition, or the caller needs this scope."""
+    """Tools that match ``pattern``, on ``server/name`` or the name alone, need this precondition or this scope."""
 
     pattern: str
     precondition: Precondition | None = None
@@ -107,4 +107,6 @@ def _holds(precondition: Precondition, state: AgentState) -> bool:
 
 
 def _matches(tools: Sequence[Tool], pattern: str) -> Mask:
-    return np.array([fnmatchcase(str(tool.id), pattern) for tool in tools], np.bool_).reshape(len(tools))
+    return np.array(
+        [fnmatchcase(str(tool.id), pattern) or fnmatchcase(tool.name, pattern) for tool in tools], np.bool_
+    ).reshape(len(tools))

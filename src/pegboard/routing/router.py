@@ -30,7 +30,7 @@ LOGGER = logging.getLogger(__name__)
 
 
 SHOWN = 20
-"""Candidates a decision and its event carry beyond the active ones."""
+"""Candidates that a decision and its event carry, besides the always-available tools; more where more are active."""
 
 
 class Router:
@@ -55,6 +55,7 @@ class Router:
         self._loader = loader
         self._events = events
         self._clock = clock
+        self.pinned = tuple(always_available)
         self._pinned = np.isin(np.arange(len(catalog)), [catalog.position[tool] for tool in always_available])
         self._pool = lru_cache(maxsize=16)(self._render_pool)
         self._reachable = lru_cache(maxsize=16)(self._ids)
@@ -78,9 +79,13 @@ class Router:
         """What the caller may use at this point, whatever the turn is about."""
         return self._reachable(self._eligibility.of(turn).allowed.tobytes())
 
+    def permitted(self, turn: Turn) -> frozenset[ToolId]:
+        """What the caller has a right to, whatever the state of the work: it does not change during a session."""
+        return self._reachable(self._eligibility.of(turn).permitted.tobytes())
+
     def pool(self, turn: Turn) -> Pool:
-        """The summary of everything the caller may use (phase 1)."""
-        return self._pool(self._eligibility.of(turn).allowed.tobytes())
+        """The summary of everything the caller has a right to (phase 1)."""
+        return self._pool(self._eligibility.of(turn).permitted.tobytes())
 
     async def rank(self, turn: Turn) -> tuple[Candidate, ...]:
         """Every eligible tool, best first, with no gate."""
@@ -127,7 +132,7 @@ class Router:
         started: float,
     ) -> Decision:
         tools, counts = self.catalog.tools, self.catalog.token_counts
-        shown = selection.order[: len(selection.chosen) + SHOWN]
+        shown = selection.order[: max(len(selection.chosen), len(self.pinned) + SHOWN)]
         return Decision(
             turn_id=turn.id,
             profile=self.profile.name,

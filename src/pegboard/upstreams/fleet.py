@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
@@ -12,12 +13,14 @@ import anyio
 from mcp.shared.dispatcher import ProgressFnT
 
 from pegboard.catalog import Catalog
-from pegboard.client_configs import ServerSpec
 from pegboard.errors import UpstreamError
 from pegboard.events import ServerChanged
 from pegboard.model import JsonObject, ToolId
 from pegboard.seams import Clock, EventSink
+from pegboard.server_spec import ServerSpec
 from pegboard.upstreams.upstream import ServerStatus, Upstream
+
+LOGGER = logging.getLogger(__name__)
 
 Listener = Callable[[], Awaitable[None]]
 
@@ -76,12 +79,11 @@ class Fleet:
         return all(each.state != "starting" for each in self.status())
 
     def catalog(self) -> Catalog:
-        """The tools of every server that is not unhealthy, in the order of the configuration."""
-        return Catalog.build(
-            (upstream.server, upstream.tools)
-            for upstream in self._upstreams.values()
-            if upstream.status.state in ("ready", "starting")
-        )
+        """The tools that each server listed last, in the order of the configuration.
+
+        A server that is down keeps its tools: what a client was listed does not come and go with it.
+        """
+        return Catalog.build((upstream.server, upstream.tools) for upstream in self._upstreams.values())
 
     def status(self) -> list[ServerStatus]:
         return [upstream.status for upstream in self._upstreams.values()]
@@ -107,6 +109,9 @@ class Fleet:
             )
         )
         if self._on_change is not None:
-            await self._on_change()
+            try:
+                await self._on_change()
+            except Exception:
+                LOGGER.exception("A listener failed on a change of server %s", status.name)
         async with self._settled:
             self._settled.notify_all()

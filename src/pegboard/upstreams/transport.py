@@ -22,12 +22,11 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from pegboard.client_configs import ServerSpec
 from pegboard.errors import UpstreamError
+from pegboard.server_spec import ServerSpec
 
 TAIL_LINES = 5
-LINE_CHARACTERS = 400
-QUOTED_CHARACTERS = 80
+LINE_CHARACTERS = 4000
 MOST_GARBAGE = 100
 """Unreadable lines in a row after which a server is given up: it may print some lines, but not flood us (M23)."""
 
@@ -94,11 +93,13 @@ def _parameters(command: str, spec: ServerSpec, env: dict[str, str], cwd: Path |
 
 def _executable(spec: ServerSpec, env: Mapping[str, str]) -> str:
     command = spec.command or ""
+    if "/" in command:
+        command = str(Path(_folder(spec) or spec.folder, Path(command).expanduser()))
     found = shutil.which(command, path=env.get("PATH"))
     if found is None:
         raise UpstreamError(
             spec.name,
-            f"The command {command!r} is not there.",
+            f"The command {spec.command!r} is not there.",
             remedy="Install it, or give its full path in the configuration.",
         )
     return found
@@ -107,7 +108,7 @@ def _executable(spec: ServerSpec, env: Mapping[str, str]) -> str:
 def _folder(spec: ServerSpec) -> Path | None:
     if spec.cwd is None:
         return None
-    folder = Path(spec.folder, spec.cwd).expanduser()
+    folder = Path(spec.folder, Path(spec.cwd).expanduser())
     if not folder.is_dir():
         raise UpstreamError(
             spec.name, f"Its cwd {spec.cwd!r} is not a folder.", remedy="Correct it, or make the folder."
@@ -192,7 +193,7 @@ class Watched:
 def _quoted(error: Exception) -> str:
     """The line that could not be read, where the error still has it."""
     if isinstance(error, ValidationError):
-        return repr(error.errors(include_url=False)[0]["input"])[:QUOTED_CHARACTERS]
+        return repr(error.errors(include_url=False)[0]["input"])[:LINE_CHARACTERS]
     return type(error).__name__
 
 

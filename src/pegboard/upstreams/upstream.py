@@ -17,13 +17,14 @@ import anyio
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client._transport import TransportStreams
+from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.dispatcher import ProgressFnT
 from pydantic import TypeAdapter, ValidationError
 
 from pegboard.catalog.ingest import tools_from_list_result
-from pegboard.client_configs import ServerSpec
 from pegboard.errors import ConfigError, PegboardError, UpstreamError
 from pegboard.model import JsonObject, Server, ServerName, Tool
+from pegboard.server_spec import ServerSpec
 from pegboard.upstreams.transport import HttpError, StderrTail, Watched, open_transport
 
 LOGGER = logging.getLogger(__name__)
@@ -34,6 +35,9 @@ ANY_OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
+RELIST_PAUSE = 0.5
+QUOTED_CHARACTERS = 80
+WORDS_CHARACTERS = 1000
 RESTART_PATIENCE = 5.0
 """Seconds a call waits for a server that is being restarted."""
 STEADY_SECONDS = 30.0
@@ -117,7 +121,12 @@ class Upstream:
             return await self._send(request, progress)
         except _SessionExpired:
             self._break()
+        try:
             return await self._send(request, progress)
+        except _SessionExpired as error:
+            raise UpstreamError(
+                self.spec.name, f"Server {self.spec.name!r} forgets its sessions at once.", remedy="Try again later."
+            ) from error
 
     async def _send(self, request: types.CallToolRequest, progress: ProgressFnT | None) -> dict[str, Any]:
         client = await self._connected()
@@ -205,6 +214,8 @@ class Upstream:
             return self._because(_described(error)), False
         except ExceptionGroup as group:
             return self._because(" ".join(_described(each) for each in _leaves(group))), False
+        except Exception as error:  # noqa: BLE001 - whatever one server provokes, the others live
+            return self._because(_described(error)), False
         finally:
             late.cancel()
             self._client = None
@@ -237,18 +248,37 @@ class Upstream:
             tasks.cancel_scope.cancel()
 
     async def _relist_on_change(self, client: Client) -> None:
+        """A listing that fails leaves the old tools; a storm of changes is a listing now and then (M18)."""
         while await self._relist.wait():
             self._relist.clear()
-            await self._list(client)
-            await self._set()
+            before = self.tools, self.server
+            try:
+                await self._list(client)
+            except (MCPError, ValidationError, PegboardError) as error:
+                LOGGER.warning("Server %s could not be listed again: %s", self.spec.name, self._redacted(str(error)))
+            if (self.tools, self.server) != before:
+                await self._set()
+            await asyncio.sleep(RELIST_PAUSE)
 
     async def _listen(self, client: Client) -> None:
-        """A server of the 2026 era announces changes on a stream of their own."""
+        """A server of the 2026 era announces changes on a stream of its own; a lost stream is opened again."""
         capabilities = client.server_capabilities.tools
-        if capabilities is not None and capabilities.list_changed:
-            async with client.listen(tools_list_changed=True) as subscription:
-                async for _ in subscription:
-                    self._relist.set()
+        if capabilities is None or not capabilities.list_changed:
+            return
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                async with client.listen(tools_list_changed=True) as subscription:
+                    pause = FIRST_PAUSE
+                    async for _ in subscription:
+                        self._relist.set()
+            except (MCPError, SubscriptionLost) as error:
+                if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
+                    return
+                LOGGER.info("Server %s ended its announcements: %s", self.spec.name, error)
+            self._relist.set()
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _on_message(self, message: object) -> None:
         if isinstance(message, types.ToolListChangedNotification):
@@ -292,18 +322,16 @@ class Upstream:
 
     def _because(self, what: str) -> str:
         """What happened, with the last words of the server's stderr, and without its secrets."""
-        garbage = self._watched.garbage if self._watched else ""
+        garbage = self._redacted(self._watched.garbage if self._watched else "")[:QUOTED_CHARACTERS]
         said = f" It printed to stdout what is not JSON-RPC: {garbage}." if garbage else ""
-        last = f" Its last words: {self._stderr.text}" if self._stderr.text else ""
-        return self._redacted(f"{what}{said}{last}")
+        words = self._redacted(self._stderr.text)[-WORDS_CHARACTERS:]
+        last = f" Its last words: {words}" if words else ""
+        return f"{self._redacted(what)}{said}{last}"
 
     def _redacted(self, text: str) -> str:
-        """M30: no value of env, headers or URL leaves in a reason."""
-        with suppress(ConfigError):
-            spec = self.spec.expanded(self._environment)
-            secrets = [*spec.env.values(), *spec.headers.values(), *((spec.url,) if spec.url else ())]
-            for secret in sorted(filter(_secret, secrets), key=len, reverse=True):
-                text = text.replace(secret, "***")
+        """M30: nothing that the configuration keeps secret leaves in a reason."""
+        for secret in sorted(self.spec.secrets(self._environment), key=len, reverse=True):
+            text = text.replace(secret, "***")
         return text
 
 
@@ -321,10 +349,6 @@ async def _untouched(
         request_read_timeout_seconds=seconds,
         progress_callback=progress,
     )
-
-
-def _secret(value: str) -> bool:
-    return len(value) >= 6
 
 
 def _described(error: BaseException) -> str:

@@ -9,10 +9,10 @@ import pytest
 from mcp import Client
 
 from pegboard import Settings
-from pegboard.client_configs import ServerSpec
 from pegboard.compose import default_parts
 from pegboard.gateways.mcp import open_gateway
 from pegboard.gateways.mcp.server import wire
+from pegboard.server_spec import ServerSpec
 from pegboard.stores import MemoryEmbeddings, MemoryEvents
 from pegboard.testing import FakeEncoder
 from upstream_specs import fleet_of, scripted

@@ -13,9 +13,9 @@ import pytest
 from mcp import Client, MCPError
 from pydantic import TypeAdapter
 
-from pegboard.client_configs import ServerSpec
 from pegboard.events import CallFinished, CallRejected, RouteDecided
 from pegboard.gateways.mcp.meta_tools import META_TOOLS
+from pegboard.server_spec import ServerSpec
 from pegboard.stores import MemoryEvents
 from upstream_specs import SCRIPTED, python, scripted
 
@@ -311,3 +311,30 @@ async def test_search_answers_by_words_when_the_encoder_is_broken(client_of: Ope
     encoder.broken = True
     async with client_of() as client:
         assert (await ask(client, "search_tools", query="add two numbers"))["tools"][0]["name"] == "add"
+
+
+async def test_search_answers_with_the_best_matches_not_with_what_is_always_there(client_of: OpenClient) -> None:
+    async with client_of(always_available=("fails", "picture", "progress", "folder", "add")) as client:
+        answer = await ask(client, "search_tools", query="echo a text back", limit=2)
+    assert answer["tools"][0]["name"] == "echo"
+
+
+async def test_a_rule_on_a_bare_name_holds_too(client_of: OpenClient) -> None:
+    async with client_of(rules=({"tools": "add", "scope": "maths"},)) as client:
+        assert (await client.call_tool("add", {"a": 1, "b": 2})).is_error
+
+
+async def test_a_server_that_is_down_keeps_its_place_in_names_and_listing(client_of: OpenClient) -> None:
+    async with client_of(scripted("one"), scripted("two"), exposure="eager") as client:
+        before = await names_listed(client)
+        await client.call_tool("two__die", {})
+        assert await names_listed(client) == before
+        assert not (await client.call_tool("one__echo", {"text": "x"})).is_error
+
+
+async def test_a_precondition_does_not_change_the_list(client_of: OpenClient) -> None:
+    rules = ({"tools": "scripted/add", "requires": ["has_prior_tool_output:ec"]},)
+    async with client_of(rules=rules, exposure="eager") as client:
+        before = await names_listed(client)
+        await client.call_tool("echo", {"text": "x"})
+        assert await names_listed(client) == before

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pegboard.client_configs import ServerSpec, usual_files
+from pegboard.client_configs import usual_files
 from pegboard.errors import ConfigError
+from pegboard.server_spec import ServerSpec
 from pegboard.settings import Settings, load_settings
 
+VERSION = re.compile(r"(?<=.)[@=<>~!\[].*$")
+"""What follows a package's name: `pegboard@latest`, `pegboard==0.1`."""
 RUNNERS = frozenset({"npx", "bunx", "uvx", "uv", "pipx", "run", "node", "python", "python3", "docker"})
 """Programs that start the one which is meant."""
 
@@ -36,7 +40,8 @@ def wrapped(command: Sequence[str]) -> dict[str, ServerSpec]:
     >>> list(wrapped(["npx", "-y", "@modelcontextprotocol/server-everything"]))
     ['server-everything']
     """
-    words = [word for word in command if Path(word).name not in RUNNERS and not word.startswith("-")] or list(command)
+    named = [word for word in command if "=" not in word and not word.startswith("-")]
+    words = [word for word in named if Path(word).name not in RUNNERS] or list(command)
     name = Path(words[0]).name.partition("@")[0] or "server"
     return {name: ServerSpec(name=name, command=command[0], args=tuple(command[1:]), folder=str(Path.cwd()))}
 
@@ -82,5 +87,5 @@ def is_pegboard(spec: ServerSpec) -> bool:
     >>> is_pegboard(ServerSpec(name="tools", command="uvx", args=("pegboard", "mcp")))
     True
     """
-    words = [Path(word).name.removesuffix(".exe") for word in (spec.command or "", *spec.args)]
+    words = [VERSION.sub("", Path(word).name).removesuffix(".exe") for word in (spec.command or "", *spec.args)]
     return any(pair == ("pegboard", "mcp") for pair in pairwise(words))

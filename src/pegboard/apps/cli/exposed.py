@@ -77,12 +77,12 @@ def _gateway(settings: Settings, board: Board, parts: Parts) -> Gateway:
 
 
 async def _mean(gateway: Gateway, name: str, calls: list[dict[str, Any]]) -> float:
-    texts = []
+    texts: list[str] = []
     for arguments in calls:
         result = await gateway.call(name, arguments)
         asked = compact_json({"name": name, "arguments": arguments})
         texts.append(asked + "".join(part["text"] for part in result["content"]))
-    return sum(BpeCounter().count(texts)) / len(texts)
+    return sum(BpeCounter().count(texts)) / max(1, len(texts))
 
 
 def _searches(catalog: Catalog) -> list[dict[str, Any]]:

@@ -46,6 +46,7 @@ class Gateway:
         self._names = exposure.wire_names(board.catalog)
         self._answered: frozenset[str] = frozenset()
         self._stale = False
+        self._complete = False
         self._indexing: asyncio.Task[None] | None = None
         self._meta: Mapping[str, Callable[[JsonObject, ProgressFnT | None], Awaitable[Result]]] = {
             meta_tools.LIST_CATEGORIES: self._list_categories,
@@ -77,11 +78,11 @@ class Gateway:
     def _refresh(self) -> None:
         if not self._stale:
             return
-        self._stale = False
         catalog = with_aliases(self._fleet.catalog(), self._settings)
         if catalog.fingerprint != self._board.catalog.fingerprint:
             self._board.replace_catalog(catalog)
             self._names = exposure.wire_names(catalog)
+        self._stale = False
 
     async def _started(self) -> None:
         """Servers have a moment to start, once; whoever needs longer is not waited for (M15)."""
@@ -97,7 +98,7 @@ class Gateway:
             self._names,
             eager=self._is_eager(),
             pool=self._board.pool(turn),
-            allowed=self._board.allowed(turn),
+            allowed=self._board.permitted(turn),
             pinned=self._board.pinned,
         )
 
@@ -127,8 +128,9 @@ class Gateway:
         where = self._filter(arguments)
         decision = await self._board.route(self._turn(arguments["query"]), where)
         limit = arguments.get("limit", meta_tools.DEFAULT_LIMIT)
-        found = [self._board.catalog[candidate.tool] for candidate in decision.candidates[:limit]]
-        return _json_result({"tools": [self._entry(tool) for tool in found]} | self._not_ready())
+        best = sorted(decision.candidates, key=lambda candidate: -candidate.score)
+        found = [candidate.tool for candidate in best if candidate.tool in self._names.of][:limit]
+        return _json_result({"tools": [self._entry(self._board.catalog[tool]) for tool in found]} | self._not_ready())
 
     async def _list_categories(self, arguments: JsonObject, _progress: ProgressFnT | None) -> Result:
         await self._started()
@@ -203,8 +205,9 @@ class Gateway:
         return tool in self._board.pinned or self._is_eager()
 
     def _is_eager(self) -> bool:
-        complete = all(status.state != "starting" for status in self._fleet.status())
-        return exposure.is_eager(self._board.catalog, self._settings, complete=complete)
+        """Once every server has been heard of, a restart does not make the board unknown again."""
+        self._complete = self._complete or all(status.state != "starting" for status in self._fleet.status())
+        return exposure.is_eager(self._board.catalog, self._settings, complete=self._complete)
 
     def _filter(self, arguments: JsonObject) -> Filter | None:
         server, wanted = arguments.get("server"), arguments.get("category")

@@ -41,7 +41,15 @@ def definitions(pool: str) -> list[JsonObject]:
         _definition(
             DESCRIBE,
             "Get the full definitions of tools, with the schemas of their arguments.",
-            {"names": {"type": "array", "items": {"type": "string"}, "description": f"Names as {SEARCH} gives them"}},
+            {
+                "names": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "minItems": 1,
+                    "maxItems": MOST_RESULTS,
+                    "description": f"Names as {SEARCH} gives them",
+                }
+            },
             ["names"],
             read_only=True,
         ),

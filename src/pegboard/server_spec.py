@@ -1,0 +1,140 @@
+"""How to reach one server, with the variables of its configuration."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dotenv import dotenv_values
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from pegboard.errors import ConfigError
+
+VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^{}]|\{[^{}]*\})*))?\}")
+UNKNOWN = re.compile(r"\$\{(?:input|command|config):[^}]*\}")
+WORD_BREAK = re.compile(r"[\s:/@?&=;,]+")
+SECRET_LENGTH = 5
+HARMLESS = frozenset({"https", "bearer", "basic", "localhost", "127.0.0.1", "false", "token"})
+"""Words of URLs and headers that are no secret and stand in many messages."""
+
+
+class ServerSpec(BaseModel):
+    """How to reach one server: a command to run, or a URL. Values may hold variables until `expanded`."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True)
+
+    name: str
+    command: str | None = None
+    args: tuple[str, ...] = Field(default=(), repr=False)
+    env: dict[str, str] = Field(default_factory=dict, repr=False)
+    cwd: str | None = None
+    url: str | None = Field(default=None, repr=False)
+    headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    type: str | None = None
+    disabled: bool = False
+    description: str = ""
+    env_file: str | None = Field(default=None, alias="envFile")
+    folder: str = "."
+    """Where the configuration stands: `${workspaceFolder}`, and the base of a relative cwd."""
+
+    @model_validator(mode="after")
+    def _one_way_in(self) -> ServerSpec:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("needs either a command or a url")
+        return self
+
+    @field_validator("env", "headers", mode="before")
+    @classmethod
+    def _as_text(cls, value: Any) -> Any:
+        """Editors write numbers, and null for what is not to be set."""
+        if not isinstance(value, Mapping):
+            return value
+        given = {key: each for key, each in value.items() if each is not None}
+        return {key: json.dumps(each) if isinstance(each, bool | int | float) else each for key, each in given.items()}
+
+    @property
+    def is_http(self) -> bool:
+        return self.url is not None
+
+    def expanded(self, environment: Mapping[str, str]) -> ServerSpec:
+        """The spec with every variable put in (M26). Raises ConfigError naming the variable and the server."""
+        if self.type == "sse":
+            raise ConfigError(
+                f"Server {self.name!r} uses the transport 'sse', which streamable HTTP replaced.",
+                remedy="Ask the server's authors for its HTTP endpoint.",
+            )
+        expand = Expander(self.name, environment, self.folder)
+        return self.model_copy(
+            update={
+                "command": expand(self.command),
+                "args": tuple(expand(arg) or "" for arg in self.args),
+                "env": self._env_file(expand) | {key: expand(value) or "" for key, value in self.env.items()},
+                "cwd": expand(self.cwd),
+                "url": expand(self.url),
+                "headers": {key: expand(value) or "" for key, value in self.headers.items()},
+            }
+        )
+
+    def secrets(self, environment: Mapping[str, str]) -> set[str]:
+        """Every text that may not leave in a message (M30).
+
+        Values of env and headers and the words in them, what variables stand for, credentials and parameters of URLs.
+        """
+        raw = [*self.args, *self.env.values(), *self.headers.values(), self.url or "", self.command or ""]
+        found = {environment.get(name, "") for text in raw for name, _ in VARIABLE.findall(text)}
+        try:
+            spec = self.expanded(environment)
+        except ConfigError:
+            spec = self
+        values = [*spec.env.values(), *spec.headers.values(), *filter(None, [spec.url])]
+        found |= set(values) | {word for value in values for word in WORD_BREAK.split(value)}
+        return {secret for secret in found if len(secret) >= SECRET_LENGTH and secret.lower() not in HARMLESS}
+
+    def _env_file(self, expand: Expander) -> dict[str, str]:
+        """The variables of VS Code's `envFile`."""
+        if self.env_file is None:
+            return {}
+        path = Path(self.folder, Path(expand(self.env_file) or "").expanduser())
+        if not path.is_file():
+            raise ConfigError(
+                f"Server {self.name!r} has the envFile {self.env_file!r}, which is not there.",
+                remedy="Correct its path.",
+            )
+        return {key: value or "" for key, value in dotenv_values(path).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Expander:
+    """Puts `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${workspaceFolder}` and `${userHome}` into a text (M26)."""
+
+    server: str
+    environment: Mapping[str, str]
+    folder: str
+
+    def __call__(self, text: str | None) -> str | None:
+        if text is None or "${" not in text:
+            return text
+        if unknown := UNKNOWN.search(text):
+            raise ConfigError(
+                f"Server {self.server!r} uses {unknown.group()}, which only its editor can ask for.",
+                remedy="Put the value into an environment variable and write ${NAME} instead.",
+            )
+        return VARIABLE.sub(self._value, text)
+
+    def _value(self, match: re.Match[str]) -> str:
+        name, default = match.groups()
+        known = {"workspaceFolder": self.folder, "userHome": str(Path.home())} | dict(self.environment)
+        if known.get(name):
+            return known[name]
+        if default is not None:
+            return self(default) or ""
+        if name in known:
+            return ""
+        raise ConfigError(
+            f"Server {self.server!r} needs the environment variable {name}, which is not set.",
+            remedy=f"Set {name}, or write ${{{name}:-default}} in the configuration.",
+        )
