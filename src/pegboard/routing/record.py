@@ -7,9 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pegboard.catalog import Catalog
 from pegboard.events import RouteDecided
-from pegboard.model import Candidate, Decision, Floats, Scores, Tool
-from pegboard.routing.select import Indices
+from pegboard.model import Candidate, Decision, Floats, JsonObject, Mask, Scores, Tokens, Tool, ToolId, Turn
+from pegboard.routing.pool import Pool
+from pegboard.routing.profiles import Profile
+from pegboard.routing.select import Indices, Selection
 
 
 def candidates(tools: Sequence[Tool], places: Indices, scores: Scores | None) -> tuple[Candidate, ...]:
@@ -22,6 +25,42 @@ def candidates(tools: Sequence[Tool], places: Indices, scores: Scores | None) ->
     return tuple(
         Candidate(tool=tools[place].id, score=value, rank=rank, parts=dict(zip(names, part, strict=True)))
         for rank, (place, value, part) in enumerate(zip(places.tolist(), values, parts, strict=True))
+    )
+
+
+def decide(
+    turn: Turn,
+    profile: Profile,
+    catalog: Catalog,
+    *,
+    query: str,
+    scores: Scores | None,
+    selection: Selection,
+    shown: int,
+    gated_out: Mask,
+    reachable: frozenset[ToolId],
+    phase1: Pool,
+    phase2: tuple[JsonObject, ...],
+    latency_ms: float,
+) -> Decision:
+    """The decision of a turn; at least ``shown`` candidates stand in it, and every chosen tool."""
+    tools, chosen = catalog.tools, selection.chosen
+    return Decision(
+        turn_id=turn.id,
+        profile=profile.name,
+        query=query,
+        scale=profile.scale,
+        active=tuple(tools[place].id for place in np.sort(chosen)),
+        candidates=candidates(tools, selection.order[: max(len(chosen), shown)], scores),
+        reachable=reachable,
+        gated_out_by_state=tuple(tools[place].id for place in np.flatnonzero(gated_out)),
+        phase1=phase1.text,
+        phase1_tokens=phase1.tokens,
+        phase2=phase2,
+        phase2_tokens=Tokens(sum(catalog.token_counts[place] for place in chosen)),
+        session=turn.session,
+        latency_ms=latency_ms,
+        meets_target=selection.meets_target,
     )
 
 

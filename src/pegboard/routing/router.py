@@ -15,14 +15,14 @@ import numpy as np
 
 from pegboard.catalog import Catalog
 from pegboard.errors import EncoderError
-from pegboard.model import Candidate, Decision, JsonObject, Scores, Tokens, ToolId, Turn
+from pegboard.model import Candidate, Decision, JsonObject, Scores, ToolId, Turn
 from pegboard.retrieval import QUERIES, Ranker
 from pegboard.routing import select
 from pegboard.routing.eligibility import Eligibility, Eligible
 from pegboard.routing.loader import SchemaLoader
 from pegboard.routing.pool import Pool, summary_pool
 from pegboard.routing.profiles import Profile
-from pegboard.routing.record import candidates, route_decided
+from pegboard.routing.record import candidates, decide, route_decided
 from pegboard.routing.select import Selection
 from pegboard.seams import Clock, EventSink, Filter
 
@@ -71,7 +71,20 @@ class Router:
         scores = await self._score(query)
         selection = self._select(scores, eligible)
         phase1, phase2 = await self._load(selection, eligible)
-        decision = self._decide(turn, query, eligible, scores, selection, phase1, phase2, started)
+        decision = decide(
+            turn,
+            self.profile,
+            self.catalog,
+            query=query,
+            scores=scores,
+            selection=selection,
+            shown=len(self.pinned) + SHOWN,
+            gated_out=eligible.gated_out_by_state,
+            reachable=self._reachable(eligible.allowed.tobytes()),
+            phase1=phase1,
+            phase2=phase2,
+            latency_ms=(self._clock.monotonic() - started) * 1000,
+        )
         self._events.emit(route_decided(decision, scores, at=self._clock.time()))
         return decision
 
@@ -119,37 +132,6 @@ class Router:
         """Phase 1 shows what the caller may use; phase 2 has the active tools, in catalog order (P18)."""
         active = [self.catalog.tools[place].id for place in np.sort(selection.chosen)]
         return self._pool(eligible.allowed.tobytes()), await self._loader.load(active)
-
-    def _decide(
-        self,
-        turn: Turn,
-        query: str,
-        eligible: Eligible,
-        scores: Scores | None,
-        selection: Selection,
-        phase1: Pool,
-        phase2: tuple[JsonObject, ...],
-        started: float,
-    ) -> Decision:
-        tools, counts = self.catalog.tools, self.catalog.token_counts
-        shown = selection.order[: max(len(selection.chosen), len(self.pinned) + SHOWN)]
-        return Decision(
-            turn_id=turn.id,
-            profile=self.profile.name,
-            query=query,
-            scale=self.profile.scale,
-            active=tuple(tools[place].id for place in np.sort(selection.chosen)),
-            candidates=candidates(tools, shown, scores),
-            reachable=self._reachable(eligible.allowed.tobytes()),
-            gated_out_by_state=tuple(tools[place].id for place in np.flatnonzero(eligible.gated_out_by_state)),
-            phase1=phase1.text,
-            phase1_tokens=phase1.tokens,
-            phase2=phase2,
-            phase2_tokens=Tokens(sum(counts[place] for place in selection.chosen)),
-            session=turn.session,
-            latency_ms=(self._clock.monotonic() - started) * 1000,
-            meets_target=selection.meets_target,
-        )
 
     def _render_pool(self, allowed: bytes) -> Pool:
         tools = [tool for tool, shown in zip(self.catalog.tools, allowed, strict=True) if shown]
