@@ -1,4 +1,7 @@
-"""Ranking quality and latency: `python -m pegboard.bench.rank` writes `bench/results/rank.json`."""
+"""Ranking quality and latency: `python -m pegboard.bench.rank` writes `bench/results/rank.json`.
+
+Without any set there is only the latency on a synthetic catalog, which goes into `rank-synthetic.json`.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ def main(
     measured = asyncio.run(_qualities(present))
     times, timed_on = asyncio.run(_latency(data))
     path = results.write(
-        "rank",
+        "rank" if measured else "rank-synthetic",
         command="make bench-rank",
         seed=SEED,
         figures={name: value for each in measured for name, value in each.figures().items()} | times.figures(),
