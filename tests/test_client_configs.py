@@ -257,7 +257,7 @@ def test_every_part_of_a_secret_is_known_as_one() -> None:
                 "s": {
                     "command": "x",
                     "args": ["--key", "${KEY}"],
-                    "env": {"DSN": "postgres://me:passw0rd@db/x"},
+                    "env": {"DSN": "postgres://me:passw0rd@db/x", "DATA": "/home/someone/python/data"},
                     "headers": {"Authorization": "Bearer t0ken-value"},
                 }
             }
@@ -267,4 +267,5 @@ def test_every_part_of_a_secret_is_known_as_one() -> None:
 
     secrets = spec.secrets({"KEY": "k3y-value"})
     assert {"k3y-value", "passw0rd", "t0ken-value", "Bearer t0ken-value"} <= secrets
+    assert "python" not in secrets, "a reason may name what a path is made of"
     assert "bearer" not in {secret.lower() for secret in secrets}

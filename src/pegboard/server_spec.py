@@ -82,7 +82,8 @@ class ServerSpec(BaseModel):
     def secrets(self, environment: Mapping[str, str]) -> set[str]:
         """Every text that may not leave in a message (M30).
 
-        Values of env and headers and the words in them, what variables stand for, credentials and parameters of URLs.
+        Values of env and headers, what variables stand for, and the words in headers and in anything with a URL in it
+        (credentials, parameters). The words of other values are not: a path's folders stand in many a good reason.
         """
         raw = [*self.args, *self.env.values(), *self.headers.values(), self.url or "", self.command or ""]
         found = {environment.get(name, "") for text in raw for name, _ in VARIABLE.findall(text)}
@@ -91,7 +92,8 @@ class ServerSpec(BaseModel):
         except ConfigError:
             spec = self
         values = [*spec.env.values(), *spec.headers.values(), *filter(None, [spec.url])]
-        found |= set(values) | {word for value in values for word in WORD_BREAK.split(value)}
+        worded = [*spec.headers.values(), *(value for value in values if "://" in value)]
+        found |= set(values) | {word for value in worded for word in WORD_BREAK.split(value)}
         return {secret for secret in found if len(secret) >= SECRET_LENGTH and secret.lower() not in HARMLESS}
 
     def _env_file(self, expand: Expander) -> dict[str, str]:

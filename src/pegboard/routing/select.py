@@ -59,7 +59,7 @@ def top_k(order: Indices, k: int | None) -> Indices:
 def enough_mass(probabilities: Floats, order: Indices, recall: float | None) -> Indices:
     """The shortest start of ``order`` that holds the share ``recall`` of all relevance expected in ``order``.
 
-    ``probabilities`` are of relevance, so their sum is the expected number of relevant tools.
+    ``probabilities`` are shares of the relevance; those of tools outside ``order`` do not count.
     """
     if recall is None or not len(order):
         return order

@@ -234,7 +234,7 @@ class Gateway:
         return about | ({"description": server.description} if server and server.description else {})
 
     def _not_ready(self) -> Result:
-        """Servers whose tools are missing, and why."""
+        """Servers whose tools cannot be called now, and why."""
         missing = {
             status.name: status.reason or status.state for status in self._fleet.status() if status.state != "ready"
         }
