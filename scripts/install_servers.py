@@ -37,11 +37,10 @@ def install(folder: Path) -> Path:
     servers = {
         name: _from_pypi(folder, name, package) for name, package in PYPI.items() if name != "git" or _has("git")
     }
-    if _has("npm") and _has("node"):
-        _npm_install(folder)
+    if _has("npm") and _has("node") and _npm_install(folder):
         servers |= {name: _from_npm(folder, name, binary) for name, (_, binary) in NPM.items()}
     else:
-        say("node is not there: going on without the servers from npm")
+        say("going on without the servers from npm: they need node, and its registry")
     config = folder / "mcp.json"
     config.write_text(json.dumps({"mcpServers": servers}, indent=2) + "\n")
     return config
@@ -70,11 +69,15 @@ def _from_pypi(folder: Path, name: str, package: str) -> dict[str, Any]:
     return _entry(name, command, folder)
 
 
-def _npm_install(folder: Path) -> None:
+def _npm_install(folder: Path) -> bool:
+    """Whether they are there now; without them everything else still works."""
     packages = [package for package, binary in NPM.values() if not _binary(folder, binary).exists()]
     if packages:
         say(f"installing {', '.join(packages)} …")
-        _run(["npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", str(folder / "npm"), *packages])
+        quiet = ["--silent", "--no-fund", "--no-audit"]
+        finished = subprocess.run(["npm", "install", *quiet, "--prefix", str(folder / "npm"), *packages], check=False)
+        return finished.returncode == 0
+    return True
 
 
 def _from_npm(folder: Path, name: str, binary: str) -> dict[str, Any]:
