@@ -77,7 +77,7 @@ async def main(folder: Path, config: Path) -> int:
     before, names = await directly(json.loads(config.read_text())["mcpServers"])
     gateway = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "pegboard", "mcp", "--config", str(config)],
+        args=["-m", "pegboard", "mcp", "--exposure", "static", "--config", str(config)],
         env=os.environ | {"PEGBOARD_START_WAIT": "60"},
     )
     async with Client(gateway, cache=None) as client:
