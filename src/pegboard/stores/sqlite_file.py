@@ -1,0 +1,65 @@
+"""One SQLite file: write-ahead log, safe against kill -9, shared by several processes."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from pegboard.errors import ConfigError
+
+BUSY_SECONDS = 10.0
+
+T = TypeVar("T")
+
+
+class SqliteFile:
+    """A connection that is opened with its first use. Work is done on a thread, one piece at a time.
+
+    ``remedy`` is what to do about a file that cannot be used: ConfigError says it.
+    """
+
+    def __init__(self, path: Path, schema: str, *, remedy: str) -> None:
+        self.path = path
+        self._schema = schema
+        self._remedy = remedy
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What ``work`` returns; its changes are one transaction. It may not return a cursor, which keeps the file busy."""
+        return await asyncio.to_thread(self.run_now, work)
+
+    def run_now(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            with self._lock, self._open() as connection:
+                return work(connection)
+        except (sqlite3.Error, OSError) as error:
+            raise ConfigError(f"The file {str(self.path)!r} cannot be used: {error}.", remedy=self._remedy) from error
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, check_same_thread=False)
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+                with connection:
+                    connection.execute(self._schema)
+            except sqlite3.Error:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
