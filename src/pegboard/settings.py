@@ -18,6 +18,9 @@ from pegboard.errors import ConfigError
 from pegboard.server_spec import ServerSpec
 
 ExposureMode = Literal["auto", "eager", "static"]
+ClientExposure = Literal["eager", "static", "dynamic", "native"]
+LEAST_NAME = 24
+"""Characters that a name needs to say something and to end in a hash where it must be told from another."""
 
 
 class RuleSettings(BaseModel):
@@ -28,6 +31,20 @@ class RuleSettings(BaseModel):
     tools: str
     requires: tuple[str, ...] = ()
     scope: str | None = None
+
+
+class ClientSettings(BaseModel):
+    """What a kind of client can do, as far as it differs from the table of clients. ``matches`` are patterns on the
+    name it gives itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    matches: tuple[str, ...] = ()
+    list_changed: bool | None = None
+    native_search: bool | None = None
+    most_tools: int | None = Field(None, ge=1)
+    longest_name: int | None = Field(None, ge=LEAST_NAME)
+    exposure: ClientExposure | None = None
 
 
 class Settings(BaseSettings):
@@ -53,6 +70,9 @@ class Settings(BaseSettings):
     exposure: ExposureMode = Field("auto", description="What an MCP client is listed: eager, static or auto.")
     eager_tools: int = Field(10, ge=0, description="Boards with fewer tools are listed whole.")
     eager_tokens: int = Field(4000, ge=0, description="Boards of fewer tokens are listed whole.")
+    clients: dict[str, ClientSettings] = Field(
+        default_factory=dict, description="What kinds of clients can do, by the names in the table of clients."
+    )
     start_wait: float = Field(5.0, ge=0, description="Seconds the first listing waits for servers that are starting.")
     connect_timeout: float = Field(30.0, gt=0, description="Seconds a server has to answer its first request.")
     call_timeout: float = Field(300.0, gt=0, description="Seconds a tool call may take.")

@@ -1,8 +1,10 @@
-"""State behind the seams: embeddings and events so far."""
+"""State behind the seams: embeddings, events, sessions and statistics."""
 
 from pegboard.stores.events import FanOut, JsonLinesEvents, LogEvents
 from pegboard.stores.memory import MemoryEmbeddings, MemoryEvents
+from pegboard.stores.sessions import MemorySessions, SqliteSessions
 from pegboard.stores.sqlite import SqliteEmbeddings
+from pegboard.stores.statistics import MemoryStatistics, SqliteStatistics
 from pegboard.stores.tiered import TieredEmbeddings
 
 __all__ = [
@@ -11,6 +13,10 @@ __all__ = [
     "LogEvents",
     "MemoryEmbeddings",
     "MemoryEvents",
+    "MemorySessions",
+    "MemoryStatistics",
     "SqliteEmbeddings",
+    "SqliteSessions",
+    "SqliteStatistics",
     "TieredEmbeddings",
 ]
