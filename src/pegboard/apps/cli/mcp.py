@@ -32,8 +32,10 @@ def mcp(
     config: Configs = None,
     profile: Profile = None,
     exposure: Annotated[
-        Literal["auto", "eager", "static"] | None,
-        typer.Option(help="What the client is listed: all tools (eager), a search for them (static), or what fits."),
+        Literal["auto", "eager", "static", "dynamic", "native"] | None,
+        typer.Option(
+            help="What the client is listed: all (eager, native), a search (static), and what it found (dynamic)."
+        ),
     ] = None,
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"] | None, typer.Option(help="How much is said on stderr.")
