@@ -12,11 +12,21 @@ from pegboard.catalog import Catalog
 from pegboard.model import Server, Tool
 from pegboard.retrieval import CachedEncoder, OnnxEncoder
 from pegboard.routing import Profile, Rule, parse_precondition, profile_named
-from pegboard.seams import Clock, Embeddings, Encoder, EventSink
+from pegboard.seams import Clock, Embeddings, Encoder, EventSink, Sessions, Statistics
 from pegboard.settings import RuleSettings, Settings
-from pegboard.stores import FanOut, LogEvents, MemoryEmbeddings, MemoryEvents, SqliteEmbeddings, TieredEmbeddings
+from pegboard.stores import (
+    FanOut,
+    LogEvents,
+    MemoryEmbeddings,
+    MemoryEvents,
+    SqliteEmbeddings,
+    SqliteSessions,
+    SqliteStatistics,
+    TieredEmbeddings,
+)
 
 EMBEDDINGS_FILE = "embeddings.sqlite"
+STATE_FILE = "state.sqlite"
 QUERY_CACHE = 4096
 
 
@@ -36,15 +46,21 @@ class Parts:
     embeddings: Embeddings
     events: EventSink
     clock: Clock
+    sessions: Sessions
+    statistics: Statistics
 
 
 def default_parts(settings: Settings, **replaced: Any) -> Parts:
     """The parts that work out of the box, with those given put in their places."""
+    clock = SystemClock()
+    state = settings.state_dir / STATE_FILE
     parts: dict[str, Any] = {
         "encoder": OnnxEncoder(threads=settings.encoder_threads),
         "embeddings": SqliteEmbeddings(settings.cache_dir / EMBEDDINGS_FILE),
         "events": FanOut([LogEvents(), MemoryEvents()]),
-        "clock": SystemClock(),
+        "clock": clock,
+        "sessions": SqliteSessions(state, clock, ttl=settings.session_ttl),
+        "statistics": SqliteStatistics(state),
     }
     return Parts(**(parts | replaced))
 
