@@ -52,12 +52,11 @@ class Driver:
     mode: str = ""
     sessions: bool = True
     """Whether several steps can go over one connection."""
-    honours: bool = True
-    """Whether it hands list_changed to its user where the connection can carry it."""
 
     @property
-    def installed(self) -> bool:
-        return self.needs.exists()
+    def tellable(self) -> bool:
+        """Whether its session can be told that tools were enabled: revision 2026-07-28 has no sessions."""
+        return self.sessions and self.mode != "auto"
 
     async def run(self, target: Target, steps: Sequence[Step]) -> list[Any]:
         """A result for each step."""
@@ -100,9 +99,7 @@ DRIVERS = (
     Driver(name="npm-1", command=[*NPM_SDK, "1"], needs=NPM_1),
     Driver(name="npm-2-modern", command=[*NPM_SDK, "2"], needs=NPM_2, mode="auto"),
     Driver(name="npm-2-legacy", command=[*NPM_SDK, "2"], needs=NPM_2, mode="legacy"),
-    Driver(
-        name="inspector", command=["node", str(INSPECTOR / "cli.js")], needs=INSPECTOR, sessions=False, honours=False
-    ),
+    Driver(name="inspector", command=["node", str(INSPECTOR / "cli.js")], needs=INSPECTOR, sessions=False),
 )
 
 

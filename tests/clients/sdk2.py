@@ -52,7 +52,9 @@ async def run(job: dict[str, Any]) -> dict[str, Any]:
                 return notified[before:]
 
     if job["transport"] == "stdio":
-        target: Any = StdioServerParameters(command=job["command"], args=job["args"], env=job["env"], cwd=job.get("cwd"))
+        target: Any = StdioServerParameters(
+            command=job["command"], args=job["args"], env=job["env"], cwd=job.get("cwd")
+        )
     else:
         target = streamable_http_client(job["url"], http_client=create_mcp_http_client(headers=job.get("headers")))
     async with Client(target, mode=job.get("mode", "auto"), cache=None, message_handler=on_message) as client:
