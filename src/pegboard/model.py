@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple, NewType
 
 import numpy as np
@@ -33,6 +34,14 @@ class ToolId(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.server}/{self.name}"
+
+    def fits(self, pattern: str) -> bool:
+        """Whether a pattern on ``server/name``, or on the name alone, means this tool.
+
+        >>> ToolId("github", "list_issues").fits("github/*issue*")
+        True
+        """
+        return fnmatchcase(str(self), pattern) or fnmatchcase(self.name, pattern)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,9 @@ from pegboard.server_spec import ServerSpec
 
 Exposure = Literal["eager", "static", "dynamic", "native"]
 ExposureMode = Literal["auto", "eager", "static", "dynamic", "native"]
+ToolKey = Annotated[str, Field(pattern=r"^.+/.+$")]
+ToolsetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+"""Part of a URL's path."""
 LEAST_NAME = 24
 """Characters that a name needs to say something and to end in a hash where it must be told from another."""
 
@@ -45,6 +48,22 @@ class ClientSettings(BaseModel):
     most_tools: int | None = Field(None, ge=1)
     longest_name: int | None = Field(None, ge=LEAST_NAME)
     exposure: Exposure | None = None
+
+
+class ToolsetSettings(BaseModel):
+    """A named selection of the board's tools. Patterns are on ``server/name`` or the name alone; the tables are by
+    ``server/name``. Values of ``preset`` may hold variables and are secret."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    servers: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    rename: dict[ToolKey, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
+    describe: dict[ToolKey, str] = Field(default_factory=dict)
+    preset: dict[ToolKey, dict[str, Any]] = Field(default_factory=dict, repr=False)
+    exposure: Exposure | None = None
+    always_available: tuple[str, ...] | None = None
 
 
 class Settings(BaseSettings):
@@ -79,6 +98,9 @@ class Settings(BaseSettings):
     eager_tokens: int = Field(4000, ge=0, description="Boards of fewer tokens are listed whole.")
     clients: dict[str, ClientSettings] = Field(
         default_factory=dict, description="What kinds of clients can do, by the names in the table of clients."
+    )
+    toolsets: dict[ToolsetName, ToolsetSettings] = Field(
+        default_factory=dict, description="Selections of tools, each served under its name."
     )
     start_wait: float = Field(5.0, ge=0, description="Seconds the first listing waits for servers that are starting.")
     connect_timeout: float = Field(30.0, gt=0, description="Seconds a server has to answer its first request.")

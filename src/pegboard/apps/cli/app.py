@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pegboard import __version__
-from pegboard.apps.cli import audit, doctor, init, mcp, rank, route
+from pegboard.apps.cli import audit, doctor, init, mcp, rank, route, serve
 from pegboard.apps.cli.options import examples
 from pegboard.apps.cli.program import Program
 
@@ -51,6 +51,7 @@ app.command("rank", epilog=rank.EXAMPLES)(rank.rank)
 app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
 app.command("init", epilog=init.EXAMPLES)(init.init)
 app.command("mcp", epilog=mcp.EXAMPLES)(mcp.mcp)
+app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 
 
 def main() -> None:

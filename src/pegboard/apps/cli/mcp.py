@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 from urllib.parse import urlencode
 
 import typer
 
 from pegboard.apps.cli import logs
-from pegboard.apps.cli.options import Configs, Json, Profile, Verbose, examples
+from pegboard.apps.cli.options import Configs, Exposure, Json, LogLevel, Profile, Verbose, examples
 from pegboard.client_configs import OWN_NAME, own_file
 from pegboard.errors import ConfigError
 
@@ -30,15 +30,8 @@ def mcp(
     ] = None,
     config: Configs = None,
     profile: Profile = None,
-    exposure: Annotated[
-        Literal["auto", "eager", "static", "dynamic", "native"] | None,
-        typer.Option(
-            help="What the client is listed: all (eager, native), a search (static), and what it found (dynamic)."
-        ),
-    ] = None,
-    log_level: Annotated[
-        Literal["debug", "info", "warning", "error"] | None, typer.Option(help="How much is said on stderr.")
-    ] = None,
+    exposure: Exposure = None,
+    log_level: LogLevel = None,
     no_attach: Annotated[
         bool, typer.Option("--no-attach", help="Start the servers here, even where `pegboard serve` has them running.")
     ] = False,
@@ -53,23 +46,26 @@ def mcp(
     """
     from pegboard.apps.cli.configs import given, wrapped
 
-    files = config or own_files()
+    files = [] if command and not config else config or own_files()
     if not files and not command:
-        raise ConfigError(
-            f"No configuration was given, and there is no {OWN_NAME} here or in {str(own_file().parent)!r}.",
-            remedy="`pegboard init` makes one from your clients; or name one with --config FILE, or give a server's "
-            "command after --.",
-        )
+        raise nothing_given(", or give a server's command after --")
     logs.set_level(log_level and log_level.upper())
     if not (command or profile or no_attach) and _attached(files, exposure):
         return
     servers = wrapped(command) if command else None
-    configured = given([] if command and not config else files, servers=servers, profile=profile, exposure=exposure)
+    configured = given(files, servers=servers, profile=profile, exposure=exposure)
     for note in configured.notes:
         logs.OURS.warning(note)
     from pegboard.gateways.mcp import serve_stdio
 
     asyncio.run(serve_stdio(configured.settings))
+
+
+def nothing_given(otherwise: str = "") -> ConfigError:
+    return ConfigError(
+        f"No configuration was given, and there is no {OWN_NAME} here or in {str(own_file().parent)!r}.",
+        remedy=f"`pegboard init` makes one from your clients; or name one with --config FILE{otherwise}.",
+    )
 
 
 def own_files() -> list[Path]:

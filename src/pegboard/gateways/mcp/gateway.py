@@ -105,6 +105,11 @@ class Gateway:
             self._events.emit(CallRejected(at=self._clock.time(), tool=name, reason=error.code))
             return error.to_mcp()
 
+    async def end_session(self, session: str) -> None:
+        """Its client has ended it."""
+        self.announcer.disconnect(session)
+        await self.book.forget(session)
+
     def kind(self, name: str, title: str | None) -> ClientKind:
         """What is known of a client that calls itself so."""
         return self._kinds(name, title)
