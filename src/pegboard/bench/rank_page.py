@@ -1,9 +1,11 @@
-"""Results as a page of the documentation: every figure on it comes from the results file."""
+"""The section of `rank.json`: ranking quality and the latency of a route."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+from pegboard.bench.results import measured
 
 METRICS = ("recall@5", "recall@10", "mrr", "ndcg@5")
 METHODS: Mapping[str, str] = {
@@ -15,20 +17,18 @@ METHODS: Mapping[str, str] = {
     "keyword": "`keyword`: the twenty best by keyword",
     "hybrid": "**`hybrid`**: the default",
 }
-INTRODUCTION = """# Benchmarks
+INTRODUCTION = """## Ranking
 
-Written by `{command}` from `bench/results/rank.json`; run it yourself with `PEGBOARD_DATA` set to a folder of
-sets (`SET/catalog.jsonl.gz`, `SET/queries.jsonl.gz`, in the format of `pegboard rank`).
+Written by `{command}`; run it yourself with `PEGBOARD_DATA` set to a folder of sets (`SET/catalog.jsonl.gz`,
+`SET/queries.jsonl.gz`, in the format of `pegboard rank`).
 
-Measured {date} at commit `{commit}` on {cores} cores ({cpu}), Python {python}, onnxruntime {onnxruntime}. In brackets
-are 95% bootstrap intervals over the queries. The weights of `hybrid` were fitted on nestful, seal_tools,
-stabletoolbench and toolalpaca (`scripts/fit_hybrid.py`); no set below was seen in fitting anything.
-
-## Ranking
+{measured}, onnxruntime {onnxruntime}. In brackets are 95% bootstrap intervals over the queries. The weights of
+`hybrid` were fitted on nestful, seal_tools, stabletoolbench and toolalpaca (`scripts/fit_hybrid.py`); no set below was
+seen in fitting anything.
 
 Methods that gate (`attention`, `semantic`, `keyword`) are scored on what they let through; the others rank every tool.
 """
-LATENCY = """## Latency
+LATENCY = """### Latency of a route
 
 {size} tools ({catalog}), the encoder on one thread. Times are those of a shared machine; the ratio to the encoder's own
 time for the same text, measured in turns with it, is what to compare.
@@ -41,7 +41,7 @@ time for the same text, measured in turns with it, is what to compare.
 | index from nothing, one vector a tool | {cold:.1f} s |
 | a fresh process, embeddings on disk, to its first decision | {warm:.2f} s |
 """
-READING = """## What to make of it
+READING = """### What to make of it
 
 - Words and meaning joined are ahead of the better of the two, or level with it within the interval. Where there are few
   and well-described tools (mcpproxy_golden has 45) meaning alone is as good.
@@ -50,16 +50,9 @@ READING = """## What to make of it
 """
 
 
-def render(results: Mapping[str, Any]) -> str:
-    """The page of `rank.json`."""
+def section(results: Mapping[str, Any]) -> str:
     head = INTRODUCTION.format(
-        command=results["command"],
-        date=results["date"][:10],
-        commit=results["commit"][:12],
-        cores=results["machine"]["cores"],
-        cpu=results["machine"]["cpu"],
-        python=results["machine"]["python"],
-        onnxruntime=results["versions"]["onnxruntime"],
+        command=results["command"], measured=measured(results), onnxruntime=results["versions"]["onnxruntime"]
     )
     sets = results["tables"]["sets"]
     return "\n".join([head, *(_set(name, sets[name], results["figures"]) for name in sets), _latency(results), READING])

@@ -28,7 +28,7 @@ CONFIG = ROOT / ".demo" / "mcp.json"
 SERVERS = ("git", "time", "fetch", "everything")
 META_TOOLS = ["list_tool_categories", "search_tools", "describe_tools", "invoke_tool"]
 LIST_CHANGED = "notifications/tools/list_changed"
-ENVIRONMENT = {"PEGBOARD_START_WAIT": "60", "PEGBOARD_EXPOSURE": "static"}
+ENVIRONMENT = {"PEGBOARD_START_WAIT": "60", "PEGBOARD_EXPOSURE": "static", "PEGBOARD_OFTEN_USED": "0"}
 
 pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="Linux only, as is CI"), pytest.mark.timeout(300)]
 
@@ -93,8 +93,8 @@ def each(drivers: Sequence[Driver]) -> pytest.MarkDecorator:
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    folder = tmp_path_factory.mktemp("cache")
-    return {**os.environ, **ENVIRONMENT, "PEGBOARD_CACHE_DIR": str(folder)}
+    folder = str(tmp_path_factory.mktemp("state"))
+    return {**os.environ, **ENVIRONMENT, "PEGBOARD_CACHE_DIR": folder, "PEGBOARD_STATE_DIR": folder}
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def program(config: Path) -> Path:
     path = config.with_name("gateway")
     if not path.exists():
         path.write_text(
-            f"#!/bin/sh\nexec {shlex.join([sys.executable, '-m', 'pegboard', 'mcp', '--config', str(config)])}\n"
+            f"#!/bin/sh\nexec {shlex.join([sys.executable, '-m', 'pegboard', 'mcp', '--no-attach', '--config', str(config)])}\n"
         )
         path.chmod(0o755)
     return path

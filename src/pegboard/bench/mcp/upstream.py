@@ -41,12 +41,12 @@ LISTED = [
 
 
 async def list_tools(_ctx: Any, _params: Any) -> dict[str, Any]:
-    return {"tools": LISTED, "ttlMs": 60_000, "cacheScope": "private"}
+    return {"resultType": "complete", "tools": LISTED, "ttlMs": 60_000, "cacheScope": "private"}
 
 
 async def call_tool(_ctx: Any, params: types.CallToolRequestParams) -> dict[str, Any]:
     text = (params.arguments or {}).get("text", "")
-    return {"content": [{"type": "text", "text": text}], "isError": False}
+    return {"resultType": "complete", "content": [{"type": "text", "text": text}], "isError": False}
 
 
 def schema(_name: str) -> dict[str, Any]:

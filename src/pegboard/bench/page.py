@@ -1,0 +1,33 @@
+"""Results as a page of the documentation: every figure on it comes from a results file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pegboard.bench import rank_page, results
+from pegboard.bench.mcp import page as mcp_page
+
+SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "rank": rank_page.section,
+    "mcp": mcp_page.section,
+}
+HEAD = """# Benchmarks
+
+Each section is written by its own command from its own file in `bench/results`, which has every figure and more.
+`make bench` runs them all. Times are those of a shared machine: compare what was measured in turns, not a time with a
+time of another day.
+"""
+
+
+def whole(folder: Path) -> str:
+    """The page of all results files in a folder."""
+    files = {name: folder / f"{name}.json" for name in SECTIONS}
+    return "\n".join(
+        [HEAD, *(SECTIONS[name](results.read(path)) for name, path in files.items() if path.exists())]
+    )
+
+
+def write_page(page: Path, folder: Path) -> None:
+    page.write_text(whole(folder), "utf-8")
