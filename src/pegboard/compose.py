@@ -12,11 +12,20 @@ from pegboard.catalog import Catalog
 from pegboard.model import Server, Tool
 from pegboard.retrieval import CachedEncoder, OnnxEncoder
 from pegboard.routing import Profile, Rule, parse_precondition, profile_named
-from pegboard.seams import Clock, Embeddings, Encoder, EventSink
+from pegboard.seams import Clock, Definitions, Embeddings, Encoder, EventSink
 from pegboard.settings import RuleSettings, Settings
-from pegboard.stores import FanOut, LogEvents, MemoryEmbeddings, MemoryEvents, SqliteEmbeddings, TieredEmbeddings
+from pegboard.stores import (
+    FanOut,
+    LogEvents,
+    MemoryEmbeddings,
+    MemoryEvents,
+    SqliteDefinitions,
+    SqliteEmbeddings,
+    TieredEmbeddings,
+)
 
 EMBEDDINGS_FILE = "embeddings.sqlite"
+DEFINITIONS_FILE = "definitions.sqlite"
 QUERY_CACHE = 4096
 
 
@@ -34,6 +43,7 @@ class Parts:
 
     encoder: Encoder
     embeddings: Embeddings
+    definitions: Definitions
     events: EventSink
     clock: Clock
 
@@ -43,6 +53,7 @@ def default_parts(settings: Settings, **replaced: Any) -> Parts:
     parts: dict[str, Any] = {
         "encoder": OnnxEncoder(threads=settings.encoder_threads),
         "embeddings": SqliteEmbeddings(settings.cache_dir / EMBEDDINGS_FILE),
+        "definitions": SqliteDefinitions(settings.cache_dir / DEFINITIONS_FILE),
         "events": FanOut([LogEvents(), MemoryEvents()]),
         "clock": SystemClock(),
     }

@@ -56,9 +56,14 @@ class Settings(BaseSettings):
     start_wait: float = Field(5.0, ge=0, description="Seconds the first listing waits for servers that are starting.")
     connect_timeout: float = Field(30.0, gt=0, description="Seconds a server has to answer its first request.")
     call_timeout: float = Field(300.0, gt=0, description="Seconds a tool call may take.")
+    lazy: bool = Field(False, description="Start servers with their first call, once their tools are known.")
+    idle_stop: float = Field(
+        600.0, ge=0, description="Seconds without a call after which a lazy server ends; 0: never."
+    )
     encoder_threads: int = Field(0, ge=0, description="Threads of the encoder; 0 lets it choose.")
     cache_dir: Path = Field(
-        default_factory=lambda: user_cache_path("pegboard", appauthor=False), description="Where embeddings are kept."
+        default_factory=lambda: user_cache_path("pegboard", appauthor=False),
+        description="Where embeddings and tool definitions are kept.",
     )
 
     @field_validator("servers", mode="before")

@@ -1,7 +1,8 @@
-"""State behind the seams: embeddings and events so far."""
+"""State behind the seams: embeddings, tool definitions and events so far."""
 
+from pegboard.stores.definitions import SqliteDefinitions
 from pegboard.stores.events import FanOut, JsonLinesEvents, LogEvents
-from pegboard.stores.memory import MemoryEmbeddings, MemoryEvents
+from pegboard.stores.memory import MemoryDefinitions, MemoryEmbeddings, MemoryEvents
 from pegboard.stores.sqlite import SqliteEmbeddings
 from pegboard.stores.tiered import TieredEmbeddings
 
@@ -9,8 +10,10 @@ __all__ = [
     "FanOut",
     "JsonLinesEvents",
     "LogEvents",
+    "MemoryDefinitions",
     "MemoryEmbeddings",
     "MemoryEvents",
+    "SqliteDefinitions",
     "SqliteEmbeddings",
     "TieredEmbeddings",
 ]

@@ -206,7 +206,7 @@ class Gateway:
 
     def _is_eager(self) -> bool:
         """Once every server has been heard of, a restart does not make the board unknown again."""
-        self._complete = self._complete or all(status.state != "starting" for status in self._fleet.status())
+        self._complete = self._complete or all(status.settled for status in self._fleet.status())
         return exposure.is_eager(self._board.catalog, self._settings, complete=self._complete)
 
     def _filter(self, arguments: JsonObject) -> Filter | None:
@@ -236,7 +236,7 @@ class Gateway:
     def _not_ready(self) -> Result:
         """Servers whose tools cannot be called now, and why."""
         missing = {
-            status.name: status.reason or status.state for status in self._fleet.status() if status.state != "ready"
+            status.name: status.reason or status.state for status in self._fleet.status() if not status.available
         }
         return {"servers_not_ready": missing} if missing else {}
 

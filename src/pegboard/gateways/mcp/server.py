@@ -65,6 +65,9 @@ async def open_gateway(settings: Settings, parts: Parts | None = None) -> AsyncI
         events=parts.events,
         clock=parts.clock,
         on_change=on_change,
+        definitions=parts.definitions,
+        lazy=settings.lazy,
+        idle_stop=settings.idle_stop,
     )
     gateway = Gateway(settings, board, fleet, events=parts.events, clock=parts.clock)
     async with fleet:
