@@ -12,13 +12,14 @@ from pegboard.catalog import Catalog
 from pegboard.model import Server, Tool
 from pegboard.retrieval import CachedEncoder, OnnxEncoder
 from pegboard.routing import Profile, Rule, parse_precondition, profile_named
-from pegboard.seams import Clock, Embeddings, Encoder, EventSink, Sessions, Statistics
+from pegboard.seams import Clock, Definitions, Embeddings, Encoder, EventSink, Sessions, Statistics
 from pegboard.settings import RuleSettings, Settings
 from pegboard.stores import (
     FanOut,
     LogEvents,
     MemoryEmbeddings,
     MemoryEvents,
+    SqliteDefinitions,
     SqliteEmbeddings,
     SqliteSessions,
     SqliteStatistics,
@@ -27,6 +28,7 @@ from pegboard.stores import (
 
 EMBEDDINGS_FILE = "embeddings.sqlite"
 STATE_FILE = "state.sqlite"
+DEFINITIONS_FILE = "definitions.sqlite"
 QUERY_CACHE = 4096
 
 
@@ -44,6 +46,7 @@ class Parts:
 
     encoder: Encoder
     embeddings: Embeddings
+    definitions: Definitions
     events: EventSink
     clock: Clock
     sessions: Sessions
@@ -57,6 +60,7 @@ def default_parts(settings: Settings, **replaced: Any) -> Parts:
     parts: dict[str, Any] = {
         "encoder": OnnxEncoder(threads=settings.encoder_threads),
         "embeddings": SqliteEmbeddings(settings.cache_dir / EMBEDDINGS_FILE),
+        "definitions": SqliteDefinitions(settings.cache_dir / DEFINITIONS_FILE),
         "events": FanOut([LogEvents(), MemoryEvents()]),
         "clock": clock,
         "sessions": SqliteSessions(state, clock, ttl=settings.session_ttl),

@@ -71,6 +71,27 @@ class Statistics(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What a server said of itself and its tools. Nothing in it is ours, and nothing of it was changed.
+
+    ``introduction`` has ``serverInfo``, ``instructions`` and ``capabilities`` as far as the server gave them,
+    ``pages`` are its `tools/list` results as they came, ``protocol`` is the revision that was spoken.
+    """
+
+    introduction: JsonObject
+    pages: tuple[JsonObject, ...]
+    protocol: str
+
+
+class Definitions(Protocol):
+    """Listings by key (`ServerSpec.identity`), so that a server need not run to be known."""
+
+    async def get(self, key: str) -> Listing | None: ...
+
+    async def put(self, key: str, listing: Listing) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
     """What a search may return. ``servers=None`` means any server. Every index can express this."""
 

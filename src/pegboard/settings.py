@@ -22,6 +22,8 @@ ExposureMode = Literal["auto", "eager", "static", "dynamic", "native"]
 ToolKey = Annotated[str, Field(pattern=r"^.+/.+$")]
 ToolsetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 """Part of a URL's path."""
+ALWAYS_AVAILABLE = "ALWAYS_AVAILABLE_TOOLS"
+"""The variable of seed 002, read where ours is not set."""
 LEAST_NAME = 24
 """Characters that a name needs to say something and to end in a hash where it must be told from another."""
 
@@ -110,9 +112,14 @@ class Settings(BaseSettings):
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Host headers that `pegboard serve` answers to besides its own address, as `name` or `name:*`."
     )
+    lazy: bool = Field(False, description="Start servers with their first call, once their tools are known.")
+    idle_stop: float = Field(
+        600.0, ge=0, description="Seconds without a call after which a lazy server ends; 0: never."
+    )
     encoder_threads: int = Field(0, ge=0, description="Threads of the encoder; 0 lets it choose.")
     cache_dir: Path = Field(
-        default_factory=lambda: user_cache_path("pegboard", appauthor=False), description="Where embeddings are kept."
+        default_factory=lambda: user_cache_path("pegboard", appauthor=False),
+        description="Where embeddings and tool definitions are kept.",
     )
     state_dir: Path = Field(
         default_factory=lambda: user_state_path("pegboard", appauthor=False),
@@ -164,6 +171,8 @@ def load_settings(files: Sequence[Path] = (), **flags: Any) -> Settings:
         servers |= document.pop("servers", {})
         from_files |= document
     given = {name: value for name, value in flags.items() if value is not None}
+    if ALWAYS_AVAILABLE in os.environ and "PEGBOARD_ALWAYS_AVAILABLE" not in os.environ:
+        from_files["always_available"] = os.environ[ALWAYS_AVAILABLE]
     fields = {name: value for name, value in from_files.items() if f"PEGBOARD_{name.upper()}" not in os.environ}
     try:
         return Settings(**(fields | {"servers": servers} | given))

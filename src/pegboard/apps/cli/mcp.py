@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import typer
 
@@ -31,6 +32,9 @@ def mcp(
     config: Configs = None,
     profile: Profile = None,
     exposure: Exposure = None,
+    toolset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only the tools of this toolset of the configuration.")
+    ] = None,
     log_level: LogLevel = None,
     no_attach: Annotated[
         bool, typer.Option("--no-attach", help="Start the servers here, even where `pegboard serve` has them running.")
@@ -50,15 +54,18 @@ def mcp(
     if not files and not command:
         raise nothing_given(", or give a server's command after --")
     logs.set_level(log_level and log_level.upper())
-    if not (command or profile or no_attach) and _attached(files, exposure):
+    if not (command or profile or no_attach) and _attached(files, exposure, toolset):
         return
     servers = wrapped(command) if command else None
-    configured = given(files, servers=servers, profile=profile, exposure=exposure)
+    read = partial(given, files, servers=servers, profile=profile, exposure=exposure)
+    configured = read()
     for note in configured.notes:
         logs.OURS.warning(note)
     from pegboard.gateways.mcp import serve_stdio
+    from pegboard.gateways.mcp.reload import Source
 
-    asyncio.run(serve_stdio(configured.settings))
+    source = Source(files=files, load=lambda: read().settings)
+    asyncio.run(serve_stdio(configured.settings, source, toolset=toolset or ""))
 
 
 def nothing_given(otherwise: str = "") -> ConfigError:
@@ -73,7 +80,7 @@ def own_files() -> list[Path]:
     return [path for path in (Path(OWN_NAME), own_file()) if path.is_file()][:1]
 
 
-def _attached(files: Sequence[Path], exposure: str | None) -> bool:
+def _attached(files: Sequence[Path], exposure: str | None, toolset: str | None) -> bool:
     """Whether a running serve did the work. Raises PegboardError where it went away meanwhile."""
     from pegboard.gateways.mcp.running import running_folder, running_for
 
@@ -83,5 +90,6 @@ def _attached(files: Sequence[Path], exposure: str | None) -> bool:
     from pegboard.gateways.mcp.bridge import bridge_stdio
 
     logs.OURS.info("Attached to the `pegboard serve` at %s; no server is started here.", url)
+    url = f"{url}/{quote(toolset)}" if toolset else url
     asyncio.run(bridge_stdio(f"{url}?{urlencode({'exposure': exposure})}" if exposure else url))
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -39,13 +40,15 @@ def serve(
     """
     from pegboard.apps.cli.configs import given
     from pegboard.apps.cli.mcp import nothing_given, own_files
+    from pegboard.gateways.mcp.reload import Source
     from pegboard.gateways.mcp.serve import serve_http
 
     files = config or own_files()
     if not files:
         raise nothing_given()
     logs.set_level((log_level or "info").upper())
-    configured = given(files, profile=profile, exposure=exposure, host=host, port=port)
+    read = partial(given, files, profile=profile, exposure=exposure, host=host, port=port)
+    configured = read()
     for note in configured.notes:
         logs.OURS.warning(note)
 
@@ -56,4 +59,5 @@ def serve(
             output.print_json({"url": url})
         logs.OURS.info("Serving MCP at %s", url)
 
-    asyncio.run(serve_http(configured.settings, files, started=started))
+    source = Source(files=files, load=lambda: read().settings)
+    asyncio.run(serve_http(configured.settings, source, started=started))

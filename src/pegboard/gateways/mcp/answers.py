@@ -41,7 +41,7 @@ def about(category: str, tools: int, server: Server | None) -> Result:
 
 def not_ready(statuses: Iterable[ServerStatus]) -> Result:
     """Servers whose tools cannot be called now, and why."""
-    missing = {status.name: status.reason or status.state for status in statuses if status.state != "ready"}
+    missing = {status.name: status.reason or status.state for status in statuses if not status.available}
     return {"servers_not_ready": missing} if missing else {}
 
 

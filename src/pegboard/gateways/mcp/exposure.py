@@ -10,7 +10,8 @@ native     the whole board in stable order, for clients that defer it and search
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from pegboard.catalog import Catalog, WireNames
 from pegboard.gateways.mcp import meta_tools
@@ -48,10 +49,13 @@ def choose(caller: Caller, session: Session, settings: Settings, *, small: bool,
     return wish
 
 
-def wire_names(catalog: Catalog, *, longest: int | None = None) -> WireNames:
+def wire_names(
+    catalog: Catalog, *, longest: int | None = None, renamed: Mapping[ToolId, str] = MappingProxyType({})
+) -> WireNames:
     """Names on the wire; ours stay, an upstream's tool of the same name is renamed (M12)."""
+    ids = (tool.id for tool in catalog.tools)
     limit = min(MAX_NAME, longest or MAX_NAME)
-    return WireNames.build((tool.id for tool in catalog.tools), reserved=meta_tools.META_TOOLS, limit=limit)
+    return WireNames.build(ids, reserved=meta_tools.META_TOOLS, limit=limit, renamed=renamed)
 
 
 def room(caller: Caller, settings: Settings, pinned: int) -> int:

@@ -17,6 +17,7 @@ from pegboard.gateways.mcp.answers import about, check_meta_arguments, entry, ha
 from pegboard.gateways.mcp.caller import Caller, Exchange
 from pegboard.gateways.mcp.clients import ClientKind, client_kind
 from pegboard.gateways.mcp.sessions import SessionBook
+from pegboard.gateways.mcp.toolsets import Toolset
 from pegboard.gateways.mcp.view import View
 from pegboard.model import AgentState, JsonObject, Message, Outcome, Part, Session, Tool, ToolId, Turn
 from pegboard.routing import check_arguments
@@ -46,16 +47,16 @@ class Gateway:
         clock: Clock,
         book: SessionBook | None = None,
         observe: Callable[[Outcome], None] = lambda outcome: None,
+        toolset: Toolset | None = None,
     ) -> None:
         self.announcer = Announcer()
-        self.view = View(settings, board, fleet, clock=clock, changed=self.announcer.tell_all)
+        self.view = View(settings, board, fleet, clock=clock, toolset=toolset, changed=self.announcer.tell_all)
         self.book = SessionBook(MemorySessions(clock)) if book is None else book
-        self._settings = settings
+        self._follow(settings, toolset)
         self._fleet = fleet
         self._events = events
         self._clock = clock
         self._observe = observe
-        self._kinds = lru_cache(maxsize=256)(lambda name, title: client_kind(name, title, settings.clients))
         self._meta: Mapping[str, Callable[[JsonObject, Exchange], Awaitable[Result]]] = {
             meta_tools.LIST_CATEGORIES: self._list_categories,
             meta_tools.SEARCH: self._search,
@@ -104,6 +105,16 @@ class Gateway:
         except PegboardError as error:
             self._events.emit(CallRejected(at=self._clock.time(), tool=name, reason=error.code))
             return error.to_mcp()
+
+    async def adopt(self, settings: Settings, board: Board, toolset: Toolset | None = None) -> None:
+        """Serve by another configuration from now on; sessions go on."""
+        self._follow(settings, toolset)
+        await self.view.adopt(settings, board, toolset)
+
+    def _follow(self, settings: Settings, toolset: Toolset | None) -> None:
+        self._settings = settings
+        self._toolset = toolset
+        self._kinds = lru_cache(maxsize=256)(lambda name, title: client_kind(name, title, settings.clients))
 
     async def end_session(self, session: str) -> None:
         """Its client has ended it."""
@@ -174,6 +185,7 @@ class Gateway:
         return await self._relay(tool, inner, exchange)
 
     async def _relay(self, tool: ToolId, arguments: JsonObject, exchange: Exchange) -> Result:
+        arguments = self._toolset.arguments(tool, arguments) if self._toolset else arguments
         started = self._clock.monotonic()
         success = False
         try:

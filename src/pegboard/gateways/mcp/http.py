@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.mcp.connection import wished
 from pegboard.gateways.mcp.gateway import Gateway
-from pegboard.gateways.mcp.host import Host
+from pegboard.gateways.mcp.host import Host, NoToolset
 from pegboard.gateways.mcp.revival import Revival
 from pegboard.gateways.mcp.server import wire
 
@@ -69,7 +69,7 @@ class HttpDoor:
             wished(request.headers, dict(request.query_params))
             endpoint = await self._endpoint(path[len(PATH) + 1 :])
         except PegboardError as error:
-            return _error(error, 404 if isinstance(error, ConfigError) and "toolset" in error.message else 400)
+            return _error(error, 404 if isinstance(error, NoToolset) else 400)
         await endpoint(scope, receive, send)
         return None
 

@@ -6,10 +6,9 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -17,6 +16,7 @@ import uvicorn
 from pegboard.errors import ConfigError
 from pegboard.gateways.mcp.host import Host, open_host
 from pegboard.gateways.mcp.http import PATH, HttpDoor
+from pegboard.gateways.mcp.reload import Source
 from pegboard.gateways.mcp.running import announce, health, running_folder
 from pegboard.settings import Settings
 
@@ -26,23 +26,23 @@ GRACE_SECONDS = 3
 """Time that requests have to finish once a signal came."""
 
 
-async def serve_http(
-    settings: Settings, files: Sequence[Path] = (), *, started: Callable[[str], None] = lambda url: None
-) -> None:
+async def serve_http(settings: Settings, source: Source, *, started: Callable[[str], None] = lambda url: None) -> None:
     """Serve on streamable HTTP until SIGTERM or SIGINT; ``started`` is told the address once it is listened on.
 
-    ``files`` are those the settings come from: `pegboard mcp` with the same files attaches to this process.
+    `pegboard mcp` with the same files as ``source`` attaches to this process.
     Raises ConfigError for an address that cannot be listened on.
     """
     listening = listen(settings)
     with listening:
         url = f"http://{_name(settings.host)}:{listening.getsockname()[1]}{PATH}"
         async with open_host(settings) as host:
-            door = HttpDoor(host, health=lambda: health(files) | _servers(host))
+            door = HttpDoor(host, health=lambda: health(source.files) | _servers(host))
             async with door.running():
                 server = _Server(uvicorn.Config(door, **_options()), door, lambda: started(url))
-                with _signals(server), announce(url, files, running_folder()):
+                following = asyncio.create_task(source.follow(host))
+                with _signals(server), announce(url, source.files, running_folder()):
                     await server.serve(sockets=[listening])
+                following.cancel()
 
 
 def listen(settings: Settings) -> socket.socket:
