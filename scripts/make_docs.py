@@ -17,6 +17,7 @@ from pegboard.settings import Settings
 DOCS = Path(__file__).parents[1] / "docs"
 SECTIONS = ("servers", "rules", "aliases", "clients", "toolsets", "category_patterns")
 """Settings that are tables, each with a section of its own."""
+FOLDERS = {"cache_dir": "the user's cache folder", "state_dir": "the user's state folder"}
 
 
 def cli() -> str:
@@ -43,7 +44,7 @@ def options() -> str:
     for name, field in Settings.model_fields.items():
         if name in SECTIONS:
             continue
-        default = "the user's cache folder" if name == "cache_dir" else _default(field.default)
+        default = FOLDERS.get(name) or _default(field.default)
         rows.append(f"| `{name}` | {default} | {field.description} |")
     return "\n".join(rows) + "\n"
 

@@ -12,11 +12,23 @@ from pegboard.catalog import Catalog
 from pegboard.model import Server, Tool
 from pegboard.retrieval import CachedEncoder, OnnxEncoder
 from pegboard.routing import Profile, Rule, parse_precondition, profile_named
-from pegboard.seams import Clock, Embeddings, Encoder, EventSink
+from pegboard.seams import Clock, Definitions, Embeddings, Encoder, EventSink, Sessions, Statistics
 from pegboard.settings import RuleSettings, Settings
-from pegboard.stores import FanOut, LogEvents, MemoryEmbeddings, MemoryEvents, SqliteEmbeddings, TieredEmbeddings
+from pegboard.stores import (
+    FanOut,
+    LogEvents,
+    MemoryEmbeddings,
+    MemoryEvents,
+    SqliteDefinitions,
+    SqliteEmbeddings,
+    SqliteSessions,
+    SqliteStatistics,
+    TieredEmbeddings,
+)
 
 EMBEDDINGS_FILE = "embeddings.sqlite"
+STATE_FILE = "state.sqlite"
+DEFINITIONS_FILE = "definitions.sqlite"
 QUERY_CACHE = 4096
 
 
@@ -34,17 +46,25 @@ class Parts:
 
     encoder: Encoder
     embeddings: Embeddings
+    definitions: Definitions
     events: EventSink
     clock: Clock
+    sessions: Sessions
+    statistics: Statistics
 
 
 def default_parts(settings: Settings, **replaced: Any) -> Parts:
     """The parts that work out of the box, with those given put in their places."""
+    clock = SystemClock()
+    state = settings.state_dir / STATE_FILE
     parts: dict[str, Any] = {
         "encoder": OnnxEncoder(threads=settings.encoder_threads),
         "embeddings": SqliteEmbeddings(settings.cache_dir / EMBEDDINGS_FILE),
+        "definitions": SqliteDefinitions(settings.cache_dir / DEFINITIONS_FILE),
         "events": FanOut([LogEvents(), MemoryEvents()]),
-        "clock": SystemClock(),
+        "clock": clock,
+        "sessions": SqliteSessions(state, clock, ttl=settings.session_ttl),
+        "statistics": SqliteStatistics(state),
     }
     return Parts(**(parts | replaced))
 

@@ -56,7 +56,7 @@ class CallFinished(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerChanged(Event):
-    """A server became ``ready``, ``unhealthy`` or ``stopped``; ``reason`` is empty when it is ready."""
+    """A server became ``ready``, ``idle``, ``unhealthy`` or ``stopped``; ``reason`` is empty when it is ready."""
 
     server: str
     state: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -40,6 +41,8 @@ class ServerSpec(BaseModel):
     env_file: str | None = Field(default=None, alias="envFile")
     folder: str = "."
     """Where the configuration stands: `${workspaceFolder}`, and the base of a relative cwd."""
+    lazy: bool | None = None
+    """Whether to start it with its first call; None is what the settings say of all servers."""
 
     @model_validator(mode="after")
     def _one_way_in(self) -> ServerSpec:
@@ -59,6 +62,15 @@ class ServerSpec(BaseModel):
     @property
     def is_http(self) -> bool:
         return self.url is not None
+
+    def identity(self) -> str:
+        """SHA-256 of all that decides which server this is; its name is not part of it, nor is any secret readable.
+
+        Of a spec that is `expanded`: another value of a variable may be another server.
+        """
+        named = [sorted(self.env), sorted(self.headers)]
+        values = [_hashed(dict(sorted(each.items()))) for each in (self.env, self.headers)]
+        return _hashed([self.command, self.args, self.folder, self.cwd, self.url, named, values])
 
     def expanded(self, environment: Mapping[str, str]) -> ServerSpec:
         """The spec with every variable put in (M26). Raises ConfigError naming the variable and the server."""
@@ -107,6 +119,10 @@ class ServerSpec(BaseModel):
                 remedy="Correct its path.",
             )
         return {key: value or "" for key, value in dotenv_values(path).items()}
+
+
+def _hashed(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

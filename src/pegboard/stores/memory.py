@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pegboard.events import Event
 from pegboard.model import Floats
+from pegboard.seams import Listing
 
 
 class MemoryEmbeddings:
@@ -28,6 +29,19 @@ class MemoryEmbeddings:
             self._vectors.move_to_end(key)
         while len(self._vectors) > self._capacity:
             self._vectors.popitem(last=False)
+
+
+class MemoryDefinitions:
+    """Every listing there was, the latest of each server."""
+
+    def __init__(self) -> None:
+        self._listings: dict[str, Listing] = {}
+
+    async def get(self, key: str) -> Listing | None:
+        return self._listings.get(key)
+
+    async def put(self, key: str, listing: Listing) -> None:
+        self._listings[key] = listing
 
 
 class MemoryEvents:

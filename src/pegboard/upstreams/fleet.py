@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
@@ -16,19 +18,44 @@ from pegboard.catalog import Catalog
 from pegboard.errors import UpstreamError
 from pegboard.events import ServerChanged
 from pegboard.model import JsonObject, ToolId
-from pegboard.seams import Clock, EventSink
+from pegboard.seams import Clock, Definitions, EventSink
 from pegboard.server_spec import ServerSpec
-from pegboard.upstreams.upstream import ServerStatus, Upstream
+from pegboard.upstreams.status import ServerStatus
+from pegboard.upstreams.upstream import Conditions, Upstream
 
 LOGGER = logging.getLogger(__name__)
 
 Listener = Callable[[], Awaitable[None]]
 
+LOOKS_PER_STOP = 4
+LONGEST_LOOK = 30.0
+"""Seconds between two looks at who is idle, at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Names of servers, in the order of the configuration."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    restarted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Running:
+    """A server with the scope that ends it, and the news that nothing of it is left."""
+
+    upstream: Upstream
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
 
 class Fleet:
     """Starts every server on entering and ends every process on leaving.
 
-    ``on_change`` is awaited whenever the tools that can be called are others than before.
+    ``on_change`` is awaited whenever the tools that can be called are others than before. With ``definitions``, lazy
+    servers that were listed before are started with their first call only, and end after ``idle_stop`` seconds
+    without one.
     """
 
     def __init__(
@@ -41,27 +68,33 @@ class Fleet:
         clock: Clock,
         environment: Mapping[str, str] | None = None,
         on_change: Listener | None = None,
+        definitions: Definitions | None = None,
+        lazy: bool = False,
+        idle_stop: float = 0.0,
     ) -> None:
         self._events = events
         self._clock = clock
         self._on_change = on_change
         self._settled = asyncio.Condition()
+        self._applying = asyncio.Lock()
         self._tasks = anyio.create_task_group()
-        self._upstreams = {
-            name: Upstream(
-                spec,
-                self._changed,
-                connect_timeout=connect_timeout,
-                call_timeout=call_timeout,
-                environment=environment,
-            )
-            for name, spec in specs.items()
-        }
+        self._conditions = Conditions(
+            connect_timeout=connect_timeout,
+            call_timeout=call_timeout,
+            clock=clock,
+            environment=dict(os.environ if environment is None else environment),
+            definitions=definitions,
+            lazy=lazy,
+            idle_stop=idle_stop,
+        )
+        self._servers = {name: self._made(spec) for name, spec in specs.items()}
 
     async def __aenter__(self) -> Fleet:
         await self._tasks.__aenter__()
-        for name, upstream in self._upstreams.items():
-            self._tasks.start_soon(upstream.run, name=f"pegboard-{name}")
+        for name, running in self._servers.items():
+            self._tasks.start_soon(self._run, running, None, name=f"pegboard-{name}")
+        if self._conditions.idle_stop:
+            self._tasks.start_soon(self._look_for_idle_servers, name="pegboard-idle")
         return self
 
     async def __aexit__(
@@ -71,22 +104,51 @@ class Fleet:
         self._tasks.cancel_scope.cancel()
         await self._tasks.__aexit__(kind, error, trace)
 
+    async def apply(self, specs: Mapping[str, ServerSpec]) -> Changes:
+        """Make these the servers, and touch only those whose spec is another (M27). Inside the fleet's context only.
+
+        A server that is gone answers no call from now on, and its processes have ended when this returns. One that
+        is restarted keeps its tools until it lists them again.
+        """
+        async with self._applying:
+            before = self._servers
+            same = {name for name in before.keys() & specs.keys() if before[name].upstream.spec == specs[name]}
+            self._servers = {name: before[name] if name in same else self._made(spec) for name, spec in specs.items()}
+            leaving = {name: running for name, running in before.items() if name not in same}
+            for running in leaving.values():
+                running.upstream.stop()
+                running.scope.cancel()
+            for name, running in self._servers.items():
+                if name not in same:
+                    self._succeed(running, leaving.get(name))
+            for running in leaving.values():
+                self._tell(running.upstream)
+            if leaving or list(before) != list(specs):
+                await self._notify()
+            for running in leaving.values():
+                await running.ended.wait()
+        return Changes(
+            added=tuple(name for name in specs if name not in before),
+            removed=tuple(name for name in before if name not in specs),
+            restarted=tuple(name for name in specs if name in leaving),
+        )
+
     async def settled(self, timeout: float) -> bool:
-        """Wait until every server is ready or known to be unhealthy; false where time ran out first."""
+        """Wait until each server's tools are known, or why they are not; false where time ran out first."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout), self._settled:
-                await self._settled.wait_for(lambda: all(each.state != "starting" for each in self.status()))
-        return all(each.state != "starting" for each in self.status())
+                await self._settled.wait_for(lambda: all(each.settled for each in self.status()))
+        return all(each.settled for each in self.status())
 
     def catalog(self) -> Catalog:
         """The tools that each server listed last, in the order of the configuration.
 
-        A server that is down keeps its tools: what a client was listed does not come and go with it.
+        A server that is down or not started keeps its tools: what a client was listed does not come and go with it.
         """
-        return Catalog.build((upstream.server, upstream.tools) for upstream in self._upstreams.values())
+        return Catalog.build((each.upstream.server, each.upstream.tools) for each in self._servers.values())
 
     def status(self) -> list[ServerStatus]:
-        return [upstream.status for upstream in self._upstreams.values()]
+        return [each.upstream.status for each in self._servers.values()]
 
     async def call(
         self,
@@ -97,21 +159,56 @@ class Fleet:
         progress: ProgressFnT | None = None,
     ) -> dict[str, Any]:
         """The result of the tool's server, untouched."""
-        if tool.server not in self._upstreams:
+        if tool.server not in self._servers:
             raise UpstreamError(tool.server, f"No server {tool.server!r} is configured.")
-        return await self._upstreams[tool.server].call(tool.name, arguments, meta=meta, progress=progress)
+        upstream = self._servers[tool.server].upstream
+        return await upstream.call(tool.name, arguments, meta=meta, progress=progress)
+
+    async def stop_idle(self) -> None:
+        """End every lazy server that nobody has called for ``idle_stop`` seconds. The fleet does it by itself."""
+        for running in list(self._servers.values()):
+            await running.upstream.stop_if_idle()
+
+    async def _look_for_idle_servers(self) -> None:
+        while True:
+            await asyncio.sleep(min(self._conditions.idle_stop / LOOKS_PER_STOP, LONGEST_LOOK))
+            await self.stop_idle()
+
+    def _made(self, spec: ServerSpec) -> Running:
+        return Running(upstream=Upstream(spec, self._changed, self._conditions))
+
+    def _succeed(self, running: Running, before: Running | None) -> None:
+        """Start a server, after its predecessor of the same name has ended."""
+        if before is not None:
+            running.upstream.inherit(before.upstream)
+        self._tasks.start_soon(self._run, running, before, name=f"pegboard-{running.upstream.spec.name}")
+
+    async def _run(self, running: Running, before: Running | None) -> None:
+        try:
+            with running.scope:
+                if before is not None:
+                    await before.ended.wait()
+                await running.upstream.run()
+        finally:
+            running.ended.set()
 
     async def _changed(self, upstream: Upstream) -> None:
+        self._tell(upstream)
+        await self._notify()
+
+    def _tell(self, upstream: Upstream) -> None:
         status = upstream.status
         self._events.emit(
             ServerChanged(
                 at=self._clock.time(), server=status.name, state=status.state, reason=status.reason, tools=status.tools
             )
         )
+
+    async def _notify(self) -> None:
         if self._on_change is not None:
             try:
                 await self._on_change()
             except Exception:
-                LOGGER.exception("A listener failed on a change of server %s", status.name)
+                LOGGER.exception("A listener failed on a change of the servers")
         async with self._settled:
             self._settled.notify_all()

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx2
+import mcp_types as types
 from mcp.client._transport import ReadStream, TransportStreams
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
@@ -27,6 +29,8 @@ from pegboard.server_spec import ServerSpec
 
 TAIL_LINES = 5
 LINE_CHARACTERS = 4000
+SESSION_HEADER = "mcp-session-id"
+NOT_FOUND = 404
 MOST_GARBAGE = 100
 """Unreadable lines in a row after which a server is given up: it may print some lines, but not flood us (M23)."""
 
@@ -59,10 +63,29 @@ def open_transport(
 @asynccontextmanager
 async def _http(url: str, headers: Mapping[str, str]) -> AsyncIterator[TransportStreams]:
     async with (
-        create_mcp_http_client(headers=dict(headers)) as client,
+        _http_client(headers) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=None) as streams,
     ):
         yield streams
+
+
+def _http_client(headers: Mapping[str, str]) -> httpx2.AsyncClient:
+    client = create_mcp_http_client(headers=dict(headers))
+    client.event_hooks = {"response": [_say_that_the_session_ended]}
+    return client
+
+
+async def _say_that_the_session_ended(response: httpx2.Response) -> None:
+    """A 404 to a request of a session means that the server forgot it (MCP 2025-11-25, transports), whatever stands in
+    the body: the SDK says so itself only where that is no JSON-RPC error, which the SDKs' own servers do send (M14).
+    """
+    if response.status_code != NOT_FOUND or SESSION_HEADER not in response.request.headers:
+        return
+    body = await response.aread()
+    with suppress(ValueError, KeyError, TypeError):
+        if json.loads(body)["error"]["code"] == types.METHOD_NOT_FOUND:
+            return
+    response.headers["content-type"] = "text/plain"
 
 
 @asynccontextmanager

@@ -98,7 +98,7 @@ async def servers(configured: Configured) -> list[Check]:
     """Connects to each."""
     checks = []
     for status in (await load(configured, [])).statuses:
-        if status.state == "ready":
+        if status.available:
             took = f" in {status.latency_ms:.0f} ms" if status.latency_ms is not None else ""
             detail = f"{status.tools} tools{took}, protocol {status.protocol}"
             checks.append(Check(name=f"server {status.name}", status="ok" if status.tools else "warn", detail=detail))

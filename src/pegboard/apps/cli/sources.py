@@ -35,7 +35,7 @@ class Loaded:
     @property
     def unreachable(self) -> dict[str, str]:
         """Why, by server."""
-        return {each.name: each.reason or "No answer yet." for each in self.statuses if each.state != "ready"}
+        return {each.name: each.reason or "No answer yet." for each in self.statuses if not each.available}
 
     def payload(self) -> dict[str, Any]:
         return {

@@ -13,7 +13,7 @@ from importlib.resources import files
 from types import MappingProxyType
 
 from pegboard.errors import ConfigError
-from pegboard.settings import ClientSettings
+from pegboard.settings import ClientSettings, Exposure
 
 UNKNOWN = "unknown"
 NONE: Mapping[str, ClientSettings] = MappingProxyType({})
@@ -35,7 +35,7 @@ class ClientKind:
     native_search: bool = False
     most_tools: int | None = None
     longest_name: int | None = None
-    exposure: str | None = None
+    exposure: Exposure | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,78 @@
+"""What a server says of itself and its tools: asked for, and read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import mcp_types as types
+from mcp import Client
+from mcp.shared.dispatcher import ProgressFnT
+from pydantic import BaseModel, TypeAdapter
+
+from pegboard.catalog.ingest import tools_from_list_result
+from pegboard.model import JsonObject, Server, ServerName, Tool
+from pegboard.seams import Listing
+from pegboard.server_spec import ServerSpec
+
+ANY_OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+
+MOST_PAGES = 1000
+
+
+async def read_listing(client: Client, seconds: float) -> Listing:
+    """Every page of the listing; an empty page is not the end, and an empty cursor is a cursor (M9).
+
+    A page may take ``seconds``. Raises MCPError.
+    """
+    pages: list[JsonObject] = []
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        request = types.ListToolsRequest(params=types.PaginatedRequestParams(cursor=cursor))
+        page = await untouched(client, request, seconds)
+        pages.append(page)
+        cursor = page.get("nextCursor")
+        if cursor is None:
+            break
+    return Listing(introduction=_introduction(client), pages=tuple(pages), protocol=str(client.protocol_version))
+
+
+def server_of(spec: ServerSpec, listing: Listing) -> Server:
+    info = listing.introduction.get("serverInfo", {})
+    return Server(
+        name=ServerName(spec.name),
+        description=spec.description or info.get("title", ""),
+        instructions=listing.introduction.get("instructions", ""),
+        version=info.get("version", ""),
+    )
+
+
+def tools_of(spec: ServerSpec, listing: Listing) -> tuple[Tool, ...]:
+    """Raises CatalogError for pages that are no listing."""
+    return tuple(tools_from_list_result(spec.name, listing.pages))
+
+
+async def untouched(
+    client: Client, request: types.ClientRequest, seconds: float, progress: ProgressFnT | None = None
+) -> dict[str, Any]:
+    """The result as the dictionary it arrived as (M7)."""
+    return await client.session.send_request(
+        request,
+        ANY_OBJECT,  # type: ignore[type-var]  # a plain dictionary is validated by its adapter all the same
+        request_read_timeout_seconds=seconds,
+        progress_callback=progress,
+    )
+
+
+def _introduction(client: Client) -> JsonObject:
+    """Of either era, in the words of `initialize` (MCP 2025-11-25, lifecycle)."""
+    parts: Mapping[str, object] = {
+        "serverInfo": _plain(client.server_info),
+        "instructions": client.instructions,
+        "capabilities": _plain(client.server_capabilities),
+    }
+    return {name: part for name, part in parts.items() if part is not None}
+
+
+def _plain(model: BaseModel | None) -> dict[str, Any] | None:
+    return None if model is None else model.model_dump(mode="json", by_alias=True, exclude_none=True)
