@@ -1,10 +1,14 @@
-"""Looking at processes, for tests that no server outlives the gateway."""
+"""Starting and looking at processes, for tests that no server outlives the gateway."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -47,3 +51,23 @@ async def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - another process changes it
             await asyncio.sleep(0.01)
+
+
+@contextmanager
+def listening(program: str, *arguments: str) -> Iterator[str]:
+    """The URL of a Python program that serves HTTP on the port that is its first argument."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen([sys.executable, program, str(port), *arguments])
+    try:
+        assert eventually(lambda: _listens(port), 20)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -19,6 +19,7 @@ from pegboard.server_spec import ServerSpec
 
 Exposure = Literal["eager", "static", "dynamic", "native"]
 ExposureMode = Literal["auto", "eager", "static", "dynamic", "native"]
+CategoryMode = Literal["auto", "server", "prefix", "clusters"]
 ToolKey = Annotated[str, Field(pattern=r"^.+/.+$")]
 ToolsetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 """Part of a URL's path."""
@@ -100,6 +101,12 @@ class Settings(BaseSettings):
     eager_tokens: int = Field(4000, ge=0, description="Boards of fewer tokens are listed whole.")
     clients: dict[str, ClientSettings] = Field(
         default_factory=dict, description="What kinds of clients can do, by the names in the table of clients."
+    )
+    categories: CategoryMode = Field(
+        "auto", description="How tools are put into categories: auto, server, prefix (of names) or clusters."
+    )
+    category_patterns: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="Categories by patterns on server/name."
     )
     toolsets: dict[ToolsetName, ToolsetSettings] = Field(
         default_factory=dict, description="Selections of tools, each served under its name."

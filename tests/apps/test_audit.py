@@ -11,6 +11,7 @@ from typer.testing import Result
 from pegboard.apps.cli.tax import TURNS, Price
 from pegboard.catalog import BpeCounter, canonical_text
 from pegboard.catalog.ingest import read_catalog
+from servers.scripted import TOOLS
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -120,7 +121,7 @@ def test_live_servers_are_counted_beside_files_and_those_that_fail_are_reported(
     report = run_json("audit", "--config", path, "--catalog", tools)
 
     assert {server["name"] for server in report["servers"]} == {"good", "weather", "code", "files", "cloud"}
-    assert report["total_tools"] == 24
+    assert report["total_tools"] == 12 + len(TOOLS)
     assert report["sources"] == [str(path), str(tools)]
     assert report["unreachable"][0]["server"] == "gone"
     assert "'/nowhere/server' is not there" in report["unreachable"][0]["reason"]

@@ -9,6 +9,7 @@ from typer.testing import Result
 
 from pegboard.apps.cli import checks
 from pegboard.settings import load_settings
+from servers.scripted import TOOLS
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -37,7 +38,7 @@ def test_a_machine_in_order_passes_and_exits_with_0(
 
     assert found[str(path)]["detail"] == "1 servers"
     assert found["server good"]["status"] == "ok"
-    assert "12 tools in" in found["server good"]["detail"]
+    assert f"{len(TOOLS)} tools in" in found["server good"]["detail"]
     assert found["routing"]["detail"] == "profile hybrid, 0 rules"
     assert {"python", "pegboard", "mcp", "onnxruntime"} <= set(found)
 

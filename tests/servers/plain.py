@@ -1,6 +1,8 @@
-"""A server of the handshake era in plain Python: starts fast, and writes down who it is and what it was asked.
+"""A server in plain Python: it starts fast, and writes down who it is and what it was asked.
 
 plain.py JOURNAL [TOOL ...]    # a line `start PID`, then a line a method, in the file JOURNAL
+
+It speaks the handshake era only; with PLAIN_MODERN set, that of 2026 only. With PLAIN_MUTE it never answers.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from typing import Any
 
 JOURNAL, *NAMES = sys.argv[1:]
 TOOLS = [{"name": name, "description": f"Do {name}", "inputSchema": {"type": "object"}} for name in NAMES or ["pid"]]
+MODERN = bool(os.environ.get("PLAIN_MODERN"))
+ENVELOPE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
 def note(line: str) -> None:
@@ -23,12 +27,13 @@ def note(line: str) -> None:
 
 def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
     match method:
-        case "initialize":
-            capabilities = {"tools": {}}
+        case "initialize" if not MODERN:
             info = {"name": "plain", "title": "Plain", "version": "1"}
-            return {"protocolVersion": params["protocolVersion"], "capabilities": capabilities, "serverInfo": info}
+            return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": info}
+        case "server/discover" if MODERN:
+            return {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}} | ENVELOPE
         case "tools/list":
-            return {"tools": TOOLS}
+            return {"tools": TOOLS} | (ENVELOPE if MODERN else {})
         case "tools/call":
             if params["name"] == "hang":
                 time.sleep(600)

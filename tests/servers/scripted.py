@@ -14,6 +14,7 @@ from typing import Any
 import mcp_types as types
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
@@ -45,6 +46,9 @@ TOOLS = [
     tool("spawn", "Start a child process that outlives a careless parent"),
     tool("environment", "Return an environment variable", {"name": {"type": "string"}}),
     tool("folder", "Return the working directory"),
+    tool(
+        "grow", "Add a tool and announce it so many times", {"name": {"type": "string"}, "times": {"type": "integer"}}
+    ),
 ]
 PAGE = 5
 
@@ -53,6 +57,8 @@ async def list_tools(_ctx: Any, params: types.PaginatedRequestParams | None) -> 
     """Pages of five, with an empty page in the middle and the empty string as a cursor (M9)."""
     cursor = params.cursor if params else None
     if cursor is None:
+        global listings
+        listings += 1
         return types.ListToolsResult(tools=TOOLS[:PAGE], next_cursor="")
     if cursor == "":
         return types.ListToolsResult(tools=[], next_cursor=str(PAGE))
@@ -95,6 +101,14 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
             return answer(os.environ.get(arguments["name"], "unset"))
         case "folder":
             return answer(str(Path.cwd()))
+        case "grow":
+            TOOLS.append(tool(arguments["name"], f"Tell all about {arguments['name']}s"))
+            for _ in range(arguments["times"]):
+                await ctx.session.send_tool_list_changed()
+                await bus.publish(ToolsListChanged())
+            return answer(str(listings))
+        case "listings":  # in no list, so that asking changes nothing
+            return answer(str(listings))
     raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
 
 
@@ -102,12 +116,20 @@ def answer(text: str, **more: Any) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=text)], **more)
 
 
-server: Server[Any] = Server("scripted", version="1.0", on_list_tools=list_tools, on_call_tool=call_tool)
+listings = 0
+bus = InMemorySubscriptionBus()
+server: Server[Any] = Server(
+    "scripted",
+    version="1.0",
+    on_list_tools=list_tools,
+    on_call_tool=call_tool,
+    on_subscriptions_listen=ListenHandler(bus),
+)
 
 
 async def main() -> None:
     async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options(NotificationOptions()))
+        await server.run(read, write, server.create_initialization_options(NotificationOptions(tools_changed=True)))
 
 
 if __name__ == "__main__":

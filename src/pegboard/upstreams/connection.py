@@ -31,6 +31,8 @@ LOGGER = logging.getLogger(__name__)
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
 RELIST_PAUSE = 0.5
+LAST_ANSWERS = 1.0
+"""Seconds for other calls under way to get their own answers when one was told that the session is gone."""
 QUOTED_CHARACTERS = 80
 WORDS_CHARACTERS = 1000
 
@@ -67,6 +69,9 @@ class Connection:
         self._stderr = StderrTail()
         self._watched: Watched | None = None
         self._relist = asyncio.Event()
+        self._calls = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
         self._client = Client(
             self._transport(),
             mode=mode,
@@ -96,13 +101,22 @@ class Connection:
             if self._client.session.discover_result:
                 tasks.start_soon(self._listen)
             await self._watched.ended.wait()
+            with anyio.move_on_after(LAST_ANSWERS if self.agreed else 0):
+                await self._quiet.wait()
             tasks.cancel_scope.cancel()
 
     async def call(
         self, request: types.CallToolRequest, seconds: float, progress: ProgressFnT | None
     ) -> dict[str, Any]:
         """The result, untouched. Raises MCPError, and ValidationError for what is no result."""
-        return await untouched(self._client, request, seconds, progress)
+        self._calls += 1
+        self._quiet.clear()
+        try:
+            return await untouched(self._client, request, seconds, progress)
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._quiet.set()
 
     def end(self, *, agreed: bool) -> None:
         """Let `serve` return. ``agreed``: nothing is wrong with the server."""

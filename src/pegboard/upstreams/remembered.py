@@ -5,9 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+import anyio
+
 from pegboard.errors import ConfigError
 from pegboard.seams import Definitions, Listing
 from pegboard.server_spec import ServerSpec
+
+PATIENCE = 2.0
+"""Seconds that ending may wait for the store."""
 
 LOGGER = logging.getLogger(__name__)
 
@@ -32,12 +37,14 @@ class Remembered:
         return self._last
 
     async def put(self, listing: Listing) -> None:
+        """Also where the gateway is ending: what a server listed once, it need not be started for again."""
         key = self._key()
         if self._store is None or key is None or listing == self._last:
             return
         try:
-            await self._store.put(key, listing)
-            self._last = listing
+            with anyio.move_on_after(PATIENCE, shield=True):
+                await self._store.put(key, listing)
+                self._last = listing
         except Exception:
             LOGGER.exception("What is known of server %s cannot be kept", self._spec.name)
 

@@ -278,8 +278,10 @@ class Upstream:
                 self._connection = connection
                 self._last_used = conditions.clock.monotonic()
                 latency = (time.monotonic() - started) * 1000
-                await self._set(state="ready", reason="", latency_ms=latency, protocol=listing.protocol)
-                await self._remembered.put(listing)
+                try:
+                    await self._set(state="ready", reason="", latency_ms=latency, protocol=listing.protocol)
+                finally:
+                    await self._remembered.put(listing)
                 await connection.serve(self._relisted)
             return Ended(reason=connection.because("The connection broke."), opened=True, at_once=connection.agreed)
         except Exception as error:  # noqa: BLE001 - whatever one server provokes, the others live
