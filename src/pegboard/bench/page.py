@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.bench import rank_page, results
+from pegboard.bench.fleet import page as fleet_page
 from pegboard.bench.mcp import page as mcp_page
 
 SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "rank": rank_page.section,
     "mcp": mcp_page.section,
+    "fleet": fleet_page.section,
 }
 HEAD = """# Benchmarks
 
@@ -24,9 +26,7 @@ time of another day.
 def whole(folder: Path) -> str:
     """The page of all results files in a folder."""
     files = {name: folder / f"{name}.json" for name in SECTIONS}
-    return "\n".join(
-        [HEAD, *(SECTIONS[name](results.read(path)) for name, path in files.items() if path.exists())]
-    )
+    return "\n".join([HEAD, *(SECTIONS[name](results.read(path)) for name, path in files.items() if path.exists())])
 
 
 def write_page(page: Path, folder: Path) -> None:

@@ -127,9 +127,8 @@ def program(config: Path) -> Path:
     """The gateway as a command without arguments: the inspector would take `--config` for itself."""
     path = config.with_name("gateway")
     if not path.exists():
-        path.write_text(
-            f"#!/bin/sh\nexec {shlex.join([sys.executable, '-m', 'pegboard', 'mcp', '--no-attach', '--config', str(config)])}\n"
-        )
+        command = [sys.executable, "-m", "pegboard", "mcp", "--no-attach", "--config", str(config)]
+        path.write_text(f"#!/bin/sh\nexec {shlex.join(command)}\n")
         path.chmod(0o755)
     return path
 

@@ -94,7 +94,7 @@ async def _measured(
     for name, spec in specs.items():
         servers.append(await tokens.described(name, spec))
         tick()
-    spent = {}
+    spent: dict[str, Spent] = {}
     for exposure in EXPOSURES:
         spent[exposure] = await tokens.spent(config, folder, exposure)
         tick()

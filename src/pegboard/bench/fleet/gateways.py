@@ -45,7 +45,7 @@ async def server(spec: ServerSpec) -> AsyncIterator[Client]:
 
 @asynccontextmanager
 async def _client(parameters: StdioServerParameters, mode: str = "legacy") -> AsyncIterator[Client]:
-    with Path(os.devnull).open("w") as nowhere:
+    with open(os.devnull, "w") as nowhere:  # noqa: ASYNC230, PTH123 - it never blocks
         async with Client(stdio_client(parameters, errlog=nowhere), mode=mode, cache=None) as client:
             yield client
 

@@ -40,30 +40,28 @@ async def together(specs: Mapping[str, ServerSpec]) -> float:
     return max(await asyncio.gather(*(alone(spec) for spec in specs.values())))
 
 
-async def first_list(config: Path, state: Path) -> float:
+async def first_list(config: Path, state: Path, **settings: object) -> float:
     """Seconds from the gateway's start to its first answer to tools/list."""
     started = time.perf_counter()
-    async with gateway(config, state) as client:
+    async with gateway(config, state, **settings) as client:
         await listed(client)
         return time.perf_counter() - started
 
 
-async def first_search(config: Path, state: Path) -> Search:
+async def first_search(config: Path, state: Path, **settings: object) -> Search:
     """A search as the first thing after the start, again until it finds something."""
     started = time.perf_counter()
-    async with gateway(config, state) as client:
+    async with gateway(config, state, **settings) as client:
         while True:
             answer = said(await called(client, "search_tools", {"query": QUERY}))
             if answer["tools"]:
-                return Search(
-                    seconds=time.perf_counter() - started, not_ready=len(answer.get("servers_not_ready", {}))
-                )
+                return Search(seconds=time.perf_counter() - started, not_ready=len(answer.get("servers_not_ready", {})))
 
 
-async def all_ready(config: Path, state: Path) -> tuple[float, float]:
+async def all_ready(config: Path, state: Path, **settings: object) -> tuple[float, float]:
     """Seconds from the gateway's start until every server is ready; then the gateway's own memory in MB."""
     started = time.perf_counter()
-    async with gateway(config, state, start_wait=PATIENT) as client:
+    async with gateway(config, state, start_wait=PATIENT, **settings) as client:
         await settled(client)
         seconds = time.perf_counter() - started
         await called(client, "search_tools", {"query": QUERY})
@@ -86,15 +84,16 @@ def resident(pid: int) -> float:
 
 
 Tick = Callable[[], None]
-KINDS = 7
+KINDS = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Startup:
     """``each`` server's own time alone, measured once; ``seconds`` by kind, one value a round in the same order.
 
-    `new` is a start of which nothing is remembered, `again` one after another: with its embeddings, and with what
-    the gateway remembers of its servers. ``not_ready``: servers at the first search of a new start. ``memory``: MB.
+    `new` is a start of which nothing is remembered, `again` one with the embeddings of another, and `lazy` the same
+    where servers start with their first call. ``not_ready``: servers at the first search of a new start.
+    ``memory``: MB.
     """
 
     each: dict[str, float]
@@ -131,8 +130,8 @@ async def measure(specs: Mapping[str, ServerSpec], config: Path, known: Path, nu
         memory.append(megabytes)
         return seconds
 
-    async def searched(state: Path) -> float:
-        found = await first_search(config, state)
+    async def searched(state: Path, **settings: object) -> float:
+        found = await first_search(config, state, **settings)
         if state != known:
             not_ready.append(found.not_ready)
         return found.seconds
@@ -148,8 +147,11 @@ async def measure(specs: Mapping[str, ServerSpec], config: Path, known: Path, nu
         "first_list/again": lambda: first_list(config, known),
         "first_search/new": lambda: anew(searched),
         "first_search/again": lambda: searched(known),
+        "first_list/lazy": lambda: first_list(config, known, lazy=True),
+        "first_search/lazy": lambda: searched(known, lazy=True),
         "all_ready": ready,
     }
+    await all_ready(config, known, lazy=True)
     seconds: dict[str, list[float]] = {kind: [] for kind in turns}
     kinds = list(turns)
     for turn in range(number):

@@ -101,4 +101,3 @@ async def _round_trip(client: Any, name: str, arguments: Mapping[str, Any]) -> i
     result = await called(client, name, arguments)
     call = compact_json({"name": name, "arguments": arguments})
     return sum(COUNTER.count([call, *(part.get("text", "") for part in result["content"])]))
-

@@ -1,4 +1,4 @@
-"""`python -m pegboard.bench.mcp` writes `bench/results/mcp.json`: what a hop costs, on both transports, in both eras."""
+"""`python -m pegboard.bench.mcp` writes `bench/results/mcp.json`: what a hop costs, by transport and era."""
 
 from __future__ import annotations
 
@@ -77,9 +77,7 @@ async def _cell(given: Sequence[Contender], transport: Transport, era: Era, numb
     """Times by kind of work and contender, all connected at once."""
     async with AsyncExitStack() as stack:
         clients = {each.name: await stack.enter_async_context(connected(each, transport, era)) for each in given}
-        found: dict[str, Any] = {
-            "protocols": {name: str(client.protocol_version) for name, client in clients.items()}
-        }
+        found: dict[str, Any] = {"protocols": {name: str(client.protocol_version) for name, client in clients.items()}}
         for work in measure.WORKS:
             with bar(f"{transport}, {era}: {work.name}") as progress:
                 done = 0

@@ -58,7 +58,9 @@ def contenders(fastmcp_python: Path | None, folder: Path) -> list[Contender]:
     if fastmcp_python is not None:
         proxy = [str(fastmcp_python), str(HERE / "fastmcp_proxy.py")]
         found.append(
-            Contender(name="fastmcp", stdio=[*proxy, "stdio", *UPSTREAM], http=[*proxy, "PORT", *UPSTREAM], environment={})
+            Contender(
+                name="fastmcp", stdio=[*proxy, "stdio", *UPSTREAM], http=[*proxy, "PORT", *UPSTREAM], environment={}
+            )
         )
     return found
 

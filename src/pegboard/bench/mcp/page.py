@@ -49,7 +49,7 @@ def _table(work: str, title: str, results: Mapping[str, Any]) -> str:
     tables, figures = results["tables"], results["figures"]
     cells = [name.removeprefix(f"{work}/") for name in tables["ms"] if name.startswith(f"{work}/")]
     shown = [name for name in CONTENDERS if any(name in tables["ms"][f"{work}/{cell}"] for cell in cells)]
-    ratios = {f"{work}_over_direct": "over direct", f"{work}_over_bare_sdk": "over bare"}
+    ratios = {f"{work}_over_direct": "Pegboard over direct", f"{work}_over_bare_sdk": "over bare"}
     if "fastmcp" in shown:
         ratios[f"{work}_over_fastmcp"] = "over FastMCP"
     rows = []
@@ -60,7 +60,7 @@ def _table(work: str, title: str, results: Mapping[str, Any]) -> str:
     return "\n".join(
         [
             f"### {title}\n",
-            f"| | {' | '.join([*(CONTENDERS[name] for name in shown), *(f'Pegboard {name}' for name in ratios.values())])} |",
+            f"| | {' | '.join([*(CONTENDERS[name] for name in shown), *ratios.values()])} |",
             f"|---|{'---|' * (len(shown) + len(ratios))}",
             *rows,
             "",
