@@ -1,4 +1,4 @@
-"""Writes the generated parts of the documentation: docs/cli.md, and the table of options in docs/configuration.md.
+"""Writes the generated parts of the documentation: docs/cli.md, and the tables of options and of clients.
 
 python scripts/make_docs.py          # a test fails where they are out of date
 """
@@ -11,10 +11,13 @@ from pathlib import Path
 from typer.main import get_command
 
 from pegboard.apps.cli import app
+from pegboard.gateways.mcp.clients import known_clients
 from pegboard.settings import Settings
 
 DOCS = Path(__file__).parents[1] / "docs"
-GENERATED = re.compile(r"(<!-- generated: options -->\n).*?(<!-- end -->)", re.DOTALL)
+SECTIONS = ("servers", "rules", "aliases", "clients", "toolsets", "category_patterns")
+"""Settings that are tables, each with a section of its own."""
+FOLDERS = {"cache_dir": "the user's cache folder", "state_dir": "the user's state folder"}
 
 
 def cli() -> str:
@@ -39,15 +42,37 @@ def options() -> str:
     """Every setting but the tables that have sections of their own."""
     rows = ["| option | default | meaning |", "|---|---|---|"]
     for name, field in Settings.model_fields.items():
-        if name in ("servers", "rules", "aliases"):
+        if name in SECTIONS:
             continue
-        default = "the user's cache folder" if name == "cache_dir" else _default(field.default)
+        default = FOLDERS.get(name) or _default(field.default)
         rows.append(f"| `{name}` | {default} | {field.description} |")
     return "\n".join(rows) + "\n"
 
 
 def configuration(text: str) -> str:
-    return GENERATED.sub(lambda match: match.group(1) + options() + match.group(2), text)
+    return _generated("options", options(), text)
+
+
+def clients(text: str) -> str:
+    """The page on clients with the table that is in the package."""
+    rows = ["| client | calls itself | re-lists | own search | most tools | longest name | source |", "|---" * 7 + "|"]
+    for name, row in known_clients().items():
+        kind = row.kind
+        names = ", ".join(f"`{pattern}`" for pattern in row.matches)
+        limits = f"{kind.most_tools or ''} | {kind.longest_name or ''}"
+        does = f"{_yes(kind.list_changed)} | {_yes(kind.native_search)}"
+        rows.append(f"| `{name}`: {row.title} | {names} | {does} | {limits} | {row.source} ({row.checked}) |")
+    return _generated("clients", "\n".join(rows) + "\n", text)
+
+
+def _generated(part: str, content: str, text: str) -> str:
+    """The page with what stands between the marks of this part replaced."""
+    place = re.compile(rf"(<!-- generated: {part} -->\n).*?(<!-- end -->)", re.DOTALL)
+    return place.sub(lambda match: match.group(1) + content + match.group(2), text)
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else ""
 
 
 def _row(parameter: object) -> str:
@@ -72,4 +97,5 @@ def _examples(epilog: str | None) -> str:
 
 if __name__ == "__main__":
     (DOCS / "cli.md").write_text(cli())
-    (DOCS / "configuration.md").write_text(configuration((DOCS / "configuration.md").read_text()))
+    for page, written in (("configuration.md", configuration), ("clients.md", clients)):
+        (DOCS / page).write_text(written((DOCS / page).read_text()))

@@ -10,6 +10,7 @@ from pegboard.errors import (
     ConfigError,
     EncoderError,
     PegboardError,
+    SessionConflict,
     ToolNotAvailable,
     UpstreamError,
 )
@@ -19,6 +20,7 @@ ALL = [
     CatalogError("No tools.", remedy="Check the file."),
     EncoderError("The model is missing.", remedy="Install again."),
     UpstreamError("weather", "It hung up.", remedy="Start it again."),
+    SessionConflict(),
     ToolNotAvailable("fly", ["walk", "swim"], remedy="Walk."),
     ArgumentsInvalid("walk", ["'far' is not a number"], {"type": "object"}),
 ]

@@ -7,32 +7,92 @@ VS Code                  {"servers": {NAME: {...}}, "inputs": […]}, or {"mcp":
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import json5
+from platformdirs import user_config_path
 from pydantic import ValidationError
 
 from pegboard.errors import ConfigError
 from pegboard.server_spec import ServerSpec
 
+OWN_NAME = "pegboard.toml"
+VERSION = re.compile(r"(?<=.)[@=<>~!\[].*$")
+"""What follows a package's name: `pegboard@latest`, `pegboard==0.1`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """A file of an MCP client: ``file`` below the home or project folder, or ``data`` below that of applications.
+
+    ``place`` is the path of keys to its servers, ``spelling`` what every entry of it says besides.
+    """
+
+    name: str
+    scope: Literal["user", "project"]
+    file: str = ""
+    data: str = ""
+    place: tuple[str, ...] = ("mcpServers",)
+    spelling: Mapping[str, Any] = field(default_factory=dict)
+
+    def path(self, home: Path, folder: Path) -> Path:
+        if self.data:
+            return application_data(home) / self.data
+        return (folder if self.scope == "project" else home) / self.file
+
+
+VS_CODE: Mapping[str, Any] = {"place": ("servers",), "spelling": {"type": "stdio"}}
+
+CLIENTS = (
+    Client(name="claude-code", scope="project", file=".mcp.json"),
+    Client(name="cursor", scope="project", file=".cursor/mcp.json"),
+    Client(name="vscode", scope="project", file=".vscode/mcp.json", **VS_CODE),
+    Client(name="cursor", scope="user", file=".cursor/mcp.json"),
+    Client(name="claude-code", scope="user", file=".claude.json"),
+    Client(name="claude-desktop", scope="user", data="Claude/claude_desktop_config.json"),
+    Client(name="vscode", scope="user", data="Code/User/mcp.json", **VS_CODE),
+)
+"""Every file there is, the nearest first. A client more is a row more."""
+
 
 def load_document(path: Path) -> dict[str, Any]:
     """A JSON file as editors write them, comments and trailing commas allowed."""
     try:
-        document = json5.loads(path.read_text("utf-8-sig"))
+        text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise ConfigError(
             f"Cannot read {str(path)!r}: {error}.", remedy="Check the path given with --config."
         ) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{str(path)!r} is not UTF-8: {error}.", remedy="Correct the file at that place.") from error
+    return parse_document(text, path)
+
+
+def parse_document(text: str, path: Path) -> dict[str, Any]:
+    """The document that ``text`` is; ``path`` is named in the ConfigError that this raises."""
+    try:
+        document = _parsed(text)
     except ValueError as error:
         raise ConfigError(f"{str(path)!r} is not JSON: {error}.", remedy="Correct the file at that place.") from error
     if not isinstance(document, dict):
         raise ConfigError(f"{str(path)!r} is not a JSON object.", remedy='Expected {"mcpServers": {…}}.')
     return document
+
+
+def _parsed(text: str) -> Any:
+    """Plain JSON first: a client's file can be megabytes, and the parser that knows comments is slow."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return json5.loads(text)
 
 
 def servers_of(document: Mapping[str, Any], path: Path) -> dict[str, ServerSpec]:
@@ -65,7 +125,7 @@ def _entries(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
 def _spec(name: str, entry: Any, path: Path) -> ServerSpec:
     if not isinstance(entry, Mapping):
         raise ConfigError(f"Server {name!r} in {str(path)!r} is not an object.", remedy='Expected {"command": …}.')
-    fields = dict(entry) | {"name": name, "folder": str(_project(path.absolute()))}
+    fields = dict(entry) | {"name": name, "folder": str(project_of(path.absolute()))}
     if "serverUrl" in fields:
         fields.setdefault("url", fields.pop("serverUrl"))
     try:
@@ -76,7 +136,7 @@ def _spec(name: str, entry: Any, path: Path) -> ServerSpec:
         ) from error
 
 
-def _project(path: Path) -> Path:
+def project_of(path: Path) -> Path:
     """The folder a configuration is about: that of the project, not of its editor's settings."""
     return path.parent.parent if path.parent.name in (".vscode", ".cursor") else path.parent
 
@@ -89,22 +149,35 @@ def sentences(error: ValidationError) -> str:
     )
 
 
+def is_pegboard(spec: ServerSpec) -> bool:
+    """
+    >>> is_pegboard(ServerSpec(name="tools", command="uvx", args=("pegboard", "mcp")))
+    True
+    """
+    words = [VERSION.sub("", Path(word).name).removesuffix(".exe") for word in (spec.command or "", *spec.args)]
+    return any(pair == ("pegboard", "mcp") for pair in pairwise(words))
+
+
+def own_file() -> Path:
+    """The user's own pegboard.toml, whether it is there or not."""
+    return user_config_path("pegboard", appauthor=False) / OWN_NAME
+
+
 def usual_files(home: Path, folder: Path) -> Iterator[Path]:
-    """Client configuration files that exist, the nearest first."""
-    candidates = [
-        folder / "pegboard.toml",
-        folder / ".mcp.json",
-        folder / ".cursor" / "mcp.json",
-        folder / ".vscode" / "mcp.json",
-        home / ".cursor" / "mcp.json",
-        home / ".claude.json",
-        _application_data(home) / "Claude" / "claude_desktop_config.json",
-        _application_data(home) / "Code" / "User" / "mcp.json",
-    ]
+    """Configuration files that exist, Pegboard's own and those of clients, the nearest first."""
+    near = [client.path(home, folder) for client in CLIENTS if client.scope == "project"]
+    far = [client.path(home, folder) for client in CLIENTS if client.scope == "user"]
+    candidates = [folder / OWN_NAME, *near, own_file(), *far]
     return (path for path in dict.fromkeys(candidates) if path.is_file())
 
 
-def _application_data(home: Path) -> Path:
+def is_projects(path: Path, home: Path, folder: Path) -> bool:
+    """Whether a client's file came with the folder, and so from whoever wrote that."""
+    users = {client.path(home, folder) for client in CLIENTS if client.scope == "user"}
+    return path not in users and path in {client.path(home, folder) for client in CLIENTS}
+
+
+def application_data(home: Path) -> Path:
     if sys.platform == "darwin":
         return home / "Library" / "Application Support"
     if sys.platform == "win32":

@@ -12,7 +12,7 @@ from pegboard.catalog import Catalog
 from pegboard.model import Server, Tool
 from pegboard.retrieval import CachedEncoder, OnnxEncoder
 from pegboard.routing import Profile, Rule, parse_precondition, profile_named
-from pegboard.seams import Clock, Definitions, Embeddings, Encoder, EventSink
+from pegboard.seams import Clock, Definitions, Embeddings, Encoder, EventSink, Sessions, Statistics
 from pegboard.settings import RuleSettings, Settings
 from pegboard.stores import (
     FanOut,
@@ -21,10 +21,13 @@ from pegboard.stores import (
     MemoryEvents,
     SqliteDefinitions,
     SqliteEmbeddings,
+    SqliteSessions,
+    SqliteStatistics,
     TieredEmbeddings,
 )
 
 EMBEDDINGS_FILE = "embeddings.sqlite"
+STATE_FILE = "state.sqlite"
 DEFINITIONS_FILE = "definitions.sqlite"
 QUERY_CACHE = 4096
 
@@ -46,16 +49,22 @@ class Parts:
     definitions: Definitions
     events: EventSink
     clock: Clock
+    sessions: Sessions
+    statistics: Statistics
 
 
 def default_parts(settings: Settings, **replaced: Any) -> Parts:
     """The parts that work out of the box, with those given put in their places."""
+    clock = SystemClock()
+    state = settings.state_dir / STATE_FILE
     parts: dict[str, Any] = {
         "encoder": OnnxEncoder(threads=settings.encoder_threads),
         "embeddings": SqliteEmbeddings(settings.cache_dir / EMBEDDINGS_FILE),
         "definitions": SqliteDefinitions(settings.cache_dir / DEFINITIONS_FILE),
         "events": FanOut([LogEvents(), MemoryEvents()]),
-        "clock": SystemClock(),
+        "clock": clock,
+        "sessions": SqliteSessions(state, clock, ttl=settings.session_ttl),
+        "statistics": SqliteStatistics(state),
     }
     return Parts(**(parts | replaced))
 

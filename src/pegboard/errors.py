@@ -5,6 +5,7 @@ PegboardError
 ├── CatalogError         tool definitions that cannot be read
 ├── EncoderError         the encoder cannot be loaded or answers nonsense
 ├── UpstreamError        a server that cannot be reached, or broke the protocol
+├── SessionConflict      a session that somebody else changed in the meantime
 ├── ToolNotAvailable     a call of a tool that is unknown, hidden from the caller, or not active now
 └── ArgumentsInvalid     a call whose arguments do not fit the tool's schema
 """
@@ -70,6 +71,16 @@ class UpstreamError(PegboardError):
 
     def payload(self) -> dict[str, Any]:
         return super().payload() | {"server": self.server}
+
+
+class SessionConflict(PegboardError):  # noqa: N818
+    """A save of a version that is no longer the stored one: load it again and repeat the change."""
+
+    code = "session_conflict"
+    http_status = 409
+
+    def __init__(self) -> None:
+        super().__init__("The session was changed in the meantime.", remedy="Load it again and repeat the change.")
 
 
 class ToolNotAvailable(PegboardError):  # noqa: N818

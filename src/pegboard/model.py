@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple, NewType
 
 import numpy as np
@@ -33,6 +34,14 @@ class ToolId(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.server}/{self.name}"
+
+    def fits(self, pattern: str) -> bool:
+        """Whether a pattern on ``server/name``, or on the name alone, means this tool.
+
+        >>> ToolId("github", "list_issues").fits("github/*issue*")
+        True
+        """
+        return fnmatchcase(str(self), pattern) or fnmatchcase(self.name, pattern)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +109,18 @@ class AgentState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """What one conversation has accumulated. ``version`` is for compare-and-swap in a store."""
+    """What one conversation has accumulated. ``version`` is for compare-and-swap in a store; 0 was never stored.
+
+    ``enabled`` are the tools that searches added, the least recently used first; ``answered`` the own names of tools
+    that gave a result. ``notices`` counts the list_changed notifications since the client last listed its tools.
+    ``client`` is what it said of itself in `initialize`, from which a restarted gateway makes the connection anew.
+    """
 
     id: str = "default"
     enabled: tuple[ToolId, ...] = ()
+    answered: frozenset[str] = frozenset()
+    notices: int = 0
+    client: JsonObject | None = field(default=None, hash=False)
     version: int = 0
 
 
@@ -193,3 +210,11 @@ class Outcome:
     success: bool
     latency_ms: float
     failure: Literal["server", "caller", "tool"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStatistics:
+    """What calls of a tool have shown: how often it was called, and how often with success."""
+
+    calls: int = 0
+    successes: int = 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pegboard.events import Event
-from pegboard.model import Floats, JsonObject, ToolId
+from pegboard.model import Floats, JsonObject, Outcome, Session, ToolId, ToolStatistics
 
 
 class Clock(Protocol):
@@ -45,6 +45,29 @@ class Embeddings(Protocol):
         ...
 
     async def put(self, vectors: Mapping[str, Floats]) -> None: ...
+
+
+class Sessions(Protocol):
+    """What conversations have accumulated, by their ids. A store forgets by itself what was not used for long."""
+
+    async def load(self, key: str) -> Session | None: ...
+
+    async def save(self, session: Session) -> Session:
+        """Store it, if the stored version is still the one it was made from; returns it with its new version.
+
+        Raises SessionConflict.
+        """
+        ...
+
+    async def forget(self, key: str) -> None: ...
+
+
+class Statistics(Protocol):
+    """What calls have shown of each tool, over all sessions."""
+
+    async def observe(self, outcomes: Sequence[Outcome]) -> None: ...
+
+    async def read(self) -> Mapping[ToolId, ToolStatistics]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,7 +79,7 @@ class ServerSpec(BaseModel):
                 f"Server {self.name!r} uses the transport 'sse', which streamable HTTP replaced.",
                 remedy="Ask the server's authors for its HTTP endpoint.",
             )
-        expand = Expander(self.name, environment, self.folder)
+        expand = Expander(f"Server {self.name!r}", environment, self.folder)
         return self.model_copy(
             update={
                 "command": expand(self.command),
@@ -127,9 +127,12 @@ def _hashed(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Expander:
-    """Puts `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${workspaceFolder}` and `${userHome}` into a text (M26)."""
+    """Puts `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${workspaceFolder}` and `${userHome}` into a text (M26).
 
-    server: str
+    ``owner`` is whose text it is, as an error names it: "Server 'github'".
+    """
+
+    owner: str
     environment: Mapping[str, str]
     folder: str
 
@@ -138,7 +141,7 @@ class Expander:
             return text
         if unknown := UNKNOWN.search(text):
             raise ConfigError(
-                f"Server {self.server!r} uses {unknown.group()}, which only its editor can ask for.",
+                f"{self.owner} uses {unknown.group()}, which only its editor can ask for.",
                 remedy="Put the value into an environment variable and write ${NAME} instead.",
             )
         return VARIABLE.sub(self._value, text)
@@ -153,6 +156,6 @@ class Expander:
         if name in known:
             return ""
         raise ConfigError(
-            f"Server {self.server!r} needs the environment variable {name}, which is not set.",
+            f"{self.owner} needs the environment variable {name}, which is not set.",
             remedy=f"Set {name}, or write ${{{name}:-default}} in the configuration.",
         )

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from platformdirs import user_cache_path
+from platformdirs import user_cache_path, user_state_path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
@@ -17,7 +17,16 @@ from pegboard.client_configs import load_document, sentences, servers_of
 from pegboard.errors import ConfigError
 from pegboard.server_spec import ServerSpec
 
-ExposureMode = Literal["auto", "eager", "static"]
+Exposure = Literal["eager", "static", "dynamic", "native"]
+ExposureMode = Literal["auto", "eager", "static", "dynamic", "native"]
+CategoryMode = Literal["auto", "server", "prefix", "clusters"]
+ToolKey = Annotated[str, Field(pattern=r"^.+/.+$")]
+ToolsetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+"""Part of a URL's path."""
+ALWAYS_AVAILABLE = "ALWAYS_AVAILABLE_TOOLS"
+"""The variable of seed 002, read where ours is not set."""
+LEAST_NAME = 24
+"""Characters that a name needs to say something and to end in a hash where it must be told from another."""
 
 
 class RuleSettings(BaseModel):
@@ -28,6 +37,36 @@ class RuleSettings(BaseModel):
     tools: str
     requires: tuple[str, ...] = ()
     scope: str | None = None
+
+
+class ClientSettings(BaseModel):
+    """What a kind of client can do, as far as it differs from the table of clients. ``matches`` are patterns on the
+    name it gives itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    matches: tuple[str, ...] = ()
+    list_changed: bool | None = None
+    native_search: bool | None = None
+    most_tools: int | None = Field(None, ge=1)
+    longest_name: int | None = Field(None, ge=LEAST_NAME)
+    exposure: Exposure | None = None
+
+
+class ToolsetSettings(BaseModel):
+    """A named selection of the board's tools. Patterns are on ``server/name`` or the name alone; the tables are by
+    ``server/name``. Values of ``preset`` may hold variables and are secret."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    servers: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    rename: dict[ToolKey, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
+    describe: dict[ToolKey, str] = Field(default_factory=dict)
+    preset: dict[ToolKey, dict[str, Any]] = Field(default_factory=dict, repr=False)
+    exposure: Exposure | None = None
+    always_available: tuple[str, ...] | None = None
 
 
 class Settings(BaseSettings):
@@ -50,12 +89,36 @@ class Settings(BaseSettings):
     scopes: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Scopes that the caller of this process holds."
     )
-    exposure: ExposureMode = Field("auto", description="What an MCP client is listed: eager, static or auto.")
+    exposure: ExposureMode = Field(
+        "auto", description="What MCP clients are listed: eager, static, dynamic or native; auto goes by the client."
+    )
+    session_tools: int = Field(40, ge=1, description="Tools that searches may have added to a session's list at once.")
+    session_ttl: float = Field(7 * 86_400.0, gt=0, description="Seconds after which an unused session is forgotten.")
+    often_used: int = Field(
+        3, ge=0, description="So many of the most called tools are always listed; counted from earlier runs."
+    )
     eager_tools: int = Field(10, ge=0, description="Boards with fewer tools are listed whole.")
     eager_tokens: int = Field(4000, ge=0, description="Boards of fewer tokens are listed whole.")
+    clients: dict[str, ClientSettings] = Field(
+        default_factory=dict, description="What kinds of clients can do, by the names in the table of clients."
+    )
+    categories: CategoryMode = Field(
+        "auto", description="How tools are put into categories: auto, server, prefix (of names) or clusters."
+    )
+    category_patterns: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="Categories by patterns on server/name."
+    )
+    toolsets: dict[ToolsetName, ToolsetSettings] = Field(
+        default_factory=dict, description="Selections of tools, each served under its name."
+    )
     start_wait: float = Field(5.0, ge=0, description="Seconds the first listing waits for servers that are starting.")
     connect_timeout: float = Field(30.0, gt=0, description="Seconds a server has to answer its first request.")
     call_timeout: float = Field(300.0, gt=0, description="Seconds a tool call may take.")
+    host: str = Field("127.0.0.1", description="Address that `pegboard serve` listens on.")
+    port: int = Field(7332, ge=0, le=65_535, description="Port that `pegboard serve` listens on; 0 takes a free one.")
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Host headers that `pegboard serve` answers to besides its own address, as `name` or `name:*`."
+    )
     lazy: bool = Field(False, description="Start servers with their first call, once their tools are known.")
     idle_stop: float = Field(
         600.0, ge=0, description="Seconds without a call after which a lazy server ends; 0: never."
@@ -64,6 +127,10 @@ class Settings(BaseSettings):
     cache_dir: Path = Field(
         default_factory=lambda: user_cache_path("pegboard", appauthor=False),
         description="Where embeddings and tool definitions are kept.",
+    )
+    state_dir: Path = Field(
+        default_factory=lambda: user_state_path("pegboard", appauthor=False),
+        description="Where sessions and counts of calls are kept.",
     )
 
     @field_validator("servers", mode="before")
@@ -75,7 +142,7 @@ class Settings(BaseSettings):
             name: {"name": name} | dict(each) if isinstance(each, Mapping) else each for name, each in value.items()
         }
 
-    @field_validator("always_available", "scopes", mode="before")
+    @field_validator("always_available", "scopes", "allowed_hosts", mode="before")
     @classmethod
     def _listed(cls, value: Any) -> Any:
         """In the environment a list is words with commas between them (seed 002), or JSON."""
@@ -111,6 +178,8 @@ def load_settings(files: Sequence[Path] = (), **flags: Any) -> Settings:
         servers |= document.pop("servers", {})
         from_files |= document
     given = {name: value for name, value in flags.items() if value is not None}
+    if ALWAYS_AVAILABLE in os.environ and "PEGBOARD_ALWAYS_AVAILABLE" not in os.environ:
+        from_files["always_available"] = os.environ[ALWAYS_AVAILABLE]
     fields = {name: value for name, value in from_files.items() if f"PEGBOARD_{name.upper()}" not in os.environ}
     try:
         return Settings(**(fields | {"servers": servers} | given))

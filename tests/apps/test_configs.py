@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.apps.cli.configs import given, given_or_usual, is_pegboard
+from pegboard.apps.cli.configs import given, given_or_usual
+from pegboard.client_configs import is_pegboard
 from pegboard.server_spec import ServerSpec
 
 

@@ -15,13 +15,16 @@ META_TOOLS = frozenset({"search_tools", "invoke_tool"})
 
 short = st.text("ab_. /é", min_size=1, max_size=3) | st.sampled_from(["search_tools", "a__b", "x" * 70, "x" * 140])
 tool_ids = st.lists(st.builds(ToolId, short, short), unique=True, max_size=12)
-limits = st.sampled_from([24, 64, 128])
+limits = st.sampled_from([24, 40, 64, 128])
+wishes = st.dictionaries(st.builds(ToolId, short, short), short, max_size=8)
 
 
 @pytest.mark.requirement("M10")
-@given(tools=tool_ids, limit=limits)
-def test_every_name_on_the_wire_leads_back_to_its_tool(tools: list[ToolId], limit: int) -> None:
-    names = WireNames.build(tools, reserved=META_TOOLS, limit=limit)
+@given(tools=tool_ids, limit=limits, wished=wishes)
+def test_every_name_on_the_wire_leads_back_to_its_tool(
+    tools: list[ToolId], limit: int, wished: dict[ToolId, str]
+) -> None:
+    names = WireNames.build(tools, reserved=META_TOOLS, limit=limit, renamed=wished)
 
     assert set(names.of) == set(tools)
     assert [names.tool[names.of[tool]] for tool in tools] == tools
@@ -29,29 +32,33 @@ def test_every_name_on_the_wire_leads_back_to_its_tool(tools: list[ToolId], limi
 
 
 @pytest.mark.requirement("M10", "mcp.tool-name")
-@given(tools=tool_ids, limit=limits)
+@given(tools=tool_ids, limit=limits, wished=wishes)
 def test_every_name_on_the_wire_is_within_the_protocols_characters_and_the_clients_limit(
-    tools: list[ToolId], limit: int
+    tools: list[ToolId], limit: int, wished: dict[ToolId, str]
 ) -> None:
-    names = WireNames.build(tools, reserved=META_TOOLS, limit=limit)
+    names = WireNames.build(tools, reserved=META_TOOLS, limit=limit, renamed=wished)
 
     assert all(PROTOCOL.fullmatch(name) and len(name) <= limit for name in names.of.values())
 
 
 @pytest.mark.requirement("M11")
-@given(tools=tool_ids, limit=limits, seed=st.integers(0, 100))
-def test_names_do_not_depend_on_which_server_connected_first(tools: list[ToolId], limit: int, seed: int) -> None:
+@given(tools=tool_ids, limit=limits, wished=wishes, seed=st.integers(0, 100))
+def test_names_do_not_depend_on_which_server_connected_first(
+    tools: list[ToolId], limit: int, wished: dict[ToolId, str], seed: int
+) -> None:
     shuffled = Random(seed).sample(tools, len(tools))
 
-    built = [WireNames.build(each, reserved=META_TOOLS, limit=limit) for each in (tools, shuffled)]
+    built = [WireNames.build(each, reserved=META_TOOLS, limit=limit, renamed=wished) for each in (tools, shuffled)]
 
     assert built[0].of == built[1].of
 
 
 @pytest.mark.requirement("M12")
-@given(tools=tool_ids, reserved=st.frozensets(short | st.just("a__b"), max_size=4))
-def test_no_tool_takes_a_name_that_is_ours(tools: list[ToolId], reserved: frozenset[str]) -> None:
-    names = WireNames.build(tools, reserved=reserved)
+@given(tools=tool_ids, reserved=st.frozensets(short | st.just("a__b"), max_size=4), limit=limits, wished=wishes)
+def test_no_tool_takes_a_name_that_is_ours(
+    tools: list[ToolId], reserved: frozenset[str], limit: int, wished: dict[ToolId, str]
+) -> None:
+    names = WireNames.build(tools, reserved=reserved, limit=limit, renamed=wished)
 
     assert reserved.isdisjoint(names.of.values())
 
@@ -155,3 +162,41 @@ def test_a_tool_cannot_take_the_place_of_anothers_prefixed_name() -> None:
 
     assert names.resolve("a__echo") == ToolId("a", "echo")
     assert names.of[ToolId("c", "a__echo")] == "c__a__echo"
+
+
+def test_a_wished_name_takes_the_place_of_the_own_one_which_still_leads_to_the_tool() -> None:
+    tool = ToolId("jira", "create_issue")
+    names = WireNames.build([tool, ToolId("jira", "list_issues")], renamed={tool: "new ticket!"})
+
+    assert names.of[tool] == "new_ticket_"
+    assert {names.resolve(name) for name in ("new_ticket_", "new ticket!", "create_issue", "jira/create_issue")} == {
+        tool
+    }
+
+
+def test_the_own_name_of_a_renamed_tool_leads_to_the_tool_that_has_it_now() -> None:
+    old, other = ToolId("jira", "search"), ToolId("maps", "search")
+    names = WireNames.build([old, other], renamed={old: "find_ticket"})
+
+    assert dict(names.of) == {old: "find_ticket", other: "search"}
+    assert names.resolve("search") == other
+    assert names.resolve("jira/search") == old
+
+
+@pytest.mark.requirement("M11")
+def test_a_wished_name_that_another_tool_has_is_prefixed_for_both() -> None:
+    wished, owner = ToolId("jira", "create_issue"), ToolId("github", "report")
+    names = WireNames.build([wished, owner], reserved=META_TOOLS, renamed={wished: "report"})
+
+    assert dict(names.of) == {wished: "jira__report", owner: "github__report"}
+    assert names.resolve("report") is None
+    assert names.resolve("create_issue") == wished
+
+
+@pytest.mark.requirement("M12")
+def test_a_wished_name_that_is_ours_is_prefixed() -> None:
+    tool = ToolId("library", "find")
+
+    assert WireNames.build([tool], reserved=META_TOOLS, renamed={tool: "search_tools"}).of[tool] == (
+        "library__search_tools"
+    )

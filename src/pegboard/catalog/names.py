@@ -15,6 +15,7 @@ SEPARATOR = "__"
 PROTOCOL_LIMIT = 128
 FORBIDDEN = re.compile(r"[^A-Za-z0-9_.-]")
 HASH_LENGTH = 8
+NOTHING: Mapping[ToolId, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class WireNames:
 
     A name that one tool has alone stays as it is. A name that several servers share, or that Pegboard uses for
     itself, becomes ``server__name`` for each of them, so that the result does not depend on who connected first;
-    so does one that looks like another tool's ``server__name``.
+    so does one that looks like another tool's ``server__name``. A name that was wished for a tool takes the place of
+    its own, and keeps to the same rules.
     """
 
     of: Mapping[ToolId, str]
@@ -33,20 +35,27 @@ class WireNames:
 
     @classmethod
     def build(
-        cls, tools: Iterable[ToolId], *, reserved: frozenset[str] = frozenset(), limit: int = PROTOCOL_LIMIT
+        cls,
+        tools: Iterable[ToolId],
+        *,
+        reserved: frozenset[str] = frozenset(),
+        limit: int = PROTOCOL_LIMIT,
+        renamed: Mapping[ToolId, str] = NOTHING,
     ) -> WireNames:
+        """Names of at most ``limit`` characters, none of them ``reserved``; ``renamed`` holds the wished ones."""
         ids = list(tools)
-        plain = {tool: fit(tool.name, tool, limit) for tool in ids}
+        wished = {tool: renamed.get(tool, tool.name) for tool in ids}
+        plain = {tool: fit(name, tool, limit) for tool, name in wished.items()}
         uses = Counter(plain.values())
-        prefixed = {tool: fit(f"{tool.server}{SEPARATOR}{tool.name}", tool, limit) for tool in ids}
+        prefixed = {tool: fit(f"{tool.server}{SEPARATOR}{name}", tool, limit) for tool, name in wished.items()}
         taken = {name for name, times in uses.items() if times == 1} - reserved - set(prefixed.values())
         names = {tool: name if name in taken else prefixed[tool] for tool, name in plain.items()}
         while clashing := _clashing(names, reserved):
             names |= {tool: hashed(names[tool], tool, limit) for tool in clashing}
         shared: dict[str, list[ToolId]] = {}
         for tool in ids:
-            if names[tool] != tool.name:
-                shared.setdefault(tool.name, []).append(tool)
+            for name in {tool.name, wished[tool]} - {names[tool]}:
+                shared.setdefault(name, []).append(tool)
         return cls(
             of=MappingProxyType(names),
             tool=MappingProxyType({name: tool for tool, name in names.items()}),
@@ -55,7 +64,7 @@ class WireNames:
         )
 
     def resolve(self, name: str) -> ToolId | None:
-        """The tool of a wire name, of ``server/name``, or of an own name that only one tool has."""
+        """The tool of a wire name, of ``server/name``, or of an own or wished name that only one tool has."""
         if name in self.tool:
             return self.tool[name]
         if name in self.full:

@@ -1,5 +1,6 @@
 """How well a text and a tool fit together: encoders, indexes, rankers, and the query of a turn."""
 
+from pegboard.retrieval.categories import categories_of, describe_category
 from pegboard.retrieval.encoders.cached import CachedEncoder
 from pegboard.retrieval.encoders.onnx import OnnxEncoder
 from pegboard.retrieval.query import QUERIES, QueryKind
@@ -15,5 +16,7 @@ __all__ = [
     "Ranker",
     "RankerKind",
     "Retriever",
+    "categories_of",
+    "describe_category",
     "ranker",
 ]

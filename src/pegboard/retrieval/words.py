@@ -54,7 +54,7 @@ def terms(text: str) -> list[str]:
     >>> terms("Listing the repositories")
     ['list', 'repositori']
     """
-    return [_stem(word) for word in raw_words(text) if word not in FUNCTION_WORDS]
+    return [stem(word) for word in raw_words(text) if word not in FUNCTION_WORDS]
 
 
 def _runs(text: str) -> list[str]:
@@ -79,5 +79,6 @@ def _segment(word: str) -> list[str]:
 
 
 @lru_cache(maxsize=65536)
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
+    """The stem of an English word; any other word as it is."""
     return str(Stemmer.Stemmer("english", 0).stemWord(word)) if word.isascii() and word.isalpha() else word

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 import numpy as np
 
@@ -107,6 +106,4 @@ def _holds(precondition: Precondition, state: AgentState) -> bool:
 
 
 def _matches(tools: Sequence[Tool], pattern: str) -> Mask:
-    return np.array(
-        [fnmatchcase(str(tool.id), pattern) or fnmatchcase(tool.name, pattern) for tool in tools], np.bool_
-    ).reshape(len(tools))
+    return np.array([tool.id.fits(pattern) for tool in tools], np.bool_).reshape(len(tools))

@@ -30,7 +30,10 @@ class SqliteFile:
         self._connection: sqlite3.Connection | None = None
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What ``work`` returns; its changes are one transaction. It may not return a cursor, which keeps the file busy."""
+        """What ``work`` returns; its changes are one transaction.
+
+        ``work`` may not return a cursor: while one is open, closing the file would not close it.
+        """
         return await asyncio.to_thread(self.run_now, work)
 
     def run_now(self, work: Callable[[sqlite3.Connection], T]) -> T:

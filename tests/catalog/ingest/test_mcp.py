@@ -70,3 +70,24 @@ def test_a_broken_definition_names_the_server_the_tool_and_the_field(definition:
 def test_a_broken_page_names_the_server(page: object) -> None:
     with pytest.raises(CatalogError, match="'desk'"):
         tools_from_list_result("desk", [page])
+
+
+@pytest.mark.parametrize(
+    ("meta", "category"),
+    [
+        ({"category": "Issues"}, "Issues"),
+        ({"example.com/category": "Issues"}, "Issues"),
+        ({"a.example/category": "Other", "pegboard/category": "Issues"}, "Issues"),
+        ({"b.example/category": "Other", "a.example/category": "Issues"}, "Issues"),
+        ({"category": 7, "a.example/category": "Issues"}, "Issues"),
+        ({"category": "  \n ", "a.example/category": " Issues \n and more "}, "Issues and more"),
+        ({"category": "x" * 500}, "x" * 80),
+        ({"subcategory": "Issues"}, None),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_a_servers_own_category_is_read_from_meta_whichever_vendor_it_names(
+    meta: dict[str, Any] | None, category: str | None
+) -> None:
+    assert tool_from_mcp("a", {"name": "b", "_meta": meta}).category == category

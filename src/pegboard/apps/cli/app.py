@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pegboard import __version__
-from pegboard.apps.cli import audit, doctor, mcp, rank, route
+from pegboard.apps.cli import audit, doctor, init, mcp, rank, route, serve
 from pegboard.apps.cli.options import examples
 from pegboard.apps.cli.program import Program
 
@@ -18,8 +18,8 @@ EXAMPLES = examples(
     "pegboard audit",
     "Which tools would this request get, and why?",
     'pegboard route "open an issue about the login page" --explain',
-    "One gateway before all servers: the command to give to an MCP client",
-    "pegboard mcp --config servers.json",
+    "One gateway before all servers of my clients",
+    "pegboard init",
 )
 
 app = typer.Typer(
@@ -49,7 +49,9 @@ app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("route", epilog=route.EXAMPLES)(route.route)
 app.command("rank", epilog=rank.EXAMPLES)(rank.rank)
 app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
+app.command("init", epilog=init.EXAMPLES)(init.init)
 app.command("mcp", epilog=mcp.EXAMPLES)(mcp.mcp)
+app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 
 
 def main() -> None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pegboard.client_configs import usual_files
+from pegboard.apps.cli import consent
+from pegboard.client_configs import is_pegboard, usual_files
 from pegboard.errors import ConfigError
 from pegboard.server_spec import ServerSpec
 from pegboard.settings import Settings, load_settings
 
-VERSION = re.compile(r"(?<=.)[@=<>~!\[].*$")
-"""What follows a package's name: `pegboard@latest`, `pegboard==0.1`."""
 RUNNERS = frozenset({"npx", "bunx", "uvx", "uv", "pipx", "run", "node", "python", "python3", "docker"})
 """Programs that start the one which is meant."""
 
@@ -49,6 +46,7 @@ def wrapped(command: Sequence[str]) -> dict[str, ServerSpec]:
 def given_or_usual(files: Sequence[Path], **flags: Any) -> Configured:
     """These files; where there are none, those of the MCP clients on this machine that can be read.
 
+    A project's own files count where the user has allowed it: they start whatever their author likes.
     Raises ConfigError where there are none at all.
     """
     if files:
@@ -56,11 +54,14 @@ def given_or_usual(files: Sequence[Path], **flags: Any) -> Configured:
     usable, notes = [], []
     for path in usual_files(Path.home(), Path.cwd()):
         try:
-            load_settings([path])
+            servers = load_settings([path]).servers
         except ConfigError as error:
             notes.append(f"Left out: {error.message}")
-        else:
+            continue
+        if consent.may_start(path, servers):
             usable.append(path)
+        else:
+            notes.append(consent.refusal(path))
     if not usable:
         raise ConfigError(
             " ".join(["No configuration of an MCP client was found in its usual place.", *notes]),
@@ -80,12 +81,3 @@ def _without_us(configured: Configured) -> Configured:
         files=configured.files,
         notes=(*configured.notes, *(f"Left out: server {name!r} is Pegboard itself." for name in ours)),
     )
-
-
-def is_pegboard(spec: ServerSpec) -> bool:
-    """
-    >>> is_pegboard(ServerSpec(name="tools", command="uvx", args=("pegboard", "mcp")))
-    True
-    """
-    words = [VERSION.sub("", Path(word).name).removesuffix(".exe") for word in (spec.command or "", *spec.args)]
-    return any(pair == ("pegboard", "mcp") for pair in pairwise(words))

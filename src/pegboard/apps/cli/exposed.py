@@ -13,9 +13,10 @@ from pegboard.catalog import BpeCounter, Catalog, canonical_text, compact_json
 from pegboard.catalog.ingest import tool_from_mcp
 from pegboard.compose import Parts, build, default_parts
 from pegboard.gateways.mcp import meta_tools
-from pegboard.gateways.mcp.exposure import is_eager
+from pegboard.gateways.mcp.caller import Caller
+from pegboard.gateways.mcp.exposure import choose, is_small
 from pegboard.gateways.mcp.gateway import Gateway
-from pegboard.model import Floats, Tool, Turn
+from pegboard.model import Floats, Session, Tool, Turn
 from pegboard.settings import Settings
 from pegboard.stores import MemoryEmbeddings
 from pegboard.upstreams import Fleet
@@ -61,7 +62,8 @@ async def exposed(catalog: Catalog, settings: Settings) -> Exposed:
     gateway = _gateway(settings, board, parts)
     listed = [tool_from_mcp("pegboard", definition) for definition in await gateway.list_tools()]
     *counts, phase1 = BpeCounter().count([*map(canonical_text, listed), board.pool(Turn.ask(""))])
-    eager = is_eager(board.catalog, settings, complete=True)
+    small = is_small(board.catalog, settings)
+    eager = choose(Caller(), Session(), settings, small=small, tools=len(board.catalog)) in ("eager", "native")
     return Exposed(
         mode="eager" if eager else "static",
         definitions={tool.name: count for tool, count in zip(listed, counts, strict=True)},

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
+from urllib.parse import quote, urlencode
 
 import typer
 
 from pegboard.apps.cli import logs
-from pegboard.apps.cli.options import Configs, Json, Profile, Verbose, examples
+from pegboard.apps.cli.options import Configs, Exposure, Json, LogLevel, Profile, Verbose, examples
+from pegboard.client_configs import OWN_NAME, own_file
 from pegboard.errors import ConfigError
 
-OWN_FILE = Path("pegboard.toml")
-
 EXAMPLES = examples(
-    "Keep the client's configuration as servers.json, and check it",
-    "pegboard doctor --config servers.json",
-    "Then give the client this one server in place of all of them",
-    '{"mcpServers": {"pegboard": {"command": "pegboard",\n  "args": ["mcp", "--config", "/path/servers.json"]}}}',
+    "Let `pegboard init` put this into the configuration of every client, or do it by hand",
+    '{"mcpServers": {"pegboard": {"command": "pegboard",\n  "args": ["mcp", "--config", "/path/pegboard.toml"]}}}',
     "Stand before one big server, with no configuration at all",
     "pegboard mcp -- npx -y @some/big-server",
 )
@@ -31,34 +31,65 @@ def mcp(
     ] = None,
     config: Configs = None,
     profile: Profile = None,
-    exposure: Annotated[
-        Literal["auto", "eager", "static"] | None,
-        typer.Option(help="What the client is listed: all tools (eager), a search for them (static), or what fits."),
+    exposure: Exposure = None,
+    toolset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only the tools of this toolset of the configuration.")
     ] = None,
-    log_level: Annotated[
-        Literal["debug", "info", "warning", "error"] | None, typer.Option(help="How much is said on stderr.")
-    ] = None,
+    log_level: LogLevel = None,
+    no_attach: Annotated[
+        bool, typer.Option("--no-attach", help="Start the servers here, even where `pegboard serve` has them running.")
+    ] = False,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
     """Serve one MCP client on standard input and output, with every configured server behind it.
 
-    Reads the files given with --config, else pegboard.toml in the current folder; or stands before the one server
-    whose command follows --. Standard output belongs to the protocol; logs go to stderr.
+    Reads the files given with --config, else pegboard.toml in the current folder, else the user's own; or stands
+    before the one server whose command follows --. Where `pegboard serve` runs with the same files, its servers are
+    used and none is started. Standard output belongs to the protocol; logs go to stderr.
     """
     from pegboard.apps.cli.configs import given, wrapped
 
-    files = config or ([OWN_FILE] if OWN_FILE.is_file() else [])
+    files = [] if command and not config else config or own_files()
     if not files and not command:
-        raise ConfigError(
-            f"No configuration was given, and there is no {OWN_FILE} here.",
-            remedy="Name one with --config FILE, or give a server's command after --.",
-        )
+        raise nothing_given(", or give a server's command after --")
     logs.set_level(log_level and log_level.upper())
+    if not (command or profile or no_attach) and _attached(files, exposure, toolset):
+        return
     servers = wrapped(command) if command else None
-    configured = given([] if command and not config else files, servers=servers, profile=profile, exposure=exposure)
+    read = partial(given, files, servers=servers, profile=profile, exposure=exposure)
+    configured = read()
     for note in configured.notes:
         logs.OURS.warning(note)
     from pegboard.gateways.mcp import serve_stdio
+    from pegboard.gateways.mcp.reload import Source
 
-    asyncio.run(serve_stdio(configured.settings))
+    source = Source(files=files, load=lambda: read().settings)
+    asyncio.run(serve_stdio(configured.settings, source, toolset=toolset or ""))
+
+
+def nothing_given(otherwise: str = "") -> ConfigError:
+    return ConfigError(
+        f"No configuration was given, and there is no {OWN_NAME} here or in {str(own_file().parent)!r}.",
+        remedy=f"`pegboard init` makes one from your clients; or name one with --config FILE{otherwise}.",
+    )
+
+
+def own_files() -> list[Path]:
+    """The nearest pegboard.toml: the folder's, else the user's."""
+    return [path for path in (Path(OWN_NAME), own_file()) if path.is_file()][:1]
+
+
+def _attached(files: Sequence[Path], exposure: str | None, toolset: str | None) -> bool:
+    """Whether a running serve did the work. Raises PegboardError where it went away meanwhile."""
+    from pegboard.gateways.mcp.running import running_folder, running_for
+
+    url = running_for(files, running_folder())
+    if url is None:
+        return False
+    from pegboard.gateways.mcp.bridge import bridge_stdio
+
+    logs.OURS.info("Attached to the `pegboard serve` at %s; no server is started here.", url)
+    url = f"{url}/{quote(toolset)}" if toolset else url
+    asyncio.run(bridge_stdio(f"{url}?{urlencode({'exposure': exposure})}" if exposure else url))
+    return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -27,6 +27,15 @@ Catalogs = Annotated[
 Profile = Annotated[
     str | None,
     typer.Option("--profile", metavar="NAME", help="How tools are chosen: hybrid, attention, keyword or semantic."),
+]
+Exposure = Annotated[
+    Literal["auto", "eager", "static", "dynamic", "native"] | None,
+    typer.Option(
+        help="What the client is listed: all (eager, native), a search (static), and what it found (dynamic)."
+    ),
+]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"] | None, typer.Option(help="How much is said on stderr.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout, and nothing else.")]
 Verbose = Annotated[

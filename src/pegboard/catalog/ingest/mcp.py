@@ -8,6 +8,8 @@ from pegboard.catalog.ingest._fields import mapping, optional_mapping, sequence,
 from pegboard.model import JsonObject, Tool, ToolId
 
 CATEGORY_KEYS = ("category", "pegboard/category", "io.pegboard/category")
+"""Of `_meta`, in this order; then any vendor's, such as `example.com/category`."""
+LONGEST_CATEGORY = 80
 
 
 def tool_from_mcp(server: str, definition: JsonObject) -> Tool:
@@ -16,12 +18,11 @@ def tool_from_mcp(server: str, definition: JsonObject) -> Tool:
     name = tool_name(definition, where)
     where = f"Tool {name!r} of server {server!r}"
     meta = optional_mapping(definition.get("_meta"), f"{where}, _meta,") or {}
-    category = next((meta[key] for key in CATEGORY_KEYS if isinstance(meta.get(key), str)), None)
     return Tool(
         id=ToolId(server, name),
         title=text(definition.get("title")) or None,
         description=text(definition.get("description")),
-        category=category,
+        category=_category(meta),
         input_schema=optional_mapping(definition.get("inputSchema"), f"{where}, inputSchema,"),
         output_schema=optional_mapping(definition.get("outputSchema"), f"{where}, outputSchema,"),
         annotations=optional_mapping(definition.get("annotations"), f"{where}, annotations,"),
@@ -39,3 +40,10 @@ def tools_from_list_result(server: str, pages: Iterable[object]) -> list[Tool]:
             tool = tool_from_mcp(server, mapping(definition, f"A tool of server {server!r}"))
             tools.setdefault(tool.id, tool)
     return list(tools.values())
+
+
+def _category(meta: JsonObject) -> str | None:
+    """What a server says of its tool, on one line."""
+    keys = (*CATEGORY_KEYS, *sorted(key for key in meta if key.endswith("/category")))
+    stated = (" ".join(text(meta.get(key)).split())[:LONGEST_CATEGORY] for key in keys)
+    return next(filter(None, stated), None)

@@ -1,13 +1,24 @@
-"""What a client is listed: the whole board while it is small, else the meta-tools."""
+"""What a client is listed, by what the client is (DESIGN §2.3).
+
+=========  =========================================================================================================
+eager      the whole board, because it is small or because the configuration says so
+static     the meta-tools and what is always available: the same for everybody who may use the same tools
+dynamic    the same, and the tools that searches enabled in this session; for clients that list again when told
+native     the whole board in stable order, for clients that defer it and search it themselves
+=========  =========================================================================================================
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from pegboard.catalog import Catalog, WireNames
 from pegboard.gateways.mcp import meta_tools
-from pegboard.model import JsonObject, Tool, ToolId
-from pegboard.settings import Settings
+from pegboard.gateways.mcp.caller import Caller
+from pegboard.gateways.mcp.sessions import is_demoted
+from pegboard.model import JsonObject, Session, Tool, ToolId
+from pegboard.settings import Exposure, Settings
 
 MAX_NAME = 128
 """Longest tool name the protocol allows (MCP 2025-11-25, tool names)."""
@@ -18,26 +29,66 @@ def is_small(catalog: Catalog, settings: Settings) -> bool:
     return len(catalog) < settings.eager_tools or sum(catalog.token_counts) < settings.eager_tokens
 
 
-def is_eager(catalog: Catalog, settings: Settings, *, complete: bool) -> bool:
-    """Whether to list the whole board. A board that is not ``complete`` yet is not known to be small."""
-    return settings.exposure == "eager" or (settings.exposure == "auto" and complete and is_small(catalog, settings))
+def choose(caller: Caller, session: Session, settings: Settings, *, small: bool, tools: int) -> Exposure:
+    """The exposure of a request. ``small`` is a board that is known to be so; ``tools`` those that would be listed.
+
+    What the connection asked for comes first, then what the configuration says of its client, and of all clients;
+    but a list of revision 2026-07-28 never depends on the session, a client's cap on tools is never exceeded, and
+    a session that does not list again when told is not told again.
+    """
+    kind = caller.kind
+    wish = caller.exposure or kind.exposure or (None if settings.exposure == "auto" else settings.exposure)
+    listens = not caller.modern and caller.session is not None
+    by_kind: Exposure = "dynamic" if kind.list_changed and listens else "static"
+    if wish is None:
+        wish = "eager" if small else "native" if kind.native_search else by_kind
+    if wish in ("eager", "native") and kind.most_tools is not None and tools > kind.most_tools:
+        wish = by_kind
+    if wish == "dynamic" and (not listens or is_demoted(session)):
+        wish = "static"
+    return wish
 
 
-def wire_names(catalog: Catalog) -> WireNames:
+def wire_names(
+    catalog: Catalog, *, longest: int | None = None, renamed: Mapping[ToolId, str] = MappingProxyType({})
+) -> WireNames:
     """Names on the wire; ours stay, an upstream's tool of the same name is renamed (M12)."""
-    return WireNames.build((tool.id for tool in catalog.tools), reserved=meta_tools.META_TOOLS, limit=MAX_NAME)
+    ids = (tool.id for tool in catalog.tools)
+    limit = min(MAX_NAME, longest or MAX_NAME)
+    return WireNames.build(ids, reserved=meta_tools.META_TOOLS, limit=limit, renamed=renamed)
+
+
+def room(caller: Caller, settings: Settings, pinned: int) -> int:
+    """How many tools searches may have enabled at once, next to the meta-tools and ``pinned`` always-available ones."""
+    cap = settings.session_tools
+    if caller.kind.most_tools is None:
+        return cap
+    return max(0, min(cap, caller.kind.most_tools - len(meta_tools.META_TOOLS) - pinned))
 
 
 def listing(
-    catalog: Catalog, names: WireNames, *, eager: bool, pool: str, allowed: frozenset[ToolId], pinned: Iterable[ToolId]
+    catalog: Catalog,
+    names: WireNames,
+    *,
+    exposure: Exposure,
+    pool: str,
+    allowed: frozenset[ToolId],
+    always: Iterable[ToolId] = (),
+    enabled: Iterable[ToolId] = (),
+    most: int | None = None,
 ) -> list[JsonObject]:
-    """The definitions of a `tools/list` answer, in an order that depends on the catalog alone (P18)."""
-    if eager:
+    """The definitions of a `tools/list` answer, in an order that depends on the catalog alone (P18).
+
+    Of the always-available tools those beyond the client's cap of ``most`` tools are left out.
+    """
+    if exposure in ("eager", "native"):
         return [on_the_wire(tool, names) for tool in catalog.tools if tool.id in allowed]
-    always = set(pinned) & allowed
+    pinned = [tool for tool in always if tool in allowed]
+    shown = set(pinned if most is None else pinned[: max(0, most - len(meta_tools.META_TOOLS))])
+    shown |= allowed.intersection(enabled) if exposure == "dynamic" else set()
     return [
-        *meta_tools.definitions(pool),
-        *(on_the_wire(tool, names) for tool in catalog.tools if tool.id in always),
+        *meta_tools.definitions(pool, dynamic=exposure == "dynamic"),
+        *(on_the_wire(tool, names) for tool in catalog.tools if tool.id in shown),
     ]
 
 
@@ -47,7 +98,7 @@ def on_the_wire(tool: Tool, names: WireNames) -> JsonObject:
     return tool.definition if name == tool.name else {**tool.definition, "name": name}
 
 
-def static_listing(catalog: Catalog, pool: str, pinned: Sequence[ToolId] = ()) -> list[JsonObject]:
+def static_listing(catalog: Catalog, pool: str, always: Sequence[ToolId] = ()) -> list[JsonObject]:
     """What a client is listed when the board is not small: for audits."""
     allowed = frozenset(tool.id for tool in catalog.tools)
-    return listing(catalog, wire_names(catalog), eager=False, pool=pool, allowed=allowed, pinned=pinned)
+    return listing(catalog, wire_names(catalog), exposure="static", pool=pool, allowed=allowed, always=always)

@@ -2,257 +2,257 @@
 
 from __future__ import annotations
 
-import asyncio
-import difflib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
-from mcp.shared.dispatcher import ProgressFnT
-
 from pegboard.board import Board
-from pegboard.catalog import compact_json
-from pegboard.compose import with_aliases
+from pegboard.catalog import WireNames
 from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.events import CallFinished, CallRejected
-from pegboard.gateways.mcp import exposure, meta_tools
-from pegboard.gateways.mcp.signatures import signature
-from pegboard.model import AgentState, JsonObject, Message, Part, Tool, ToolId, Turn
+from pegboard.gateways.mcp import exposure, meta_tools, sessions
+from pegboard.gateways.mcp.announcer import Announcer
+from pegboard.gateways.mcp.answers import about, check_meta_arguments, entry, has_hints, json_result, not_ready
+from pegboard.gateways.mcp.caller import Caller, Exchange
+from pegboard.gateways.mcp.clients import ClientKind, client_kind
+from pegboard.gateways.mcp.sessions import SessionBook
+from pegboard.gateways.mcp.toolsets import Toolset
+from pegboard.gateways.mcp.view import View
+from pegboard.model import AgentState, JsonObject, Message, Outcome, Part, Session, Tool, ToolId, Turn
 from pegboard.routing import check_arguments
 from pegboard.seams import Clock, EventSink, Filter
-from pegboard.settings import Settings
+from pegboard.settings import Exposure, Settings
+from pegboard.stores import MemorySessions
 from pegboard.upstreams import Fleet
 
 LOGGER = logging.getLogger(__name__)
 
 Result = dict[str, Any]
 
-SUGGESTIONS = 5
-SIMILAR = 0.7
-SHORT_DESCRIPTION = 300
-COALESCE_SECONDS = 0.05
+ALONE = Exchange(caller=Caller(session="alone"))
+"""The one client of a gateway that has no other."""
 
 
 class Gateway:
-    """One board before many servers, for one client. Results of servers are relayed untouched (M7)."""
+    """One board before many servers. Results of servers are relayed untouched (M7)."""
 
-    def __init__(self, settings: Settings, board: Board, fleet: Fleet, *, events: EventSink, clock: Clock) -> None:
-        self._settings = settings
-        self._board = board
+    def __init__(
+        self,
+        settings: Settings,
+        board: Board,
+        fleet: Fleet,
+        *,
+        events: EventSink,
+        clock: Clock,
+        book: SessionBook | None = None,
+        observe: Callable[[Outcome], None] = lambda outcome: None,
+        toolset: Toolset | None = None,
+    ) -> None:
+        self.announcer = Announcer()
+        self.view = View(settings, board, fleet, clock=clock, toolset=toolset, changed=self.announcer.tell_all)
+        self.book = SessionBook(MemorySessions(clock)) if book is None else book
+        self._follow(settings, toolset)
         self._fleet = fleet
         self._events = events
         self._clock = clock
-        self._wait_until = clock.monotonic() + settings.start_wait
-        self._names = exposure.wire_names(board.catalog)
-        self._answered: frozenset[str] = frozenset()
-        self._stale = False
-        self._complete = False
-        self._indexing: asyncio.Task[None] | None = None
-        self._meta: Mapping[str, Callable[[JsonObject, ProgressFnT | None], Awaitable[Result]]] = {
+        self._observe = observe
+        self._meta: Mapping[str, Callable[[JsonObject, Exchange], Awaitable[Result]]] = {
             meta_tools.LIST_CATEGORIES: self._list_categories,
             meta_tools.SEARCH: self._search,
             meta_tools.DESCRIBE: self._describe,
             meta_tools.INVOKE: self._invoke,
         }
 
-    async def catalog_changed(self) -> None:
-        """A server's tools are others than before: the next use sees them, and they are indexed in the background."""
-        self._stale = True
-        if self._indexing is None or self._indexing.done():
-            self._indexing = asyncio.create_task(self._index())
-
     def close(self) -> None:
-        if self._indexing is not None:
-            self._indexing.cancel()
+        self.view.close()
+        self.announcer.close()
 
-    async def _index(self) -> None:
-        """Many changes at once, as when servers start, are one (M18)."""
-        while self._stale:
-            await asyncio.sleep(COALESCE_SECONDS)
-            self._refresh()
-            try:
-                await self._board.warm()
-            except PegboardError:
-                LOGGER.exception("Indexing failed; searches go by words alone")
-
-    def _refresh(self) -> None:
-        if not self._stale:
-            return
-        catalog = with_aliases(self._fleet.catalog(), self._settings)
-        if catalog.fingerprint != self._board.catalog.fingerprint:
-            self._board.replace_catalog(catalog)
-            self._names = exposure.wire_names(catalog)
-        self._stale = False
-
-    async def _started(self) -> None:
-        """Servers have a moment to start, once; whoever needs longer is not waited for (M15)."""
-        await self._fleet.settled(max(0.0, self._wait_until - self._clock.monotonic()))
-        self._refresh()
-
-    async def list_tools(self) -> list[JsonObject]:
+    async def list_tools(self, caller: Caller = ALONE.caller) -> list[JsonObject]:
         """The definitions a client is listed."""
-        await self._started()
-        turn = self._turn("")
-        return exposure.listing(
+        await self.view.started()
+        session = await self.book.get(caller.session)
+        turn = self._turn("", session)
+        allowed = self._board.permitted(turn)
+        definitions = exposure.listing(
             self._board.catalog,
-            self._names,
-            eager=self._is_eager(),
+            self._names(caller),
+            exposure=self._exposure(caller, session),
             pool=self._board.pool(turn),
-            allowed=self._board.permitted(turn),
-            pinned=self._board.pinned,
+            allowed=allowed,
+            always=self._board.pinned,
+            enabled=session.enabled[-self._room(caller) :] if self._room(caller) else (),
+            most=caller.kind.most_tools,
         )
+        if session.notices:
+            await self.book.update(caller.session, sessions.listed)
+        return definitions
 
-    async def call(
-        self, name: str, arguments: JsonObject, *, meta: JsonObject | None = None, progress: ProgressFnT | None = None
-    ) -> Result:
+    async def call(self, name: str, arguments: JsonObject, exchange: Exchange = ALONE) -> Result:
         """A meta-tool, or any tool of the board by its name, listed or not: a hidden tool is not a forbidden one.
 
         Our own errors come back as results with ``isError`` (M8); MCPError from a server is raised as it came.
         """
         try:
-            self._refresh()
+            self.view.refresh()
             if name in self._meta:
                 check_meta_arguments(name, arguments)
-                return await self._meta[name](arguments, progress)
-            tool = await self._resolve(name)
-            if not self._is_listed(tool):
+                return await self._meta[name](arguments, exchange)
+            session, tool = await self._resolve(name, exchange.caller)
+            if not self._is_listed(tool, exchange.caller, session):
                 check_arguments(self._board.catalog[tool], arguments)
-            return await self._relay(tool, arguments, meta, progress)
+            return await self._relay(tool, arguments, exchange)
         except PegboardError as error:
             self._events.emit(CallRejected(at=self._clock.time(), tool=name, reason=error.code))
             return error.to_mcp()
 
-    async def _search(self, arguments: JsonObject, _progress: ProgressFnT | None) -> Result:
-        if not len(self._board.catalog):
-            await self._started()
-        where = self._filter(arguments)
-        decision = await self._board.route(self._turn(arguments["query"]), where)
-        limit = arguments.get("limit", meta_tools.DEFAULT_LIMIT)
-        best = sorted(decision.candidates, key=lambda candidate: -candidate.score)
-        found = [candidate.tool for candidate in best if candidate.tool in self._names.of][:limit]
-        return _json_result({"tools": [self._entry(self._board.catalog[tool]) for tool in found]} | self._not_ready())
+    async def adopt(self, settings: Settings, board: Board, toolset: Toolset | None = None) -> None:
+        """Serve by another configuration from now on; sessions go on."""
+        self._follow(settings, toolset)
+        await self.view.adopt(settings, board, toolset)
 
-    async def _list_categories(self, arguments: JsonObject, _progress: ProgressFnT | None) -> Result:
-        await self._started()
-        allowed = self._board.allowed(self._turn(""))
+    def _follow(self, settings: Settings, toolset: Toolset | None) -> None:
+        self._settings = settings
+        self._toolset = toolset
+        self._kinds = lru_cache(maxsize=256)(lambda name, title: client_kind(name, title, settings.clients))
+
+    async def end_session(self, session: str) -> None:
+        """Its client has ended it."""
+        self.announcer.disconnect(session)
+        await self.book.forget(session)
+
+    def kind(self, name: str, title: str | None) -> ClientKind:
+        """What is known of a client that calls itself so."""
+        return self._kinds(name, title)
+
+    def input_schema(self, name: str) -> JsonObject | None:
+        """The schema of a listed name, for headers that mirror arguments (MCP 2026-07-28, `Mcp-Param-*`)."""
+        tool = self._names(ALONE.caller).resolve(name)
+        return None if tool is None else self._board.catalog[tool].input_schema
+
+    async def _search(self, arguments: JsonObject, exchange: Exchange) -> Result:
+        if not len(self._board.catalog):
+            await self.view.started()
+        caller = exchange.caller
+        session = await self.book.get(caller.session)
+        decision = await self._board.route(self._turn(arguments["query"], session), self._filter(arguments))
+        limit = arguments.get("limit", meta_tools.DEFAULT_LIMIT)
+        names = self._names(caller)
+        best = sorted(decision.candidates, key=lambda candidate: -candidate.score)
+        found = [candidate.tool for candidate in best if candidate.tool in names.of][:limit]
+        await self._enable(found, session, exchange)
+        tools = [entry(self._board.catalog[tool], names.of[tool]) for tool in found]
+        return json_result({"tools": tools} | not_ready(self._fleet.status()))
+
+    async def _list_categories(self, arguments: JsonObject, exchange: Exchange) -> Result:
+        await self.view.started()
+        caller = exchange.caller
+        session = await self.book.get(caller.session)
+        allowed = self._board.allowed(self._turn("", session))
         groups: dict[str, list[Tool]] = {}
         for tool in self._board.catalog.tools:
             if tool.id in allowed:
-                groups.setdefault(category(tool), []).append(tool)
+                groups.setdefault(self.view.categories[tool.id], []).append(tool)
         wanted = arguments.get("category")
         if wanted is None:
-            return _json_result(
-                {"categories": [self._about(name, of) for name, of in groups.items()]} | self._not_ready()
-            )
+            servers = self._board.catalog.servers
+            categories = [about(name, len(of), servers.get(name)) for name, of in groups.items()]
+            return json_result({"categories": categories} | not_ready(self._fleet.status()))
         if wanted not in groups:
             raise ToolNotAvailable(wanted, list(groups), remedy="Use one of the categories that are available.")
-        return _json_result({"category": wanted, "tools": [self._names.of[tool.id] for tool in groups[wanted]]})
+        names = self._names(caller)
+        await self._enable([tool.id for tool in groups[wanted]], session, exchange)
+        return json_result({"category": wanted, "tools": [names.of[tool.id] for tool in groups[wanted]]})
 
-    async def _describe(self, arguments: JsonObject, _progress: ProgressFnT | None) -> Result:
+    async def _describe(self, arguments: JsonObject, exchange: Exchange) -> Result:
         described: list[JsonObject] = []
         unknown: dict[str, list[str]] = {}
         for name in arguments["names"]:
             try:
-                tool = await self._resolve(name)
-                described.append(exposure.on_the_wire(self._board.catalog[tool], self._names))
+                _, tool = await self._resolve(name, exchange.caller)
+                described.append(exposure.on_the_wire(self._board.catalog[tool], self._names(exchange.caller)))
             except ToolNotAvailable as error:
                 unknown[name] = list(error.available)
-        return _json_result({"tools": described} | ({"unknown": unknown} if unknown else {}))
+        return json_result({"tools": described} | ({"unknown": unknown} if unknown else {}))
 
-    async def _invoke(self, arguments: JsonObject, progress: ProgressFnT | None) -> Result:
+    async def _invoke(self, arguments: JsonObject, exchange: Exchange) -> Result:
         """Rights and arguments are checked on the inner tool, by the one name that is also dispatched (M2, M3)."""
         name, inner = arguments["name"], arguments.get("arguments") or {}
         if name in meta_tools.META_TOOLS:
             raise ToolNotAvailable(name, [], remedy="Call Pegboard's own tools directly.")
-        tool = await self._resolve(name)
+        _, tool = await self._resolve(name, exchange.caller)
         check_arguments(self._board.catalog[tool], inner)
-        return await self._relay(tool, inner, None, progress)
+        return await self._relay(tool, inner, exchange)
 
-    async def _relay(
-        self, tool: ToolId, arguments: JsonObject, meta: JsonObject | None, progress: ProgressFnT | None
-    ) -> Result:
+    async def _relay(self, tool: ToolId, arguments: JsonObject, exchange: Exchange) -> Result:
+        arguments = self._toolset.arguments(tool, arguments) if self._toolset else arguments
         started = self._clock.monotonic()
         success = False
         try:
-            result = await self._fleet.call(tool, arguments, meta=meta, progress=progress)
+            result = await self._fleet.call(tool, arguments, meta=exchange.meta, progress=exchange.progress)
             success = not result.get("isError", False)
         finally:
             latency = (self._clock.monotonic() - started) * 1000
             self._events.emit(CallFinished(at=self._clock.time(), tool=str(tool), success=success, latency_ms=latency))
+            self._observe(Outcome(tool=tool, success=success, latency_ms=latency))
         if success:
-            self._answered |= {tool.name}
+            await self.book.update(exchange.caller.session, sessions.answered(tool.name))
+        self.book.touch(exchange.caller.session, sessions.use(tool))
         return result
 
-    async def _resolve(self, name: str) -> ToolId:
-        """The tool of a name, if the caller may use it; else an error with names that are near.
+    async def _enable(self, tools: list[ToolId], session: Session, exchange: Exchange) -> None:
+        """Where this client lists again when it is told, what was found joins its list (seed 002, approach D)."""
+        caller = exchange.caller
+        key = caller.session
+        if key is None or not tools or self._exposure(caller, session) != "dynamic":
+            return
+        now = await self.book.update(key, sessions.enable(tools, cap=self._room(caller)))
+        if set(now.enabled) != set(session.enabled) and await self.announcer.tell(key, exchange.notify):
+            await self.book.update(key, sessions.noticed)
 
-        A name that is not known yet may belong to a server that is still starting.
-        """
-        if self._names.resolve(name) is None:
-            await self._started()
-        tool = self._names.resolve(name)
-        allowed = self._board.allowed(self._turn(""))
-        if tool is None or tool not in allowed:
-            raise ToolNotAvailable(name, self._near(name, allowed), remedy=f"Find tools with {meta_tools.SEARCH}.")
-        return tool
+    async def _resolve(self, name: str, caller: Caller) -> tuple[Session, ToolId]:
+        """The tool of a name. One that is not known yet may belong to a server that is still starting."""
+        if self._names(caller).resolve(name) is None:
+            await self.view.started()
+        session = await self.book.get(caller.session)
+        allowed = self._board.allowed(self._turn("", session))
+        return session, self.view.resolve(name, allowed, self._names(caller))
 
-    def _near(self, name: str, allowed: frozenset[ToolId]) -> list[str]:
-        known = {self._names.of[tool]: tool for tool in self._board.catalog.position if tool in allowed}
-        sharing = [self._names.of[tool] for tool in self._names.shared.get(name, ()) if tool in allowed]
-        return sharing or difflib.get_close_matches(name, known, n=SUGGESTIONS, cutoff=SIMILAR)
+    def _is_listed(self, tool: ToolId, caller: Caller, session: Session) -> bool:
+        if tool in self._board.pinned:
+            return True
+        chosen = self._exposure(caller, session)
+        return chosen in ("eager", "native") or (chosen == "dynamic" and tool in session.enabled)
 
-    def _is_listed(self, tool: ToolId) -> bool:
-        return tool in self._board.pinned or self._is_eager()
+    def _exposure(self, caller: Caller, session: Session) -> Exposure:
+        small, tools = self.view.is_small, len(self._board.catalog)
+        return exposure.choose(caller, session, self._settings, small=small, tools=tools)
 
-    def _is_eager(self) -> bool:
-        """Once every server has been heard of, a restart does not make the board unknown again."""
-        self._complete = self._complete or all(status.settled for status in self._fleet.status())
-        return exposure.is_eager(self._board.catalog, self._settings, complete=self._complete)
+    def _room(self, caller: Caller) -> int:
+        return exposure.room(caller, self._settings, len(self._board.pinned))
+
+    def _names(self, caller: Caller) -> WireNames:
+        return self.view.names(caller.kind.longest_name)
 
     def _filter(self, arguments: JsonObject) -> Filter | None:
-        server, wanted = arguments.get("server"), arguments.get("category")
-        if server is None and wanted is None:
+        server, wanted, hints = (arguments.get(key) for key in ("server", "category", "annotations"))
+        if server is None and wanted is None and not hints:
             return None
-        others = (tool.id for tool in self._board.catalog.tools if wanted is not None and category(tool) != wanted)
+        categories = self.view.categories
+        others = (
+            tool.id
+            for tool in self._board.catalog.tools
+            if (wanted is not None and categories[tool.id] != wanted) or not has_hints(tool, hints or {})
+        )
         return Filter(servers=None if server is None else frozenset({server}), excluded=frozenset(others))
 
-    def _turn(self, text: str) -> Turn:
-        """A turn of this connection: its scopes, and what has answered so far."""
+    def _turn(self, text: str, session: Session) -> Turn:
+        """A turn of this session: the caller's scopes, and what has answered so far."""
         scopes = frozenset(self._settings.scopes)
-        state = AgentState(auth=scopes, tool_outputs=self._answered)
-        return Turn(messages=(Message(role="user", parts=(Part(text=text),)),), scopes=scopes, state=state)
+        state = AgentState(auth=scopes, tool_outputs=session.answered)
+        message = Message(role="user", parts=(Part(text=text),))
+        return Turn(messages=(message,), session=session, scopes=scopes, state=state)
 
-    def _entry(self, tool: Tool) -> Result:
-        name = self._names.of[tool.id]
-        description = " ".join(tool.description.split())
-        short = description if len(description) <= SHORT_DESCRIPTION else f"{description[:SHORT_DESCRIPTION]}…"
-        return {"name": name, "server": tool.server, "signature": signature(name, tool), "description": short}
-
-    def _about(self, name: str, tools: list[Tool]) -> Result:
-        server = self._board.catalog.servers.get(name)
-        about: Result = {"category": name, "tools": len(tools)}
-        return about | ({"description": server.description} if server and server.description else {})
-
-    def _not_ready(self) -> Result:
-        """Servers whose tools cannot be called now, and why."""
-        missing = {
-            status.name: status.reason or status.state for status in self._fleet.status() if not status.available
-        }
-        return {"servers_not_ready": missing} if missing else {}
-
-
-def category(tool: Tool) -> str:
-    """What a server says of its tool, else the server itself."""
-    return tool.category or tool.server
-
-
-META_SCHEMAS: Mapping[str, JsonObject] = {each["name"]: each["inputSchema"] for each in meta_tools.definitions("")}
-
-
-def check_meta_arguments(name: str, arguments: JsonObject) -> None:
-    """Raises ArgumentsInvalid for a meta-tool called wrongly."""
-    check_arguments(Tool(id=ToolId("pegboard", name), input_schema=META_SCHEMAS[name]), arguments)
-
-
-def _json_result(value: Result) -> Result:
-    return {"content": [{"type": "text", "text": compact_json(value)}], "isError": False}
+    @property
+    def _board(self) -> Board:
+        return self.view.board

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pegboard.model import JsonObject
@@ -16,25 +17,43 @@ DEFAULT_LIMIT = 5
 MOST_RESULTS = 20
 
 
-def definitions(pool: str) -> list[JsonObject]:
+HINTS: Mapping[str, bool] = {
+    "readOnlyHint": False,
+    "destructiveHint": True,
+    "idempotentHint": False,
+    "openWorldHint": True,
+}
+"""What a tool that does not say is taken for (MCP 2025-11-25, ToolAnnotations)."""
+
+FOUND_STATIC = f"Call what you find with {INVOKE}."
+FOUND_DYNAMIC = f"What you find is added to your tools: call it by its name, or with {INVOKE}."
+
+
+def definitions(pool: str, *, dynamic: bool = False) -> list[JsonObject]:
     """Their definitions in fixed order, with the summary pool in the search tool's description (phase 1)."""
     return [
         _definition(
             LIST_CATEGORIES,
             "List the categories of tools that are available here, with the number of tools in each; "
-            "with a category, list its tools.",
+            f"with a category, {'add its tools to yours' if dynamic else 'list its tools'}.",
             {"category": {"type": "string", "description": "Only this category, with its tools"}},
             [],
         ),
         _definition(
             SEARCH,
             "Find tools by what you want to do. Most tools here are not listed: search before you conclude that "
-            f"something cannot be done. Call what you find with {INVOKE}.\n\nAvailable:\n{pool}".rstrip(),
+            f"something cannot be done. {FOUND_DYNAMIC if dynamic else FOUND_STATIC}\n\nAvailable:\n{pool}".rstrip(),
             {
                 "query": {"type": "string", "description": "What you want to do, in a few words"},
                 "limit": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS, "default": DEFAULT_LIMIT},
                 "server": {"type": "string", "description": "Only tools of this server"},
                 "category": {"type": "string", "description": "Only tools of this category"},
+                "annotations": {
+                    "type": "object",
+                    "description": "Only tools with these hints",
+                    "properties": {hint: {"type": "boolean"} for hint in HINTS},
+                    "additionalProperties": False,
+                },
             },
             ["query"],
         ),

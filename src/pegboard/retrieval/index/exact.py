@@ -20,6 +20,11 @@ class ExactIndex:
     def __len__(self) -> int:
         return len(self._ids)
 
+    @property
+    def vectors(self) -> Floats:
+        """All vectors, shape (n, d), in the order they were added."""
+        return self._vectors
+
     def add(self, ids: Sequence[ToolId], vectors: Floats) -> None:
         latest = {tool: row for row, tool in enumerate(ids)}
         self.remove([tool for tool in latest if tool in self._ids])

@@ -1,0 +1,203 @@
+"""Moving servers from the files of clients into pegboard.toml, and back."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from pegboard.apps.cli.together import Together
+from pegboard.client_configs import CLIENTS, OWN_NAME, Client, own_file, parse_document, project_of
+from pegboard.errors import ConfigError
+from pegboard.importing import ClientFile, JsonObject, Plan, entry_for, existing_servers, plan, replaced
+from pegboard.jsonc import with_value
+from pegboard.settings import read_file
+
+BACKUP = ".before-pegboard"
+HEADING = "# The MCP servers behind Pegboard. `pegboard doctor` checks them.\n\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A client's file whose servers become one ``entry``; ``text`` is the file then."""
+
+    file: ClientFile
+    entry: JsonObject
+    text: str
+    backup: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adoption:
+    """One pegboard.toml, what it gets, and the clients that start it afterwards. ``before`` is None for a new file."""
+
+    target: Path
+    before: bytes | None
+    text: str
+    plan: Plan
+    changes: tuple[Change, ...]
+
+
+def client_files(home: Path, folder: Path, names: Sequence[str] = ()) -> tuple[list[ClientFile], list[str]]:
+    """The files of these clients (of all, where none is named) that have servers; and notes on what was left out."""
+    files: list[ClientFile] = []
+    notes: list[str] = []
+    for client, path in rows(home, folder, names):
+        try:
+            file, said = read(client, path)
+        except ConfigError as error:
+            notes.append(f"Left out: {error.message}")
+        else:
+            files += [file] if file else []
+            notes += said
+    return files, notes
+
+
+def rows(home: Path, folder: Path, names: Sequence[str] = ()) -> list[tuple[Client, Path]]:
+    """The rows of the table with their paths here, a path once. Raises ConfigError for a client nobody knows."""
+    known = sorted({client.name for client in CLIENTS})
+    if unknown := sorted(set(names) - set(known)):
+        raise ConfigError(f"There is no client {unknown[0]!r}.", remedy=f"Known are {', '.join(known)}.")
+    wanted = [client for client in CLIENTS if not names or client.name in names]
+    by_path = {client.path(home, folder): client for client in wanted}
+    return [(client, path) for path, client in by_path.items()]
+
+
+def read(client: Client, path: Path) -> tuple[ClientFile | None, list[str]]:
+    try:
+        text = path.read_bytes().decode()
+    except FileNotFoundError:
+        return None, []
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"Cannot read {str(path)!r}: {error}.") from error
+    document = parse_document(text.lstrip("\ufeff"), path)
+    entries: Any = document
+    for key in client.place:
+        entries = entries.get(key, {}) if isinstance(entries, Mapping) else {}
+    if not isinstance(entries, Mapping):
+        raise ConfigError(f"The servers in {str(path)!r} are not an object.")
+    file = ClientFile(client=client, path=path, text=text, entries=entries)
+    return (file if entries else None), _of_projects(document, path)
+
+
+def _of_projects(document: Mapping[str, Any], path: Path) -> list[str]:
+    """Claude Code keeps servers by project in its user file: they are for one folder alone."""
+    projects = document.get("projects")
+    found = projects.items() if isinstance(projects, Mapping) else ()
+    return [
+        f"Stays in {path}: {len(about['mcpServers'])} servers for the project {folder} alone."
+        for folder, about in found
+        if isinstance(about, Mapping) and about.get("mcpServers")
+    ]
+
+
+def adoptions(files: Iterable[ClientFile], command: Sequence[str], to: Path | None = None) -> list[Adoption]:
+    """What would be written where: a project's servers beside them, a user's into the user's own file, or all to one.
+
+    Raises ConfigError for a pegboard.toml that cannot be read or extended.
+    """
+    groups: dict[Path, list[ClientFile]] = {}
+    for file in files:
+        groups.setdefault(to or _place(file), []).append(file)
+    return [_adoption(target.absolute(), of_target, command) for target, of_target in groups.items()]
+
+
+def _place(file: ClientFile) -> Path:
+    return own_file() if file.client.scope == "user" else project_of(file.path) / OWN_NAME
+
+
+def _adoption(target: Path, files: Sequence[ClientFile], command: Sequence[str]) -> Adoption:
+    if target.suffix != ".toml":
+        raise ConfigError(f"{str(target)!r} is not named as TOML.", remedy="Choose a name that ends in .toml.")
+    document = _raw(target) if target.exists() else {}
+    before = target.read_bytes() if target.exists() else None
+    made = plan(existing_servers(document, target), files)
+    changes = (_change(file, made, command, target) for file in files)
+    return Adoption(
+        target=target,
+        before=before,
+        text=_extended((before or HEADING.encode()).decode(), document, made.new, target),
+        plan=made,
+        changes=tuple(change for change in changes if change),
+    )
+
+
+def _raw(path: Path) -> dict[str, Any]:
+    """A pegboard.toml as it is written. Raises ConfigError."""
+    read_file(path)
+    return tomllib.loads(path.read_text("utf-8"))
+
+
+def _extended(text: str, document: JsonObject, new: JsonObject, target: Path) -> str:
+    """New servers go to the end, so that everything that is there stays as it is, comments too."""
+    if not new:
+        return text
+    gap = "" if not text or text.endswith("\n\n") else "\n" if text.endswith("\n") else "\n\n"
+    extended = text + gap + tomli_w.dumps({"servers": dict(new)})
+    expected = {**document, "servers": {**document.get("servers", {}), **new}}
+    try:
+        fits = tomllib.loads(extended) == expected
+    except tomllib.TOMLDecodeError:
+        fits = False
+    if not fits:
+        raise ConfigError(
+            f"{str(target)!r} has its servers in a form that cannot be added to.",
+            remedy="Write them as tables, [servers.NAME], or choose another file with --to.",
+        )
+    return extended
+
+
+def _change(file: ClientFile, made: Plan, command: Sequence[str], target: Path) -> Change | None:
+    gone = [moved.server for moved in made.moved if moved.file is file]
+    if not gone:
+        return None
+    entry = entry_for(file.client, command, target)
+    return Change(
+        file=file,
+        entry=entry,
+        text=with_servers(file, replaced(file, gone, entry)),
+        backup=next_backup(file.path),
+    )
+
+
+def with_servers(file: ClientFile, servers: JsonObject) -> str:
+    """The file's text with other servers in it; everything else stays as it is. Raises ConfigError."""
+    text = with_value(file.text, file.client.place, servers)
+    expected = parse_document(file.text.lstrip("\ufeff"), file.path)
+    inner = expected
+    for key in file.client.place[:-1]:
+        inner = inner[key]
+    inner[file.client.place[-1]] = servers
+    if parse_document(text.lstrip("\ufeff"), file.path) != expected:
+        raise ConfigError(f"{str(file.path)!r} is written in a way that cannot be changed safely.")
+    return text
+
+
+def write(adoptions: Iterable[Adoption], changes: Together) -> None:
+    """Every pegboard.toml before the clients that name it."""
+    for adoption in adoptions:
+        if adoption.plan.new:
+            changes.write(adoption.target, adoption.text.encode(), before=adoption.before)
+        for change in adoption.changes:
+            mode, old = change.file.path.stat().st_mode & 0o777, change.file.text.encode()
+            changes.create(change.backup, old, mode)
+            changes.write(change.file.path, change.text.encode(), before=old, mode=mode)
+
+
+def backups(path: Path) -> dict[int, Path]:
+    """The backups beside a file by number, the oldest first."""
+    pattern = re.compile(re.escape(path.name + BACKUP) + r"(?:-(\d+))?")
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    found = {int(match.group(1) or 1): each for each in beside if (match := pattern.fullmatch(each.name))}
+    return dict(sorted(found.items()))
+
+
+def next_backup(path: Path) -> Path:
+    """A name after all that are taken."""
+    number = max(backups(path), default=0) + 1
+    return path.with_name(path.name + BACKUP + (f"-{number}" if number > 1 else ""))

@@ -1,0 +1,71 @@
+"""Whether the servers of a project's own files may be started: asked once a file, as editors do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import typer
+from platformdirs import user_state_path
+
+from pegboard.client_configs import is_pegboard, is_projects
+from pegboard.server_spec import ServerSpec
+
+ALLOWED = "allowed.json"
+
+
+def may_start(path: Path, servers: Mapping[str, ServerSpec]) -> bool:
+    """True for the user's own files, and for those of a project that were allowed with just this content.
+
+    On a terminal the question is put; elsewhere the answer is no.
+    """
+    starting = [spec for spec in servers.values() if not (spec.disabled or is_pegboard(spec))]
+    if not starting or not is_projects(path, Path.home(), Path.cwd()):
+        return True
+    if _allowed().get(str(path.absolute())) == _digest(path):
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) or not _asked(path, starting):
+        return False
+    remember([path])
+    return True
+
+
+def remember(paths: Iterable[Path]) -> None:
+    """These files, as they are now, may start their servers."""
+    known = _allowed() | {str(path.absolute()): _digest(path) for path in paths}
+    file = _file()
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = file.with_suffix(f".{os.getpid()}")
+    temporary.write_text(json.dumps(known, indent=2), "utf-8")
+    temporary.replace(file)
+
+
+def refusal(path: Path) -> str:
+    return f"Left out: {path} belongs to the project here. `--config {path}` starts its servers."
+
+
+def _asked(path: Path, starting: Iterable[ServerSpec]) -> bool:
+    typer.echo(f"{path} belongs to the project here and would start:", err=True)
+    for spec in starting:
+        typer.echo(f"  {spec.name!r}: {spec.command or 'a connection over HTTP'!r}", err=True)
+    return typer.confirm("Start them?", default=False, err=True)
+
+
+def _allowed() -> dict[str, str]:
+    try:
+        known = json.loads(_file().read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _file() -> Path:
+    return user_state_path("pegboard", appauthor=False) / ALLOWED

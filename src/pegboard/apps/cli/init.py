@@ -1,0 +1,211 @@
+"""`pegboard init`: the servers of all clients into one pegboard.toml, and one entry for each client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pegboard.apps.cli.options import Json, Verbose, examples
+from pegboard.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pegboard.apps.cli.adopt import Adoption
+    from pegboard.apps.cli.restore import Restoration
+
+EXAMPLES = examples(
+    "What would be written, and where",
+    "pegboard init",
+    "Do it: every file is kept beside it as NAME.before-pegboard",
+    "pegboard init --write",
+    "Cursor alone, into a file of its own",
+    "pegboard init --client cursor --to ~/cursor-servers.toml --write",
+    "As it was before",
+    "pegboard init --undo",
+)
+
+
+def init(
+    write: Annotated[bool, typer.Option("--write", help="Write the files; without it, show what would be.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Give the clients their servers back.")] = False,
+    client: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--client",
+            metavar="NAME",
+            help="Only this client: claude-code, claude-desktop, cursor or vscode. Can be given more than once.",
+        ),
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to",
+            metavar="FILE",
+            help="Where the servers go, in place of pegboard.toml in the project or in the user's own folder.",
+        ),
+    ] = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Move the MCP servers of the clients on this machine into pegboard.toml, and point each client at Pegboard.
+
+    Servers that only their client can start stay where they are, and are named with the reason. Values of env and
+    headers are written but never shown.
+    """
+    from pegboard.apps.cli.output import print_json
+
+    if undo and (write or to):
+        raise ConfigError("--undo goes with neither --write nor --to.", remedy="Give --undo alone, or with --client.")
+    made = _undo(client or []) if undo else _init(client or [], to, write=write)
+    if as_json:
+        print_json(made)
+    elif undo:
+        _show_undone(made)
+    else:
+        _show(made)
+
+
+def _init(names: Sequence[str], to: Path | None, *, write: bool) -> dict[str, Any]:
+    from pegboard.apps.cli import adopt
+    from pegboard.apps.cli.together import together
+
+    files, notes = adopt.client_files(Path.home(), Path.cwd(), names)
+    if not files:
+        raise ConfigError(
+            " ".join(["No MCP client with servers was found in its usual place.", *notes]),
+            remedy="`pegboard mcp --config FILE` takes a client's file from anywhere.",
+        )
+    adoptions = adopt.adoptions(files, own_command(), to.expanduser() if to else None)
+    if write:
+        with together() as changes:
+            adopt.write(adoptions, changes)
+    return {
+        "written": write,
+        "targets": [_target(each) for each in adoptions],
+        "clients": [_changed(each, change) for each in adoptions for change in each.changes],
+        "stays": [
+            {"client": stays.file.client.name, "file": str(stays.file.path)}
+            | {"server": stays.server, "reason": stays.reason}
+            for each in adoptions
+            for stays in each.plan.stays
+        ],
+        "notes": notes,
+    }
+
+
+def _target(adoption: Adoption) -> dict[str, Any]:
+    from pegboard.importing import masked
+
+    new = {name: masked(entry) for name, entry in adoption.plan.new.items()}
+    return {"file": str(adoption.target), "exists": adoption.before is not None, "new": new}
+
+
+def _changed(adoption: Adoption, change: Any) -> dict[str, Any]:
+    return {
+        "client": change.file.client.name,
+        "file": str(change.file.path),
+        "backup": str(change.backup),
+        "entry": change.entry,
+        "moved": [
+            {"server": each.server, "as": each.name, "not_carried_over": list(each.left)}
+            for each in adoption.plan.moved
+            if each.file is change.file
+        ],
+    }
+
+
+def _undo(names: Sequence[str]) -> dict[str, Any]:
+    from pegboard.apps.cli import restore
+    from pegboard.apps.cli.together import together
+
+    made, notes = restore.restorations(Path.home(), Path.cwd(), names)
+    with together() as changes:
+        restore.put_back(made, changes)
+    return {"undone": [_restored(each) for each in made], "notes": notes}
+
+
+def _restored(each: Restoration) -> dict[str, Any]:
+    return {
+        "client": each.client.name,
+        "file": str(each.path),
+        "as_before": each.spent is not None,
+        "put_back": list(each.put_back),
+        "superseded": list(each.superseded),
+        "backups": [str(path) for path in each.kept],
+    }
+
+
+def own_command() -> list[str]:
+    """How a client finds this program: by its full path, or through the Python that runs it."""
+    import shutil
+    import sys
+
+    started = Path(sys.argv[0])
+    if started.stem == "pegboard" and started.is_file():
+        return [str(started.absolute())]
+    found = shutil.which("pegboard")
+    return [str(Path(found).absolute())] if found else [sys.executable, "-m", "pegboard"]
+
+
+def _show(made: dict[str, Any]) -> None:
+    import json
+
+    import tomli_w
+
+    from pegboard.apps.cli.output import plain, stdout
+
+    console = stdout()
+
+    def say(text: str = "") -> None:
+        console.print(plain(text), soft_wrap=True)
+
+    done = made["written"]
+    for target in made["targets"]:
+        if target["new"]:
+            say(f"{'Written to' if done else 'Would be written to'} {target['file']}:\n")
+            say(tomli_w.dumps({"servers": target["new"]}))
+    for change in made["clients"]:
+        say(f"{change['client']}: {change['file']}")
+        for each in change["moved"]:
+            left = f" (not carried over: {', '.join(each['not_carried_over'])})" if each["not_carried_over"] else ""
+            say(f"  {each['server']}{'' if each['as'] == each['server'] else ' as ' + each['as']}{left}")
+        say(f"  {'now starts' if done else 'would start'} {json.dumps(change['entry'], ensure_ascii=False)}")
+        say(f"  {'kept' if done else 'would be kept'} as {change['backup']}\n")
+    for stays in made["stays"]:
+        say(f"Stays in {stays['file']}: {stays['server']!r}. {stays['reason']}")
+    for note in made["notes"]:
+        say(note)
+    if not made["clients"]:
+        say("Nothing is left to move.")
+    elif done:
+        say("Start the clients again; `pegboard doctor` checks the servers, `pegboard init --undo` takes it back.")
+    else:
+        say("Nothing was changed. `pegboard init --write` does it.")
+
+
+def _show_undone(made: dict[str, Any]) -> None:
+    from pegboard.apps.cli.output import plain, stdout
+
+    console = stdout()
+
+    def say(text: str) -> None:
+        console.print(plain(text), soft_wrap=True)
+
+    for each in made["undone"]:
+        if each["as_before"]:
+            say(f"{each['client']}: {each['file']} is as it was before.")
+            continue
+        say(f"{each['client']}: {each['file']} was edited since. Its edits stay; put back: {_list(each['put_back'])}.")
+        if each["superseded"]:
+            say(f"  The client has another {_list(each['superseded'])} now; the former stands in the backup.")
+        say(f"  Kept: {_list(each['backups'])}")
+    for note in made["notes"]:
+        say(note)
+    say("pegboard.toml stays as it is." if made["undone"] else "There is nothing to undo.")
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names) or "nothing"

@@ -1,0 +1,77 @@
+"""Tells clients that their list of tools changed: at once, and then no more than a burst's worth (M18)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from contextlib import suppress
+
+from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
+
+from pegboard.gateways.mcp.caller import Notify
+
+LOGGER = logging.getLogger(__name__)
+
+WINDOW = 0.1
+"""Seconds in which further changes of one session are one notification."""
+MOST_CHANNELS = 10_000
+
+
+class Announcer:
+    """Each session of the handshake era has a channel of its own; streams of `subscriptions/listen` hang on ``bus``."""
+
+    def __init__(self, window: float = WINDOW) -> None:
+        self.bus = InMemorySubscriptionBus()
+        self._window = window
+        self._channels: OrderedDict[str, Notify] = OrderedDict()
+        self._resting: dict[str, asyncio.Task[None]] = {}
+        self._again: set[str] = set()
+
+    def connect(self, session: str, notify: Notify) -> None:
+        """The way to a session when it is not asking."""
+        self._channels[session] = notify
+        self._channels.move_to_end(session)
+        while len(self._channels) > MOST_CHANNELS:
+            self._channels.popitem(last=False)
+
+    def disconnect(self, session: str) -> None:
+        self._channels.pop(session, None)
+
+    async def tell(self, session: str, notify: Notify | None = None) -> bool:
+        """Tell this session: now, or once more at the end of the burst. Whether a notification went out now.
+
+        ``notify`` is the way back of a request that is being answered, so that the news is there before the answer.
+        """
+        if session in self._resting:
+            self._again.add(session)
+            return False
+        self._resting[session] = asyncio.create_task(self._rest(session))
+        await self._send(notify or self._channels.get(session))
+        return True
+
+    async def tell_all(self) -> None:
+        """The board itself changed."""
+        await self.bus.publish(ToolsListChanged())
+        await asyncio.gather(*(self.tell(session) for session in list(self._channels)))
+
+    def close(self) -> None:
+        for task in self._resting.values():
+            task.cancel()
+
+    async def _rest(self, session: str) -> None:
+        try:
+            await asyncio.sleep(self._window)
+            while session in self._again:
+                self._again.discard(session)
+                await self._send(self._channels.get(session))
+                await asyncio.sleep(self._window)
+        finally:
+            self._resting.pop(session, None)
+            self._again.discard(session)
+
+    async def _send(self, notify: Notify | None) -> None:
+        if notify is None:
+            return
+        with suppress(Exception):  # a client that has gone is told nothing
+            await notify()

@@ -1,0 +1,101 @@
+"""The HTTP door: streamable HTTP at /mcp and /mcp/TOOLSET, for both protocol eras; /healthz beside it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from anyio.abc import TaskStatus
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
+
+from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.mcp.connection import wished
+from pegboard.gateways.mcp.gateway import Gateway
+from pegboard.gateways.mcp.host import Host, NoToolset
+from pegboard.gateways.mcp.revival import Revival
+from pegboard.gateways.mcp.server import wire
+
+PATH = "/mcp"
+HEALTH = "/healthz"
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+class HttpDoor:
+    """An ASGI application before a host. Serve it within `running`, and end it there with `hang_up`."""
+
+    def __init__(self, host: Host, *, health: Callable[[], Mapping[str, Any]] = dict) -> None:
+        self._host = host
+        self._health = health
+        self._security = guard(host.settings.host, host.settings.allowed_hosts)
+        self._endpoints: dict[str, Revival] = {}
+        self._tasks = anyio.create_task_group()
+        self._serving: list[anyio.CancelScope] = []
+        self._opening = anyio.Lock()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[HttpDoor]:
+        async with self._tasks:
+            try:
+                yield self
+            finally:
+                self.hang_up()
+
+    def hang_up(self) -> None:
+        """End every connection."""
+        for scope in self._serving:
+            scope.cancel()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        answer = await self._answer(scope, receive, send)
+        if answer is not None:
+            await answer(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> JSONResponse | None:
+        path = scope["path"].rstrip("/")
+        if path == HEALTH:
+            return JSONResponse({"status": "ok"} | dict(self._health()))
+        if path != PATH and not path.startswith(f"{PATH}/"):
+            return _error(ConfigError(f"Nothing is served at {path or '/'!r}.", remedy=f"MCP is at {PATH}."), 404)
+        request = Request(scope)
+        try:
+            wished(request.headers, dict(request.query_params))
+            endpoint = await self._endpoint(path[len(PATH) + 1 :])
+        except PegboardError as error:
+            return _error(error, 404 if isinstance(error, NoToolset) else 400)
+        await endpoint(scope, receive, send)
+        return None
+
+    async def _endpoint(self, toolset: str) -> Revival:
+        async with self._opening:
+            if toolset not in self._endpoints:
+                self._endpoints[toolset] = await self._tasks.start(self._serve, self._host.gateway(toolset))
+            return self._endpoints[toolset]
+
+    async def _serve(self, gateway: Gateway, *, task_status: TaskStatus[Revival]) -> None:
+        """One toolset's endpoint, for as long as the door is open."""
+        manager = StreamableHTTPSessionManager(wire(gateway), security_settings=self._security)
+        with anyio.CancelScope() as scope:
+            self._serving.append(scope)
+            async with manager.run():
+                task_status.started(Revival(manager.handle_request, gateway))
+                await anyio.sleep_forever()
+
+
+def guard(host: str, allowed: tuple[str, ...]) -> TransportSecuritySettings:
+    """Answers only to names this server is known by: a page in a browser cannot rebind its own to this machine."""
+    names = [*LOOPBACK, *([host] if host not in ("", "0.0.0.0", "::") else [])]  # noqa: S104
+    hosts = [f"{name}:*" for name in names] + list(allowed)
+    origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in hosts]
+    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
+
+
+def _error(error: PegboardError, status: int) -> JSONResponse:
+    return JSONResponse(error.payload(), status_code=status)

@@ -1,0 +1,164 @@
+"""Sessions of the handshake era that outlive their process.
+
+The SDK answers 404 to a session id it did not make itself. Where the store knows the id, the client's own
+`initialize` is said again on its behalf: the transport then has a new session, which goes by the old id outside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from starlette.types import Message, Receive, Scope, Send
+
+from pegboard.gateways.mcp.connection import SESSION_KEY
+from pegboard.gateways.mcp.gateway import Gateway
+from pegboard.model import JsonObject
+
+LOGGER = logging.getLogger(__name__)
+
+SESSION = b"mcp-session-id"
+VERSION = b"mcp-protocol-version"
+ACCEPT = (b"accept", b"application/json, text/event-stream")
+JSON = (b"content-type", b"application/json")
+NOT_FOUND = 404
+
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+
+class Revival:
+    """The transport of one gateway, with the sessions it forgot. An ASGI application."""
+
+    def __init__(self, transport: App, gateway: Gateway) -> None:
+        self._transport = transport
+        self._gateway = gateway
+        self._inner: dict[str, str] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        session = _header(scope["headers"], SESSION)
+        if session is None:
+            await self._transport(scope, receive, send)
+            return
+        if scope["method"] == "DELETE":
+            await self._gateway.end_session(session)
+        replay = _Replay(receive)
+        inner = self._inner.get(session, session)
+        if await self._pass(scope, replay.receive, send, session, inner):
+            return
+        async with self._locks.setdefault(session, asyncio.Lock()):
+            if self._inner.get(session, session) == inner:
+                await self._revive(session, scope)
+        self._locks.pop(session, None)
+        replay.rewind()
+        inner = self._inner.get(session, session)
+        await self._pass(scope, replay.receive, send, session, inner, last=True)
+
+    async def _pass(
+        self, scope: Scope, receive: Receive, send: Send, outer: str, inner: str, *, last: bool = False
+    ) -> bool:
+        """Hand a request on under the session's present name; false, and nothing sent, where it is not known."""
+        unknown = False
+
+        async def watched(message: Message) -> None:
+            nonlocal unknown
+            if message["type"] == "http.response.start":
+                unknown = message["status"] == NOT_FOUND and not last and scope["method"] != "DELETE"
+                message = {**message, "headers": _with(message.get("headers", ()), SESSION, outer, only_there=True)}
+            if not unknown:
+                await send(message)
+
+        renamed = dict(scope) | {"headers": _with(scope["headers"], SESSION, inner), SESSION_KEY: outer}
+        await self._transport(renamed, receive, watched)
+        return not unknown
+
+    async def _revive(self, session: str, scope: Scope) -> None:
+        """Begin a session of the transport with what the client said when it began this one."""
+        known = await self._gateway.book.find(session)
+        if known is None or known.client is None:
+            return
+        status, headers = await self._say(scope, None, _request("initialize", known.client))
+        inner = _header(headers, SESSION)
+        if status >= 400 or inner is None:
+            LOGGER.warning("A session could not be continued: the transport answered %d", status)
+            return
+        version = str(known.client["protocolVersion"])
+        await self._say(scope, (inner, version, session), _notification("notifications/initialized"))
+        self._inner[session] = inner
+        LOGGER.info("A session of an earlier process goes on")
+
+    async def _say(self, scope: Scope, within: tuple[str, str, str] | None, body: bytes) -> tuple[int, Headers]:
+        """Send the transport one message on the client's behalf, with the client's own other headers."""
+        left_out = {SESSION, VERSION, b"accept", b"content-type", b"content-length", b"last-event-id"}
+        headers = [(name, value) for name, value in scope["headers"] if name not in left_out]
+        headers += [ACCEPT, JSON, (b"content-length", str(len(body)).encode())]
+        own: dict[str, Any] = dict(scope) | {"method": "POST"}
+        if within is not None:
+            inner, version, outer = within
+            headers += [(SESSION, inner.encode()), (VERSION, version.encode())]
+            own[SESSION_KEY] = outer
+        answer: dict[str, Any] = {}
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                answer.update(message)
+
+        await self._transport(own | {"headers": headers}, _Once(body).receive, send)
+        return answer["status"], list(answer.get("headers", ()))
+
+
+class _Replay:
+    """A request's body, which can be read a second time."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._read: list[Message] = []
+        self._place = 0
+
+    async def receive(self) -> Message:
+        if self._place == len(self._read):
+            message = await self._receive()
+            if message["type"] != "http.request":
+                return message
+            self._read.append(message)
+        self._place += 1
+        return self._read[self._place - 1]
+
+    def rewind(self) -> None:
+        self._place = 0
+
+
+class _Once:
+    """A body of our own, behind which nobody hangs up."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body: bytes | None = body
+
+    async def receive(self) -> Message:
+        if self._body is None:
+            await asyncio.Event().wait()
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+
+def _request(method: str, params: JsonObject) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": "revived", "method": method, "params": params}).encode()
+
+
+def _notification(method: str) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "method": method}).encode()
+
+
+def _header(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str | None:
+    return next((value.decode("latin-1") for name, value in headers if name.lower() == wanted), None)
+
+
+def _with(headers: Iterable[tuple[bytes, bytes]], name: bytes, value: str, *, only_there: bool = False) -> Headers:
+    """The headers with this one set; with ``only_there``, only where it is."""
+    every = list(headers)
+    kept = [each for each in every if each[0].lower() != name]
+    return every if only_there and len(kept) == len(every) else [*kept, (name, value.encode("latin-1"))]

@@ -1,0 +1,163 @@
+"""What each conversation has accumulated, kept in a store so that a restarted gateway goes on (seed 002; DESIGN §2.3).
+
+A change is a function from a session to the next one: it is applied to the stored session, and applied again where
+somebody else was faster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from pegboard.errors import PegboardError, SessionConflict
+from pegboard.model import JsonObject, Session, ToolId
+from pegboard.seams import Sessions
+
+LOGGER = logging.getLogger(__name__)
+
+MOST_NOTICES = 2
+"""Notices without a listing after which a client is taken not to honour them."""
+MOST_TRIES = 10
+LIVE = 10_000
+
+Change = Callable[[Session], Session]
+
+
+def enable(tools: Iterable[ToolId], *, cap: int) -> Change:
+    """Add tools; beyond ``cap`` the least recently used leave."""
+    added = tuple(dict.fromkeys(tools))
+
+    def change(session: Session) -> Session:
+        kept = tuple(tool for tool in session.enabled if tool not in added)
+        every = (*kept, *reversed(added))
+        return replace(session, enabled=every[max(0, len(every) - cap) :])
+
+    return change
+
+
+def use(tool: ToolId) -> Change:
+    """An enabled tool was called: it is the most recently used one."""
+
+    def change(session: Session) -> Session:
+        if tool not in session.enabled or session.enabled[-1] == tool:
+            return session
+        return replace(session, enabled=(*(each for each in session.enabled if each != tool), tool))
+
+    return change
+
+
+def answered(name: str) -> Change:
+    """A tool of this own name gave a result: preconditions may ask for it (seed 000 §4.2)."""
+    return lambda session: session if name in session.answered else replace(session, answered=session.answered | {name})
+
+
+def noticed(session: Session) -> Session:
+    """The client was told that its list changed."""
+    return replace(session, notices=session.notices + 1)
+
+
+def listed(session: Session) -> Session:
+    """The client listed its tools: it does honour what it is told."""
+    return replace(session, notices=0) if session.notices else session
+
+
+def introduced(client: JsonObject) -> Change:
+    return lambda session: session if session.client == client else replace(session, client=client)
+
+
+def is_demoted(session: Session) -> bool:
+    """Observed behaviour beats the table: told, and told again, and never listed (DESIGN §2.3)."""
+    return session.notices >= MOST_NOTICES
+
+
+class SessionBook:
+    """The sessions of one endpoint. One that is in use is in memory; each change goes to the store.
+
+    A store that fails is passed over, and said so once: the conversation goes on without it.
+    """
+
+    def __init__(self, store: Sessions, endpoint: str = "") -> None:
+        self._store = store
+        self._endpoint = endpoint
+        self._live: OrderedDict[str, Session] = OrderedDict()
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._failed = False
+
+    async def get(self, session: str | None) -> Session:
+        """The session as it is now; a new one where none is known."""
+        if session is None:
+            return Session()
+        key = self._key(session)
+        return self._live.get(key) or self._keep(await self._load(key) or Session(id=key))
+
+    async def find(self, session: str) -> Session | None:
+        """The session, if it is known here or to the store."""
+        key = self._key(session)
+        return self._live.get(key) or await self._load(key)
+
+    async def update(self, session: str | None, change: Change) -> Session:
+        """The session after the change, which is stored."""
+        if session is None:
+            return change(Session())
+        key = self._key(session)
+        before = self._live.get(key)
+        if before is not None and change(before) == before:
+            return before
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            return self._keep(await self._stored(key, await self.get(session), change))
+
+    def touch(self, session: str | None, change: Change) -> None:
+        """A change not worth a write of its own: it is stored with the next one."""
+        if session is not None and (live := self._live.get(self._key(session))):
+            self._keep(change(live))
+
+    async def forget(self, session: str) -> None:
+        key = self._key(session)
+        self._live.pop(key, None)
+        self._locks.pop(key, None)
+        try:
+            await self._store.forget(key)
+        except PegboardError as error:
+            self._say(error)
+
+    async def _stored(self, key: str, session: Session, change: Change) -> Session:
+        for _ in range(MOST_TRIES):
+            changed = change(session)
+            if changed == session and session.version:
+                return session
+            try:
+                return await self._store.save(changed)
+            except SessionConflict:
+                session = await self._load(key) or Session(id=key)
+            except PegboardError as error:
+                self._say(error)
+                break
+        return change(session)
+
+    async def _load(self, key: str) -> Session | None:
+        try:
+            return await self._store.load(key)
+        except PegboardError as error:
+            self._say(error)
+            return None
+
+    def _keep(self, session: Session) -> Session:
+        self._live[session.id] = session
+        self._live.move_to_end(session.id)
+        while len(self._live) > LIVE:
+            key, _ = self._live.popitem(last=False)
+            self._locks.pop(key, None)
+        return session
+
+    def _key(self, session: str) -> str:
+        """An id lets its holder speak for the session: the store gets its hash."""
+        return hashlib.sha256(f"{self._endpoint}\0{session}".encode()).hexdigest()
+
+    def _say(self, error: PegboardError) -> None:
+        if not self._failed:
+            LOGGER.warning("Sessions will not outlive this process: %s", error)
+        self._failed = True

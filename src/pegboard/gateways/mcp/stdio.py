@@ -1,0 +1,32 @@
+"""`pegboard mcp`: one client on standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from dataclasses import replace
+
+from mcp.server.stdio import stdio_server
+
+from pegboard.compose import default_parts
+from pegboard.gateways.mcp.host import open_host
+from pegboard.gateways.mcp.reload import Source
+from pegboard.gateways.mcp.server import wire
+from pegboard.settings import Settings
+from pegboard.stores import MemorySessions
+
+
+async def serve_stdio(settings: Settings, source: Source = Source(), *, toolset: str = "") -> None:  # noqa: B008
+    """Serve one client until it hangs up; then end every server. Its session ends with it.
+
+    An interrupt ends the process at once, as SIGTERM does: a thread that waits for input cannot be called back, and
+    every server's reaper ends what it watches when the gateway is gone.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    parts = default_parts(settings)
+    parts = replace(parts, sessions=MemorySessions(parts.clock))
+    async with open_host(settings, parts) as host, stdio_server() as (read, write):
+        following = asyncio.create_task(source.follow(host))
+        server = wire(host.gateway(toolset))
+        await server.run(read, write, server.create_initialization_options())
+        following.cancel()

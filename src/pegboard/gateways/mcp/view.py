@@ -1,0 +1,142 @@
+"""What is on the board now, and under which names: the snapshot that requests are answered from."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import lru_cache
+
+from pegboard.board import Board
+from pegboard.catalog import Catalog, WireNames
+from pegboard.compose import with_aliases
+from pegboard.errors import PegboardError, ToolNotAvailable
+from pegboard.gateways.mcp import exposure, meta_tools
+from pegboard.gateways.mcp.toolsets import Toolset
+from pegboard.model import ToolId
+from pegboard.seams import Clock
+from pegboard.settings import Settings
+from pegboard.upstreams import Fleet
+
+LOGGER = logging.getLogger(__name__)
+
+SUGGESTIONS = 5
+SIMILAR = 0.7
+COALESCE_SECONDS = 0.05
+
+
+class View:
+    """A board over the tools of a fleet, kept up to date. ``changed`` is awaited when the tools are others."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        board: Board,
+        fleet: Fleet,
+        *,
+        clock: Clock,
+        toolset: Toolset | None = None,
+        changed: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.board = board
+        self._settings = settings
+        self._fleet = fleet
+        self._clock = clock
+        self._toolset = toolset
+        self._changed = changed
+        self._wait_until = clock.monotonic() + settings.start_wait
+        self._complete = False
+        self._stale = False
+        self._announced: str | None = board.catalog.fingerprint
+        self._unmatched: tuple[str, ...] = ()
+        self._indexing: asyncio.Task[None] | None = None
+        self._named(board.catalog)
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.board.catalog
+
+    @property
+    def is_small(self) -> bool:
+        """Known to be small: once every server has been heard of, a restart does not make the board unknown again."""
+        self._complete = self._complete or all(status.settled for status in self._fleet.status())
+        return self._complete and self._small
+
+    async def catalog_changed(self) -> None:
+        """A server's tools are others than before: the next use sees them, and they are indexed in the background."""
+        self._stale = True
+        if self._indexing is None or self._indexing.done():
+            self._indexing = asyncio.create_task(self._index())
+
+    def close(self) -> None:
+        if self._indexing is not None:
+            self._indexing.cancel()
+
+    async def adopt(self, settings: Settings, board: Board, toolset: Toolset | None) -> None:
+        """Serve by another configuration from now on; what was embedded before is not embedded again."""
+        self.board, self._settings, self._toolset = board, settings, toolset
+        self._named(board.catalog)
+        self._announced = None
+        await self.catalog_changed()
+
+    async def started(self) -> None:
+        """Servers have a moment to start, once; whoever needs longer is not waited for (M15)."""
+        await self._fleet.settled(max(0.0, self._wait_until - self._clock.monotonic()))
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take in what the servers list now."""
+        if not self._stale:
+            return
+        catalog = with_aliases(self._fleet.catalog(), self._settings)
+        catalog = self._toolset.apply(catalog) if self._toolset else catalog
+        if catalog.fingerprint != self.board.catalog.fingerprint:
+            self.board.replace_catalog(catalog)
+            self._named(catalog)
+        self._stale = False
+
+    def resolve(self, name: str, allowed: frozenset[ToolId], names: WireNames) -> ToolId:
+        """The tool of a name, if it may be used; else ToolNotAvailable with names that are near."""
+        tool = names.resolve(name)
+        if tool is None or tool not in allowed:
+            near = self._near(name, allowed, names)
+            raise ToolNotAvailable(name, near, remedy=f"Find tools with {meta_tools.SEARCH}.")
+        return tool
+
+    def _near(self, name: str, allowed: Iterable[ToolId], names: WireNames) -> list[str]:
+        allowed = frozenset(allowed)
+        known = {names.of[tool]: tool for tool in self.catalog.position if tool in allowed}
+        sharing = [names.of[tool] for tool in names.shared.get(name, ()) if tool in allowed]
+        return sharing or difflib.get_close_matches(name, known, n=SUGGESTIONS, cutoff=SIMILAR)
+
+    async def _index(self) -> None:
+        """Many changes at once, as when servers start, are one (M18)."""
+        while self._stale:
+            await asyncio.sleep(COALESCE_SECONDS)
+            self.refresh()
+            self._say_unmatched()
+            if self._changed is not None and self.board.catalog.fingerprint != self._announced:
+                self._announced = self.board.catalog.fingerprint
+                await self._changed()
+            try:
+                await self.board.warm()
+            except PegboardError:
+                LOGGER.exception("Indexing failed; searches go by words alone")
+
+    def _say_unmatched(self) -> None:
+        """What a toolset names and no server has, once all servers have been heard of."""
+        if self._toolset is None or not all(status.settled for status in self._fleet.status()):
+            return
+        unmatched = self._toolset.unmatched(self._fleet.catalog())
+        if unmatched and unmatched != self._unmatched:
+            LOGGER.warning("Toolset %r names what is not there: %s", self._toolset.name, "; ".join(unmatched))
+        self._unmatched = unmatched
+
+    def _named(self, catalog: Catalog) -> None:
+        renamed = self._toolset.renamed if self._toolset else {}
+        self.names: Callable[[int | None], WireNames] = lru_cache(maxsize=8)(
+            lambda longest: exposure.wire_names(catalog, longest=longest, renamed=renamed)
+        )
+        self.categories: Mapping[ToolId, str] = {tool.id: tool.category or tool.server for tool in catalog.tools}
+        self._small = exposure.is_small(catalog, self._settings)

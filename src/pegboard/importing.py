@@ -1,0 +1,225 @@
+"""The servers of many clients as the servers of one pegboard.toml. Nothing is read or written here."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from pegboard.client_configs import Client, is_pegboard, servers_of
+from pegboard.errors import ConfigError
+from pegboard.server_spec import UNKNOWN, VARIABLE, ServerSpec
+
+JsonObject = Mapping[str, Any]
+
+ENTRY_NAME = "pegboard"
+FOLDER = "${workspaceFolder}"
+EDITOR_ONLY = frozenset({"workspaceFolder", "workspaceFolderBasename", "pathSeparator"})
+"""Variables that mean something to an editor alone."""
+CARRIED = frozenset(
+    {"command", "args", "env", "cwd", "url", "serverUrl", "headers", "type", "disabled", "description"}
+    | {"envFile", "env_file"}
+)
+"""What an entry can say and Pegboard heeds, or need not."""
+SIGN_IN = frozenset({"auth", "oauth"})
+SECRET_FLAG = re.compile(r"(?i)(key|token|secret|passw|credential|auth)")
+HIDDEN = "***"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientFile:
+    """A client's file with its servers as they stand in it."""
+
+    client: Client
+    path: Path
+    text: str
+    entries: JsonObject
+
+    @property
+    def own(self) -> set[str]:
+        """The entries that point at a pegboard.toml."""
+        return {name for name, entry in self.entries.items() if is_own_entry(entry)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A server of a client and its ``name`` in pegboard.toml; ``left`` are fields that Pegboard has no use for."""
+
+    server: str
+    name: str
+    file: ClientFile
+    left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stays:
+    """A server that remains in its client's file, and why."""
+
+    server: str
+    file: ClientFile
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """``new`` are the servers that one pegboard.toml gets besides those it has."""
+
+    new: Mapping[str, JsonObject]
+    moved: tuple[Moved, ...]
+    stays: tuple[Stays, ...]
+
+
+def plan(existing: Mapping[str, JsonObject], files: Iterable[ClientFile]) -> Plan:
+    """What moves and what stays. ``existing`` are the servers of pegboard.toml, their paths resolved.
+
+    A server that is there already, under any name, is not added again; a name that is taken by another server gets
+    the client's name behind it.
+    """
+    known = {_identity(entry): name for name, entry in existing.items()}
+    taken = set(existing)
+    new: dict[str, JsonObject] = {}
+    moved: list[Moved] = []
+    stays: list[Stays] = []
+    for file in files:
+        for server, entry in file.entries.items():
+            if server in file.own:
+                continue
+            try:
+                made = definition(server, entry, file)
+            except ConfigError as error:
+                stays.append(Stays(server=server, file=file, reason=error.message))
+                continue
+            identity = _identity(made)
+            if identity not in known:
+                known[identity] = name = _free(server, file.client.name, taken)
+                taken.add(name)
+                new[name] = made
+            left = tuple(sorted(set(entry) - CARRIED))
+            moved.append(Moved(server=server, name=known[identity], file=file, left=left))
+    return Plan(new=new, moved=tuple(moved), stays=tuple(stays))
+
+
+def definition(name: str, entry: Any, file: ClientFile) -> JsonObject:
+    """The entry as pegboard.toml has it, nothing in it relative. Raises ConfigError with why it cannot move."""
+    spec = servers_of({"mcpServers": {name: entry}}, file.path)[name]
+    if is_pegboard(spec):
+        raise ConfigError("It is Pegboard itself.")
+    if spec.disabled:
+        raise ConfigError("It is disabled.")
+    if spec.type == "sse":
+        raise ConfigError("It uses the transport 'sse', which streamable HTTP replaced.")
+    if SIGN_IN & set(entry):
+        raise ConfigError("Its client signs in to it (OAuth).")
+    made = resolved(spec, in_project=file.client.scope == "project")
+    if foreign := _foreign(json.dumps(made, ensure_ascii=False)):
+        raise ConfigError(f"It uses {foreign}, which only its client knows.")
+    return made
+
+
+def resolved(spec: ServerSpec, *, in_project: bool) -> dict[str, Any]:
+    """The fields that are set, with absolute paths. A project's server runs in the project, wherever Pegboard runs."""
+    folder = Path(spec.folder)
+
+    def here(text: str) -> str:
+        return text.replace(FOLDER, spec.folder) if in_project else text
+
+    def path(text: str | None) -> str | None:
+        return str(folder / here(text)) if text and not text.startswith(("~", "${")) else text and here(text)
+
+    is_path = spec.command and "/" in spec.command
+    made: dict[str, Any] = {
+        "command": path(spec.command) if is_path and not spec.cwd else spec.command and here(spec.command),
+        "args": [here(each) for each in spec.args],
+        "env": {key: here(value) for key, value in spec.env.items()},
+        "cwd": path(spec.cwd) or (spec.folder if in_project and spec.command else None),
+        "env_file": path(spec.env_file),
+        "url": spec.url,
+        "headers": dict(spec.headers),
+        "description": spec.description,
+    }
+    return {key: value for key, value in made.items() if value}
+
+
+def entry_for(client: Client, command: Sequence[str], target: Path) -> dict[str, Any]:
+    """What a client's file says to start Pegboard with the configuration ``target``."""
+    program, *words = command
+    return {**client.spelling, "command": program, "args": [*words, "mcp", "--config", str(target)]}
+
+
+def is_own_entry(entry: Any) -> bool:
+    """Whether `entry_for` may have made it: Pegboard, pointed at a pegboard.toml."""
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("args"), list):
+        return False
+    args = tuple(map(str, entry["args"]))
+    if args[-3:-1] != ("mcp", "--config") or not args[-1].endswith(".toml"):
+        return False
+    return is_pegboard(ServerSpec(name=ENTRY_NAME, command=str(entry.get("command")), args=args))
+
+
+def replaced(file: ClientFile, gone: Iterable[str], entry: JsonObject) -> dict[str, Any]:
+    """The servers of a client's file with one entry in place of those that are gone."""
+    kept = {name: each for name, each in file.entries.items() if name not in set(gone)}
+    if file.own:
+        return kept
+    return {_free(ENTRY_NAME, "", set(kept)): dict(entry)} | kept
+
+
+def masked(definition: JsonObject) -> dict[str, Any]:
+    """The definition fit to be shown: no value of env or headers, nothing that a URL or a flag may hide (M30)."""
+    shown = dict(definition)
+    for key in ("env", "headers"):
+        if key in shown:
+            shown[key] = dict.fromkeys(shown[key], HIDDEN)
+    if "url" in shown:
+        shown["url"] = re.sub(r"(?<=://)[^/@]*@|(?<=\?).*", HIDDEN, shown["url"], flags=re.DOTALL)
+    if "args" in shown:
+        shown["args"] = list(_masked_args(shown["args"]))
+    return shown
+
+
+def _masked_args(args: Sequence[str]) -> Iterable[str]:
+    secret = False
+    for arg in args:
+        flag, equals, _ = arg.partition("=")
+        named = bool(SECRET_FLAG.search(flag))
+        if secret and not arg.startswith("-"):
+            yield HIDDEN
+        elif equals and (named or "://" in arg):
+            yield f"{flag}={HIDDEN}"
+        else:
+            yield re.sub(r"(?<=://)[^/@\s]*@|(?<=\?).*", HIDDEN, arg) if "://" in arg else arg
+        secret = named and arg.startswith("-") and not equals
+
+
+def _foreign(text: str) -> str | None:
+    """A variable of an editor, or anything in `${…}` that is no variable of the environment."""
+    if asked := UNKNOWN.search(text):
+        return asked.group()
+    for variable in VARIABLE.finditer(text):
+        if variable.group(1) in EDITOR_ONLY:
+            return variable.group()
+    rest = re.search(r"\$\{[^}]*\}?", VARIABLE.sub("", text))
+    return rest.group() if rest else None
+
+
+def _identity(entry: JsonObject) -> str:
+    """What makes two definitions the same server."""
+    return json.dumps({key: value for key, value in entry.items() if key != "description"}, sort_keys=True)
+
+
+def _free(name: str, suffix: str, taken: set[str]) -> str:
+    """The name, or one like it that is not taken."""
+    wanted = f"{name}-{suffix}" if suffix and name in taken else name
+    numbered = (f"{wanted}-{number}" for number in count(2))
+    return wanted if wanted not in taken else next(each for each in numbered if each not in taken)
+
+
+def existing_servers(document: JsonObject, path: Path) -> dict[str, JsonObject]:
+    """The servers of a pegboard.toml with their paths resolved, as `plan` compares them."""
+    if "servers" not in document:
+        return {}
+    return {name: resolved(spec, in_project=False) for name, spec in servers_of(document, path).items()}
