@@ -104,6 +104,11 @@ class Connection:
             self._watched.ended.set()
 
     @property
+    def over(self) -> bool:
+        """Nothing that is sent now would be answered, although `run` has not returned."""
+        return self._watched is not None and self._watched.ended.is_set()
+
+    @property
     def too_late(self) -> str:
         """Why it is given up when its time is over."""
         return self._because(f"No answer within {self._conditions.connect_timeout:g} s.")

@@ -153,6 +153,10 @@ class Upstream:
 
     async def _connected(self) -> Connection:
         """The connection. Waits for a lazy server that it wakes, and a moment for one that is being restarted."""
+        if self._connection is not None and self._connection.over:
+            self._give_up(self._connection, agreed=False)
+        if self._connection is not None:
+            return self._connection
         patience = RESTART_PATIENCE + (self._conditions.connect_timeout if self._rests else 0)
         self._waiting += 1
         try:
