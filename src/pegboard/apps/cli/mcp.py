@@ -49,7 +49,7 @@ def mcp(
     before the one server whose command follows --. Where `pegboard serve` runs with the same files, its servers are
     used and none is started. Standard output belongs to the protocol; logs go to stderr.
     """
-    from pegboard.apps.cli.configs import given, wrapped
+    from pegboard.apps.cli.configs import given, own_files, wrapped
 
     files = config or own_files()
     if not files and not command:
@@ -68,11 +68,6 @@ def mcp(
     from pegboard.gateways.mcp import serve_stdio
 
     asyncio.run(serve_stdio(configured.settings))
-
-
-def own_files() -> list[Path]:
-    """The nearest pegboard.toml: the folder's, else the user's."""
-    return [path for path in (Path(OWN_NAME), own_file()) if path.is_file()][:1]
 
 
 def _attached(files: Sequence[Path], exposure: str | None) -> bool:
