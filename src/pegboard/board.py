@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pegboard.catalog import Catalog
 from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.events import CallRejected
-from pegboard.model import Call, Candidate, Decision, ToolId, Turn
+from pegboard.model import Call, Candidate, Decision, Floats, ToolId, Turn
 from pegboard.retrieval import Progress, Retriever, ranker
 from pegboard.routing import Eligibility, Profile, Router, Rule, SchemaLoader, check_arguments, check_available
 from pegboard.seams import Clock, DefinitionSource, Encoder, EventSink, Filter
@@ -87,6 +87,10 @@ class Board:
         """Build the indexes now, rather than with the first turn."""
         await self._router.ranker.warm(progress)
 
+    async def vectors(self) -> Floats:
+        """One vector a tool, of its name and description: shape (n, d), rows of length 1, in catalog order."""
+        return (await self._retriever.dense("definition")).vectors
+
     def check(self, call: Call, decision: Decision) -> ToolId:
         """The tool of a call the model made; raises ToolNotAvailable or ArgumentsInvalid, and says so in an event."""
         try:
@@ -104,11 +108,11 @@ class Board:
         self._router = self._router_of(catalog)
 
     def _router_of(self, catalog: Catalog) -> Router:
-        retriever = Retriever(catalog.tools, catalog.servers, documents=self._documents, queries=self._queries)
+        self._retriever = Retriever(catalog.tools, catalog.servers, documents=self._documents, queries=self._queries)
         return Router(
             catalog,
             self._profile,
-            ranker(self._profile.ranker, retriever, patient=self._patient),
+            ranker(self._profile.ranker, self._retriever, patient=self._patient),
             eligibility=Eligibility(catalog.tools, self._rules),
             loader=SchemaLoader(self._source or catalog),
             events=self._events,

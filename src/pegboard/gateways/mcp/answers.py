@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pegboard.catalog import compact_json
 from pegboard.gateways.mcp import meta_tools
 from pegboard.gateways.mcp.signatures import signature
 from pegboard.model import JsonObject, Server, Tool, ToolId
+from pegboard.retrieval.categories import describe_category
 from pegboard.routing import check_arguments
 from pegboard.upstreams import ServerStatus
 
@@ -34,9 +35,11 @@ def entry(tool: Tool, name: str) -> Result:
     return {"name": name, "server": tool.server, "signature": signature(name, tool), "description": short}
 
 
-def about(category: str, tools: int, server: Server | None) -> Result:
-    described: Result = {"category": category, "tools": tools}
-    return described | ({"description": server.description} if server and server.description else {})
+def about(category: str, tools: Sequence[Tool], server: Server | None) -> Result:
+    """A category as the list of all shows it."""
+    described: Result = {"category": category, "tools": len(tools)}
+    text = describe_category(tools, server)
+    return described | ({"description": text} if text else {})
 
 
 def not_ready(statuses: Iterable[ServerStatus]) -> Result:

@@ -156,7 +156,7 @@ class Gateway:
         wanted = arguments.get("category")
         if wanted is None:
             servers = self._board.catalog.servers
-            categories = [about(name, len(of), servers.get(name)) for name, of in groups.items()]
+            categories = [about(name, of, servers.get(name)) for name, of in groups.items()]
             return json_result({"categories": categories} | not_ready(self._fleet.status()))
         if wanted not in groups:
             raise ToolNotAvailable(wanted, list(groups), remedy="Use one of the categories that are available.")

@@ -14,7 +14,8 @@ from pegboard.compose import with_aliases
 from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.gateways.mcp import exposure, meta_tools
 from pegboard.gateways.mcp.toolsets import Toolset
-from pegboard.model import ToolId
+from pegboard.model import Floats, ToolId
+from pegboard.retrieval.categories import categories_of
 from pegboard.seams import Clock
 from pegboard.settings import Settings
 from pegboard.upstreams import Fleet
@@ -47,6 +48,7 @@ class View:
         self._changed = changed
         self._wait_until = clock.monotonic() + settings.start_wait
         self._complete = False
+        self._categories: Mapping[ToolId, str] | None = None
         self._stale = False
         self._announced: str | None = board.catalog.fingerprint
         self._unmatched: tuple[str, ...] = ()
@@ -96,6 +98,13 @@ class View:
             self._named(catalog)
         self._stale = False
 
+    @property
+    def categories(self) -> Mapping[ToolId, str]:
+        """The category of each tool: by names at first, and by meaning too once there are vectors."""
+        if self._categories is None:
+            self._categories = self._categories_with(None)
+        return self._categories
+
     def resolve(self, name: str, allowed: frozenset[ToolId], names: WireNames) -> ToolId:
         """The tool of a name, if it may be used; else ToolNotAvailable with names that are near."""
         tool = names.resolve(name)
@@ -121,8 +130,22 @@ class View:
                 await self._changed()
             try:
                 await self.board.warm()
+                await self._categorize()
             except PegboardError:
                 LOGGER.exception("Indexing failed; searches go by words alone")
+
+    async def _categorize(self) -> None:
+        """Clusters of thousands of tools take a moment: not on the event loop (P25)."""
+        board = self.board
+        catalog = board.catalog
+        if self._settings.categories in ("auto", "clusters"):
+            categories = await asyncio.to_thread(self._categories_with, await board.vectors())
+            if self.board is board and board.catalog is catalog:
+                self._categories = categories
+
+    def _categories_with(self, vectors: Floats | None) -> Mapping[ToolId, str]:
+        chosen = self._settings
+        return categories_of(self.catalog.tools, chosen.categories, chosen.category_patterns, vectors)
 
     def _say_unmatched(self) -> None:
         """What a toolset names and no server has, once all servers have been heard of."""
@@ -138,5 +161,5 @@ class View:
         self.names: Callable[[int | None], WireNames] = lru_cache(maxsize=8)(
             lambda longest: exposure.wire_names(catalog, longest=longest, renamed=renamed)
         )
-        self.categories: Mapping[ToolId, str] = {tool.id: tool.category or tool.server for tool in catalog.tools}
+        self._categories = None
         self._small = exposure.is_small(catalog, self._settings)
