@@ -46,10 +46,16 @@ async def serve_http(settings: Settings, source: Source, *, started: Callable[[s
 
 
 def listen(settings: Settings) -> socket.socket:
-    """A socket on the configured address."""
+    """A socket on the configured address.
+
+    Its connections do not wait to fill a packet: asyncio sees to that only for sockets whose protocol is named, and an
+    answer in two parts would take 40 ms more.
+    """
     try:
         family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-        return socket.create_server((settings.host, settings.port), family=family)
+        listening = socket.create_server((settings.host, settings.port), family=family)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listening
     except (OSError, OverflowError) as error:
         raise ConfigError(
             f"Cannot listen on {_name(settings.host)}:{settings.port}: {getattr(error, 'strerror', None) or error}.",
