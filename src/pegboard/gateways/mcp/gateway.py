@@ -26,7 +26,6 @@ from pegboard.settings import Exposure, Settings
 from pegboard.stores import MemorySessions
 from pegboard.upstreams import Fleet
 
-
 Result = dict[str, Any]
 
 MOST_REMEMBERED = 10_000
