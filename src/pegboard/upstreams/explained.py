@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import mcp_types as types
 from mcp import MCPError
+from pydantic import ValidationError
 
-from pegboard.errors import PegboardError
+from pegboard.errors import PegboardError, UpstreamError
 from pegboard.server_spec import ServerSpec
 
 
@@ -45,3 +46,37 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         return
     for each in error.exceptions:
         yield from _leaves(each)
+
+
+class ConnectionLost(UpstreamError):  # noqa: N818
+    """The connection ended during a call."""
+
+
+class SessionExpired(UpstreamError):  # noqa: N818
+    """An HTTP server forgot our session: connect again and retry once (M14)."""
+
+
+def failed_call(error: MCPError | ValidationError, server: str, tool: str, seconds: float) -> Exception:
+    """Why a call that had ``seconds`` failed, as our own error; what the server itself said stays as it is (M8)."""
+    if isinstance(error, ValidationError):
+        return UpstreamError(
+            server,
+            f"Server {server!r} answered {tool!r} with something that is no tool result.",
+            remedy="Report it to the server's authors.",
+        )
+    match error.code, error.message:
+        case types.CONNECTION_CLOSED, "Connection closed":
+            return ConnectionLost(
+                server,
+                f"Server {server!r} closed the connection during the call.",
+                remedy="It is being restarted; whether the call took effect is not known.",
+            )
+        case types.REQUEST_TIMEOUT, "Request 'tools/call' timed out":
+            return UpstreamError(
+                server,
+                f"Server {server!r} did not answer within {seconds:g} s.",
+                remedy="Raise call_timeout, or ask for less.",
+            )
+        case types.INVALID_REQUEST, "Session terminated":
+            return SessionExpired(server, f"Server {server!r} forgets its sessions at once.", remedy="Try again later.")
+    return error

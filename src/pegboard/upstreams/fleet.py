@@ -20,8 +20,9 @@ from pegboard.events import ServerChanged
 from pegboard.model import JsonObject, ToolId
 from pegboard.seams import Clock, Definitions, EventSink
 from pegboard.server_spec import ServerSpec
+from pegboard.upstreams.conditions import Conditions
 from pegboard.upstreams.status import ServerStatus
-from pegboard.upstreams.upstream import Conditions, Upstream
+from pegboard.upstreams.upstream import Upstream
 
 LOGGER = logging.getLogger(__name__)
 

@@ -114,7 +114,9 @@ async def test_categories_are_counted_and_one_is_listed(client_of: OpenClient) -
         answer = await ask(client, "list_tool_categories")
         one = await ask(client, "list_tool_categories", category="scripted")
         unknown = await client.call_tool("list_tool_categories", {"category": "nope"})
-    assert answer["categories"] == [{"category": "scripted", "tools": len(TOOLS)}]
+    (category,) = answer["categories"]
+    assert (category["category"], category["tools"]) == ("scripted", len(TOOLS))
+    assert "echo" in category["description"]
     assert "echo" in one["tools"]
     assert unknown.is_error
 

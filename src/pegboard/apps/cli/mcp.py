@@ -48,7 +48,7 @@ def mcp(
     before the one server whose command follows --. Where `pegboard serve` runs with the same files, its servers are
     used and none is started. Standard output belongs to the protocol; logs go to stderr.
     """
-    from pegboard.apps.cli.configs import given, wrapped
+    from pegboard.apps.cli.configs import given, own_files, wrapped
 
     files = [] if command and not config else config or own_files()
     if not files and not command:
@@ -73,11 +73,6 @@ def nothing_given(otherwise: str = "") -> ConfigError:
         f"No configuration was given, and there is no {OWN_NAME} here or in {str(own_file().parent)!r}.",
         remedy=f"`pegboard init` makes one from your clients; or name one with --config FILE{otherwise}.",
     )
-
-
-def own_files() -> list[Path]:
-    """The nearest pegboard.toml: the folder's, else the user's."""
-    return [path for path in (Path(OWN_NAME), own_file()) if path.is_file()][:1]
 
 
 def _attached(files: Sequence[Path], exposure: str | None, toolset: str | None) -> bool:

@@ -54,8 +54,8 @@ class Writing(Protocol):
     async def send(self, item: SessionMessage, /) -> None: ...
 
 
-async def bridge_stdio(url: str) -> None:
-    """Relay until the client hangs up. Raises PegboardError where the serve goes away and does not come back.
+async def bridge_stdio(url: str, *, patience: float = RETURN_SECONDS) -> None:
+    """Relay until the client hangs up. Raises PegboardError where the serve is away for ``patience`` seconds.
 
     No request is left without an answer: those that were on their way are answered with an error first. An interrupt
     ends the process at once, as it does without a serve.
@@ -63,7 +63,7 @@ async def bridge_stdio(url: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     stdin = await Stdin.open()
     async with stdio_server(stdin=stdin) as (reading, writing):  # type: ignore[arg-type]  # lines are all it takes
-        gone = await bridge(reading, writing, url)
+        gone = await bridge(reading, writing, url, patience)
         await writing.aclose()
         if stdin:
             stdin.close()
@@ -71,7 +71,7 @@ async def bridge_stdio(url: str) -> None:
         raise gone
 
 
-async def bridge(reading: Reading, writing: Writing, url: str) -> PegboardError | None:
+async def bridge(reading: Reading, writing: Writing, url: str, patience: float) -> PegboardError | None:
     """Relay between a client's streams and the endpoint ``url``; the error is None where it was the client who left."""
     relay = Relay()
     gone: list[PegboardError] = []
@@ -95,7 +95,7 @@ async def bridge(reading: Reading, writing: Writing, url: str) -> PegboardError 
         give_up()
 
     async def watch() -> None:
-        await _until_gone(url)
+        await _until_gone(url, patience)
         give_up()
 
     def give_up() -> None:
@@ -218,10 +218,10 @@ async def _next(stream: Reading) -> SessionMessage | Exception | None:
         return None
 
 
-async def _until_gone(url: str) -> None:
+async def _until_gone(url: str, patience: float) -> None:
     """Returns when nothing has answered there for a while. An open connection tells of the end at once."""
     where = urlsplit(url)
-    with anyio.move_on_after(RETURN_SECONDS) as away:
+    with anyio.move_on_after(patience) as away:
         while True:
             try:
                 async with await anyio.connect_tcp(where.hostname or "", where.port or 80) as connection:
@@ -229,7 +229,7 @@ async def _until_gone(url: str) -> None:
                     await _ended(connection)
             except OSError:
                 pass
-            away.deadline = min(away.deadline, anyio.current_time() + RETURN_SECONDS)
+            away.deadline = min(away.deadline, anyio.current_time() + patience)
             await anyio.sleep(RETRY_SECONDS)
 
 

@@ -1,0 +1,21 @@
+"""What all servers of a fleet have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pegboard.seams import Clock, Definitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """Times are seconds; ``idle_stop`` 0 is never. ``environment`` is what servers inherit and variables stand for."""
+
+    connect_timeout: float
+    call_timeout: float
+    clock: Clock
+    environment: Mapping[str, str]
+    definitions: Definitions | None = None
+    lazy: bool = False
+    idle_stop: float = 0.0
