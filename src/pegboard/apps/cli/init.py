@@ -92,8 +92,16 @@ def _init(names: Sequence[str], to: Path | None, *, write: bool) -> dict[str, An
             for each in adoptions
             for stays in each.plan.stays
         ],
-        "notes": notes,
+        "notes": [*notes, *filter(None, map(_caution, adoptions))],
     }
+
+
+def _caution(adoption: Adoption) -> str | None:
+    """A project's folder is often shared."""
+    in_project = any(change.file.client.scope == "project" for change in adoption.changes)
+    if not in_project or not any({"env", "headers"} & set(entry) for entry in adoption.plan.new.values()):
+        return None
+    return f"{adoption.target} holds values of env or headers, as the backups do: take care with version control."
 
 
 def _target(adoption: Adoption) -> dict[str, Any]:

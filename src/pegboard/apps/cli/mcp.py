@@ -12,7 +12,6 @@ import typer
 
 from pegboard.apps.cli import logs
 from pegboard.apps.cli.options import Configs, Json, Profile, Verbose, examples
-from pegboard.client_configs import OWN_NAME, own_file
 from pegboard.errors import ConfigError
 
 EXAMPLES = examples(
@@ -50,6 +49,7 @@ def mcp(
     used and none is started. Standard output belongs to the protocol; logs go to stderr.
     """
     from pegboard.apps.cli.configs import given, own_files, wrapped
+    from pegboard.client_configs import OWN_NAME, own_file
 
     files = config or own_files()
     if not files and not command:

@@ -132,7 +132,8 @@ class Relay:
         if isinstance(message, JSONRPCRequest):
             self.pending[message.id] = message.method
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            self.pending.pop((message.params or {}).get("requestId", ""), None)
+            cancelled = (message.params or {}).get("requestId")
+            self.pending = {request: method for request, method in self.pending.items() if request != cancelled}
         await to_serve.send(SessionMessage(message, ClientMessageMetadata(headers=self.headers(message))))
         return None
 
