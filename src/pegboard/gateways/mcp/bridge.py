@@ -43,6 +43,9 @@ from pegboard.gateways.mcp.reconnecting import reconnecting_client
 RETURN_SECONDS = 10.0
 """How long a serve may be away before the bridge gives it up: a restart takes less."""
 RETRY_SECONDS = 0.2
+FAREWELL_SECONDS = 1.0
+"""How long a client that says no more may wait for what it asked."""
+ENDLESS = "subscriptions/listen"
 LONGEST_LINE = 256 * 1024 * 1024
 
 
@@ -84,7 +87,9 @@ async def bridge(reading: Reading, writing: Writing, url: str, patience: float) 
                 return give_up()
             if answer:
                 await writing.send(answer)
-        tasks.cancel_scope.cancel()  # the client left
+        with anyio.move_on_after(FAREWELL_SECONDS):
+            await relay.settled()
+        tasks.cancel_scope.cancel()
         return None
 
     async def inward() -> None:
@@ -92,6 +97,7 @@ async def bridge(reading: Reading, writing: Writing, url: str, patience: float) 
             if isinstance(item, SessionMessage):
                 relay.inward(item.message)
                 await writing.send(SessionMessage(item.message))
+                relay.answered(item.message)
         give_up()
 
     async def watch() -> None:
@@ -123,14 +129,20 @@ class Relay:
         self.pending: dict[RequestId, str] = {}
         self._version: str | None = None
         self._mirrored: dict[str, Mapping[tuple[str, ...], str]] = {}
+        self._greeted = anyio.Event()
+        self._greeted.set()
+        self._progressed = anyio.Event()
 
     async def outward(self, item: SessionMessage | Exception, to_serve: Writing) -> SessionMessage | None:
         """Passes a client's message on; what is no message is answered here."""
         if isinstance(item, Exception):
             return _error(None, PARSE_ERROR, "That is no JSON-RPC message.")
         message = item.message
+        await self._greeted.wait()  # until its handshake is answered, HTTP has no session for what follows
         if isinstance(message, JSONRPCRequest):
             self.pending[message.id] = message.method
+            if message.method == "initialize":
+                self._greeted = anyio.Event()
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             cancelled = (message.params or {}).get("requestId")
             self.pending = {request: method for request, method in self.pending.items() if request != cancelled}
@@ -138,16 +150,27 @@ class Relay:
         return None
 
     def inward(self, message: JSONRPCMessage) -> None:
-        """Takes note of an answer."""
-        if not isinstance(message, JSONRPCResponse | JSONRPCError) or message.id is None:
-            return
-        method = self.pending.pop(message.id, None)
+        """Takes note of what an answer says."""
         if not isinstance(message, JSONRPCResponse):
             return
+        method = self.pending.get(message.id)
         if method == "initialize" and isinstance(agreed := message.result.get("protocolVersion"), str):
             self._version = agreed
         elif method == "tools/list":
             self._note_mirrored(message.result.get("tools"))
+
+    def answered(self, message: JSONRPCMessage) -> None:
+        """The client has this answer."""
+        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
+            if self.pending.pop(message.id, None) == "initialize":
+                self._greeted.set()
+            self._progressed.set()
+
+    async def settled(self) -> None:
+        """Until every request is answered but those that never are."""
+        while any(method != ENDLESS for method in self.pending.values()):
+            self._progressed = anyio.Event()
+            await self._progressed.wait()
 
     def headers(self, message: JSONRPCMessage) -> dict[str, str] | None:
         """As the SDK's own client sets them: the agreed version, or what a request of 2026-07-28 says of itself."""
