@@ -12,6 +12,7 @@ from pegboard.board import Board
 from pegboard.catalog import Catalog
 from pegboard.compose import Parts, build, default_parts
 from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.mcp.clients import client_rows
 from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.gateways.mcp.sessions import SessionBook
 from pegboard.gateways.mcp.toolsets import Toolset
@@ -57,6 +58,7 @@ class Host:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Host]:
         self._often = tuple(glob.escape(str(tool)) for tool in await self._usage.most_called(self.settings.often_used))
+        self._check()
         self.gateway()
         async with self.fleet:
             flushing = asyncio.create_task(self._usage.run())
@@ -91,6 +93,7 @@ class Host:
         """
         before, self.settings = self.settings, settings
         try:
+            self._check()
             adopted = {
                 name: (*self._settings_of(name), gateway)
                 for name, gateway in self._gateways.items()
@@ -105,6 +108,12 @@ class Host:
         for name, (of_toolset, chosen, gateway) in adopted.items():
             await gateway.adopt(of_toolset, boards[name], chosen)
         return await self.fleet.apply(settings.enabled_servers)
+
+    def _check(self) -> None:
+        """Raises ConfigError for clients and toolsets that cannot be, before anybody asks for them."""
+        client_rows(self.settings.clients)
+        for toolset in self.settings.toolsets:
+            self._settings_of(toolset)
 
     def _settings_of(self, toolset: str) -> tuple[Settings, Toolset | None]:
         """The settings as a toolset changes them, and the toolset."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
 from anyio.abc import TaskStatus
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from pegboard.errors import ConfigError, PegboardError
@@ -26,6 +27,15 @@ HEALTH = "/healthz"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """One gateway on the wire."""
+
+    gateway: Gateway
+    app: Revival
+    scope: anyio.CancelScope
+
+
 class HttpDoor:
     """An ASGI application before a host. Serve it within `running`, and end it there with `hang_up`."""
 
@@ -33,9 +43,9 @@ class HttpDoor:
         self._host = host
         self._health = health
         self._security = guard(host.settings.host, host.settings.allowed_hosts)
-        self._endpoints: dict[str, Revival] = {}
+        self._guard = TransportSecurityMiddleware(self._security)
+        self._endpoints: dict[str, Endpoint] = {}
         self._tasks = anyio.create_task_group()
-        self._serving: list[anyio.CancelScope] = []
         self._opening = anyio.Lock()
 
     @asynccontextmanager
@@ -48,8 +58,8 @@ class HttpDoor:
 
     def hang_up(self) -> None:
         """End every connection."""
-        for scope in self._serving:
-            scope.cancel()
+        for endpoint in self._endpoints.values():
+            endpoint.scope.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -58,10 +68,11 @@ class HttpDoor:
         if answer is not None:
             await answer(scope, receive, send)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> JSONResponse | None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
         path = scope["path"].rstrip("/")
         if path == HEALTH:
-            return JSONResponse({"status": "ok"} | dict(self._health()))
+            refused = await self._guard.validate_request(Request(scope))
+            return refused or JSONResponse({"status": "ok"} | dict(self._health()))
         if path != PATH and not path.startswith(f"{PATH}/"):
             return _error(ConfigError(f"Nothing is served at {path or '/'!r}.", remedy=f"MCP is at {PATH}."), 404)
         request = Request(scope)
@@ -70,22 +81,30 @@ class HttpDoor:
             endpoint = await self._endpoint(path[len(PATH) + 1 :])
         except PegboardError as error:
             return _error(error, 404 if isinstance(error, NoToolset) else 400)
-        await endpoint(scope, receive, send)
+        await endpoint.app(scope, receive, send)
         return None
 
-    async def _endpoint(self, toolset: str) -> Revival:
+    async def _endpoint(self, toolset: str) -> Endpoint:
+        """Where this toolset is served now. Raises NoToolset, also for one that is gone from the configuration."""
         async with self._opening:
-            if toolset not in self._endpoints:
-                self._endpoints[toolset] = await self._tasks.start(self._serve, self._host.gateway(toolset))
+            known = self._endpoints.get(toolset)
+            try:
+                gateway = self._host.gateway(toolset)
+            except NoToolset:
+                if known is not None:
+                    self._endpoints.pop(toolset).scope.cancel()
+                raise
+            if known is None or known.gateway is not gateway:
+                self._endpoints[toolset] = await self._tasks.start(self._serve, gateway)
             return self._endpoints[toolset]
 
-    async def _serve(self, gateway: Gateway, *, task_status: TaskStatus[Revival]) -> None:
-        """One toolset's endpoint, for as long as the door is open."""
+    async def _serve(self, gateway: Gateway, *, task_status: TaskStatus[Endpoint]) -> None:
+        """One toolset's endpoint, for as long as the door is open and the toolset there."""
         manager = StreamableHTTPSessionManager(wire(gateway), security_settings=self._security)
         with anyio.CancelScope() as scope:
-            self._serving.append(scope)
             async with manager.run():
-                task_status.started(Revival(manager.handle_request, gateway))
+                app = Revival(manager.handle_request, gateway)
+                task_status.started(Endpoint(gateway=gateway, app=app, scope=scope))
                 await anyio.sleep_forever()
 
 

@@ -44,10 +44,11 @@ class Revival:
         if session is None:
             await self._transport(scope, receive, send)
             return
-        if scope["method"] == "DELETE":
-            await self._gateway.end_session(session)
         replay = _Replay(receive)
         inner = self._inner.get(session, session)
+        if scope["method"] == "DELETE":
+            self._inner.pop(session, None)
+            await self._gateway.end_session(session)
         if await self._pass(scope, replay.receive, send, session, inner):
             return
         async with self._locks.setdefault(session, asyncio.Lock()):

@@ -22,6 +22,7 @@ from pegboard.settings import Settings
 
 LOGGER = logging.getLogger(__name__)
 
+LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 GRACE_SECONDS = 3
 """Time that requests have to finish once a signal came."""
 
@@ -33,6 +34,10 @@ async def serve_http(settings: Settings, source: Source, *, started: Callable[[s
     Raises ConfigError for an address that cannot be listened on.
     """
     listening = listen(settings)
+    if settings.host not in LOCAL:
+        LOGGER.warning(
+            "Whoever can reach %s:%d can call every tool: there are no accounts.", settings.host, settings.port
+        )
     with listening:
         url = f"http://{_name(settings.host)}:{listening.getsockname()[1]}{PATH}"
         async with open_host(settings) as host:
