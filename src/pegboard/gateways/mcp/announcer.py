@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import OrderedDict
 from contextlib import suppress
 
+import anyio
 from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
 
 from pegboard.gateways.mcp.caller import Notify
 
-LOGGER = logging.getLogger(__name__)
-
 WINDOW = 0.1
 """Seconds in which further changes of one session are one notification."""
+PATIENCE = 2.0
+"""Seconds that a client has to take what it is told: one that reads nothing holds nobody up."""
 MOST_CHANNELS = 10_000
 
 
@@ -73,5 +73,5 @@ class Announcer:
     async def _send(self, notify: Notify | None) -> None:
         if notify is None:
             return
-        with suppress(Exception):  # a client that has gone is told nothing
+        with suppress(Exception), anyio.move_on_after(PATIENCE):  # a client that has gone is told nothing
             await notify()
