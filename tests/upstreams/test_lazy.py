@@ -22,6 +22,7 @@ from pegboard.stores import MemoryDefinitions, MemoryEvents, SqliteDefinitions
 from pegboard.testing import FakeClock
 from pegboard.upstreams import Fleet
 from processes import alive, until
+from upstream_specs import python
 
 MakeFleet = Callable[..., Fleet]
 
@@ -165,8 +166,7 @@ async def test_a_server_says_for_itself_whether_it_is_lazy(
     eager, lazy = Journal("eager", tmp_path), Journal("lazy", tmp_path)
     await known(fleet_of, definitions, eager.spec(), lazy.spec())
     async with lazy_fleet(eager.spec(lazy=False), lazy.spec(lazy=True), lazy=False) as fleet:
-        await fleet.settled(20)
-        assert [status.state for status in fleet.status()] == ["ready", "idle"]
+        await until(lambda: [status.state for status in fleet.status()] == ["ready", "idle"])
 
 
 async def test_tools_that_changed_while_it_was_not_running_are_taken_up_when_it_starts(
@@ -249,7 +249,7 @@ async def test_a_server_of_the_handshake_era_is_probed_once_and_never_again(
         await fleet.stop_idle()
         await fleet.call(PID, {})
     async with fleet_of(journal.spec(), definitions=definitions) as fleet:
-        await fleet.settled(20)
+        await until(lambda: state(fleet) == "ready")
         assert fleet.status()[0].protocol == "2025-11-25"
     assert len(journal.starts) == 4
     assert journal.methods.count("server/discover") == 1
@@ -266,9 +266,30 @@ async def test_a_server_that_no_longer_speaks_the_era_it_spoke_is_asked_once_mor
     assert listing.protocol == "2026-07-28"
     await definitions.put(key, replace(listing, protocol="2025-11-25"))
     async with fleet_of(spec, definitions=definitions) as fleet:
-        await fleet.settled(20)
-        assert (state(fleet), fleet.status()[0].protocol) == ("ready", "2026-07-28")
+        await until(lambda: state(fleet) == "ready")
+        assert fleet.status()[0].protocol == "2026-07-28"
     assert await definitions.get(key) == listing
+
+
+async def test_a_server_that_starts_is_listed_at_once_as_it_was_known_and_a_call_waits_for_it(
+    fleet_of: MakeFleet, definitions: MemoryDefinitions, journal: Journal
+) -> None:
+    await known(fleet_of, definitions, journal.spec())
+    async with fleet_of(journal.spec(), definitions=definitions) as fleet:
+        assert await fleet.settled(20)
+        (status,) = fleet.status()
+        assert (status.state, status.known, status.available) == ("starting", True, True)
+        assert PID in fleet.catalog()
+        assert await fleet.call(PID, {})
+        assert state(fleet) == "ready"
+
+
+async def test_where_some_servers_are_enough_nobody_waits_for_the_others(fleet_of: MakeFleet, journal: Journal) -> None:
+    mute = python("mute", "import time; time.sleep(60)")
+    async with fleet_of(journal.spec(), mute) as fleet:
+        assert await fleet.settled(20, some=True)
+        assert PID in fleet.catalog()
+        assert not await fleet.settled(0)
 
 
 class Broken:

@@ -134,12 +134,20 @@ class Fleet:
             restarted=tuple(name for name in specs if name in leaving),
         )
 
-    async def settled(self, timeout: float) -> bool:
-        """Wait until each server's tools are known, or why they are not; false where time ran out first."""
+    async def settled(self, timeout: float, *, some: bool = False) -> bool:
+        """Wait until each server's tools are known, or why they are not; false where time ran out first.
+
+        With ``some``, until there are tools of any server.
+        """
+
+        def done() -> bool:
+            statuses = self.status()
+            return all(each.heard_of for each in statuses) or (some and any(each.tools for each in statuses))
+
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout), self._settled:
-                await self._settled.wait_for(lambda: all(each.settled for each in self.status()))
-        return all(each.settled for each in self.status())
+                await self._settled.wait_for(done)
+        return done()
 
     def catalog(self) -> Catalog:
         """The tools that each server listed last, in the order of the configuration.

@@ -11,7 +11,7 @@ State = Literal["starting", "ready", "idle", "unhealthy", "stopped"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStatus:
-    """``latency_ms`` is from start to a complete listing."""
+    """``latency_ms`` is from start to a complete listing. ``known``: its tools are, from this run or an earlier one."""
 
     name: str
     state: State
@@ -19,13 +19,19 @@ class ServerStatus:
     tools: int = 0
     latency_ms: float | None = None
     protocol: str = ""
+    known: bool = False
 
     @property
     def settled(self) -> bool:
-        """Its tools are known, or why they are not."""
+        """There is a connection, or it is known why not."""
         return self.state != "starting"
 
     @property
+    def heard_of(self) -> bool:
+        """Its tools are known, or why they are not."""
+        return self.known or self.settled
+
+    @property
     def available(self) -> bool:
-        """A call would be answered, as far as is known."""
-        return self.state in ("ready", "idle")
+        """A call would be answered, as far as is known; one of a server that is starting waits for it."""
+        return self.state in ("ready", "idle") or (self.state == "starting" and self.known)

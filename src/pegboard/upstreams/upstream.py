@@ -55,6 +55,7 @@ class Upstream:
         self._lazy = conditions.lazy if spec.lazy is None else spec.lazy
         self._remembered = Remembered(conditions.definitions, spec, conditions.environment)
         self._listed = False
+        self._opened = False
         self._protocol = ""
         self._connection: Connection | None = None
         self._settled = asyncio.Event()
@@ -152,12 +153,13 @@ class Upstream:
             raise failure from error
 
     async def _connected(self) -> Connection:
-        """The connection. Waits for a lazy server that it wakes, and a moment for one that is being restarted."""
+        """The connection. Waits for a server that starts, or that it wakes; a moment for one that is restarted."""
         if self._connection is not None and self._connection.over:
             self._give_up(self._connection, agreed=False)
         if self._connection is not None:
             return self._connection
-        patience = RESTART_PATIENCE + (self._conditions.connect_timeout if self._rests else 0)
+        starts = self._rests or not self._opened
+        patience = RESTART_PATIENCE + (self._conditions.connect_timeout if starts else 0)
         self._waiting += 1
         try:
             with suppress(TimeoutError):
@@ -199,20 +201,21 @@ class Upstream:
         return self._lazy and self._listed
 
     async def _recall(self) -> None:
-        """The era the server spoke last and, of a lazy server, its tools: then it need not run (M19)."""
+        """The era the server spoke last, and its tools: a lazy one need not run (M19), another is listed at once."""
         known = await self._remembered.get()
         if known is None:
             return
         self._protocol = known.protocol
-        if not self._lazy:
-            return
         try:
             self._take(known)
         except Exception:
             LOGGER.exception("What is known of server %s cannot be used", self.spec.name)
             return
-        self._wanted.clear()
-        await self._set(state="idle", protocol=known.protocol)
+        if self._lazy:
+            self._wanted.clear()
+            await self._set(state="idle", protocol=known.protocol)
+        else:
+            await self._set(protocol=known.protocol)
 
     async def _serve_once(self) -> Ended:
         """One connection, from beginning to end. One that was never opened says nothing of the era it speaks."""
@@ -224,6 +227,7 @@ class Upstream:
         async def opened(listing: Listing) -> None:
             late.cancel()
             self._take(listing)
+            self._opened = True
             self._connection = connection
             self._last_used = self._conditions.clock.monotonic()
             latency = (time.monotonic() - started) * 1000
@@ -263,7 +267,7 @@ class Upstream:
         old = self.status
         if old.state == "stopped":
             return
-        self.status = replace(old, tools=len(self.tools), **changes)
+        self.status = replace(old, tools=len(self.tools), known=self._listed, **changes)
         if self.status.settled:
             self._settled.set()
         if self.status.state == "unhealthy" and self.status.reason != old.reason:

@@ -143,8 +143,9 @@ class Gateway:
         await self.announcer.tell_all(lambda session: self._last_listed.get(session, now) != now)
 
     async def _search(self, arguments: JsonObject, exchange: Exchange) -> Result:
-        if not len(self._board.catalog):
-            await self.view.started()
+        server = arguments.get("server")
+        if not (self._board.catalog.of_server(server) if server else len(self._board.catalog)):
+            await self.view.started(some=server is None)
         caller = exchange.caller
         session = await self.book.get(caller.session)
         decision = await self._board.route(self._turn(arguments["query"], session), self._filter(arguments))

@@ -38,7 +38,7 @@ class View:
         *,
         clock: Clock,
         toolset: Toolset | None = None,
-        changed: Callable[[], Awaitable[None]] | None = None,
+        changed: Callable[[], Awaitable[None]],
     ) -> None:
         self.board = board
         self._settings = settings
@@ -62,7 +62,7 @@ class View:
     @property
     def is_small(self) -> bool:
         """Known to be small: once every server has been heard of, a restart does not make the board unknown again."""
-        self._complete = self._complete or all(status.settled for status in self._fleet.status())
+        self._complete = self._complete or all(status.heard_of for status in self._fleet.status())
         return self._complete and self._small
 
     async def catalog_changed(self) -> None:
@@ -82,10 +82,18 @@ class View:
         self._announced = None
         await self.catalog_changed()
 
-    async def started(self) -> None:
-        """Servers have a moment to start, once; whoever needs longer is not waited for (M15)."""
-        await self._fleet.settled(max(0.0, self._wait_until - self._clock.monotonic()))
+    async def started(self, *, some: bool = False) -> None:
+        """Servers have a moment to start, once; whoever needs longer is not waited for (M15).
+
+        With ``some``, no longer than until any of them has tools.
+        """
+        await self._fleet.settled(self._patience, some=some)
         self.refresh()
+
+    @property
+    def _patience(self) -> float:
+        """Seconds that are left of the moment servers have to start."""
+        return max(0.0, self._wait_until - self._clock.monotonic())
 
     def refresh(self) -> None:
         """Take in what the servers list now."""
@@ -120,19 +128,30 @@ class View:
         return sharing or difflib.get_close_matches(name, known, n=SUGGESTIONS, cutoff=SIMILAR)
 
     async def _index(self) -> None:
-        """Many changes at once, as when servers start, are one (M18)."""
-        while self._stale:
+        """Many changes at once, as when servers start, are one (M18).
+
+        Embedding takes every core: it waits until servers have had their moment to start.
+        """
+        while self._is_behind:
             await asyncio.sleep(COALESCE_SECONDS)
             self.refresh()
             self._say_unmatched()
-            if self._changed is not None and self.board.catalog.fingerprint != self._announced:
+            if self.board.catalog.fingerprint != self._announced:
                 self._announced = self.board.catalog.fingerprint
                 await self._changed()
+            await self._fleet.settled(self._patience)
+            if self._is_behind:
+                continue
             try:
                 await self.board.warm()
                 await self._categorize()
             except PegboardError:
                 LOGGER.exception("Indexing failed; searches go by words alone")
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether something changed that nobody has been told of."""
+        return self._stale or self.board.catalog.fingerprint != self._announced
 
     async def _categorize(self) -> None:
         """Clusters of thousands of tools take a moment: not on the event loop (P25)."""
@@ -149,7 +168,7 @@ class View:
 
     def _say_unmatched(self) -> None:
         """What a toolset names and no server has, once all servers have been heard of."""
-        if self._toolset is None or not all(status.settled for status in self._fleet.status()):
+        if self._toolset is None or not all(status.heard_of for status in self._fleet.status()):
             return
         unmatched = self._toolset.unmatched(self._fleet.catalog())
         if unmatched and unmatched != self._unmatched:
