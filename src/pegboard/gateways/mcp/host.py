@@ -12,6 +12,7 @@ from pegboard.board import Board
 from pegboard.catalog import Catalog
 from pegboard.compose import Parts, build, default_parts
 from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.mcp.clients import client_rows
 from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.gateways.mcp.sessions import SessionBook
 from pegboard.gateways.mcp.toolsets import Toolset
@@ -85,6 +86,10 @@ class Host:
             )
         return self._gateways[toolset]
 
+    def serves(self, toolset: str, gateway: Gateway) -> bool:
+        """Whether this is still the gateway of the toolset: it is not once the toolset has left the configuration."""
+        return self._gateways.get(toolset) is gateway
+
     async def reconfigure(self, settings: Settings) -> Changes:
         """Follow another configuration: servers that did not change stay, and so do sessions (M27).
 
@@ -108,8 +113,9 @@ class Host:
         return await self.fleet.apply(settings.enabled_servers)
 
     def _settings_of(self, toolset: str) -> tuple[Settings, Toolset | None]:
-        """The settings as a toolset changes them, and the toolset."""
+        """The settings as a toolset changes them, and the toolset. Raises ConfigError for what cannot be followed."""
         settings, chosen, changes = self.settings, None, {}
+        client_rows(settings.clients)
         always = settings.always_available
         if toolset:
             if toolset not in settings.toolsets:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
 from anyio.abc import TaskStatus
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from pegboard.errors import ConfigError, PegboardError
@@ -26,6 +27,15 @@ HEALTH = "/healthz"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Endpoint:
+    """A gateway's sessions, and the scope that ends them."""
+
+    gateway: Gateway
+    app: Revival
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+
 class HttpDoor:
     """An ASGI application before a host. Serve it within `running`, and end it there with `hang_up`."""
 
@@ -33,9 +43,8 @@ class HttpDoor:
         self._host = host
         self._health = health
         self._security = guard(host.settings.host, host.settings.allowed_hosts)
-        self._endpoints: dict[str, Revival] = {}
+        self._endpoints: dict[str, Endpoint] = {}
         self._tasks = anyio.create_task_group()
-        self._serving: list[anyio.CancelScope] = []
         self._opening = anyio.Lock()
 
     @asynccontextmanager
@@ -48,8 +57,8 @@ class HttpDoor:
 
     def hang_up(self) -> None:
         """End every connection."""
-        for scope in self._serving:
-            scope.cancel()
+        for endpoint in self._endpoints.values():
+            endpoint.scope.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -58,40 +67,47 @@ class HttpDoor:
         if answer is not None:
             await answer(scope, receive, send)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> JSONResponse | None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
         path = scope["path"].rstrip("/")
+        request = Request(scope)
         if path == HEALTH:
-            return JSONResponse({"status": "ok"} | dict(self._health()))
+            refused = await TransportSecurityMiddleware(self._security).validate_request(request)
+            return refused or JSONResponse({"status": "ok"} | dict(self._health()))
         if path != PATH and not path.startswith(f"{PATH}/"):
             return _error(ConfigError(f"Nothing is served at {path or '/'!r}.", remedy=f"MCP is at {PATH}."), 404)
-        request = Request(scope)
         try:
             wished(request.headers, dict(request.query_params))
-            endpoint = await self._endpoint(path[len(PATH) + 1 :])
+            app = await self._app(path[len(PATH) + 1 :])
         except PegboardError as error:
             return _error(error, 404 if isinstance(error, NoToolset) else 400)
-        await endpoint(scope, receive, send)
+        await app(scope, receive, send)
         return None
 
-    async def _endpoint(self, toolset: str) -> Revival:
+    async def _app(self, toolset: str) -> Revival:
+        """The endpoint of a toolset as the configuration has it now."""
         async with self._opening:
-            if toolset not in self._endpoints:
-                self._endpoints[toolset] = await self._tasks.start(self._serve, self._host.gateway(toolset))
-            return self._endpoints[toolset]
+            known = self._endpoints.get(toolset)
+            if known is not None and not self._host.serves(toolset, known.gateway):
+                self._endpoints.pop(toolset).scope.cancel()
+                known = None
+            if known is None:
+                known = self._endpoints[toolset] = await self._tasks.start(self._serve, self._host.gateway(toolset))
+            return known.app
 
-    async def _serve(self, gateway: Gateway, *, task_status: TaskStatus[Revival]) -> None:
-        """One toolset's endpoint, for as long as the door is open."""
+    async def _serve(self, gateway: Gateway, *, task_status: TaskStatus[Endpoint]) -> None:
+        """One toolset's endpoint, for as long as the door is open and the toolset configured."""
         manager = StreamableHTTPSessionManager(wire(gateway), security_settings=self._security)
-        with anyio.CancelScope() as scope:
-            self._serving.append(scope)
+        endpoint = Endpoint(gateway=gateway, app=Revival(manager.handle_request, gateway))
+        with endpoint.scope:
             async with manager.run():
-                task_status.started(Revival(manager.handle_request, gateway))
+                task_status.started(endpoint)
                 await anyio.sleep_forever()
 
 
 def guard(host: str, allowed: tuple[str, ...]) -> TransportSecuritySettings:
     """Answers only to names this server is known by: a page in a browser cannot rebind its own to this machine."""
-    names = [*LOOPBACK, *([host] if host not in ("", "0.0.0.0", "::") else [])]  # noqa: S104
+    ours = f"[{host}]" if ":" in host else host
+    names = [*LOOPBACK, *([ours] if host not in ("", "0.0.0.0", "::") else [])]  # noqa: S104
     hosts = [f"{name}:*" for name in names] + list(allowed)
     origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in hosts]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)

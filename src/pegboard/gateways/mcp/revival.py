@@ -49,6 +49,8 @@ class Revival:
         replay = _Replay(receive)
         inner = self._inner.get(session, session)
         if await self._pass(scope, replay.receive, send, session, inner):
+            if scope["method"] == "DELETE":
+                self._inner.pop(session, None)
             return
         async with self._locks.setdefault(session, asyncio.Lock()):
             if self._inner.get(session, session) == inner:
