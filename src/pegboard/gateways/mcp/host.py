@@ -84,6 +84,7 @@ class Host:
                 observe=self._usage.observe,
                 toolset=chosen,
             )
+            self._gateways[toolset].view.renew()
         return self._gateways[toolset]
 
     def serves(self, toolset: str, gateway: Gateway) -> bool:
