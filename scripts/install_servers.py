@@ -8,12 +8,11 @@ Servers from PyPI always; servers from npm where node is there. A second run ins
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import sys
-import venv
 from pathlib import Path
 from typing import Any
+
+from environments import binary, from_npm, from_pypi, has, say, succeeds
 
 PYPI = {"git": "mcp-server-git", "time": "mcp-server-time", "fetch": "mcp-server-fetch"}
 NPM = {
@@ -34,58 +33,26 @@ def install(folder: Path) -> Path:
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     _repository(folder / "repository")
-    servers = {
-        name: _from_pypi(folder, name, package) for name, package in PYPI.items() if name != "git" or _has("git")
+    programs = {
+        name: from_pypi(folder / "servers" / name, package, package)
+        for name, package in PYPI.items()
+        if name != "git" or has("git")
     }
-    if _has("npm") and _has("node") and _npm_install(folder):
-        servers |= {name: _from_npm(folder, name, binary) for name, (_, binary) in NPM.items()}
+    if missing := [name for name, program in programs.items() if program is None]:
+        raise SystemExit(f"Could not be installed: {', '.join(missing)}.")
+    if from_npm(folder / "npm", [package for package, _ in NPM.values()]):
+        programs |= {name: binary(folder / "npm", program) for name, (_, program) in NPM.items()}
     else:
         say("going on without the servers from npm: they need node, and its registry")
     config = folder / "mcp.json"
+    servers = {name: _entry(name, program, folder) for name, program in programs.items() if program}
     config.write_text(json.dumps({"mcpServers": servers}, indent=2) + "\n")
     return config
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def _has(program: str) -> bool:
-    return shutil.which(program) is not None
 
 
 def _entry(name: str, command: Path, folder: Path) -> dict[str, Any]:
     entry: dict[str, Any] = {"command": str(command), "args": ARGUMENTS.get(name, []), "cwd": str(folder)}
     return entry | ({"env": {"MEMORY_FILE_PATH": str(folder / "memory.jsonl")}} if name == "memory" else {})
-
-
-def _from_pypi(folder: Path, name: str, package: str) -> dict[str, Any]:
-    environment = folder / "servers" / name
-    command = environment / ("Scripts" if sys.platform == "win32" else "bin") / package
-    if not command.exists():
-        say(f"installing {package} …")
-        venv.create(environment, with_pip=True)
-        _run([str(command.with_name("python")), "-m", "pip", "install", "--quiet", package])
-    return _entry(name, command, folder)
-
-
-def _npm_install(folder: Path) -> bool:
-    """Whether they are there now; without them everything else still works."""
-    packages = [package for package, binary in NPM.values() if not _binary(folder, binary).exists()]
-    if packages:
-        say(f"installing {', '.join(packages)} …")
-        quiet = ["--silent", "--no-fund", "--no-audit"]
-        finished = subprocess.run(["npm", "install", *quiet, "--prefix", str(folder / "npm"), *packages], check=False)
-        return finished.returncode == 0
-    return True
-
-
-def _from_npm(folder: Path, name: str, binary: str) -> dict[str, Any]:
-    return _entry(name, _binary(folder, binary), folder)
-
-
-def _binary(folder: Path, binary: str) -> Path:
-    return folder / "npm" / "node_modules" / ".bin" / binary
 
 
 def _repository(folder: Path) -> None:
@@ -94,20 +61,15 @@ def _repository(folder: Path) -> None:
         return
     folder.mkdir()
     (folder / "notes.txt").write_text("Buy hooks and a pegboard.\n")
-    if _has("git"):
+    if has("git"):
         author = ["-c", "user.name=Demo", "-c", "user.email=demo@pegboard.invalid"]
         for arguments in (
             ["init", "--quiet"],
             ["add", "."],
             [*author, "commit", "--quiet", "-m", "Hang up the first hook"],
         ):
-            _run(["git", "-C", str(folder), *arguments])
-
-
-def _run(command: list[str]) -> None:
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
-    if finished.returncode:
-        raise SystemExit(f"{' '.join(command)} failed:\n{finished.stdout}{finished.stderr}")
+            if not succeeds(["git", "-C", str(folder), *arguments]):
+                raise SystemExit("The repository for the servers to work on could not be made.")
 
 
 if __name__ == "__main__":

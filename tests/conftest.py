@@ -43,7 +43,7 @@ class GivenVectors:
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """No options of whoever runs the tests, and nothing kept where their own state is."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
     for name in [name for name in os.environ if name.upper().startswith("PEGBOARD_")]:
         monkeypatch.delenv(name)
 

@@ -25,6 +25,8 @@ CARRIED = frozenset(
     | {"envFile", "env_file"}
 )
 """What an entry can say and Pegboard heeds, or need not."""
+PLACEHOLDER = re.compile(rf"{UNKNOWN.pattern}|\$\{{[\w:./-]+\}}")
+"""A variable without a default. Whatever else begins with `${` is no variable, and may be secret."""
 SIGN_IN = frozenset({"auth", "oauth"})
 SECRET_FLAG = re.compile(r"(?i)(key|token|secret|passw|credential|auth)")
 HIDDEN = "***"
@@ -115,7 +117,7 @@ def definition(name: str, entry: Any, file: ClientFile) -> JsonObject:
     if SIGN_IN & set(entry):
         raise ConfigError("Its client signs in to it (OAuth).")
     made = resolved(spec, in_project=file.client.scope == "project")
-    if foreign := _foreign(json.dumps(made, ensure_ascii=False)):
+    if foreign := _foreign(made):
         raise ConfigError(f"It uses {foreign}, which only its client knows.")
     return made
 
@@ -161,9 +163,9 @@ def is_own_entry(entry: Any) -> bool:
 
 
 def replaced(file: ClientFile, gone: Iterable[str], entry: JsonObject) -> dict[str, Any]:
-    """The servers of a client's file with one entry in place of those that are gone."""
+    """The servers of a client's file with one entry in place of those that are gone, unless it has that already."""
     kept = {name: each for name, each in file.entries.items() if name not in set(gone)}
-    if file.own:
+    if any(file.entries[name]["args"][-1] == entry["args"][-1] for name in file.own):
         return kept
     return {_free(ENTRY_NAME, "", set(kept)): dict(entry)} | kept
 
@@ -195,15 +197,17 @@ def _masked_args(args: Sequence[str]) -> Iterable[str]:
         secret = named and arg.startswith("-") and not equals
 
 
-def _foreign(text: str) -> str | None:
-    """A variable of an editor, or anything in `${…}` that is no variable of the environment."""
-    if asked := UNKNOWN.search(text):
-        return asked.group()
-    for variable in VARIABLE.finditer(text):
-        if variable.group(1) in EDITOR_ONLY:
-            return variable.group()
-    rest = re.search(r"\$\{[^}]*\}?", VARIABLE.sub("", text))
-    return rest.group() if rest else None
+def _foreign(value: Any) -> str | None:
+    """The first variable in any text of the value that the environment does not have: an editor's own."""
+    if isinstance(value, str):
+        return next((found.group() for found in PLACEHOLDER.finditer(value) if _is_editors(found.group())), None)
+    inner = value.values() if isinstance(value, Mapping) else value
+    return next(filter(None, map(_foreign, inner)), None)
+
+
+def _is_editors(placeholder: str) -> bool:
+    variable = VARIABLE.fullmatch(placeholder)
+    return variable is None or variable.group(1) in EDITOR_ONLY
 
 
 def _identity(entry: JsonObject) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pegboard.apps.cli import consent
 from pegboard.apps.cli.configs import given, given_or_usual
 from pegboard.client_configs import is_pegboard
 from pegboard.server_spec import ServerSpec
@@ -27,7 +28,7 @@ def test_a_server_that_is_the_gateway_itself_is_recognised(command: str, args: t
 
 
 def test_the_nearest_of_the_usual_files_wins(servers_file: Callable[..., Path], machine: Path) -> None:
-    servers_file(".mcp.json", tools={"command": "near"})
+    consent.remember([servers_file(".mcp.json", tools={"command": "near"})])
     servers_file(".cursor/mcp.json", tools={"command": "far"}, more={"command": "other"})
     configured = given_or_usual([])
 

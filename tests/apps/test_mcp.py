@@ -4,15 +4,19 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 from mcp import Client, StdioServerParameters
 from typer.testing import Result
 
+from pegboard.client_configs import own_file
+from pegboard.gateways.mcp.running import running_folder
 from servers.scripted import TOOLS
+from serves import Serve
 from upstream_specs import SCRIPTED
 
 Run = Callable[..., Result]
@@ -67,6 +71,7 @@ def test_without_a_configuration_it_says_how_to_name_one(run: Run, run_json: Cal
 
     assert (result.exit_code, result.stdout) == (2, "")
     assert "--config FILE" in result.stderr
+    assert "`pegboard init`" in result.stderr
     assert run_json("mcp", code=2)["error"] == "config_error"
 
 
@@ -85,5 +90,54 @@ async def test_one_server_is_wrapped_without_any_configuration(tmp_path: Path) -
     parameters = StdioServerParameters(command=command[0], args=command[1:], env=environment, cwd=tmp_path)
     async with Client(parameters, cache=None) as client:
         answer = await client.call_tool("list_tool_categories", {})
-        assert json.loads(answer.content[0].text) == {"categories": [{"category": "scripted.py", "tools": len(TOOLS)}]}
+        (category,) = json.loads(answer.content[0].text)["categories"]
+        assert (category["category"], category["tools"]) == ("scripted.py", len(TOOLS))
         assert (await client.call_tool("echo", {"text": "x"})).content[0].text == "x"
+
+
+def test_the_folders_own_file_is_read_else_the_users(
+    start: Start, machine: Path, scripted: dict[str, Any], run: Run
+) -> None:
+    own_file().parent.mkdir(parents=True)
+    own_file().write_text(tomli_w.dumps({"servers": {"users": scripted}}))
+    (machine / "pegboard.toml").write_text("k = 0")
+    assert "pegboard.toml: k: Input should be greater" in run("mcp").stderr
+
+    (machine / "pegboard.toml").unlink()
+    (_, listed), _ = talk(start("mcp", "--exposure", "eager"))
+    assert "echo" in names(listed)
+
+
+@pytest.fixture
+async def serve(machine: Path) -> AsyncIterator[Serve]:
+    """A serve of this machine's only configuration, which has no servers itself."""
+    (machine / "pegboard.toml").write_text("[servers]")
+    made = Serve(running_folder(), [Path("pegboard.toml")])
+    await made.start()
+    yield made
+    made.kill()
+
+
+async def test_a_running_serve_is_attached_to(start: Start, serve: Serve) -> None:
+    (hello, listed), stderr = talk(start("mcp", "--log-level", "info"))
+
+    assert hello["result"]["serverInfo"]["name"] == "serving"
+    assert "echo" in names(listed)
+    assert f"Attached to the `pegboard serve` at {serve.url}" in stderr
+
+
+@pytest.mark.parametrize("flags", [["--no-attach"], ["--profile", "keyword"]])
+async def test_who_asks_for_something_else_gets_a_process_of_its_own(
+    start: Start, serve: Serve, flags: list[str]
+) -> None:
+    (hello, listed), _ = talk(start("mcp", *flags))
+
+    assert hello["result"]["serverInfo"]["name"] == "pegboard"
+    assert "echo" not in names(listed)
+    assert serve.health()["sessions"] == 0
+
+
+async def test_the_exposure_that_a_client_wants_is_passed_on(start: Start, serve: Serve) -> None:
+    talk(start("mcp", "--exposure", "static"))
+
+    assert serve.health()["queries"] == ["exposure=static"]

@@ -17,6 +17,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Too
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from pegboard.gateways.mcp.running import announce, health
 
@@ -26,6 +27,8 @@ MIRRORED = types.Tool(
     description="Return an argument that goes into a header as well",
     input_schema={"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}},
 )
+ASK = scripted.tool("ask", "Ask the user for a word")
+QUESTION = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
 bus = InMemorySubscriptionBus()
 
 
@@ -34,13 +37,16 @@ async def list_tools(ctx: Any, params: types.PaginatedRequestParams | None) -> t
     return (
         listed
         if listed.next_cursor is not None
-        else listed.model_copy(update={"tools": [*listed.tools, GROW, MIRRORED]})
+        else listed.model_copy(update={"tools": [*listed.tools, GROW, MIRRORED, ASK]})
     )
 
 
 async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
     if params.name == "mirrored":
         return scripted.answer((params.arguments or {})["region"])
+    if params.name == "ask":
+        told = await ctx.session.elicit_form("A word?", QUESTION, ctx.request_id)
+        return scripted.answer(str((told.content or {})["word"]))
     if params.name != "grow":
         return await scripted.call_tool(ctx, params)
     await bus.publish(ToolsListChanged())
@@ -60,12 +66,19 @@ def main(port: str, folder: str, *files: str) -> None:
     configuration = [Path(file) for file in files]
 
     async def healthz(_request: Request) -> JSONResponse:
-        return JSONResponse(health(configuration))
+        sessions = len(server.session_manager._server_instances)
+        return JSONResponse(health(configuration) | {"sessions": sessions, "queries": sorted(queries)})
 
+    async def noting(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope.get("path") == "/mcp":
+            queries.add(scope["query_string"].decode())
+        await app(scope, receive, send)
+
+    queries: set[str] = set()
     app = server.streamable_http_app()
     app.router.routes.append(Route("/healthz", healthz))
     with announce(f"http://127.0.0.1:{port}/mcp", configuration, Path(folder)):
-        uvicorn.run(app, host="127.0.0.1", port=int(port), log_level="warning")
+        uvicorn.run(noting, host="127.0.0.1", port=int(port), log_level="warning")
 
 
 if __name__ == "__main__":

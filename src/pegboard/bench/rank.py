@@ -20,7 +20,7 @@ from pegboard.bench import latency, quality, results
 from pegboard.bench.datasets import CATALOG, QUERIES, ToolSet, read_set
 from pegboard.bench.latency import Latency
 from pegboard.bench.methods import searches
-from pegboard.bench.page import render
+from pegboard.bench.page import write_page
 from pegboard.bench.progress import bar
 from pegboard.bench.quality import Quality
 from pegboard.bench.report import latency_table, quality_table
@@ -74,7 +74,7 @@ def main(
     console.print(latency_table(times, timed_on))
     console.print(f"Written to {path}")
     if page is not None and measured:
-        page.write_text(render(json.loads(path.read_text("utf-8"))), "utf-8")
+        write_page(page, out)
         console.print(f"Written to {page}")
 
 

@@ -48,6 +48,19 @@ def write(
     return path
 
 
+def read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text("utf-8")))
+
+
+def measured(results: Mapping[str, Any]) -> str:
+    """When, of what and on what: how the section of a results file begins."""
+    machine = results["machine"]
+    return (
+        f"Measured {results['date'][:10]} at commit `{results['commit'][:12]}` on {machine['cores']} cores "
+        f"({machine['cpu']}), Python {machine['python']}"
+    )
+
+
 def check(figures: Mapping[str, float]) -> None:
     """Names are lower-case parts joined by `/`; values are finite numbers."""
     for name, value in figures.items():

@@ -257,4 +257,7 @@ async def test_a_toolset_that_left_the_configuration_is_not_served_any_more_and_
         await host.reconfigure(again)
         client = await Raw(http, f"{url}/words").begin()
         assert "parrot" in await client.names()
+        for options in (before.model_copy(update={"toolsets": {}}), again):
+            await host.reconfigure(options)  # nobody asks in between
+        assert (await client.post("tools/list", {})).status == 200, "its session goes on"
         assert scripted().name in {status.name for status in host.fleet.status()}

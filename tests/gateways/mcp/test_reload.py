@@ -100,6 +100,7 @@ async def test_only_what_changed_is_touched_and_the_clients_are_told(
         client = await Raw(http, url).begin()
         assert await client.call("one") == str(before["stays"])
         assert sorted(await client.search("do one two three", limit=3)) == ["one", "three", "two"]
+        assert len(await client.names()) == len(META) + 3
         async with client.stream() as heard:
             configuration.write({"stays": ["one"], "changes": ["two", "more"], "comes": ["four"]})
             await until(lambda: servers_of(host) == ["stays", "changes", "comes"])

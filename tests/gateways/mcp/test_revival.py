@@ -169,3 +169,16 @@ async def test_requests_at_once_of_one_session_begin_it_once_more_and_no_oftener
             "A session of an earlier process goes on"
         ]
         assert (await client.post("tools/list", {})).headers.get("mcp-session-id") in (None, client.session)
+
+
+async def test_a_session_that_goes_on_is_told_of_changes_although_it_listed_before_the_restart(
+    open_door: OpenDoor, http: httpx2.AsyncClient
+) -> None:
+    async with open_door() as (url, _):
+        client = await Raw(http, url).begin()
+        assert await client.names() == META
+    async with open_door() as (url, _):
+        client.url = url
+        async with client.stream() as heard:
+            await (await Raw(http, url).begin()).call("grow", name="wombat", times=1)
+            await until(lambda: "notifications/tools/list_changed" in heard)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.apps.cli import consent
-from pegboard.client_configs import is_pegboard, usual_files
+from pegboard.client_configs import OWN_NAME, is_pegboard, own_file, usual_files
 from pegboard.errors import ConfigError
 from pegboard.server_spec import ServerSpec
 from pegboard.settings import Settings, load_settings
@@ -69,6 +69,11 @@ def given_or_usual(files: Sequence[Path], **flags: Any) -> Configured:
         )
     configured = given(list(reversed(usable)), **flags)
     return Configured(settings=configured.settings, files=tuple(usable), notes=(*notes, *configured.notes))
+
+
+def own_files() -> list[Path]:
+    """The nearest pegboard.toml: the folder's, else the user's."""
+    return [path for path in (Path(OWN_NAME), own_file()) if path.is_file()][:1]
 
 
 def _without_us(configured: Configured) -> Configured:

@@ -13,6 +13,7 @@ import typer
 from platformdirs import user_state_path
 
 from pegboard.client_configs import is_pegboard, is_projects
+from pegboard.importing import masked
 from pegboard.server_spec import ServerSpec
 
 ALLOWED = "allowed.json"
@@ -37,9 +38,10 @@ def may_start(path: Path, servers: Mapping[str, ServerSpec]) -> bool:
 def remember(paths: Iterable[Path]) -> None:
     """These files, as they are now, may start their servers."""
     known = _allowed() | {str(path.absolute()): _digest(path) for path in paths}
-    file = _file()
+    file = memory()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = file.with_suffix(f".{os.getpid()}")
+    temporary.touch(mode=0o600)
     temporary.write_text(json.dumps(known, indent=2), "utf-8")
     temporary.replace(file)
 
@@ -51,13 +53,19 @@ def refusal(path: Path) -> str:
 def _asked(path: Path, starting: Iterable[ServerSpec]) -> bool:
     typer.echo(f"{path} belongs to the project here and would start:", err=True)
     for spec in starting:
-        typer.echo(f"  {spec.name!r}: {spec.command or 'a connection over HTTP'!r}", err=True)
+        typer.echo(f"  {spec.name!r}: {_what(spec)!r}", err=True)
     return typer.confirm("Start them?", default=False, err=True)
+
+
+def _what(spec: ServerSpec) -> str:
+    """The command with its arguments, or the URL, without what may be secret in them."""
+    shown = masked({"args": [spec.command, *spec.args]} if spec.command else {"args": [spec.url or ""]})
+    return " ".join(shown["args"])
 
 
 def _allowed() -> dict[str, str]:
     try:
-        known = json.loads(_file().read_text("utf-8"))
+        known = json.loads(memory().read_text("utf-8"))
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}
@@ -67,5 +75,6 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _file() -> Path:
+def memory() -> Path:
+    """Where the answers are kept."""
     return user_state_path("pegboard", appauthor=False) / ALLOWED

@@ -13,7 +13,6 @@ import typer
 
 from pegboard.apps.cli import logs
 from pegboard.apps.cli.options import Configs, Exposure, Json, LogLevel, Profile, Verbose, examples
-from pegboard.client_configs import OWN_NAME, own_file
 from pegboard.errors import ConfigError
 
 EXAMPLES = examples(
@@ -48,7 +47,7 @@ def mcp(
     before the one server whose command follows --. Where `pegboard serve` runs with the same files, its servers are
     used and none is started. Standard output belongs to the protocol; logs go to stderr.
     """
-    from pegboard.apps.cli.configs import given, wrapped
+    from pegboard.apps.cli.configs import given, own_files, wrapped
 
     files = [] if command and not config else config or own_files()
     if not files and not command:
@@ -69,15 +68,12 @@ def mcp(
 
 
 def nothing_given(otherwise: str = "") -> ConfigError:
+    from pegboard.client_configs import OWN_NAME, own_file
+
     return ConfigError(
         f"No configuration was given, and there is no {OWN_NAME} here or in {str(own_file().parent)!r}.",
         remedy=f"`pegboard init` makes one from your clients; or name one with --config FILE{otherwise}.",
     )
-
-
-def own_files() -> list[Path]:
-    """The nearest pegboard.toml: the folder's, else the user's."""
-    return [path for path in (Path(OWN_NAME), own_file()) if path.is_file()][:1]
 
 
 def _attached(files: Sequence[Path], exposure: str | None, toolset: str | None) -> bool:

@@ -38,8 +38,8 @@ def serve(
     The board is at /mcp, a toolset at /mcp/NAME; /healthz says how the servers are. Sessions are kept in a file: after
     a restart they go on. Ends with SIGTERM or Ctrl-C, and every server with it.
     """
-    from pegboard.apps.cli.configs import given
-    from pegboard.apps.cli.mcp import nothing_given, own_files
+    from pegboard.apps.cli.configs import given, own_files
+    from pegboard.apps.cli.mcp import nothing_given
     from pegboard.gateways.mcp.reload import Source
     from pegboard.gateways.mcp.serve import serve_http
 

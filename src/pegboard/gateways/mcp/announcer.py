@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
 
 import anyio
@@ -50,10 +51,10 @@ class Announcer:
         await self._send(notify or self._channels.get(session))
         return True
 
-    async def tell_all(self) -> None:
-        """The board itself changed."""
+    async def tell_all(self, concerned: Callable[[str], bool] = lambda session: True) -> None:
+        """The board itself changed: tell all streams, and the sessions that are concerned."""
         await self.bus.publish(ToolsListChanged())
-        await asyncio.gather(*(self.tell(session) for session in list(self._channels)))
+        await asyncio.gather(*(self.tell(session) for session in list(self._channels) if concerned(session)))
 
     def close(self) -> None:
         for task in self._resting.values():

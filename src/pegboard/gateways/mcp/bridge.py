@@ -5,57 +5,29 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Mapping
-from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import anyio
 import anyio.abc
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.stdio import stdio_server
-from mcp.shared.inbound import (
-    MCP_METHOD_HEADER,
-    MCP_NAME_HEADER,
-    MCP_PROTOCOL_VERSION_HEADER,
-    NAME_BEARING_METHODS,
-    encode_header_value,
-    find_invalid_x_mcp_header,
-    mcp_param_headers,
-    x_mcp_header_map,
-)
-from mcp.shared.message import ClientMessageMetadata, SessionMessage
-from mcp_types import (
-    CONNECTION_CLOSED,
-    PARSE_ERROR,
-    PROTOCOL_VERSION_META_KEY,
-    ErrorData,
-    JSONRPCError,
-    JSONRPCMessage,
-    JSONRPCNotification,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    RequestId,
-)
+from mcp.shared.message import SessionMessage
+from mcp_types import CONNECTION_CLOSED
 
 from pegboard.errors import PegboardError
 from pegboard.gateways.mcp.reconnecting import reconnecting_client
+from pegboard.gateways.mcp.relay import Reading, Relay, Writing, error_message
 
 RETURN_SECONDS = 10.0
 """How long a serve may be away before the bridge gives it up: a restart takes less."""
 RETRY_SECONDS = 0.2
+FAREWELL_SECONDS = 1.0
+"""How long a client that says no more may wait for what it asked."""
 LONGEST_LINE = 256 * 1024 * 1024
 
 
-class Reading(Protocol):
-    async def receive(self) -> SessionMessage | Exception: ...
-
-
-class Writing(Protocol):
-    async def send(self, item: SessionMessage, /) -> None: ...
-
-
-async def bridge_stdio(url: str) -> None:
-    """Relay until the client hangs up. Raises PegboardError where the serve goes away and does not come back.
+async def bridge_stdio(url: str, *, patience: float = RETURN_SECONDS) -> None:
+    """Relay until the client hangs up. Raises PegboardError where the serve is away for ``patience`` seconds.
 
     No request is left without an answer: those that were on their way are answered with an error first. An interrupt
     ends the process at once, as it does without a serve.
@@ -63,7 +35,7 @@ async def bridge_stdio(url: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     stdin = await Stdin.open()
     async with stdio_server(stdin=stdin) as (reading, writing):  # type: ignore[arg-type]  # lines are all it takes
-        gone = await bridge(reading, writing, url)
+        gone = await bridge(reading, writing, url, patience)
         await writing.aclose()
         if stdin:
             stdin.close()
@@ -71,7 +43,7 @@ async def bridge_stdio(url: str) -> None:
         raise gone
 
 
-async def bridge(reading: Reading, writing: Writing, url: str) -> PegboardError | None:
+async def bridge(reading: Reading, writing: Writing, url: str, patience: float) -> PegboardError | None:
     """Relay between a client's streams and the endpoint ``url``; the error is None where it was the client who left."""
     relay = Relay()
     gone: list[PegboardError] = []
@@ -84,7 +56,9 @@ async def bridge(reading: Reading, writing: Writing, url: str) -> PegboardError 
                 return give_up()
             if answer:
                 await writing.send(answer)
-        tasks.cancel_scope.cancel()  # the client left
+        with anyio.move_on_after(FAREWELL_SECONDS):
+            await relay.settled()
+        tasks.cancel_scope.cancel()
         return None
 
     async def inward() -> None:
@@ -92,10 +66,11 @@ async def bridge(reading: Reading, writing: Writing, url: str) -> PegboardError 
             if isinstance(item, SessionMessage):
                 relay.inward(item.message)
                 await writing.send(SessionMessage(item.message))
+                relay.answered(item.message)
         give_up()
 
     async def watch() -> None:
-        await _until_gone(url)
+        await _until_gone(url, patience)
         give_up()
 
     def give_up() -> None:
@@ -111,68 +86,9 @@ async def bridge(reading: Reading, writing: Writing, url: str) -> PegboardError 
             tasks.start_soon(each)
     if gone:
         for request in list(relay.pending):
-            await writing.send(_error(request, CONNECTION_CLOSED, str(gone[0])))
+            await writing.send(error_message(request, CONNECTION_CLOSED, str(gone[0])))
         return gone[0]
     return None
-
-
-class Relay:
-    """What has to be known of the messages that pass: which requests wait, and what HTTP wants said in headers."""
-
-    def __init__(self) -> None:
-        self.pending: dict[RequestId, str] = {}
-        self._version: str | None = None
-        self._mirrored: dict[str, Mapping[tuple[str, ...], str]] = {}
-
-    async def outward(self, item: SessionMessage | Exception, to_serve: Writing) -> SessionMessage | None:
-        """Passes a client's message on; what is no message is answered here."""
-        if isinstance(item, Exception):
-            return _error(None, PARSE_ERROR, "That is no JSON-RPC message.")
-        message = item.message
-        if isinstance(message, JSONRPCRequest):
-            self.pending[message.id] = message.method
-        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            self.pending.pop((message.params or {}).get("requestId", ""), None)
-        await to_serve.send(SessionMessage(message, ClientMessageMetadata(headers=self.headers(message))))
-        return None
-
-    def inward(self, message: JSONRPCMessage) -> None:
-        """Takes note of an answer."""
-        if not isinstance(message, JSONRPCResponse | JSONRPCError) or message.id is None:
-            return
-        method = self.pending.pop(message.id, None)
-        if not isinstance(message, JSONRPCResponse):
-            return
-        if method == "initialize" and isinstance(agreed := message.result.get("protocolVersion"), str):
-            self._version = agreed
-        elif method == "tools/list":
-            self._note_mirrored(message.result.get("tools"))
-
-    def headers(self, message: JSONRPCMessage) -> dict[str, str] | None:
-        """As the SDK's own client sets them: the agreed version, or what a request of 2026-07-28 says of itself."""
-        if not isinstance(message, JSONRPCRequest | JSONRPCNotification) or message.method == "initialize":
-            return None
-        params = message.params or {}
-        meta = params.get("_meta")
-        modern = meta.get(PROTOCOL_VERSION_META_KEY) if isinstance(meta, Mapping) else None
-        if not isinstance(modern, str):
-            return {MCP_PROTOCOL_VERSION_HEADER: self._version} if self._version else None
-        headers = {
-            MCP_PROTOCOL_VERSION_HEADER: encode_header_value(modern),
-            MCP_METHOD_HEADER: encode_header_value(message.method),
-        }
-        name = params.get(NAME_BEARING_METHODS.get(message.method, ""))
-        if isinstance(name, str):
-            headers[MCP_NAME_HEADER] = encode_header_value(name)
-            headers |= mcp_param_headers(self._mirrored.get(name, {}), params.get("arguments") or {})
-        return headers
-
-    def _note_mirrored(self, tools: Any) -> None:
-        """Which arguments of which tool go into headers too (`x-mcp-header` in its schema)."""
-        for tool in tools if isinstance(tools, list) else ():
-            schema = tool.get("inputSchema") if isinstance(tool, Mapping) else None
-            if isinstance(schema, Mapping) and find_invalid_x_mcp_header(schema) is None:
-                self._mirrored[str(tool.get("name"))] = x_mcp_header_map(schema)
 
 
 class Stdin:
@@ -218,10 +134,10 @@ async def _next(stream: Reading) -> SessionMessage | Exception | None:
         return None
 
 
-async def _until_gone(url: str) -> None:
+async def _until_gone(url: str, patience: float) -> None:
     """Returns when nothing has answered there for a while. An open connection tells of the end at once."""
     where = urlsplit(url)
-    with anyio.move_on_after(RETURN_SECONDS) as away:
+    with anyio.move_on_after(patience) as away:
         while True:
             try:
                 async with await anyio.connect_tcp(where.hostname or "", where.port or 80) as connection:
@@ -229,7 +145,7 @@ async def _until_gone(url: str) -> None:
                     await _ended(connection)
             except OSError:
                 pass
-            away.deadline = min(away.deadline, anyio.current_time() + RETURN_SECONDS)
+            away.deadline = min(away.deadline, anyio.current_time() + patience)
             await anyio.sleep(RETRY_SECONDS)
 
 
@@ -247,7 +163,3 @@ def _gone(url: str) -> PegboardError:
         f"`pegboard serve` at {where.hostname}:{where.port} has ended.",
         remedy="Start it again, or give this client --no-attach; then start the client's connection again.",
     )
-
-
-def _error(request: RequestId | None, code: int, message: str) -> SessionMessage:
-    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=code, message=message)))

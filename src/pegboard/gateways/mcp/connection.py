@@ -37,7 +37,8 @@ def caller_of(ctx: ServerRequestContext[Any, Any], kind_of: KindOf) -> Caller:
     if ctx.request is None:
         return Caller(session=STREAM, kind=kind, modern=modern)
     request = ctx.request
-    session = request.headers.get(SESSION_HEADER) if modern else request.scope.get(SESSION_KEY)
+    named = request.headers.get(SESSION_HEADER)
+    session = (named and f"named:{named}") if modern else request.scope.get(SESSION_KEY)
     return Caller(
         session=session, kind=kind, modern=modern, exposure=wished(request.headers, dict(request.query_params))
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -19,16 +19,17 @@ from pegboard.gateways.mcp.clients import ClientKind, client_kind
 from pegboard.gateways.mcp.sessions import SessionBook
 from pegboard.gateways.mcp.toolsets import Toolset
 from pegboard.gateways.mcp.view import View
-from pegboard.model import AgentState, JsonObject, Message, Outcome, Part, Session, Tool, ToolId, Turn
+from pegboard.model import AgentState, Fingerprint, JsonObject, Message, Outcome, Part, Session, Tool, ToolId, Turn
 from pegboard.routing import check_arguments
 from pegboard.seams import Clock, EventSink, Filter
 from pegboard.settings import Exposure, Settings
 from pegboard.stores import MemorySessions
 from pegboard.upstreams import Fleet
 
-LOGGER = logging.getLogger(__name__)
-
 Result = dict[str, Any]
+
+MOST_REMEMBERED = 10_000
+"""Sessions of which it is known what they listed last."""
 
 ALONE = Exchange(caller=Caller(session="alone"))
 """The one client of a gateway that has no other."""
@@ -50,7 +51,8 @@ class Gateway:
         toolset: Toolset | None = None,
     ) -> None:
         self.announcer = Announcer()
-        self.view = View(settings, board, fleet, clock=clock, toolset=toolset, changed=self.announcer.tell_all)
+        self.view = View(settings, board, fleet, clock=clock, toolset=toolset, changed=self._board_changed)
+        self._last_listed: OrderedDict[str, Fingerprint] = OrderedDict()
         self.book = SessionBook(MemorySessions(clock)) if book is None else book
         self._follow(settings, toolset)
         self._fleet = fleet
@@ -72,6 +74,8 @@ class Gateway:
         """The definitions a client is listed."""
         await self.view.started()
         session = await self.book.update(caller.session, sessions.listed)
+        if caller.session is not None:
+            self._remember_listing(caller.session, self._board.catalog.fingerprint)
         turn = self._turn("", session)
         allowed = self._board.permitted(turn)
         return exposure.listing(
@@ -126,6 +130,21 @@ class Gateway:
         """The schema of a listed name, for headers that mirror arguments (MCP 2026-07-28, `Mcp-Param-*`)."""
         tool = self._names(ALONE.caller).resolve(name)
         return None if tool is None else self._board.catalog[tool].input_schema
+
+    def continue_session(self, session: str) -> None:
+        """It began in an earlier process: what its client was listed there is not known, and is older."""
+        self._remember_listing(session, Fingerprint(""))
+
+    def _remember_listing(self, session: str, listed: Fingerprint) -> None:
+        self._last_listed[session] = listed
+        self._last_listed.move_to_end(session)
+        while len(self._last_listed) > MOST_REMEMBERED:
+            self._last_listed.popitem(last=False)
+
+    async def _board_changed(self) -> None:
+        """Whoever has an older list is told; who has none, or this one already, is not."""
+        now = self._board.catalog.fingerprint
+        await self.announcer.tell_all(lambda session: self._last_listed.get(session, now) != now)
 
     async def _search(self, arguments: JsonObject, exchange: Exchange) -> Result:
         if not len(self._board.catalog):

@@ -59,6 +59,7 @@ class Host:
     async def running(self) -> AsyncIterator[Host]:
         often = await self._usage.most_called(self.settings.often_used, self.settings.enabled_servers)
         self._often = tuple(glob.escape(str(tool)) for tool in often)
+        self._check()
         self.gateway()
         async with self.fleet:
             flushing = asyncio.create_task(self._usage.run())
@@ -87,10 +88,6 @@ class Host:
             self._gateways[toolset].view.renew()
         return self._gateways[toolset]
 
-    def serves(self, toolset: str, gateway: Gateway) -> bool:
-        """Whether this is still the gateway of the toolset: it is not once the toolset has left the configuration."""
-        return self._gateways.get(toolset) is gateway
-
     async def reconfigure(self, settings: Settings) -> Changes:
         """Follow another configuration: servers that did not change stay, and so do sessions (M27).
 
@@ -98,6 +95,7 @@ class Host:
         """
         before, self.settings = self.settings, settings
         try:
+            self._check()
             adopted = {
                 name: (*self._settings_of(name), gateway)
                 for name, gateway in self._gateways.items()
@@ -112,6 +110,12 @@ class Host:
         for name, (of_toolset, chosen, gateway) in adopted.items():
             await gateway.adopt(of_toolset, boards[name], chosen)
         return await self.fleet.apply(settings.enabled_servers)
+
+    def _check(self) -> None:
+        """Raises ConfigError for clients and toolsets that cannot be, before anybody asks for them."""
+        client_rows(self.settings.clients)
+        for toolset in self.settings.toolsets:
+            self._settings_of(toolset)
 
     def _settings_of(self, toolset: str) -> tuple[Settings, Toolset | None]:
         """The settings as a toolset changes them, and the toolset. Raises ConfigError for what cannot be followed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -27,13 +27,13 @@ HEALTH = "/healthz"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A gateway's sessions, and the scope that ends them."""
+    """One gateway on the wire."""
 
     gateway: Gateway
     app: Revival
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    scope: anyio.CancelScope
 
 
 class HttpDoor:
@@ -43,6 +43,7 @@ class HttpDoor:
         self._host = host
         self._health = health
         self._security = guard(host.settings.host, host.settings.allowed_hosts)
+        self._guard = TransportSecurityMiddleware(self._security)
         self._endpoints: dict[str, Endpoint] = {}
         self._tasks = anyio.create_task_group()
         self._opening = anyio.Lock()
@@ -69,38 +70,44 @@ class HttpDoor:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
         path = scope["path"].rstrip("/")
-        request = Request(scope)
         if path == HEALTH:
-            refused = await TransportSecurityMiddleware(self._security).validate_request(request)
+            refused = await self._guard.validate_request(Request(scope))
             return refused or JSONResponse({"status": "ok"} | dict(self._health()))
         if path != PATH and not path.startswith(f"{PATH}/"):
             return _error(ConfigError(f"Nothing is served at {path or '/'!r}.", remedy=f"MCP is at {PATH}."), 404)
+        request = Request(scope)
         try:
             wished(request.headers, dict(request.query_params))
-            app = await self._app(path[len(PATH) + 1 :])
+            endpoint = await self._endpoint(path[len(PATH) + 1 :])
         except PegboardError as error:
             return _error(error, 404 if isinstance(error, NoToolset) else 400)
-        await app(scope, receive, send)
+        await endpoint.app(scope, receive, send)
         return None
 
-    async def _app(self, toolset: str) -> Revival:
-        """The endpoint of a toolset as the configuration has it now."""
+    async def _endpoint(self, toolset: str) -> Endpoint:
+        """Where this toolset is served now. Raises NoToolset, also for one that is gone from the configuration."""
         async with self._opening:
             known = self._endpoints.get(toolset)
-            if known is not None and not self._host.serves(toolset, known.gateway):
-                self._endpoints.pop(toolset).scope.cancel()
+            try:
+                gateway = self._host.gateway(toolset)
+            except NoToolset:
+                if known is not None:
+                    self._endpoints.pop(toolset).scope.cancel()
+                raise
+            if known is not None and known.gateway is not gateway:  # it was gone, and nobody asked meanwhile
+                known.scope.cancel()
                 known = None
             if known is None:
-                known = self._endpoints[toolset] = await self._tasks.start(self._serve, self._host.gateway(toolset))
-            return known.app
+                self._endpoints[toolset] = await self._tasks.start(self._serve, gateway)
+            return self._endpoints[toolset]
 
     async def _serve(self, gateway: Gateway, *, task_status: TaskStatus[Endpoint]) -> None:
-        """One toolset's endpoint, for as long as the door is open and the toolset configured."""
+        """One toolset's endpoint, for as long as the door is open and the toolset there."""
         manager = StreamableHTTPSessionManager(wire(gateway), security_settings=self._security)
-        endpoint = Endpoint(gateway=gateway, app=Revival(manager.handle_request, gateway))
-        with endpoint.scope:
+        with anyio.CancelScope() as scope:
             async with manager.run():
-                task_status.started(endpoint)
+                app = Revival(manager.handle_request, gateway)
+                task_status.started(Endpoint(gateway=gateway, app=app, scope=scope))
                 await anyio.sleep_forever()
 
 

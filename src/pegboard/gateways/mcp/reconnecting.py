@@ -8,9 +8,13 @@ from typing import cast
 
 import anyio
 import httpx2
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp_types import CONNECTION_CLOSED
 
+SESSION = "mcp-session-id"
 JSON = {"content-type": "application/json"}
+ACCEPT = {"accept": "application/json, text/event-stream"}
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
 def reconnecting_client(retry_seconds: float) -> httpx2.AsyncClient:
@@ -22,27 +26,79 @@ def reconnecting_client(retry_seconds: float) -> httpx2.AsyncClient:
 class Reconnecting(httpx2.AsyncBaseTransport):
     """Errors of the connection become what the SDK's transport can give to the one request that they concern.
 
-    As it is, such an error would end the transport, with all other requests on it.
+    As it is, such an error would end the transport, with all other requests on it. A session that the serve has
+    forgotten is opened again, with the words of the client's own handshake: over stdio a client has no way to do it.
     """
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, retry_seconds: float) -> None:
         self._inner = inner
         self._retry_seconds = retry_seconds
+        self._hello: bytes | None = None
+        self._sessions: dict[str, str] = {}
+        self._renewing = anyio.Lock()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            first = self._in_session(request)
+            response = await self._sent(first)
+            if response.status_code == httpx2.codes.NOT_FOUND and await self._renewed(request, first):
+                await response.aclose()
+                response = await self._sent(self._in_session(request))
+        except httpx2.TransportError as error:
+            return _failed(request, error)
+        if request.method == "DELETE":
+            return await _ended(response)
+        stream = cast(httpx2.AsyncByteStream, response.stream)
+        response.stream = Forgiving(stream, ends=request.method == "GET")
+        return response
+
+    async def _sent(self, request: httpx2.Request) -> httpx2.Response:
         while True:
             try:
-                response = await self._inner.handle_async_request(request)
+                return await self._inner.handle_async_request(request)
             except httpx2.ConnectError:
                 if request.method == "DELETE":
-                    return httpx2.Response(204)
+                    raise
                 await anyio.sleep(self._retry_seconds)
-            except httpx2.TransportError as error:
-                return _failed(error)
-            else:
-                stream = cast(httpx2.AsyncByteStream, response.stream)
-                response.stream = Forgiving(stream, ends=request.method == "GET")
-                return response
+
+    def _in_session(self, request: httpx2.Request) -> httpx2.Request:
+        """The request with the session's present id; the SDK goes on using the first."""
+        session = request.headers.get(SESSION)
+        if session is None and request.method == "POST" and b'"initialize"' in request.content:
+            self._hello = request.content
+        if session is None or session not in self._sessions:
+            return request
+        headers = httpx2.Headers(request.headers)
+        headers[SESSION] = self._sessions[session]
+        return httpx2.Request(
+            request.method, request.url, headers=headers, stream=request.stream, extensions=request.extensions
+        )
+
+    async def _renewed(self, request: httpx2.Request, sent: httpx2.Request) -> bool:
+        """Whether there is another session now than the one in which the request was ``sent``."""
+        first = request.headers.get(SESSION)
+        if first is None or self._hello is None or request.method == "DELETE":
+            return False
+        async with self._renewing:
+            if self._sessions.get(first, first) == sent.headers[SESSION]:
+                session = await self._opened(request)
+                self._sessions |= {first: session} if session else {}
+            return self._sessions.get(first, first) != sent.headers[SESSION]
+
+    async def _opened(self, request: httpx2.Request) -> str | None:
+        """The id of a new session, with the client's handshake said again."""
+        common = JSON | ACCEPT
+        answer = await self._sent(httpx2.Request("POST", request.url, headers=common, content=self._hello))
+        await answer.aread()
+        session = answer.headers.get(SESSION)
+        if session is None:
+            return None
+        common |= {key: request.headers[key] for key in (MCP_PROTOCOL_VERSION_HEADER,) if key in request.headers}
+        ready = httpx2.Request(
+            "POST", request.url, headers=common | {SESSION: session}, content=json.dumps(INITIALIZED)
+        )
+        await (await self._sent(ready)).aread()
+        return str(session)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -67,8 +123,16 @@ class Forgiving(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-def _failed(error: httpx2.TransportError) -> httpx2.Response:
+async def _ended(response: httpx2.Response) -> httpx2.Response:
+    """A session that is not there any more has ended too."""
+    await response.aclose()
+    return httpx2.Response(204)
+
+
+def _failed(request: httpx2.Request, error: httpx2.TransportError) -> httpx2.Response:
     """The SDK gives such an error the id of the request."""
+    if request.method == "DELETE":
+        return httpx2.Response(204)
     said = {"code": CONNECTION_CLOSED, "message": _said(error)}
     return httpx2.Response(502, headers=JSON, content=json.dumps({"jsonrpc": "2.0", "id": None, "error": said}))
 

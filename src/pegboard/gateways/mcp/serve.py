@@ -22,6 +22,7 @@ from pegboard.settings import Settings
 
 LOGGER = logging.getLogger(__name__)
 
+LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 GRACE_SECONDS = 3
 """Time that requests have to finish once a signal came."""
 
@@ -33,6 +34,10 @@ async def serve_http(settings: Settings, source: Source, *, started: Callable[[s
     Raises ConfigError for an address that cannot be listened on.
     """
     listening = listen(settings)
+    if settings.host not in LOCAL:
+        LOGGER.warning(
+            "Whoever can reach %s:%d can call every tool: there are no accounts.", settings.host, settings.port
+        )
     with listening:
         url = f"http://{_name(settings.host)}:{listening.getsockname()[1]}{PATH}"
         async with open_host(settings) as host:
@@ -46,10 +51,16 @@ async def serve_http(settings: Settings, source: Source, *, started: Callable[[s
 
 
 def listen(settings: Settings) -> socket.socket:
-    """A socket on the configured address."""
+    """A socket on the configured address.
+
+    Its connections do not wait to fill a packet: asyncio sees to that only for sockets whose protocol is named, and an
+    answer in two parts would take 40 ms more.
+    """
     try:
         family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-        return socket.create_server((settings.host, settings.port), family=family)
+        listening = socket.create_server((settings.host, settings.port), family=family)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listening
     except (OSError, OverflowError) as error:
         raise ConfigError(
             f"Cannot listen on {_name(settings.host)}:{settings.port}: {getattr(error, 'strerror', None) or error}.",

@@ -1,0 +1,58 @@
+"""Environments of their own for servers, clients and peers: what one needs, another is not given."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+
+QUIET = ("--silent", "--no-fund", "--no-audit")
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def has(*programs: str) -> bool:
+    return all(shutil.which(program) is not None for program in programs)
+
+
+def from_pypi(environment: Path, requirement: str, program: str) -> Path | None:
+    """The path of a program in an environment with the requirement installed; None where that failed.
+
+    A second call installs nothing.
+    """
+    found = environment / ("Scripts" if sys.platform == "win32" else "bin") / program
+    if found.exists():
+        return found
+    say(f"installing {requirement} …")
+    venv.create(environment, with_pip=True)
+    python = str(found.with_name("python"))
+    return found if succeeds([python, "-m", "pip", "install", "--quiet", requirement]) else None
+
+
+def from_npm(folder: Path, packages: Sequence[str]) -> bool:
+    """Whether the packages are in the folder now; a second call installs only what is missing."""
+    missing = [package for package in packages if not (folder / "node_modules" / package / "package.json").exists()]
+    if not missing:
+        return True
+    if not has("npm", "node"):
+        return False
+    say(f"installing {', '.join(missing)} …")
+    return succeeds(["npm", "install", *QUIET, "--prefix", str(folder), *missing])
+
+
+def binary(folder: Path, name: str) -> Path:
+    """A program of a package from npm."""
+    return folder / "node_modules" / ".bin" / name
+
+
+def succeeds(command: Sequence[str]) -> bool:
+    """Run it, and say on stderr why it failed where it did."""
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    if finished.returncode:
+        say(f"{' '.join(command)} failed:\n{finished.stdout}{finished.stderr}")
+    return finished.returncode == 0

@@ -1,0 +1,32 @@
+"""Installs foreign MCP clients, and the peer that benchmarks compare with, each in an environment of its own.
+
+    python scripts/install_clients.py [FOLDER]        # default .demo/clients
+
+`sdk1/`: the Python SDK 1.x. `fastmcp/`: FastMCP, client and proxy. `npm/`: the TypeScript SDK 1.x, its successor
+2.x, and the inspector's CLI. A second run installs nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from environments import from_npm, from_pypi, say
+
+PYPI = {"sdk1": ("mcp<2", "mcp"), "fastmcp": ("fastmcp>=4.1,<5", "fastmcp")}
+NPM = tuple(f"@modelcontextprotocol/{name}" for name in ("sdk", "client", "inspector-cli"))
+
+
+def install(folder: Path) -> bool:
+    """Everything that can be installed here; whether that was everything."""
+    folder = folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    done = [from_pypi(folder / name, requirement, program) is not None for name, (requirement, program) in PYPI.items()]
+    done.append(from_npm(folder / "npm", NPM))
+    if not done[-1]:
+        say("going on without the clients from npm: they need node, and its registry")
+    return all(done)
+
+
+if __name__ == "__main__":
+    sys.exit(not install(Path(sys.argv[1] if len(sys.argv) > 1 else ".demo/clients")))

@@ -1,0 +1,1 @@
+"""A fleet of real servers behind one gateway: tokens before and after, and what starting takes."""

@@ -1,0 +1,142 @@
+"""Servers of a project's own files are started only after a yes: whoever wrote the project chose what they run."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from pegboard.apps.cli import app, consent
+from pegboard.apps.cli.configs import given_or_usual
+from pegboard.errors import ConfigError
+
+FILES = [".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"]
+
+
+@pytest.fixture
+def project(machine: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = machine / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A terminal whose user gives these answers; the questions asked are the ones that are gone."""
+    given: list[str] = []
+
+    class Terminal:
+        def isatty(self) -> bool:
+            return True
+
+    def confirm(_text: str, **_options: Any) -> bool:
+        return given.pop(0) == "yes"
+
+    monkeypatch.setattr(consent, "sys", type("sys", (), {"stdin": Terminal(), "stderr": Terminal()}))
+    monkeypatch.setattr(consent.typer, "confirm", confirm)
+    return given
+
+
+def put(path: Path, **servers: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    key = "servers" if ".vscode" in path.parts else "mcpServers"
+    path.write_text(json.dumps({key: servers}))
+    return path
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_without_a_terminal_a_projects_file_is_left_out_with_how_to_name_it(
+    project: Path, machine: Path, name: str
+) -> None:
+    path = put(project / name, theirs={"command": "theirs"})
+    put(machine / ".cursor" / "mcp.json", mine={"command": "mine"})
+    configured = given_or_usual([])
+
+    assert set(configured.settings.servers) == {"mine"}
+    assert configured.notes == (consent.refusal(path),)
+    assert f"--config {path}" in consent.refusal(path)
+    assert set(given_or_usual([path]).settings.servers) == {"theirs"}
+
+
+def test_where_there_is_nothing_else_the_error_says_it_too(project: Path) -> None:
+    put(project / ".mcp.json", theirs={"command": "theirs"})
+
+    with pytest.raises(ConfigError, match=r"Left out: .*\.mcp\.json belongs to the project"):
+        given_or_usual([])
+
+
+def test_on_a_terminal_it_is_asked_once_and_again_when_the_file_is_another(project: Path, answers: list[str]) -> None:
+    path = put(project / ".mcp.json", theirs={"command": "theirs"})
+    put(project / "pegboard.toml").write_text("k = 3")
+    answers[:] = ["no", "yes"]
+
+    assert "theirs" not in given_or_usual([]).settings.servers
+    assert "theirs" in given_or_usual([]).settings.servers
+    assert answers == []
+    assert "theirs" in given_or_usual([]).settings.servers, "remembered"
+
+    put(path, theirs={"command": "something-else"})
+    answers[:] = ["no"]
+    assert "theirs" not in given_or_usual([]).settings.servers
+
+
+def test_the_question_says_what_would_be_started_and_shows_no_secret(
+    project: Path, answers: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(
+        project / ".mcp.json",
+        theirs={"command": "rm", "args": ["-r", "--key", "s3cret"]},
+        web={"url": "https://s3cret@host/"},
+    )
+    answers[:] = ["yes"]
+    given_or_usual([])
+    said = capsys.readouterr()
+
+    assert said.out == ""
+    assert "'theirs': 'rm -r --key ***'" in said.err
+    assert "'web': 'https://***host/'" in said.err
+    assert "s3cret" not in said.err
+
+
+def test_a_file_that_starts_nothing_but_pegboard_needs_no_question(project: Path) -> None:
+    put(
+        project / ".mcp.json",
+        pegboard={"command": "pegboard", "args": ["mcp", "--config", "/x/pegboard.toml"]},
+        off={"command": "x", "disabled": True},
+    )
+
+    assert set(given_or_usual([]).settings.servers) == {"off"}
+
+
+def test_in_the_home_folder_the_users_own_file_is_no_projects(machine: Path) -> None:
+    put(machine / ".cursor" / "mcp.json", mine={"command": "mine"})
+
+    assert set(given_or_usual([]).settings.servers) == {"mine"}
+
+
+def test_what_was_remembered_is_private_and_a_broken_memory_is_none(project: Path, answers: list[str]) -> None:
+    put(project / ".mcp.json", theirs={"command": "theirs"})
+    answers[:] = ["yes", "yes"]
+    given_or_usual([])
+    memory = consent.memory()
+    assert stat.S_IMODE(memory.stat().st_mode) == 0o600
+    assert list(json.loads(memory.read_text())) == [str(project / ".mcp.json")]
+
+    memory.write_text("{")
+    given_or_usual([])
+    assert answers == []
+
+
+@pytest.mark.parametrize("command", [["audit"], ["route", "x"], ["doctor"]])
+def test_no_command_starts_a_projects_servers_unasked(project: Path, command: list[str]) -> None:
+    mark = project / "started"
+    put(project / ".mcp.json", theirs={"command": "touch", "args": [str(mark)]})
+    result = CliRunner().invoke(app, [*command, "--json"])
+
+    assert not mark.exists()
+    assert "belongs to the project" in result.output

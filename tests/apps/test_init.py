@@ -1,0 +1,493 @@
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import json5
+import pytest
+from typer.testing import Result
+
+from pegboard.apps.cli import together
+from pegboard.apps.cli.adopt import BACKUP
+from pegboard.apps.cli.configs import given_or_usual
+from pegboard.client_configs import own_file
+
+Run = Callable[..., Result]
+RunJson = Callable[..., Any]
+Put = Callable[..., Path]
+
+DESKTOP = ".config/Claude/claude_desktop_config.json"
+CURSOR = ".cursor/mcp.json"
+CODE = ".claude.json"
+VS_CODE = ".config/Code/User/mcp.json"
+
+
+@pytest.fixture
+def project(machine: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, below the home folder."""
+    folder = machine / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("shutil.which", lambda _program: "/opt/bin/pegboard")
+    return folder
+
+
+@pytest.fixture
+def put(machine: Path, project: Path, data: Path) -> Put:
+    """Writes a client's file below the home folder: servers, a whole document, a text, or one of the fixtures."""
+
+    def write(where: str, content: Any = None, *, fixture: str = "", **servers: Any) -> Path:
+        path = machine / where
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if fixture:
+            shutil.copy(data / "client_configs" / fixture, path)
+        elif isinstance(content, str | bytes):
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        else:
+            path.write_text(json.dumps(content or {"mcpServers": servers}, indent=2))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def everything(put: Put, machine: Path) -> list[Path]:
+    """Every fixture where its client keeps it."""
+    return [
+        put("work/.mcp.json", fixture="claude_code.mcp.json"),
+        put("work/.vscode/mcp.json", fixture="vscode_mcp.json"),
+        put(CURSOR, fixture="cursor_mcp.json"),
+        put(DESKTOP, fixture="claude_desktop.json"),
+        put(CODE, {"numStartups": 5, "mcpServers": {"docs": {"type": "http", "url": "https://docs.example/mcp"}}}),
+    ]
+
+
+def toml(path: Path) -> Any:
+    return tomllib.loads(path.read_text())["servers"]
+
+
+def servers(path: Path, key: str = "mcpServers") -> Any:
+    return json5.loads(path.read_text())[key]
+
+
+def tree(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def entry(target: Path) -> dict[str, Any]:
+    return {"command": "/opt/bin/pegboard", "args": ["mcp", "--config", str(target)]}
+
+
+def test_without_write_everything_is_shown_and_nothing_is_changed(
+    run: Run, run_json: RunJson, everything: list[Path], machine: Path, project: Path
+) -> None:
+    before = tree(machine)
+    shown = run("init").stdout
+    report = run_json("init")
+
+    assert tree(machine) == before
+    assert "[servers.tickets.env]" in shown
+    assert f'"{project}/pegboard.toml"' in shown
+    assert report["written"] is False
+    assert [target["file"] for target in report["targets"]] == [str(project / "pegboard.toml"), str(own_file())]
+    assert report["clients"][0]["entry"] == entry(project / "pegboard.toml")
+
+
+def test_the_servers_move_and_the_clients_start_pegboard(
+    run: Run, everything: list[Path], project: Path, machine: Path
+) -> None:
+    assert run("init", "--write").exit_code == 0
+
+    assert set(toml(project / "pegboard.toml")) == {"search", "database"}
+    assert set(toml(own_file())) == {"files", "tickets", "docs"}
+    assert toml(own_file())["tickets"] == {
+        "command": "tickets-mcp",
+        "args": ["--token", "${TICKETS_TOKEN}"],
+        "env": {"TICKETS_TOKEN": "${TICKETS_TOKEN}", "REGION": "${REGION:-eu}"},
+    }
+    assert servers(machine / DESKTOP) == {"pegboard": entry(own_file())}
+    assert servers(project / ".mcp.json") == {"pegboard": entry(project / "pegboard.toml")}
+    assert json.loads((machine / CODE).read_text())["numStartups"] == 5
+    assert stat.S_IMODE(own_file().stat().st_mode) == 0o600
+
+
+def test_vs_code_is_told_in_its_own_spelling_and_keeps_its_inputs_and_comments(
+    run: Run, everything: list[Path], project: Path
+) -> None:
+    run("init", "--write")
+    path = project / ".vscode" / "mcp.json"
+
+    assert servers(path, "servers")["pegboard"] == {"type": "stdio"} | entry(project / "pegboard.toml")
+    assert path.read_text().startswith('// Servers of this workspace\n{\n  "inputs": [{"type": "promptString"')
+
+
+def test_what_cannot_move_stays_with_its_reason(run_json: RunJson, put: Put) -> None:
+    path = put(
+        CURSOR,
+        asks={"command": "x", "env": {"T": "${input:token}"}},
+        editor={"command": "x", "args": ["${workspaceFolder}"]},
+        deep={"command": "x", "env": {"A": "${B:-${input:c}}"}},
+        basename={"command": "x", "args": ["${workspaceFolderBasename}"]},
+        old={"type": "sse", "url": "https://old.example/sse"},
+        off={"command": "x", "disabled": True},
+        neither={"note": "nothing"},
+        text="npx x",
+        signs={"url": "https://sign.example/mcp", "auth": {"CLIENT_ID": "c"}},
+        wrapped={"command": "pegboard", "args": ["mcp", "--", "npx", "y"]},
+        moves={"command": "y"},
+    )
+    report = run_json("init", "--write")
+    reasons = {stays["server"]: stays["reason"] for stays in report["stays"]}
+
+    assert set(servers(path)) == {"pegboard", *reasons}
+    assert set(toml(own_file())) == {"moves"}
+    for name, reason in {
+        "asks": "${input:token}",
+        "editor": "${workspaceFolder}",
+        "deep": "${input:c}",
+        "basename": "${workspaceFolderBasename}",
+        "old": "'sse'",
+        "off": "disabled",
+        "neither": "command or a url",
+        "text": "not an object",
+        "signs": "OAuth",
+        "wrapped": "Pegboard itself",
+    }.items():
+        assert reason in reasons[name]
+
+
+def test_the_same_server_is_imported_once_and_the_same_name_for_another_gets_its_clients(
+    run_json: RunJson, put: Put
+) -> None:
+    github = {"command": "github-mcp", "env": {"TOKEN": "1"}}
+    put(CURSOR, github=github | {"env": {"TOKEN": "2"}}, hub=github)
+    put(CODE, github=github)
+    put(DESKTOP, github=github | {"type": "stdio"})
+    report = run_json("init", "--write")
+    names = {each["client"]: [moved["as"] for moved in each["moved"]] for each in report["clients"]}
+
+    assert names == {"cursor": ["github", "hub"], "claude-code": ["hub"], "claude-desktop": ["hub"]}
+    assert {name: each["env"]["TOKEN"] for name, each in toml(own_file()).items()} == {"github": "2", "hub": "1"}
+
+
+def test_a_name_that_is_taken_gets_the_clients_name_behind_it(run: Run, put: Put) -> None:
+    put(CURSOR, github={"command": "one"})
+    put(CODE, github={"command": "two"})
+    put(DESKTOP, github={"command": "three"})
+    run("init", "--write")
+
+    commands = {name: each["command"] for name, each in toml(own_file()).items()}
+    assert commands == {"github": "one", "github-claude-code": "two", "github-claude-desktop": "three"}
+
+
+def test_paths_of_a_project_are_written_whole(run: Run, put: Put, project: Path) -> None:
+    put(
+        "work/.mcp.json",
+        a={"command": "./run.sh", "args": ["${workspaceFolder}/x", "rel"], "envFile": "my.env"},
+        b={"command": "b", "cwd": "sub"},
+        c={"command": "${HOME}/c", "cwd": "${workspaceFolder}"},
+    )
+    run("init", "--write")
+    found = toml(project / "pegboard.toml")
+
+    assert found["a"] == {
+        "command": f"{project}/run.sh",
+        "args": [f"{project}/x", "rel"],
+        "cwd": str(project),
+        "env_file": f"{project}/my.env",
+    }
+    assert found["b"]["cwd"] == f"{project}/sub"
+    assert (found["c"]["command"], found["c"]["cwd"]) == ("${HOME}/c", str(project))
+
+
+@pytest.mark.requirement("M30")
+def test_no_secret_is_shown(run: Run, put: Put) -> None:
+    put(
+        CURSOR,
+        a={"command": "x", "args": ["--api-key", "s3cret", "--token=s3cret"], "env": {"KEY": "s3cret"}},
+        b={"url": "https://me:s3cret@host/mcp?key=s3cret", "headers": {"Authorization": "Bearer s3cret"}},
+        c={"command": "x", "env": {"KEY": ["s3cret"]}},
+        d={"command": "x", "env": {"KEY": "${s3cret", "MORE": "${input:s3}, s3cret}"}},
+    )
+    for words in (["init"], ["init", "--json"], ["init", "--write"]):
+        result = run(*words)
+        assert result.exit_code == 0
+        assert "s3cret" not in result.output
+    assert own_file().read_text().count("s3cret") == 6, "d stays, for its input"
+
+
+def test_a_second_time_changes_nothing(run: Run, run_json: RunJson, everything: list[Path], machine: Path) -> None:
+    run("init", "--write")
+    before = tree(machine)
+    report = run_json("init", "--write")
+
+    assert tree(machine) == before
+    assert report["clients"] == []
+    assert "Nothing is left to move" in run("init").stdout
+
+
+def test_undo_after_write_leaves_every_client_byte_for_byte_as_it_was(
+    run: Run, run_json: RunJson, everything: list[Path], put: Put, machine: Path
+) -> None:
+    put(VS_CODE, b'\xef\xbb\xbf{\r\n\t"servers": {"x": {"command": "y"}}, // a note\r\n}\r\n').chmod(0o640)
+    before = tree(machine)
+    run("init", "--write")
+    report = run_json("init", "--undo")
+
+    after = tree(machine)
+    assert {path: after.get(path) for path in before} == before
+    assert not [path for path in after if BACKUP in path.name]
+    assert all(each["as_before"] for each in report["undone"])
+    assert stat.S_IMODE((machine / VS_CODE).stat().st_mode) == 0o640
+    assert "There is nothing to undo" in run("init", "--undo").stdout
+
+
+def test_undo_keeps_what_was_edited_since(run: Run, run_json: RunJson, put: Put) -> None:
+    path = put(CODE, {"theme": "dark", "mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}})
+    run("init", "--write")
+    document = json.loads(path.read_text())
+    document["theme"] = "light"
+    document["mcpServers"] |= {"b": {"command": "another"}, "new": {"command": "n"}}
+    path.write_text(json.dumps(document))
+    (undone,) = run_json("init", "--undo")["undone"]
+
+    assert json.loads(path.read_text()) == {
+        "theme": "light",
+        "mcpServers": {"a": {"command": "a"}, "b": {"command": "another"}, "new": {"command": "n"}},
+    }
+    assert (undone["as_before"], undone["put_back"], undone["superseded"]) == (False, ["a"], ["b"])
+    assert json.loads(Path(undone["backups"][0]).read_text())["theme"] == "dark"
+
+
+def test_servers_of_several_moves_come_back_and_no_backup_is_overwritten(run: Run, put: Put) -> None:
+    path = put(CURSOR, a={"command": "a"})
+    run("init", "--write")
+    path.write_text(json.dumps({"mcpServers": servers(path) | {"later": {"command": "l"}}}))
+    run("init", "--write")
+    assert set(servers(path)) == {"pegboard"}
+    assert servers(path.with_name("mcp.json.before-pegboard")) == {"a": {"command": "a"}}
+    assert "later" in servers(path.with_name("mcp.json.before-pegboard-2"))
+
+    run("init", "--undo")
+    assert servers(path) == {"a": {"command": "a"}, "later": {"command": "l"}}
+
+
+def test_what_was_deleted_since_stays_deleted(run: Run, put: Put) -> None:
+    path = put(CURSOR, a={"command": "a"}, off={"command": "o", "disabled": True})
+    run("init", "--write")
+    path.write_text(json.dumps({"mcpServers": {"pegboard": servers(path)["pegboard"]}}))
+    run("init", "--undo")
+
+    assert servers(path) == {"a": {"command": "a"}}
+
+
+def test_a_client_without_our_entry_is_left_alone_by_undo(run: Run, run_json: RunJson, put: Put) -> None:
+    path = put(CURSOR, a={"command": "a"})
+    run("init", "--write")
+    path.write_text('{"mcpServers": {"mine": {"command": "m"}}}')
+    report = run_json("init", "--undo")
+
+    assert report["undone"] == []
+    assert "mcp.json.before-pegboard" in report["notes"][0]
+    assert servers(path) == {"mine": {"command": "m"}}
+
+
+def test_a_pegboard_toml_that_exists_is_extended_and_all_else_in_it_stays(run: Run, put: Put) -> None:
+    text = '# mine\nprofile = "keyword"  # by words\n\n[servers.a]\ncommand = "a"'
+    own_file().parent.mkdir(parents=True)
+    own_file().write_text(text)
+    put(CURSOR, a={"command": "other"}, same={"command": "a", "args": []})
+    run("init", "--write")
+
+    assert own_file().read_text().startswith(text)
+    assert toml(own_file()) == {"a": {"command": "a"}, "a-cursor": {"command": "other"}}
+
+
+@pytest.mark.parametrize("text", ["k = ", 'servers = {a = {command = "a"}}', "[servers.a]\n"])
+def test_a_pegboard_toml_that_cannot_be_extended_is_an_error_before_anything_changes(
+    run: Run, put: Put, machine: Path, text: str
+) -> None:
+    put(CURSOR, b={"command": "b"})
+    own_file().parent.mkdir(parents=True)
+    own_file().write_text(text)
+    before = tree(machine)
+    result = run("init", "--write")
+
+    assert result.exit_code == 2
+    assert "pegboard.toml" in result.stderr
+    assert tree(machine) == before
+
+
+def test_servers_that_go_to_another_file_later_are_started_too(run: Run, put: Put, machine: Path) -> None:
+    path = put(CURSOR, a={"command": "a"})
+    run("init", "--write")
+    path.write_text(json.dumps({"mcpServers": servers(path) | {"later": {"command": "l"}}}))
+    run("init", "--write", "--to", machine / "more.toml")
+
+    assert servers(path) == {"pegboard": entry(own_file()), "pegboard-2": entry(machine / "more.toml")}
+    run("init", "--undo")
+    assert servers(path) == {"a": {"command": "a"}, "later": {"command": "l"}}
+
+
+def test_values_that_come_into_a_projects_folder_are_warned_of(run: Run, put: Put) -> None:
+    put(CURSOR, a={"command": "a", "env": {"K": "v"}})
+    assert "version control" not in run("init").stdout
+    put("work/.mcp.json", b={"command": "b", "env": {"K": "v"}})
+    assert "pegboard.toml holds values of env or headers" in run("init").stdout
+
+
+def test_one_client_into_a_file_of_its_own(run: Run, run_json: RunJson, everything: list[Path], machine: Path) -> None:
+    put_in = machine / "new" / "desk.toml"
+    run("init", "--client", "claude-desktop", "--client", "claude-code", "--to", "~/new/desk.toml", "--write")
+
+    assert set(toml(put_in)) == {"files", "tickets", "docs", "search"}
+    assert "notes" in servers(machine / CURSOR)
+    assert not own_file().exists()
+    run("init", "--undo", "--client", "claude-desktop")
+    assert "files" in servers(machine / DESKTOP)
+    assert list(servers(machine / CODE)) == ["pegboard"]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--client", "emacs"], "claude-code, claude-desktop, cursor, vscode"),
+        (["--undo", "--write"], "--undo"),
+        (["--to", "servers.json"], ".toml"),
+    ],
+)
+def test_wrong_use_says_what_is_right(run: Run, put: Put, words: list[str], problem: str) -> None:
+    put(CURSOR, a={"command": "a"})
+    result = run("init", *words)
+
+    assert result.exit_code == 2
+    assert problem in result.stderr
+
+
+def test_a_machine_without_clients_is_told_so(run: Run, project: Path) -> None:
+    result = run("init")
+
+    assert result.exit_code == 2
+    assert "No MCP client with servers" in result.stderr
+
+
+@pytest.mark.parametrize("content", ["{", "[]", b"\xff\xfe", '{"mcpServers": []}'])
+def test_a_file_that_cannot_be_read_is_left_out_and_named(run_json: RunJson, put: Put, content: str | bytes) -> None:
+    broken = put(DESKTOP, content)
+    put(CURSOR, a={"command": "a"})
+    report = run_json("init", "--write")
+
+    assert [client["client"] for client in report["clients"]] == ["cursor"]
+    assert str(broken) in report["notes"][0]
+    assert broken.read_bytes() == (content.encode() if isinstance(content, str) else content)
+
+
+def test_claude_codes_servers_for_one_project_stay_and_are_told_of(run_json: RunJson, put: Put) -> None:
+    projects = {"/src/shop": {"mcpServers": {"x": {"command": "x"}}}, "/src/empty": {"mcpServers": {}}}
+    path = put(CODE, {"mcpServers": {"a": {"command": "a"}}, "projects": projects})
+    report = run_json("init", "--write")
+
+    assert report["notes"] == [f"Stays in {path}: 1 servers for the project /src/shop alone."]
+    assert json.loads(path.read_text())["projects"] == projects
+
+
+@pytest.mark.parametrize("words", [["--write"], ["--undo"]])
+@pytest.mark.parametrize("failing", ["staging", "placing"])
+def test_where_one_file_cannot_be_written_none_is(
+    run: Run, everything: list[Path], machine: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], failing: str
+) -> None:
+    """A folder that cannot be written shows when files are staged, a file that cannot be replaced only later."""
+    if words == ["--undo"]:
+        run("init", "--write")
+    before = tree(machine)
+    stage, place = together.tempfile.mkstemp, Path.replace
+
+    def refuse(path: object) -> None:
+        if "Claude" in str(path):
+            raise PermissionError(13, "Permission denied", str(path))
+
+    def no_stage(*args: Any, **options: Any) -> Any:
+        refuse(options["dir"])
+        return stage(*args, **options)
+
+    def no_place(self: Path, target: Path) -> Any:
+        refuse(target)
+        return place(self, target)
+
+    if failing == "staging":
+        monkeypatch.setattr(together.tempfile, "mkstemp", no_stage)
+    else:
+        monkeypatch.setattr(Path, "replace", no_place)
+    result = run("init", *words)
+
+    assert result.exit_code == 2
+    assert "Nothing was changed." in result.stderr
+    assert tree(machine) == before
+
+
+def test_what_another_program_writes_meanwhile_is_not_overwritten(
+    run: Run, put: Put, machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = put(CODE, a={"command": "a"})
+    commit = together.Together.commit
+
+    def late(self: together.Together) -> None:
+        path.write_text('{"mcpServers": {}, "late": true}')
+        commit(self)
+
+    monkeypatch.setattr(together.Together, "commit", late)
+    result = run("init", "--write")
+
+    assert result.exit_code == 2
+    assert "changed by another program" in result.stderr
+    assert path.read_text() == '{"mcpServers": {}, "late": true}'
+    assert not own_file().exists()
+
+
+def test_a_link_stays_a_link(run: Run, put: Put, machine: Path) -> None:
+    real = put("dotfiles/cursor.json", a={"command": "a"})
+    (machine / ".cursor").mkdir()
+    (machine / CURSOR).symlink_to(real)
+    before = real.read_bytes()
+    run("init", "--write")
+
+    assert (machine / CURSOR).is_symlink()
+    assert list(servers(real)) == ["pegboard"]
+    run("init", "--undo")
+    assert (machine / CURSOR).is_symlink()
+    assert real.read_bytes() == before
+
+
+def test_an_entry_named_pegboard_that_is_another_server_is_moved_like_any(run: Run, put: Put) -> None:
+    path = put(CURSOR, pegboard={"command": "pegs"}, stays={"command": "x", "disabled": True})
+    run("init", "--write")
+
+    assert servers(path)["pegboard"] == entry(own_file())
+    assert toml(own_file()) == {"pegboard": {"command": "pegs"}}
+
+
+def test_afterwards_the_other_commands_find_the_servers(run: Run, put: Put) -> None:
+    put(CURSOR, a={"command": "a"})
+    put("work/.mcp.json", b={"command": "b"})
+    run("init", "--write")
+    configured = given_or_usual([])
+
+    assert set(configured.settings.servers) == {"a", "b"}
+    assert configured.notes == ("Left out: server 'pegboard' is Pegboard itself.",)
+
+
+@pytest.mark.parametrize("which", [None, "/opt/bin/pegboard"])
+def test_a_program_that_is_in_no_folder_of_programs_is_started_through_its_python(
+    run_json: RunJson, put: Put, monkeypatch: pytest.MonkeyPatch, which: str | None
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda _program: which)
+    put(CURSOR, a={"command": "a"})
+    made = run_json("init")["clients"][0]["entry"]
+
+    assert (made["command"] == "/opt/bin/pegboard") == (which is not None)
+    assert made["args"][:2] == (["mcp", "--config"] if which else ["-m", "pegboard"])

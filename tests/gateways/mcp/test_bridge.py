@@ -1,0 +1,247 @@
+"""The bridge between real parts: the SDK's client on stdio, and its low-level server on HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.shared.exceptions import MCPError
+
+from serves import Serve
+
+CODE = """
+import asyncio, sys
+from pegboard.gateways.mcp.bridge import bridge_stdio
+asyncio.run(bridge_stdio(sys.argv[1], patience=float(sys.argv[2])))
+"""
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": "one",
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+}
+
+Connect = Callable[..., AbstractAsyncContextManager[Client]]
+
+
+@pytest.fixture
+async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
+    made = Serve(tmp_path / "running")
+    await made.start()
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def connect(serve: Serve, era: str) -> Connect:
+    """The SDK's client of a bridge that is a process of its own."""
+
+    @asynccontextmanager
+    async def opened(**options: Any) -> AsyncIterator[Client]:
+        parameters = StdioServerParameters(
+            command=sys.executable, args=["-c", CODE, serve.url, "30"], env=dict(os.environ)
+        )
+        async with Client(parameters, mode=era, cache=None, **options) as client:
+            yield client
+
+    return opened
+
+
+async def all_tools(client: Client) -> list[types.Tool]:
+    page = await client.list_tools()
+    tools = list(page.tools)
+    while page.next_cursor is not None:
+        page = await client.list_tools(cursor=page.next_cursor)
+        tools += page.tools
+    return tools
+
+
+def text(result: types.CallToolResult) -> str:
+    (part,) = result.content
+    assert isinstance(part, types.TextContent)
+    return part.text
+
+
+async def test_lists_pages_calls_and_errors_pass_unchanged(connect: Connect, serve: Serve, era: str) -> None:
+    async with connect() as client, Client(serve.url, mode=era, cache=None) as direct:
+        assert client.protocol_version == direct.protocol_version
+        assert await all_tools(client) == await all_tools(direct)
+        calls = {"add": {"a": 1, "b": 2.5}, "odd": {"p": {"x": None}, "big": 2**70}, "picture": {}}
+        for name, arguments in calls.items():
+            assert await client.call_tool(name, arguments) == await direct.call_tool(name, arguments)
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool("raises", {})
+        assert caught.value.error == types.ErrorData(code=-32050, message="custom protocol error", data={"why": "test"})
+        assert (await client.call_tool("fails", {})).is_error
+
+
+async def test_progress_reaches_the_call_that_makes_it(connect: Connect) -> None:
+    async with connect() as client:
+        await all_tools(client)
+        seen: list[str | None] = []
+
+        async def report(_progress: float, _total: float | None, message: str | None) -> None:
+            seen.append(message)
+
+        assert text(await client.call_tool("progress", {}, progress_callback=report)) == "done"
+        assert seen == ["step 1", "step 2", "step 3"]
+
+
+async def test_a_cancelled_call_ends_and_the_next_one_is_answered(connect: Connect) -> None:
+    async with connect() as client:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await client.call_tool("slow", {})
+        assert text(await client.call_tool("echo", {"text": "still here"})) == "still here"
+
+
+async def test_calls_at_the_same_time_do_not_wait_for_each_other_or_cross(connect: Connect) -> None:
+    async with connect() as client:
+        slow = asyncio.create_task(client.call_tool("slow", {}))
+        answers = await asyncio.gather(*(client.call_tool("echo", {"text": f"{n}" * 1000}) for n in range(30)))
+        assert [text(answer) for answer in answers] == [f"{n}" * 1000 for n in range(30)]
+        slow.cancel()
+
+
+async def test_a_line_of_megabytes_passes_both_ways(connect: Connect) -> None:
+    async with connect() as client:
+        assert text(await client.call_tool("echo", {"text": "é" * 1_500_000})) == "é" * 1_500_000
+
+
+async def test_a_changed_list_is_told_as_each_era_does(connect: Connect, era: str) -> None:
+    told = asyncio.Event()
+
+    async def hear(message: object) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            told.set()
+
+    async with connect(message_handler=hear) as client, asyncio.timeout(20):
+        if era == "auto":
+            async with client.listen(tools_list_changed=True) as changes:
+                await client.call_tool("grow", {})
+                await anext(aiter(changes))
+            return
+        while not told.is_set():  # the standing stream opens when it likes
+            await client.call_tool("grow", {})
+            await asyncio.sleep(0.01)
+
+
+async def test_arguments_that_belong_into_headers_are_put_there(connect: Connect) -> None:
+    async with connect() as client:
+        await all_tools(client)
+        assert text(await client.call_tool("mirrored", {"region": "Zürich"})) == "Zürich"
+
+
+@pytest.mark.parametrize("era", ["legacy"])
+async def test_a_question_reaches_the_client_and_its_answer_the_server(connect: Connect) -> None:
+    async def tell(_context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"word": params.message})
+
+    async with connect(elicitation_callback=tell) as client:
+        assert text(await client.call_tool("ask", {})) == "A word?"
+
+
+async def test_a_call_that_the_serve_dies_in_is_answered_and_the_next_serve_goes_on(
+    connect: Connect, serve: Serve
+) -> None:
+    """In the handshake era the next serve does not know the session: the bridge opens it again."""
+    async with connect() as client, asyncio.timeout(60):
+        for _ in range(2):
+            with pytest.raises(MCPError):
+                await client.call_tool("die", {})
+            serve.kill()
+            restart = asyncio.create_task(serve.start())
+            answers = await asyncio.gather(*(client.call_tool("echo", {"text": f"{n}"}) for n in range(5)))
+            await restart
+            assert [text(answer) for answer in answers] == list("01234")
+
+
+@pytest.mark.parametrize("era", ["legacy"])
+async def test_a_changed_list_is_told_after_the_serve_was_started_again(connect: Connect, serve: Serve) -> None:
+    told = asyncio.Event()
+
+    async def hear(message: object) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            told.set()
+
+    async with connect(message_handler=hear) as client, asyncio.timeout(60):
+        for _ in range(2):
+            serve.kill()
+            await serve.start()
+            told.clear()
+            while not told.is_set():  # the standing stream is opened again within a second
+                await client.call_tool("grow", {})
+                await asyncio.sleep(0.05)
+
+
+def start_bridge(url: str) -> subprocess.Popen[bytes]:
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen([sys.executable, "-c", CODE, url, "1"], env=dict(os.environ), **pipes)
+
+
+def say(process: subprocess.Popen[bytes], line: bytes) -> None:
+    assert process.stdin
+    process.stdin.write(line + b"\n")
+    process.stdin.flush()
+
+
+async def answer(process: subprocess.Popen[bytes]) -> Any:
+    assert process.stdout
+    return json.loads(await asyncio.to_thread(process.stdout.readline))
+
+
+async def test_a_bridge_whose_serve_stays_away_answers_what_waits_and_ends(serve: Serve) -> None:
+    bridge = start_bridge(serve.url)
+    say(bridge, json.dumps(HELLO).encode())
+    assert (await answer(bridge))["id"] == "one"
+    serve.kill()
+    say(bridge, b'{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}')
+
+    assert (await answer(bridge))["error"]["message"].startswith("`pegboard serve` at 127.0.0.1")
+    stdin, bridge.stdin = bridge.stdin, None
+    _, stderr = await asyncio.to_thread(bridge.communicate, timeout=20)
+    assert bridge.returncode == 1
+    assert b"--no-attach" in stderr
+    assert stdin
+    stdin.close()
+
+
+async def test_what_is_no_message_is_answered_and_the_bridge_ends_with_its_client(serve: Serve) -> None:
+    bridge = start_bridge(serve.url)
+    say(bridge, b"hello?")
+
+    assert (await answer(bridge))["error"]["code"] == types.PARSE_ERROR
+    _, stderr = await asyncio.to_thread(bridge.communicate, timeout=20)
+    assert (bridge.returncode, stderr) == (0, b"")
+
+
+async def test_a_client_that_says_everything_at_once_and_no_more_is_answered(serve: Serve) -> None:
+    bridge = start_bridge(serve.url)
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": "x"}}}
+    lines = "".join(json.dumps(message) + "\n" for message in (HELLO, ready, call))
+    stdout, _ = await asyncio.to_thread(bridge.communicate, lines.encode(), timeout=20)
+
+    assert [json.loads(line)["id"] for line in stdout.splitlines()] == ["one", 2]
+    assert bridge.returncode == 0
+
+
+async def test_the_session_ends_with_its_client(serve: Serve) -> None:
+    """So that the serve need not wait for it to expire."""
+    bridge = start_bridge(serve.url)
+    say(bridge, json.dumps(HELLO).encode())
+    await answer(bridge)
+    assert serve.health()["sessions"] == 1
+    await asyncio.to_thread(bridge.communicate, timeout=20)
+
+    assert (bridge.returncode, serve.health()["sessions"]) == (0, 0)

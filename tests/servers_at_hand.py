@@ -1,0 +1,27 @@
+"""Servers that tests start on this machine: a free port, and whether somebody answers."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from urllib.parse import urlsplit
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def get(url: str) -> int:
+    """The status of a GET; 0 where nobody answers."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=5)
+    try:
+        connection.request("GET", parts.path)
+        return connection.getresponse().status
+    except OSError:
+        return 0
+    finally:
+        connection.close()
