@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from mcp import Client
 
+from doors import at_rest, door_on
 from pegboard import Settings
 from pegboard.compose import default_parts
 from pegboard.gateways.mcp import open_gateway
+from pegboard.gateways.mcp.host import Host, open_host
 from pegboard.gateways.mcp.server import wire
 from pegboard.server_spec import ServerSpec
 from pegboard.stores import MemoryEmbeddings, MemoryEvents
@@ -20,6 +22,7 @@ from upstream_specs import fleet_of, scripted
 __all__ = ["fleet_of"]
 
 OpenClient = Callable[..., AbstractAsyncContextManager[Client]]
+OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
 
 
 @pytest.fixture(params=["auto", "legacy"])
@@ -47,3 +50,29 @@ def client_of(events: MemoryEvents, encoder: FakeEncoder, tmp_path: Path, era: s
             yield client
 
     return connect
+
+
+@pytest.fixture
+def open_door(events: MemoryEvents, encoder: FakeEncoder, tmp_path: Path) -> OpenDoor:
+    """The HTTP door of a host before real servers: its address, and the host. Sessions are kept in ``tmp_path``."""
+
+    @asynccontextmanager
+    async def serve(*specs: ServerSpec, **options: Any) -> AsyncIterator[tuple[str, Host]]:
+        servers = {spec.name: spec for spec in specs or (scripted(),)}
+        defaults: dict[str, Any] = {
+            "cache_dir": tmp_path,
+            "state_dir": tmp_path,
+            "start_wait": 20.0,
+            "call_timeout": 20.0,
+            "exposure": "auto",
+            "eager_tools": 0,
+            "eager_tokens": 0,
+        }
+        settings = Settings(servers=servers, **(defaults | options))
+        parts = default_parts(settings, encoder=encoder, embeddings=MemoryEmbeddings(), events=events)
+        async with open_host(settings, parts) as host, door_on(host) as url:
+            await host.gateway().view.started()
+            await at_rest(host.gateway())
+            yield url, host
+
+    return serve

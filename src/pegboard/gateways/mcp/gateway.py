@@ -75,7 +75,7 @@ class Gateway:
         await self.view.started()
         session = await self.book.update(caller.session, sessions.listed)
         if caller.session is not None:
-            self._remember_listing(caller.session)
+            self._remember_listing(caller.session, self._board.catalog.fingerprint)
         turn = self._turn("", session)
         allowed = self._board.permitted(turn)
         return exposure.listing(
@@ -131,8 +131,12 @@ class Gateway:
         tool = self._names(ALONE.caller).resolve(name)
         return None if tool is None else self._board.catalog[tool].input_schema
 
-    def _remember_listing(self, session: str) -> None:
-        self._last_listed[session] = self._board.catalog.fingerprint
+    def continue_session(self, session: str) -> None:
+        """It began in an earlier process: what its client was listed there is not known, and is older."""
+        self._remember_listing(session, Fingerprint(""))
+
+    def _remember_listing(self, session: str, listed: Fingerprint) -> None:
+        self._last_listed[session] = listed
         self._last_listed.move_to_end(session)
         while len(self._last_listed) > MOST_REMEMBERED:
             self._last_listed.popitem(last=False)

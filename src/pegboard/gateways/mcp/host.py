@@ -85,6 +85,7 @@ class Host:
                 observe=self._usage.observe,
                 toolset=chosen,
             )
+            self._gateways[toolset].view.renew()
         return self._gateways[toolset]
 
     async def reconfigure(self, settings: Settings) -> Changes:
@@ -117,8 +118,9 @@ class Host:
             self._settings_of(toolset)
 
     def _settings_of(self, toolset: str) -> tuple[Settings, Toolset | None]:
-        """The settings as a toolset changes them, and the toolset."""
+        """The settings as a toolset changes them, and the toolset. Raises ConfigError for what cannot be followed."""
         settings, chosen, changes = self.settings, None, {}
+        client_rows(settings.clients)
         always = settings.always_available
         if toolset:
             if toolset not in settings.toolsets:

@@ -94,7 +94,10 @@ class HttpDoor:
                 if known is not None:
                     self._endpoints.pop(toolset).scope.cancel()
                 raise
-            if known is None or known.gateway is not gateway:
+            if known is not None and known.gateway is not gateway:  # it was gone, and nobody asked meanwhile
+                known.scope.cancel()
+                known = None
+            if known is None:
                 self._endpoints[toolset] = await self._tasks.start(self._serve, gateway)
             return self._endpoints[toolset]
 
@@ -110,7 +113,8 @@ class HttpDoor:
 
 def guard(host: str, allowed: tuple[str, ...]) -> TransportSecuritySettings:
     """Answers only to names this server is known by: a page in a browser cannot rebind its own to this machine."""
-    names = [*LOOPBACK, *([host] if host not in ("", "0.0.0.0", "::") else [])]  # noqa: S104
+    ours = f"[{host}]" if ":" in host else host
+    names = [*LOOPBACK, *([ours] if host not in ("", "0.0.0.0", "::") else [])]  # noqa: S104
     hosts = [f"{name}:*" for name in names] + list(allowed)
     origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in hosts]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)

@@ -50,6 +50,8 @@ class Revival:
             self._inner.pop(session, None)
             await self._gateway.end_session(session)
         if await self._pass(scope, replay.receive, send, session, inner):
+            if scope["method"] == "DELETE":
+                self._inner.pop(session, None)
             return
         async with self._locks.setdefault(session, asyncio.Lock()):
             if self._inner.get(session, session) == inner:
@@ -90,6 +92,7 @@ class Revival:
         version = str(known.client["protocolVersion"])
         await self._say(scope, (inner, version, session), _notification("notifications/initialized"))
         self._inner[session] = inner
+        self._gateway.continue_session(session)
         LOGGER.info("A session of an earlier process goes on")
 
     async def _say(self, scope: Scope, within: tuple[str, str, str] | None, body: bytes) -> tuple[int, Headers]:

@@ -67,6 +67,10 @@ class View:
 
     async def catalog_changed(self) -> None:
         """A server's tools are others than before: the next use sees them, and they are indexed in the background."""
+        self.renew()
+
+    def renew(self) -> None:
+        """Look at what the servers list, as one that comes after they have started must by itself."""
         self._stale = True
         if self._indexing is None or self._indexing.done():
             self._indexing = asyncio.create_task(self._index())

@@ -1,0 +1,196 @@
+"""What a client is listed: the choice as a table of cases, and the caps of clients as a property of every listing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pegboard import Board, Catalog, Settings
+from pegboard.gateways.mcp import sessions
+from pegboard.gateways.mcp.caller import Caller
+from pegboard.gateways.mcp.clients import ClientKind, client_kind
+from pegboard.gateways.mcp.exposure import choose, is_small, room
+from pegboard.gateways.mcp.gateway import Gateway
+from pegboard.gateways.mcp.meta_tools import META_TOOLS
+from pegboard.model import Session
+from pegboard.settings import Exposure
+from pegboard.stores import MemoryEvents
+from pegboard.testing import FakeClock, FakeEncoder, fake_tool
+
+LISTENS = ClientKind(name="listens", list_changed=True)
+DEAF = ClientKind(name="deaf")
+SEARCHES = ClientKind(name="searches", list_changed=True, native_search=True)
+DEMOTED = Session(id="x", notices=sessions.MOST_NOTICES)
+
+
+def caller(kind: ClientKind = DEAF, **fields: Any) -> Caller:
+    return Caller(**({"session": "x", "kind": kind} | fields))
+
+
+@pytest.mark.requirement("002.compatibility")
+@pytest.mark.parametrize(
+    ("who", "small", "expected"),
+    [
+        (caller(), True, "eager"),
+        (caller(LISTENS), True, "eager"),
+        (caller(LISTENS, modern=True), True, "eager"),
+        (caller(SEARCHES), True, "eager"),
+        (caller(), False, "static"),
+        (caller(LISTENS), False, "dynamic"),
+        (caller(LISTENS, session=None), False, "static"),
+        (caller(LISTENS, modern=True), False, "static"),
+        (caller(LISTENS, modern=True, session=None), False, "static"),
+        (caller(SEARCHES), False, "native"),
+        (caller(SEARCHES, modern=True), False, "native"),
+    ],
+)
+def test_without_a_wish_it_goes_by_size_era_and_client(who: Caller, small: bool, expected: Exposure) -> None:
+    assert choose(who, Session(), Settings(), small=small, tools=50) == expected
+
+
+@pytest.mark.requirement("M1")
+@pytest.mark.parametrize("kind", [DEAF, LISTENS, ClientKind(exposure="dynamic")])
+@pytest.mark.parametrize("wish", [None, "dynamic"])
+@pytest.mark.parametrize("mode", ["auto", "dynamic"])
+@pytest.mark.parametrize("session", [None, "x"])
+def test_a_modern_client_is_never_listed_what_depends_on_a_session(
+    kind: ClientKind, wish: Exposure | None, mode: Any, session: str | None
+) -> None:
+    who = caller(kind, modern=True, exposure=wish, session=session)
+
+    assert choose(who, Session(), Settings(exposure=mode), small=False, tools=50) == "static"
+
+
+@pytest.mark.parametrize(
+    "name", ["Visual Studio Code", "opencode", "Windsurf", "gemini-cli-mcp-client", "Cline", "Kilo-Code"]
+)
+def test_the_table_knows_who_lists_again_when_told(name: str) -> None:
+    assert choose(caller(client_kind(name)), Session(), Settings(), small=False, tools=50) == "dynamic"
+
+
+@pytest.mark.parametrize(
+    "name", ["claude-ai", "codex-mcp-client", "ChatGPT", "goose", "Zed", "cursor-vscode", "", "curl"]
+)
+def test_who_is_not_known_to_list_again_is_listed_what_never_changes(name: str) -> None:
+    assert choose(caller(client_kind(name)), Session(), Settings(), small=False, tools=50) == "static"
+
+
+def test_a_client_with_a_search_of_its_own_is_listed_everything() -> None:
+    assert choose(caller(client_kind("claude-code")), Session(), Settings(), small=False, tools=500) == "native"
+
+
+@pytest.mark.parametrize(
+    ("connection", "of_client", "of_all", "expected"),
+    [
+        ("eager", "static", "native", "eager"),
+        (None, "static", "native", "static"),
+        (None, None, "native", "native"),
+        ("dynamic", "static", "static", "dynamic"),
+        (None, None, "auto", "static"),
+    ],
+)
+def test_the_connections_wish_comes_before_that_of_its_client_and_that_of_all(
+    connection: Exposure | None, of_client: Exposure | None, of_all: Any, expected: Exposure
+) -> None:
+    who = caller(ClientKind(exposure=of_client), exposure=connection)
+
+    assert choose(who, Session(), Settings(exposure=of_all), small=False, tools=50) == expected
+
+
+@pytest.mark.parametrize("who", [caller(LISTENS), caller(exposure="dynamic"), caller(ClientKind(exposure="dynamic"))])
+def test_a_session_that_does_not_list_again_is_demoted_whatever_was_wished(who: Caller) -> None:
+    assert choose(who, DEMOTED, Settings(exposure="dynamic"), small=False, tools=50) == "static"
+
+
+@pytest.mark.parametrize("wish", ["eager", "native"])
+def test_a_board_beyond_the_clients_cap_is_never_listed_whole(wish: Exposure) -> None:
+    capped = ClientKind(list_changed=True, most_tools=40)
+
+    for who in (caller(capped, exposure=wish), caller(capped)):
+        config = Settings(exposure="auto" if who.exposure else wish)
+        assert choose(who, Session(), config, small=False, tools=40) == wish
+        assert choose(who, Session(), config, small=False, tools=41) == "dynamic"
+    deaf = caller(ClientKind(most_tools=40), exposure=wish)
+    assert choose(deaf, Session(), Settings(), small=False, tools=41) == "static"
+
+
+@pytest.mark.parametrize(
+    ("most", "pinned", "expected"), [(None, 100, 40), (128, 0, 40), (40, 0, 36), (40, 10, 26), (40, 36, 0), (40, 99, 0)]
+)
+def test_what_searches_may_add_is_what_the_client_has_room_for(most: int | None, pinned: int, expected: int) -> None:
+    assert room(caller(ClientKind(most_tools=most)), Settings(), pinned) == expected
+
+
+def test_a_board_is_small_by_tools_or_by_tokens() -> None:
+    def board(tools: int, words: int = 1) -> Catalog:
+        return catalog(tools, "word " * words)
+
+    assert is_small(board(9, 5_000), Settings())
+    assert is_small(board(10), Settings())
+    assert not is_small(board(10, 5_000), Settings())
+    assert not is_small(board(9, 5_000), Settings(eager_tools=0, eager_tokens=0))
+
+
+def catalog(size: int, description: str = "") -> Catalog:
+    from pegboard.model import Server, ServerName
+
+    tools = [fake_tool(f"tool{number}", description) for number in range(size)]
+    return Catalog.build([(Server(name=ServerName("fake")), tools)])
+
+
+class NoServers:
+    """A fleet that has settled, and never changes."""
+
+    def status(self) -> list[Any]:
+        return []
+
+    async def settled(self, timeout: float) -> bool:
+        return True
+
+
+BOARDS = {size: catalog(size) for size in (0, 5, 39, 60, 130, 200)}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_no_listing_ever_exceeds_the_cap_of_its_client(
+    data: st.DataObject, board_of: Callable[..., Board], encoder: FakeEncoder
+) -> None:
+    most = data.draw(st.sampled_from([40, 64, 100, 128]))
+    tools = BOARDS[data.draw(st.sampled_from(sorted(BOARDS)))]
+    names = [tool.name for tool in tools.tools]
+    pinned = names[: data.draw(st.integers(0, len(names)))]
+    config = Settings(
+        exposure=data.draw(st.sampled_from(["auto", "eager", "static", "dynamic", "native"])),
+        session_tools=data.draw(st.integers(1, 300)),
+        eager_tools=data.draw(st.sampled_from([0, 10, 1_000])),
+    )
+    kind = ClientKind(list_changed=data.draw(st.booleans()), native_search=data.draw(st.booleans()), most_tools=most)
+    who = Caller(
+        session=data.draw(st.sampled_from([None, "x"])),
+        kind=kind,
+        modern=data.draw(st.booleans()),
+        exposure=data.draw(st.sampled_from([None, "eager", "static", "dynamic", "native"])),
+    )
+    enabled = data.draw(st.lists(st.sampled_from(tools.tools), max_size=250)) if names else []
+
+    async def listed() -> list[str]:
+        clock = FakeClock(1.0)
+        board = board_of(tools, always_available=tuple(pinned), patient=False)
+        gateway = Gateway(config, board, NoServers(), events=MemoryEvents(), clock=clock)  # type: ignore[arg-type]
+        await gateway.book.update("x", sessions.enable([tool.id for tool in enabled], cap=300))
+        found = [tool["name"] for tool in await gateway.list_tools(who)]
+        gateway.close()
+        return found
+
+    found = asyncio.run(listed())
+
+    assert len(found) <= most
+    assert len(set(found)) == len(found)
+    if len(found) < len(names):
+        assert set(META_TOOLS) <= set(found), "what is not listed can be found"
