@@ -16,6 +16,7 @@ from pegboard.gateways.mcp.announcer import Announcer
 from pegboard.gateways.mcp.answers import about, check_meta_arguments, entry, has_hints, json_result, not_ready
 from pegboard.gateways.mcp.caller import Caller, Exchange
 from pegboard.gateways.mcp.clients import ClientKind, client_kind
+from pegboard.gateways.mcp.servers import Servers
 from pegboard.gateways.mcp.sessions import SessionBook
 from pegboard.gateways.mcp.toolsets import Toolset
 from pegboard.gateways.mcp.view import View
@@ -24,7 +25,6 @@ from pegboard.routing import check_arguments
 from pegboard.seams import Clock, EventSink, Filter
 from pegboard.settings import Exposure, Settings
 from pegboard.stores import MemorySessions
-from pegboard.upstreams import Fleet
 
 Result = dict[str, Any]
 
@@ -42,7 +42,7 @@ class Gateway:
         self,
         settings: Settings,
         board: Board,
-        fleet: Fleet,
+        fleet: Servers,
         *,
         events: EventSink,
         clock: Clock,
@@ -109,6 +109,15 @@ class Gateway:
         except PegboardError as error:
             self._events.emit(CallRejected(at=self._clock.time(), tool=name, reason=error.code))
             return error.to_mcp()
+
+    def knows(self, name: str, caller: Caller) -> bool:
+        """Whether it is the name of a meta-tool, or of a tool of the board."""
+        return name in self._meta or self._names(caller).resolve(name) is not None
+
+    async def lists(self, name: str, caller: Caller) -> bool:
+        """Whether a tool of this name is in the caller's list; meta-tools are not asked for."""
+        tool = self._names(caller).resolve(name)
+        return tool is not None and self._is_listed(tool, caller, await self.book.get(caller.session))
 
     async def adopt(self, settings: Settings, board: Board, toolset: Toolset | None = None) -> None:
         """Serve by another configuration from now on; sessions go on."""
@@ -210,7 +219,7 @@ class Gateway:
             latency = (self._clock.monotonic() - started) * 1000
             self._events.emit(CallFinished(at=self._clock.time(), tool=str(tool), success=success, latency_ms=latency))
             self._observe(Outcome(tool=tool, success=success, latency_ms=latency))
-        if success:
+        if success and result.get("resultType") != "input_required":
             await self.book.update(exchange.caller.session, sessions.answered(tool.name))
         self.book.touch(exchange.caller.session, sessions.use(tool))
         return result

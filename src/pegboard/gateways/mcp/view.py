@@ -13,12 +13,12 @@ from pegboard.catalog import Catalog, WireNames
 from pegboard.compose import with_aliases
 from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.gateways.mcp import exposure, meta_tools
+from pegboard.gateways.mcp.servers import Servers
 from pegboard.gateways.mcp.toolsets import Toolset
 from pegboard.model import Floats, ToolId
 from pegboard.retrieval.categories import categories_of
 from pegboard.seams import Clock
 from pegboard.settings import Settings
-from pegboard.upstreams import Fleet
 
 LOGGER = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class View:
         self,
         settings: Settings,
         board: Board,
-        fleet: Fleet,
+        fleet: Servers,
         *,
         clock: Clock,
         toolset: Toolset | None = None,
@@ -69,6 +69,12 @@ class View:
         """A server's tools are others than before: the next use sees them, and they are indexed in the background."""
         self._stale = True
         if self._indexing is None or self._indexing.done():
+            self._indexing = asyncio.create_task(self._index())
+
+    def index(self) -> None:
+        """Index in the background what was there from the beginning, unless that was done or is being done."""
+        if self._indexing is None or self._indexing.cancelled():
+            self._stale = True
             self._indexing = asyncio.create_task(self._index())
 
     def close(self) -> None:
