@@ -61,6 +61,11 @@ class Boards:
             gateway.view.index()
         return gateway
 
+    def disconnect(self, session: str) -> None:
+        """Its client has gone."""
+        for gateway in self._gateways.values():
+            gateway.announcer.disconnect(session)
+
     def _made(self, listing: Listing) -> Gateway:
         server = introduced(self._server.name, self._server.version, self._server.instructions)
         catalog = listing.catalog(server)

@@ -19,6 +19,7 @@ from pegboard.settings import Exposure
 
 SESSION_KEY = "pegboard.session"
 """Where the HTTP door leaves the id of a handshake session in the ASGI scope."""
+END_KEY = "pegboard.end"
 SESSION_HEADER = "x-pegboard-session"
 EXPOSURE_HEADER = "x-pegboard-exposure"
 EXPOSURE_PARAMETER = "exposure"
@@ -46,6 +47,14 @@ def caller_of(ctx: ServerRequestContext[Any, Any], kind_of: KindOf) -> Caller:
     return Caller(
         session=session, kind=kind, modern=modern, exposure=wished(request.headers, dict(request.query_params))
     )
+
+
+def at_end(ctx: ServerRequestContext[Any, Any], forget: Callable[[], None]) -> None:
+    """Have ``forget`` called when the connection of this request ends; only the first one that is given counts."""
+    connection = _connection(ctx)
+    if connection is not None and END_KEY not in connection.state:
+        connection.state[END_KEY] = True
+        connection.exit_stack.callback(forget)
 
 
 def _stream_of(ctx: ServerRequestContext[Any, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pegboard.board import Board
 from pegboard.catalog import WireNames
-from pegboard.errors import PegboardError, ToolNotAvailable
+from pegboard.errors import ArgumentsInvalid, PegboardError, ToolNotAvailable
 from pegboard.events import CallFinished, CallRejected
 from pegboard.gateways.mcp import exposure, meta_tools, sessions
 from pegboard.gateways.mcp.announcer import Announcer
@@ -114,10 +114,18 @@ class Gateway:
         """Whether it is the name of a meta-tool, or of a tool of the board."""
         return name in self._meta or self._names(caller).resolve(name) is not None
 
-    async def lists(self, name: str, caller: Caller) -> bool:
-        """Whether a tool of this name is in the caller's list; meta-tools are not asked for."""
-        tool = self._names(caller).resolve(name)
-        return tool is not None and self._is_listed(tool, caller, await self.book.get(caller.session))
+    def accepts(self, name: str, arguments: JsonObject, caller: Caller) -> bool:
+        """Whether this is a call of a tool of the board, by its name or by `invoke_tool`, that fits its schema."""
+        if name == meta_tools.INVOKE:
+            name, arguments = str(arguments.get("name")), arguments.get("arguments") or {}
+        tool = None if name in self._meta else self._names(caller).resolve(name)
+        if tool is None:
+            return False
+        try:
+            check_arguments(self._board.catalog[tool], arguments)
+        except ArgumentsInvalid:
+            return False
+        return True
 
     async def adopt(self, settings: Settings, board: Board, toolset: Toolset | None = None) -> None:
         """Serve by another configuration from now on; sessions go on."""

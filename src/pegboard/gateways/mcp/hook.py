@@ -27,10 +27,11 @@ from pegboard.gateways.mcp import exposure, meta_tools
 from pegboard.gateways.mcp.boards import Boards
 from pegboard.gateways.mcp.caller import Caller, Exchange
 from pegboard.gateways.mcp.clients import client_kind, client_rows
-from pegboard.gateways.mcp.connection import caller_of
+from pegboard.gateways.mcp.connection import at_end, caller_of
+from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.gateways.mcp.in_process import CALL, LIST, Context, Listing, Request, as_dictionary
 from pegboard.gateways.mcp.pages import page
-from pegboard.gateways.mcp.server import connected, way_back
+from pegboard.gateways.mcp.server import way_back
 from pegboard.model import Session
 from pegboard.settings import Settings, load_settings
 
@@ -102,8 +103,8 @@ class LazyTools:
         gateway = self._boards.of(listing)
         if gateway is None or not isinstance(cursor, str | None):
             return await request.proceed(request.ctx)
+        self._connect(caller, gateway, request.ctx)
         self._changed(caller, listing)
-        connected(gateway, request.ctx)
         found = page(await gateway.list_tools(caller), cursor)
         scope = {"cacheScope": "private"} if "cacheScope" in listing.envelope else {}
         return listing.envelope | found | scope
@@ -115,17 +116,27 @@ class LazyTools:
         caller = self._caller(request.ctx)
         exchange = Exchange(caller=caller, notify=way_back(request.ctx))
         gateway = self._boards.latest
-        meta = name in meta_tools.META_TOOLS
-        if gateway is None or meta or not await gateway.lists(name, caller):
+        if gateway is None or not gateway.accepts(name, arguments or {}, caller):
             listing = await request.listing()
-            gateway = self._boards.of(listing, searched=meta)
+            gateway = self._boards.of(listing, searched=name in meta_tools.META_TOOLS)
             if gateway is None or not gateway.knows(name, caller):
                 return await request.proceed(request.ctx)
-            connected(gateway, request.ctx)
+            self._connect(caller, gateway, request.ctx)
             if self._changed(caller, listing) and caller.session is not None:
                 await gateway.announcer.tell(caller.session, exchange.notify)
         with request.answering():
             return self._finished(request.ctx, await gateway.call(name, arguments or {}, exchange))
+
+    def _connect(self, caller: Caller, gateway: Gateway, ctx: Context) -> None:
+        """Where the session is told of changes, as long as its connection lasts."""
+        session = caller.session
+        if session is not None and not caller.modern:
+            gateway.announcer.connect(session, ctx.session.send_tool_list_changed)
+            at_end(ctx, lambda: self._forget(session))
+
+    def _forget(self, session: str) -> None:
+        self._listed.pop(session, None)
+        self._boards.disconnect(session)
 
     def _changed(self, caller: Caller, listing: Listing) -> bool:
         """Whether the server lists this session other tools than when it was last looked at."""

@@ -51,18 +51,18 @@ def wire(gateway: Gateway) -> Server[Any]:
     """The gateway as a server of both protocol eras."""
 
     async def list_tools(ctx: Context, params: types.PaginatedRequestParams | None) -> dict[str, Any]:
-        caller = connected(gateway, ctx)
+        caller = _connected(gateway, ctx)
         found = page(await gateway.list_tools(caller), params.cursor if params else None)
         return _kept(ctx, found | {"ttlMs": LIST_TTL_MS, "cacheScope": "private"})
 
     async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> dict[str, Any]:
         exchange = Exchange(
-            caller=connected(gateway, ctx), meta=_foreign_meta(ctx), progress=_progress(ctx), notify=way_back(ctx)
+            caller=_connected(gateway, ctx), meta=_foreign_meta(ctx), progress=_progress(ctx), notify=way_back(ctx)
         )
         return _kept(ctx, await gateway.call(params.name, params.arguments or {}, exchange))
 
     async def initialized(ctx: Context, _params: types.NotificationParams | None) -> None:
-        caller, client = connected(gateway, ctx), ctx.session.client_params
+        caller, client = _connected(gateway, ctx), ctx.session.client_params
         if caller.session is not None and client is not None:
             said = client.model_dump(by_alias=True, mode="json", exclude_none=True)
             said["protocolVersion"] = ctx.protocol_version
@@ -108,7 +108,7 @@ def _kept(ctx: Context, result: Mapping[str, Any]) -> dict[str, Any]:
     return shaped
 
 
-def connected(gateway: Gateway, ctx: Context) -> Caller:
+def _connected(gateway: Gateway, ctx: Context) -> Caller:
     """Who asks; the latest of a session's connections is where it is told of changes."""
     caller = caller_of(ctx, gateway.kind)
     if caller.session is not None and not caller.modern:

@@ -50,6 +50,7 @@ class View:
         self._complete = False
         self._categories: Mapping[ToolId, str] | None = None
         self._stale = False
+        self._unindexed = False
         self._announced: str | None = board.catalog.fingerprint
         self._unmatched: tuple[str, ...] = ()
         self._indexing: asyncio.Task[None] | None = None
@@ -68,14 +69,12 @@ class View:
     async def catalog_changed(self) -> None:
         """A server's tools are others than before: the next use sees them, and they are indexed in the background."""
         self._stale = True
-        if self._indexing is None or self._indexing.done():
-            self._indexing = asyncio.create_task(self._index())
+        self._begin_indexing()
 
     def index(self) -> None:
         """Index in the background what was there from the beginning, unless that was done or is being done."""
         if self._indexing is None or self._indexing.cancelled():
-            self._stale = True
-            self._indexing = asyncio.create_task(self._index())
+            self._begin_indexing()
 
     def close(self) -> None:
         if self._indexing is not None:
@@ -125,10 +124,16 @@ class View:
         sharing = [names.of[tool] for tool in names.shared.get(name, ()) if tool in allowed]
         return sharing or difflib.get_close_matches(name, known, n=SUGGESTIONS, cutoff=SIMILAR)
 
+    def _begin_indexing(self) -> None:
+        self._unindexed = True
+        if self._indexing is None or self._indexing.done():
+            self._indexing = asyncio.create_task(self._index())
+
     async def _index(self) -> None:
-        """Many changes at once, as when servers start, are one (M18)."""
-        while self._stale:
+        """Many changes at once, as when servers start, are one (M18). A request may take them in before this does."""
+        while self._unindexed:
             await asyncio.sleep(COALESCE_SECONDS)
+            self._unindexed = False
             self.refresh()
             self._say_unmatched()
             if self._changed is not None and self.board.catalog.fingerprint != self._announced:
