@@ -263,9 +263,12 @@ async def test_nothing_is_kept_of_a_connection_that_ended(lazy: Lazy) -> None:
         await names(client)
         await found(client, "shelf")
 
-    gc.collect()
+    def gone() -> bool:
+        gc.collect()
+        return all(each() is None for each in sessions)
+
     assert sessions
-    assert [each() for each in sessions if each() is not None] == []
+    await until(gone, seconds=5)
 
 
 async def test_only_what_is_new_is_embedded(lazy: Lazy, encoder: FakeEncoder) -> None:
@@ -320,6 +323,24 @@ async def test_what_the_servers_middleware_hides_is_neither_found_nor_called(laz
         await client.call_tool("invoke_tool", {"name": "shelf_4", "arguments": {"item": "x"}})
 
     assert guard.calls == ["shelf_3", "shelf_4"]
+
+
+async def test_what_the_rules_forbid_is_refused_before_the_server_is_asked(lazy: Lazy, era: str) -> None:
+    server = lazy(shop(), rules=[{"tools": "echo", "scope": "talk"}])
+
+    async with Client(server, mode=era, cache=None) as client:
+        for call in ("echo", {"text": "x"}), ("invoke_tool", {"name": "echo", "arguments": {"text": "x"}}):
+            assert json.loads(text(await client.call_tool(*call)))["error"] == "tool_not_available"
+
+
+async def test_a_tool_that_asks_for_input_has_not_answered_yet(lazy: Lazy) -> None:
+    server = lazy(shop(), rules=[{"tools": "echo", "requires": ["has_prior_tool_output:paint"]}])
+
+    async with Client(server, cache=None, elicitation_callback=choose_blue) as client:
+        await client.session.call_tool("paint", {}, allow_input_required=True)
+        assert json.loads(text(await client.call_tool("echo", {"text": "x"})))["error"] == "tool_not_available"
+        await client.call_tool("paint", {})
+        assert text(await client.call_tool("echo", {"text": "x"})) == "x"
 
 
 class Heard:
@@ -439,6 +460,8 @@ async def test_other_requests_are_the_servers_own(lazy: Lazy, era: str) -> None:
         (MCPServer("x"), {"exposur": "static"}, "no option 'exposur'"),
         (MCPServer("x"), {"servers": {}}, "no option 'servers'"),
         (MCPServer("x"), {"exposure": "some"}, "exposure"),
+        (MCPServer("x"), {"profile": "some"}, "some"),
+        (MCPServer("x"), {"rules": [{"tools": "*", "requires": ["nonsense"]}]}, "nonsense"),
         (pegboard.lazy(MCPServer("x")), {}, "'x' is lazy already"),
     ],
 )

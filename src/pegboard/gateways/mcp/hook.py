@@ -21,7 +21,7 @@ from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel import Server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from pegboard.compose import Parts
+from pegboard.compose import Parts, profile, rules
 from pegboard.errors import ConfigError
 from pegboard.gateways.mcp import exposure, meta_tools
 from pegboard.gateways.mcp.boards import Boards
@@ -178,7 +178,7 @@ class LazyTools:
 
 
 def _settings(options: Mapping[str, Any]) -> Settings:
-    """Raises ConfigError."""
+    """Checked as far as they can be before there are tools. Raises ConfigError."""
     if wrong := [name for name in options if name not in Settings.model_fields or name in NOT_HERE]:
         raise ConfigError(
             f"pegboard.lazy has no option {wrong[0]!r}.",
@@ -186,4 +186,7 @@ def _settings(options: Mapping[str, Any]) -> Settings:
         )
     settings = load_settings(**options)
     client_rows(settings.clients)
+    profile(settings)
+    for each in settings.rules:
+        rules(each)
     return settings
