@@ -65,9 +65,9 @@ def lazy(server: AnyServer, *, parts: Parts | None = None, **options: Any) -> An
 
 
 def low_level(server: object) -> Server[Any]:
-    """The low-level server of a server. Raises ConfigError where there is none."""
+    """The low-level server of a server. Raises ConfigError where there is none that takes middleware."""
     for candidate in (server, *(getattr(server, name, None) for name in LOW_LEVEL)):
-        if isinstance(candidate, Server):
+        if isinstance(candidate, Server) and isinstance(getattr(candidate, "middleware", None), list):
             return candidate
     kind = f"{type(server).__module__}.{type(server).__qualname__}"
     raise ConfigError(
