@@ -163,9 +163,9 @@ def is_own_entry(entry: Any) -> bool:
 
 
 def replaced(file: ClientFile, gone: Iterable[str], entry: JsonObject) -> dict[str, Any]:
-    """The servers of a client's file with one entry in place of those that are gone."""
+    """The servers of a client's file with one entry in place of those that are gone, unless it has that already."""
     kept = {name: each for name, each in file.entries.items() if name not in set(gone)}
-    if file.own:
+    if any(file.entries[name]["args"][-1] == entry["args"][-1] for name in file.own):
         return kept
     return {_free(ENTRY_NAME, "", set(kept)): dict(entry)} | kept
 

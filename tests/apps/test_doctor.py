@@ -94,6 +94,15 @@ def test_no_configuration_at_all_is_a_warning(run_json: RunJson) -> None:
     assert by_name(report)["configuration"]["status"] == "warn"
 
 
+@pytest.mark.usefixtures("healthy_encoder")
+def test_a_client_that_starts_pegboard_is_in_order(run_json: RunJson, machine: Path) -> None:
+    file = machine / "client.json"
+    file.write_text('{"mcpServers": {"pegboard": {"command": "pegboard", "args": ["mcp"]}}}')
+    found = by_name(run_json("doctor", "--config", file))
+
+    assert (found[str(file)]["status"], found[str(file)]["detail"]) == ("ok", "starts Pegboard")
+
+
 async def test_an_encoder_that_is_not_there_fails_with_a_remedy(tmp_path: Path) -> None:
     (check,) = await checks.encoder(load_settings(), tmp_path)
 

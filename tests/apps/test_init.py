@@ -323,6 +323,24 @@ def test_a_pegboard_toml_that_cannot_be_extended_is_an_error_before_anything_cha
     assert tree(machine) == before
 
 
+def test_servers_that_go_to_another_file_later_are_started_too(run: Run, put: Put, machine: Path) -> None:
+    path = put(CURSOR, a={"command": "a"})
+    run("init", "--write")
+    path.write_text(json.dumps({"mcpServers": servers(path) | {"later": {"command": "l"}}}))
+    run("init", "--write", "--to", machine / "more.toml")
+
+    assert servers(path) == {"pegboard": entry(own_file()), "pegboard-2": entry(machine / "more.toml")}
+    run("init", "--undo")
+    assert servers(path) == {"a": {"command": "a"}, "later": {"command": "l"}}
+
+
+def test_values_that_come_into_a_projects_folder_are_warned_of(run: Run, put: Put) -> None:
+    put(CURSOR, a={"command": "a", "env": {"K": "v"}})
+    assert "version control" not in run("init").stdout
+    put("work/.mcp.json", b={"command": "b", "env": {"K": "v"}})
+    assert "pegboard.toml holds values of env or headers" in run("init").stdout
+
+
 def test_one_client_into_a_file_of_its_own(run: Run, run_json: RunJson, everything: list[Path], machine: Path) -> None:
     put_in = machine / "new" / "desk.toml"
     run("init", "--client", "claude-desktop", "--client", "claude-code", "--to", "~/new/desk.toml", "--write")

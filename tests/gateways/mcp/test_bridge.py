@@ -225,6 +225,17 @@ async def test_what_is_no_message_is_answered_and_the_bridge_ends_with_its_clien
     assert (bridge.returncode, stderr) == (0, b"")
 
 
+async def test_a_client_that_says_everything_at_once_and_no_more_is_answered(serve: Serve) -> None:
+    bridge = start_bridge(serve.url)
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": "x"}}}
+    lines = "".join(json.dumps(message) + "\n" for message in (HELLO, ready, call))
+    stdout, _ = await asyncio.to_thread(bridge.communicate, lines.encode(), timeout=20)
+
+    assert [json.loads(line)["id"] for line in stdout.splitlines()] == ["one", 2]
+    assert bridge.returncode == 0
+
+
 async def test_the_session_ends_with_its_client(serve: Serve) -> None:
     """So that the serve need not wait for it to expire."""
     bridge = start_bridge(serve.url)

@@ -183,6 +183,7 @@ async def test_what_a_client_lists_finds_and_calls_through_the_gateway_equals_wh
 
 
 @each([driver for driver in DRIVERS if driver.tellable])
+@pytest.mark.requirement("002.approach-d")
 async def test_a_client_that_is_told_of_found_tools_lists_them(driver: Driver, target: Target) -> None:
     before, found, _, after, called = await driver.run(
         as_dynamic(target),

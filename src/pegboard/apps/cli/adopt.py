@@ -174,7 +174,10 @@ def with_servers(file: ClientFile, servers: JsonObject) -> str:
         inner = inner[key]
     inner[file.client.place[-1]] = servers
     if parse_document(text.lstrip("\ufeff"), file.path) != expected:
-        raise ConfigError(f"{str(file.path)!r} is written in a way that cannot be changed safely.")
+        raise ConfigError(
+            f"{str(file.path)!r} is written in a way that cannot be changed safely.",
+            remedy="Leave that client out: name the others with --client.",
+        )
     return text
 
 

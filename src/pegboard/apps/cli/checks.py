@@ -76,9 +76,12 @@ def _usual() -> tuple[list[Check], Configured | None]:
 
 def _configuration(path: Path) -> Check:
     try:
-        servers = given([path]).settings.servers
+        configured = given([path])
     except ConfigError as error:
         return failed(str(path), error)
+    servers = configured.settings.servers
+    if configured.notes and not servers:
+        return Check(name=str(path), status="ok", detail="starts Pegboard")
     off = sum(spec.disabled for spec in servers.values())
     detail = f"{len(servers)} servers" + (f", {off} of them disabled" if off else "")
     return Check(name=str(path), status="ok" if servers else "warn", detail=detail)

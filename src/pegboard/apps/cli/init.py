@@ -55,6 +55,7 @@ def init(
     Servers that only their client can start stay where they are, and are named with the reason. Values of env and
     headers are written but never shown.
     """
+    from pegboard.apps.cli import moved
     from pegboard.apps.cli.output import print_json
 
     if undo and (write or to):
@@ -63,9 +64,9 @@ def init(
     if as_json:
         print_json(made)
     elif undo:
-        _show_undone(made)
+        moved.show_undone(made)
     else:
-        _show(made)
+        moved.show(made)
 
 
 def _init(names: Sequence[str], to: Path | None, *, write: bool) -> dict[str, Any]:
@@ -92,8 +93,16 @@ def _init(names: Sequence[str], to: Path | None, *, write: bool) -> dict[str, An
             for each in adoptions
             for stays in each.plan.stays
         ],
-        "notes": notes,
+        "notes": [*notes, *filter(None, map(_caution, adoptions))],
     }
+
+
+def _caution(adoption: Adoption) -> str | None:
+    """A project's folder is often shared."""
+    in_project = any(change.file.client.scope == "project" for change in adoption.changes)
+    if not in_project or not any({"env", "headers"} & set(entry) for entry in adoption.plan.new.values()):
+        return None
+    return f"{adoption.target} holds values of env or headers, as the backups do: take care with version control."
 
 
 def _target(adoption: Adoption) -> dict[str, Any]:
@@ -148,64 +157,3 @@ def own_command() -> list[str]:
         return [str(started.absolute())]
     found = shutil.which("pegboard")
     return [str(Path(found).absolute())] if found else [sys.executable, "-m", "pegboard"]
-
-
-def _show(made: dict[str, Any]) -> None:
-    import json
-
-    import tomli_w
-
-    from pegboard.apps.cli.output import plain, stdout
-
-    console = stdout()
-
-    def say(text: str = "") -> None:
-        console.print(plain(text), soft_wrap=True)
-
-    done = made["written"]
-    for target in made["targets"]:
-        if target["new"]:
-            say(f"{'Written to' if done else 'Would be written to'} {target['file']}:\n")
-            say(tomli_w.dumps({"servers": target["new"]}))
-    for change in made["clients"]:
-        say(f"{change['client']}: {change['file']}")
-        for each in change["moved"]:
-            left = f" (not carried over: {', '.join(each['not_carried_over'])})" if each["not_carried_over"] else ""
-            say(f"  {each['server']}{'' if each['as'] == each['server'] else ' as ' + each['as']}{left}")
-        say(f"  {'now starts' if done else 'would start'} {json.dumps(change['entry'], ensure_ascii=False)}")
-        say(f"  {'kept' if done else 'would be kept'} as {change['backup']}\n")
-    for stays in made["stays"]:
-        say(f"Stays in {stays['file']}: {stays['server']!r}. {stays['reason']}")
-    for note in made["notes"]:
-        say(note)
-    if not made["clients"]:
-        say("Nothing is left to move.")
-    elif done:
-        say("Start the clients again; `pegboard doctor` checks the servers, `pegboard init --undo` takes it back.")
-    else:
-        say("Nothing was changed. `pegboard init --write` does it.")
-
-
-def _show_undone(made: dict[str, Any]) -> None:
-    from pegboard.apps.cli.output import plain, stdout
-
-    console = stdout()
-
-    def say(text: str) -> None:
-        console.print(plain(text), soft_wrap=True)
-
-    for each in made["undone"]:
-        if each["as_before"]:
-            say(f"{each['client']}: {each['file']} is as it was before.")
-            continue
-        say(f"{each['client']}: {each['file']} was edited since. Its edits stay; put back: {_list(each['put_back'])}.")
-        if each["superseded"]:
-            say(f"  The client has another {_list(each['superseded'])} now; the former stands in the backup.")
-        say(f"  Kept: {_list(each['backups'])}")
-    for note in made["notes"]:
-        say(note)
-    say("pegboard.toml stays as it is." if made["undone"] else "There is nothing to undo.")
-
-
-def _list(names: Sequence[str]) -> str:
-    return ", ".join(names) or "nothing"

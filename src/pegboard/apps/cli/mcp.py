@@ -13,7 +13,6 @@ import typer
 
 from pegboard.apps.cli import logs
 from pegboard.apps.cli.options import Configs, Exposure, Json, LogLevel, Profile, Verbose, examples
-from pegboard.client_configs import OWN_NAME, own_file
 from pegboard.errors import ConfigError
 
 EXAMPLES = examples(
@@ -69,6 +68,8 @@ def mcp(
 
 
 def nothing_given(otherwise: str = "") -> ConfigError:
+    from pegboard.client_configs import OWN_NAME, own_file
+
     return ConfigError(
         f"No configuration was given, and there is no {OWN_NAME} here or in {str(own_file().parent)!r}.",
         remedy=f"`pegboard init` makes one from your clients; or name one with --config FILE{otherwise}.",

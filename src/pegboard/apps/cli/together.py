@@ -72,7 +72,8 @@ class Together:
                 _put_back(staged)
             raise
         for path in self._old:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
 
     def discard(self) -> None:
         for path in [*(staged.temporary for staged in self._staged), *self._made]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -44,6 +45,7 @@ def main(
     if len(specs) < fewest:
         STDERR.print(f"{config} has {len(specs)} servers; at least {fewest} are needed. See scripts/install_fleet.py.")
         raise typer.Exit(1)
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # some servers print to stdout what is no message
     with tempfile.TemporaryDirectory(prefix="pegboard-bench-") as folder, bar("fleet") as progress:
         done = 0
         steps = 2 * len(specs) + len(EXPOSURES) + number * startup.KINDS

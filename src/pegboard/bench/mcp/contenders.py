@@ -59,7 +59,10 @@ def contenders(fastmcp_python: Path | None, folder: Path) -> list[Contender]:
         proxy = [str(fastmcp_python), str(HERE / "fastmcp_proxy.py")]
         found.append(
             Contender(
-                name="fastmcp", stdio=[*proxy, "stdio", *UPSTREAM], http=[*proxy, "PORT", *UPSTREAM], environment={}
+                name="fastmcp",
+                stdio=[*proxy, "stdio", *UPSTREAM],
+                http=[*proxy, "PORT", *UPSTREAM],
+                environment={"FASTMCP_LOG_LEVEL": "WARNING"},
             )
         )
     return found

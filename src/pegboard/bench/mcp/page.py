@@ -28,8 +28,7 @@ both listing everything), and through FastMCP's proxy. Behind each proxy the ser
 once and take turns in {rounds} rounds, in an order that rotates; times are medians over the rounds in milliseconds, a
 request each, with the quartiles in brackets, and a ratio is the median of the ratios within a round.
 """
-READING = """Pegboard and FastMCP differ most where connections matter: Pegboard keeps one to each server, and answers
-`tools/list` from its own board, where both proxies ask the server again.
+READING = """Pegboard answers `tools/list` from its own board; both proxies ask the server again.
 """
 
 
@@ -49,9 +48,9 @@ def _table(work: str, title: str, results: Mapping[str, Any]) -> str:
     tables, figures = results["tables"], results["figures"]
     cells = [name.removeprefix(f"{work}/") for name in tables["ms"] if name.startswith(f"{work}/")]
     shown = [name for name in CONTENDERS if any(name in tables["ms"][f"{work}/{cell}"] for cell in cells)]
-    ratios = {f"{work}_over_direct": "Pegboard over direct", f"{work}_over_bare_sdk": "over bare"}
+    ratios = {f"{work}_over_direct": "Pegboard over direct", f"{work}_over_bare_sdk": "over the bare proxy"}
     if "fastmcp" in shown:
-        ratios[f"{work}_over_fastmcp"] = "over FastMCP"
+        ratios[f"{work}_over_fastmcp"] = "over FastMCP's"
     rows = []
     for cell in cells:
         times = tables["ms"][f"{work}/{cell}"]

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 
+import anyio
 from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
 
 from pegboard.gateways.mcp.caller import Notify
 
-LOGGER = logging.getLogger(__name__)
-
 WINDOW = 0.1
 """Seconds in which further changes of one session are one notification."""
+PATIENCE = 2.0
+"""Seconds that a client has to take what it is told: one that reads nothing holds nobody up."""
 MOST_CHANNELS = 10_000
 
 
@@ -51,7 +51,7 @@ class Announcer:
         await self._send(notify or self._channels.get(session))
         return True
 
-    async def tell_all(self, concerned: Callable[[str], bool]) -> None:
+    async def tell_all(self, concerned: Callable[[str], bool] = lambda session: True) -> None:
         """The board itself changed: tell all streams, and the sessions that are concerned."""
         await self.bus.publish(ToolsListChanged())
         await asyncio.gather(*(self.tell(session) for session in list(self._channels) if concerned(session)))
@@ -74,5 +74,5 @@ class Announcer:
     async def _send(self, notify: Notify | None) -> None:
         if notify is None:
             return
-        with suppress(Exception):  # a client that has gone is told nothing
+        with suppress(Exception), anyio.move_on_after(PATIENCE):  # a client that has gone is told nothing
             await notify()

@@ -5,53 +5,25 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Mapping
-from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import anyio
 import anyio.abc
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.stdio import stdio_server
-from mcp.shared.inbound import (
-    MCP_METHOD_HEADER,
-    MCP_NAME_HEADER,
-    MCP_PROTOCOL_VERSION_HEADER,
-    NAME_BEARING_METHODS,
-    encode_header_value,
-    find_invalid_x_mcp_header,
-    mcp_param_headers,
-    x_mcp_header_map,
-)
-from mcp.shared.message import ClientMessageMetadata, SessionMessage
-from mcp_types import (
-    CONNECTION_CLOSED,
-    PARSE_ERROR,
-    PROTOCOL_VERSION_META_KEY,
-    ErrorData,
-    JSONRPCError,
-    JSONRPCMessage,
-    JSONRPCNotification,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    RequestId,
-)
+from mcp.shared.message import SessionMessage
+from mcp_types import CONNECTION_CLOSED
 
 from pegboard.errors import PegboardError
 from pegboard.gateways.mcp.reconnecting import reconnecting_client
+from pegboard.gateways.mcp.relay import Reading, Relay, Writing, error_message
 
 RETURN_SECONDS = 10.0
 """How long a serve may be away before the bridge gives it up: a restart takes less."""
 RETRY_SECONDS = 0.2
+FAREWELL_SECONDS = 1.0
+"""How long a client that says no more may wait for what it asked."""
 LONGEST_LINE = 256 * 1024 * 1024
-
-
-class Reading(Protocol):
-    async def receive(self) -> SessionMessage | Exception: ...
-
-
-class Writing(Protocol):
-    async def send(self, item: SessionMessage, /) -> None: ...
 
 
 async def bridge_stdio(url: str, *, patience: float = RETURN_SECONDS) -> None:
@@ -84,7 +56,9 @@ async def bridge(reading: Reading, writing: Writing, url: str, patience: float) 
                 return give_up()
             if answer:
                 await writing.send(answer)
-        tasks.cancel_scope.cancel()  # the client left
+        with anyio.move_on_after(FAREWELL_SECONDS):
+            await relay.settled()
+        tasks.cancel_scope.cancel()
         return None
 
     async def inward() -> None:
@@ -92,6 +66,7 @@ async def bridge(reading: Reading, writing: Writing, url: str, patience: float) 
             if isinstance(item, SessionMessage):
                 relay.inward(item.message)
                 await writing.send(SessionMessage(item.message))
+                relay.answered(item.message)
         give_up()
 
     async def watch() -> None:
@@ -111,68 +86,9 @@ async def bridge(reading: Reading, writing: Writing, url: str, patience: float) 
             tasks.start_soon(each)
     if gone:
         for request in list(relay.pending):
-            await writing.send(_error(request, CONNECTION_CLOSED, str(gone[0])))
+            await writing.send(error_message(request, CONNECTION_CLOSED, str(gone[0])))
         return gone[0]
     return None
-
-
-class Relay:
-    """What has to be known of the messages that pass: which requests wait, and what HTTP wants said in headers."""
-
-    def __init__(self) -> None:
-        self.pending: dict[RequestId, str] = {}
-        self._version: str | None = None
-        self._mirrored: dict[str, Mapping[tuple[str, ...], str]] = {}
-
-    async def outward(self, item: SessionMessage | Exception, to_serve: Writing) -> SessionMessage | None:
-        """Passes a client's message on; what is no message is answered here."""
-        if isinstance(item, Exception):
-            return _error(None, PARSE_ERROR, "That is no JSON-RPC message.")
-        message = item.message
-        if isinstance(message, JSONRPCRequest):
-            self.pending[message.id] = message.method
-        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            self.pending.pop((message.params or {}).get("requestId", ""), None)
-        await to_serve.send(SessionMessage(message, ClientMessageMetadata(headers=self.headers(message))))
-        return None
-
-    def inward(self, message: JSONRPCMessage) -> None:
-        """Takes note of an answer."""
-        if not isinstance(message, JSONRPCResponse | JSONRPCError) or message.id is None:
-            return
-        method = self.pending.pop(message.id, None)
-        if not isinstance(message, JSONRPCResponse):
-            return
-        if method == "initialize" and isinstance(agreed := message.result.get("protocolVersion"), str):
-            self._version = agreed
-        elif method == "tools/list":
-            self._note_mirrored(message.result.get("tools"))
-
-    def headers(self, message: JSONRPCMessage) -> dict[str, str] | None:
-        """As the SDK's own client sets them: the agreed version, or what a request of 2026-07-28 says of itself."""
-        if not isinstance(message, JSONRPCRequest | JSONRPCNotification) or message.method == "initialize":
-            return None
-        params = message.params or {}
-        meta = params.get("_meta")
-        modern = meta.get(PROTOCOL_VERSION_META_KEY) if isinstance(meta, Mapping) else None
-        if not isinstance(modern, str):
-            return {MCP_PROTOCOL_VERSION_HEADER: self._version} if self._version else None
-        headers = {
-            MCP_PROTOCOL_VERSION_HEADER: encode_header_value(modern),
-            MCP_METHOD_HEADER: encode_header_value(message.method),
-        }
-        name = params.get(NAME_BEARING_METHODS.get(message.method, ""))
-        if isinstance(name, str):
-            headers[MCP_NAME_HEADER] = encode_header_value(name)
-            headers |= mcp_param_headers(self._mirrored.get(name, {}), params.get("arguments") or {})
-        return headers
-
-    def _note_mirrored(self, tools: Any) -> None:
-        """Which arguments of which tool go into headers too (`x-mcp-header` in its schema)."""
-        for tool in tools if isinstance(tools, list) else ():
-            schema = tool.get("inputSchema") if isinstance(tool, Mapping) else None
-            if isinstance(schema, Mapping) and find_invalid_x_mcp_header(schema) is None:
-                self._mirrored[str(tool.get("name"))] = x_mcp_header_map(schema)
 
 
 class Stdin:
@@ -247,7 +163,3 @@ def _gone(url: str) -> PegboardError:
         f"`pegboard serve` at {where.hostname}:{where.port} has ended.",
         remedy="Start it again, or give this client --no-attach; then start the client's connection again.",
     )
-
-
-def _error(request: RequestId | None, code: int, message: str) -> SessionMessage:
-    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=code, message=message)))

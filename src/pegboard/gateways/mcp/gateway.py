@@ -73,10 +73,12 @@ class Gateway:
     async def list_tools(self, caller: Caller = ALONE.caller) -> list[JsonObject]:
         """The definitions a client is listed."""
         await self.view.started()
-        session = await self.book.get(caller.session)
+        session = await self.book.update(caller.session, sessions.listed)
+        if caller.session is not None:
+            self._remember_listing(caller.session)
         turn = self._turn("", session)
         allowed = self._board.permitted(turn)
-        definitions = exposure.listing(
+        return exposure.listing(
             self._board.catalog,
             self._names(caller),
             exposure=self._exposure(caller, session),
@@ -86,11 +88,6 @@ class Gateway:
             enabled=session.enabled[-self._room(caller) :] if self._room(caller) else (),
             most=caller.kind.most_tools,
         )
-        if caller.session is not None:
-            self._remember_listing(caller.session)
-        if session.notices:
-            await self.book.update(caller.session, sessions.listed)
-        return definitions
 
     async def call(self, name: str, arguments: JsonObject, exchange: Exchange = ALONE) -> Result:
         """A meta-tool, or any tool of the board by its name, listed or not: a hidden tool is not a forbidden one.
@@ -172,8 +169,8 @@ class Gateway:
         names = self._names(caller)
         best = sorted(decision.candidates, key=lambda candidate: -candidate.score)
         found = [candidate.tool for candidate in best if candidate.tool in names.of][:limit]
-        await self._enable(found, session, exchange)
         tools = [entry(self._board.catalog[tool], names.of[tool]) for tool in found]
+        await self._enable(found, session, exchange)
         return json_result({"tools": tools} | not_ready(self._fleet.status()))
 
     async def _list_categories(self, arguments: JsonObject, exchange: Exchange) -> Result:

@@ -57,7 +57,8 @@ class Host:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Host]:
-        self._often = tuple(glob.escape(str(tool)) for tool in await self._usage.most_called(self.settings.often_used))
+        often = await self._usage.most_called(self.settings.often_used, self.settings.enabled_servers)
+        self._often = tuple(glob.escape(str(tool)) for tool in often)
         self._check()
         self.gateway()
         async with self.fleet:

@@ -12,8 +12,9 @@ from mcp import MCPError
 from pegboard.catalog import compact_json
 from pegboard.model import JsonObject
 
-PAGE_CHARACTERS = 400_000
+PAGE_BYTES = 400_000
 MARK_LENGTH = 12
+MOST_DIGITS = 9
 
 
 def page(definitions: Sequence[JsonObject], cursor: str | None) -> dict[str, Any]:
@@ -21,13 +22,13 @@ def page(definitions: Sequence[JsonObject], cursor: str | None) -> dict[str, Any
 
     A cursor carries a mark of its list: raises MCPError (invalid params) where the list has changed since.
     """
-    sizes = [len(compact_json(each)) for each in definitions]
-    if cursor is None and sum(sizes) <= PAGE_CHARACTERS:
+    sizes = [len(_bytes(compact_json(each))) for each in definitions]
+    if cursor is None and sum(sizes) <= PAGE_BYTES:
         return {"tools": list(definitions)}
     mark = _mark(definitions)
     start = _start(cursor, mark)
     end, taken = start, 0
-    while end < len(sizes) and (end == start or taken + sizes[end] <= PAGE_CHARACTERS):
+    while end < len(sizes) and (end == start or taken + sizes[end] <= PAGE_BYTES):
         taken += sizes[end]
         end += 1
     found: dict[str, Any] = {"tools": list(definitions[start:end])}
@@ -38,11 +39,16 @@ def _start(cursor: str | None, mark: str) -> int:
     if cursor is None:
         return 0
     of_list, _, place = cursor.partition(".")
-    if of_list != mark or not place.isdecimal():
+    if of_list != mark or not place.isdecimal() or len(place) > MOST_DIGITS:
         raise MCPError(types.INVALID_PARAMS, "The list changed: begin again without a cursor.")
     return int(place)
 
 
 def _mark(definitions: Sequence[JsonObject]) -> str:
     names = "\0".join(str(each["name"]) for each in definitions)
-    return hashlib.sha256(names.encode("utf-8", "surrogatepass")).hexdigest()[:MARK_LENGTH]
+    return hashlib.sha256(_bytes(names)).hexdigest()[:MARK_LENGTH]
+
+
+def _bytes(text: str) -> bytes:
+    """As on the wire; servers send halves of surrogate pairs too."""
+    return text.encode("utf-8", "surrogatepass")

@@ -103,6 +103,8 @@ def _is_ours(path: Path) -> bool:
 
 
 def _lives(pid: int) -> bool:
+    if sys.platform == "win32":
+        return True  # a signal of 0 would end it there; whether it answers says enough
     if pid <= 0:
         return False
     try:

@@ -92,7 +92,11 @@ class SessionBook:
         if session is None:
             return Session()
         key = self._key(session)
-        return self._live.get(key) or self._keep(await self._load(key) or Session(id=key))
+        if key not in self._live:
+            stored = await self._load(key)
+            if key not in self._live:  # else somebody was faster, and what was read may be old
+                self._keep(stored or Session(id=key))
+        return self._live[key]
 
     async def find(self, session: str) -> Session | None:
         """The session, if it is known here or to the store."""
@@ -127,16 +131,20 @@ class SessionBook:
     async def _stored(self, key: str, session: Session, change: Change) -> Session:
         for _ in range(MOST_TRIES):
             changed = change(session)
-            if changed == session and session.version:
+            if changed == session:
                 return session
             try:
                 return await self._store.save(changed)
             except SessionConflict:
-                session = await self._load(key) or Session(id=key)
+                session = await self._load(key) or self._lost(key)
             except PegboardError as error:
                 self._say(error)
                 break
         return change(session)
+
+    def _lost(self, key: str) -> Session:
+        """What the store does not have any more: as it is in memory, unless it was forgotten on purpose."""
+        return replace(self._live.get(key) or Session(id=key), version=0)
 
     async def _load(self, key: str) -> Session | None:
         try:

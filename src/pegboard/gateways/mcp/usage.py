@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Container
 
 from pegboard.errors import PegboardError
 from pegboard.model import Outcome, ToolId
@@ -40,8 +41,8 @@ class Usage:
             except PegboardError as error:
                 LOGGER.warning("Calls could not be counted: %s", error)
 
-    async def most_called(self, most: int) -> list[ToolId]:
-        """At most so many tools, those with the most successful calls first; names decide between equals."""
+    async def most_called(self, most: int, servers: Container[str]) -> list[ToolId]:
+        """At most so many tools of these servers: the most successful calls first, then by name."""
         if not most:
             return []
         try:
@@ -49,5 +50,7 @@ class Usage:
         except PegboardError as error:
             LOGGER.warning("Counts of calls could not be read: %s", error)
             return []
-        often = [tool for tool, statistics in known.items() if statistics.successes >= LEAST_CALLS]
+        often = [
+            tool for tool, statistics in known.items() if statistics.successes >= LEAST_CALLS and tool.server in servers
+        ]
         return sorted(often, key=lambda tool: (-known[tool].successes, tool))[:most]
