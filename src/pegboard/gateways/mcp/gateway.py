@@ -9,13 +9,14 @@ from typing import Any
 
 from pegboard.board import Board
 from pegboard.catalog import WireNames
-from pegboard.errors import PegboardError, ToolNotAvailable
+from pegboard.errors import ArgumentsInvalid, PegboardError, ToolNotAvailable
 from pegboard.events import CallFinished, CallRejected
 from pegboard.gateways.mcp import exposure, meta_tools, sessions
 from pegboard.gateways.mcp.announcer import Announcer
 from pegboard.gateways.mcp.answers import about, check_meta_arguments, entry, has_hints, json_result, not_ready
 from pegboard.gateways.mcp.caller import Caller, Exchange
 from pegboard.gateways.mcp.clients import ClientKind, client_kind
+from pegboard.gateways.mcp.servers import Servers
 from pegboard.gateways.mcp.sessions import SessionBook
 from pegboard.gateways.mcp.toolsets import Toolset
 from pegboard.gateways.mcp.view import View
@@ -24,7 +25,6 @@ from pegboard.routing import check_arguments
 from pegboard.seams import Clock, EventSink, Filter
 from pegboard.settings import Exposure, Settings
 from pegboard.stores import MemorySessions
-from pegboard.upstreams import Fleet
 
 Result = dict[str, Any]
 
@@ -42,7 +42,7 @@ class Gateway:
         self,
         settings: Settings,
         board: Board,
-        fleet: Fleet,
+        fleet: Servers,
         *,
         events: EventSink,
         clock: Clock,
@@ -106,6 +106,23 @@ class Gateway:
         except PegboardError as error:
             self._events.emit(CallRejected(at=self._clock.time(), tool=name, reason=error.code))
             return error.to_mcp()
+
+    def knows(self, name: str, caller: Caller) -> bool:
+        """Whether it is the name of a meta-tool, or of a tool of the board."""
+        return name in self._meta or self._names(caller).resolve(name) is not None
+
+    def accepts(self, name: str, arguments: JsonObject, caller: Caller) -> bool:
+        """Whether this is a call of a tool of the board, by its name or by `invoke_tool`, that fits its schema."""
+        if name == meta_tools.INVOKE:
+            name, arguments = str(arguments.get("name")), arguments.get("arguments") or {}
+        tool = None if name in self._meta else self._names(caller).resolve(name)
+        if tool is None:
+            return False
+        try:
+            check_arguments(self._board.catalog[tool], arguments)
+        except ArgumentsInvalid:
+            return False
+        return True
 
     async def adopt(self, settings: Settings, board: Board, toolset: Toolset | None = None) -> None:
         """Serve by another configuration from now on; sessions go on."""
@@ -212,7 +229,7 @@ class Gateway:
             latency = (self._clock.monotonic() - started) * 1000
             self._events.emit(CallFinished(at=self._clock.time(), tool=str(tool), success=success, latency_ms=latency))
             self._observe(Outcome(tool=tool, success=success, latency_ms=latency))
-        if success:
+        if success and result.get("resultType") != "input_required":
             await self.book.update(exchange.caller.session, sessions.answered(tool.name))
         self.book.touch(exchange.caller.session, sessions.use(tool))
         return result

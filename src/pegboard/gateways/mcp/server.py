@@ -57,7 +57,7 @@ def wire(gateway: Gateway) -> Server[Any]:
 
     async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> dict[str, Any]:
         exchange = Exchange(
-            caller=_connected(gateway, ctx), meta=_foreign_meta(ctx), progress=_progress(ctx), notify=_way_back(ctx)
+            caller=_connected(gateway, ctx), meta=_foreign_meta(ctx), progress=_progress(ctx), notify=way_back(ctx)
         )
         return _kept(ctx, await gateway.call(params.name, params.arguments or {}, exchange))
 
@@ -116,7 +116,7 @@ def _connected(gateway: Gateway, ctx: Context) -> Caller:
     return caller
 
 
-def _way_back(ctx: Context) -> Notify:
+def way_back(ctx: Context) -> Notify:
     """With the answer's own stream, where the transport has one for each request."""
 
     async def notify() -> None:

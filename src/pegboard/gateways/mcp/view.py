@@ -13,12 +13,12 @@ from pegboard.catalog import Catalog, WireNames
 from pegboard.compose import with_aliases
 from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.gateways.mcp import exposure, meta_tools
+from pegboard.gateways.mcp.servers import Servers
 from pegboard.gateways.mcp.toolsets import Toolset
 from pegboard.model import Floats, ToolId
 from pegboard.retrieval.categories import categories_of
 from pegboard.seams import Clock
 from pegboard.settings import Settings
-from pegboard.upstreams import Fleet
 
 LOGGER = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class View:
         self,
         settings: Settings,
         board: Board,
-        fleet: Fleet,
+        fleet: Servers,
         *,
         clock: Clock,
         toolset: Toolset | None = None,
@@ -50,6 +50,7 @@ class View:
         self._complete = False
         self._categories: Mapping[ToolId, str] | None = None
         self._stale = False
+        self._unindexed = False
         self._announced: str | None = board.catalog.fingerprint
         self._unmatched: tuple[str, ...] = ()
         self._indexing: asyncio.Task[None] | None = None
@@ -72,8 +73,12 @@ class View:
     def renew(self) -> None:
         """Look at what the servers list, as one that comes after they have started must by itself."""
         self._stale = True
-        if self._indexing is None or self._indexing.done():
-            self._indexing = asyncio.create_task(self._index())
+        self._begin_indexing()
+
+    def index(self) -> None:
+        """Index in the background what was there from the beginning, unless that was done or is being done."""
+        if self._indexing is None or self._indexing.cancelled():
+            self._begin_indexing()
 
     def close(self) -> None:
         if self._indexing is not None:
@@ -131,31 +136,32 @@ class View:
         sharing = [names.of[tool] for tool in names.shared.get(name, ()) if tool in allowed]
         return sharing or difflib.get_close_matches(name, known, n=SUGGESTIONS, cutoff=SIMILAR)
 
+    def _begin_indexing(self) -> None:
+        self._unindexed = True
+        if self._indexing is None or self._indexing.done():
+            self._indexing = asyncio.create_task(self._index())
+
     async def _index(self) -> None:
-        """Many changes at once, as when servers start, are one (M18).
+        """Many changes at once, as when servers start, are one (M18). A request may take them in before this does.
 
         Embedding takes every core: it waits until servers have had their moment to start.
         """
-        while self._is_behind:
+        while self._unindexed:
             await asyncio.sleep(COALESCE_SECONDS)
+            self._unindexed = False
             self.refresh()
             self._say_unmatched()
             if self.board.catalog.fingerprint != self._announced:
                 self._announced = self.board.catalog.fingerprint
                 await self._changed()
             await self._fleet.settled(self._patience)
-            if self._is_behind:
+            if self._unindexed:
                 continue
             try:
                 await self.board.warm()
                 await self._categorize()
             except PegboardError:
                 LOGGER.exception("Indexing failed; searches go by words alone")
-
-    @property
-    def _is_behind(self) -> bool:
-        """Whether something changed that nobody has been told of."""
-        return self._stale or self.board.catalog.fingerprint != self._announced
 
     async def _categorize(self) -> None:
         """Clusters of thousands of tools take a moment: not on the event loop (P25)."""

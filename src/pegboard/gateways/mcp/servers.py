@@ -1,0 +1,38 @@
+"""What a gateway needs of the servers behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from mcp.shared.dispatcher import ProgressFnT
+
+from pegboard.catalog import Catalog
+from pegboard.model import JsonObject, ToolId
+from pegboard.upstreams import ServerStatus
+
+
+class Servers(Protocol):
+    """A `Fleet` of servers, or the one server in this process that a gateway was hooked into."""
+
+    def catalog(self) -> Catalog:
+        """The tools as they are listed now."""
+        ...
+
+    def status(self) -> Sequence[ServerStatus]: ...
+
+    async def settled(self, timeout: float, *, some: bool = False) -> bool:
+        """Wait, at most ``timeout`` seconds, until each server's tools are known, or why they are not; with ``some``, until
+        there are tools of any."""
+        ...
+
+    async def call(
+        self,
+        tool: ToolId,
+        arguments: JsonObject | None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        progress: ProgressFnT | None = None,
+    ) -> dict[str, Any]:
+        """The tool's result, untouched. Raises MCPError as the server does."""
+        ...
