@@ -22,6 +22,8 @@ settings.register_profile("suite", max_examples=60, deadline=None, derandomize=T
 settings.load_profile("suite")
 
 DATA = Path(__file__).parent / "data"
+collect_ignore_glob = ["clients/*", "servers/*"]
+"""Programs that tests start, some with another Python's packages: nothing to import here."""
 
 
 class GivenVectors:

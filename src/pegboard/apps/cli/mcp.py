@@ -55,15 +55,15 @@ def mcp(
     logs.set_level(log_level and log_level.upper())
     if not (command or profile or no_attach) and _attached(files, exposure, toolset):
         return
-    servers = wrapped(command) if command else None
-    read = partial(given, files, servers=servers, profile=profile, exposure=exposure)
-    configured = read()
-    for note in configured.notes:
-        logs.OURS.warning(note)
     from pegboard.gateways.mcp import serve_stdio
     from pegboard.gateways.mcp.reload import Source
 
-    source = Source(files=files, load=lambda: read().settings)
+    servers = wrapped(command) if command else None
+    read = partial(given, files, servers=servers, profile=profile, exposure=exposure)
+    source = Source.of(files, lambda: read().settings)
+    configured = read()
+    for note in configured.notes:
+        logs.OURS.warning(note)
     asyncio.run(serve_stdio(configured.settings, source, toolset=toolset or ""))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from functools import partial
 from typing import Annotated
 
@@ -24,7 +26,8 @@ EXAMPLES = examples(
 def serve(
     config: Configs = None,
     host: Annotated[
-        str | None, typer.Option(help="Address to listen on; others than this machine can reach 0.0.0.0.")
+        str | None,
+        typer.Option(help="Address to listen on: 0.0.0.0 for other machines too, which allowed_hosts lets in."),
     ] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
     profile: Profile = None,
@@ -48,16 +51,15 @@ def serve(
         raise nothing_given()
     logs.set_level((log_level or "info").upper())
     read = partial(given, files, profile=profile, exposure=exposure, host=host, port=port)
+    source = Source.of(files, lambda: read().settings)
     configured = read()
     for note in configured.notes:
         logs.OURS.warning(note)
 
     def started(url: str) -> None:
         if as_json:
-            from pegboard.apps.cli import output
-
-            output.print_json({"url": url})
+            sys.stdout.write(json.dumps({"url": url}) + "\n")
+            sys.stdout.flush()
         logs.OURS.info("Serving MCP at %s", url)
 
-    source = Source(files=files, load=lambda: read().settings)
     asyncio.run(serve_http(configured.settings, source, started=started))

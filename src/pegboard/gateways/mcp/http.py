@@ -115,7 +115,7 @@ def guard(host: str, allowed: tuple[str, ...]) -> TransportSecuritySettings:
     """Answers only to names this server is known by: a page in a browser cannot rebind its own to this machine."""
     ours = f"[{host}]" if ":" in host else host
     names = [*LOOPBACK, *([ours] if host not in ("", "0.0.0.0", "::") else [])]  # noqa: S104
-    hosts = [f"{name}:*" for name in names] + list(allowed)
+    hosts = [each for name in (*names, *allowed) for each in (name, f"{name}:*")]
     origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in hosts]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,20 +16,42 @@ from pegboard.settings import Settings, load_settings
 LOGGER = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
+FIXED = (
+    *("host", "port", "allowed_hosts", "start_wait", "connect_timeout", "call_timeout", "lazy", "idle_stop"),
+    *("often_used", "session_ttl", "encoder_threads", "cache_dir", "state_dir"),
+)
+"""Settings that hold for as long as a process lives."""
 
 Stamps = tuple[tuple[int, int] | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where settings come from: these files, read by ``load``, which raises PegboardError for what it cannot read."""
+    """Where settings come from: these files, read by ``load``, which raises PegboardError for what it cannot read.
+
+    Make it before they are read: a change since then is followed.
+    """
 
     files: Sequence[Path] = ()
     load: Callable[[], Settings] = load_settings
+    seen: Stamps = ()
+
+    @classmethod
+    def of(cls, files: Sequence[Path], load: Callable[[], Settings]) -> Source:
+        return cls(files=files, load=load, seen=tuple(map(_stamp, files)))
+
+    @asynccontextmanager
+    async def followed(self, host: Host) -> AsyncIterator[None]:
+        """Within it, the host follows the files."""
+        following = asyncio.create_task(self.follow(host))
+        try:
+            yield
+        finally:
+            following.cancel()
 
     async def follow(self, host: Host) -> None:
         """Reconfigure the host whenever the files have changed and come to rest, until cancelled."""
-        seen = latest = self._stamps()
+        seen = latest = self.seen or self._stamps()
         while self.files:
             await asyncio.sleep(POLL_SECONDS)
             before, latest = latest, self._stamps()
@@ -37,11 +60,19 @@ class Source:
                 await self._take_up(host)
 
     async def _take_up(self, host: Host) -> None:
+        before = host.settings
         try:
-            changes = await host.reconfigure(self.load())
+            settings = self.load()
+            changes = await host.reconfigure(settings)
         except PegboardError as error:
             LOGGER.error("The changed configuration is not used, the one before stays: %s", error)
             return
+        except Exception:
+            LOGGER.exception("The changed configuration could not be taken up")
+            return
+        waiting = [name for name in FIXED if getattr(settings, name) != getattr(before, name)]
+        if waiting:
+            LOGGER.warning("Changed, but only used after a restart: %s", ", ".join(waiting))
         LOGGER.info(
             "The configuration changed. Servers added: %s; removed: %s; restarted: %s",
             *(", ".join(names) or "none" for names in (changes.added, changes.removed, changes.restarted)),

@@ -23,6 +23,7 @@ from pegboard.settings import Settings
 LOGGER = logging.getLogger(__name__)
 
 LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
+ANY = frozenset({"", "0.0.0.0", "::"})  # noqa: S104
 GRACE_SECONDS = 3
 """Time that requests have to finish once a signal came."""
 
@@ -38,16 +39,17 @@ async def serve_http(settings: Settings, source: Source, *, started: Callable[[s
         LOGGER.warning(
             "Whoever can reach %s:%d can call every tool: there are no accounts.", settings.host, settings.port
         )
+    if settings.host in ANY and not settings.allowed_hosts:
+        LOGGER.warning("Other machines are refused until allowed_hosts names what they call this one.")
     with listening:
         url = f"http://{_name(settings.host)}:{listening.getsockname()[1]}{PATH}"
         async with open_host(settings) as host:
             door = HttpDoor(host, health=lambda: health(source.files) | _servers(host))
             async with door.running():
                 server = _Server(uvicorn.Config(door, **_options()), door, lambda: started(url))
-                following = asyncio.create_task(source.follow(host))
-                with _signals(server), announce(url, source.files, running_folder()):
-                    await server.serve(sockets=[listening])
-                following.cancel()
+                async with source.followed(host):
+                    with _signals(server), announce(url, source.files, running_folder()):
+                        await server.serve(sockets=[listening])
 
 
 def listen(settings: Settings) -> socket.socket:

@@ -22,8 +22,10 @@ class Servers(Protocol):
     def status(self) -> Sequence[ServerStatus]: ...
 
     async def settled(self, timeout: float, *, some: bool = False) -> bool:
-        """Wait, at most ``timeout`` seconds, until each server's tools are known, or why they are not; with ``some``, until
-        there are tools of any."""
+        """Wait, at most ``timeout`` seconds, until each server's tools are known, or why they are not.
+
+        With ``some``, until there are tools of any.
+        """
         ...
 
     async def call(

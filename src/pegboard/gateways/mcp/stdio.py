@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from dataclasses import replace
 
@@ -26,7 +25,6 @@ async def serve_stdio(settings: Settings, source: Source = Source(), *, toolset:
     parts = default_parts(settings)
     parts = replace(parts, sessions=MemorySessions(parts.clock))
     async with open_host(settings, parts) as host, stdio_server() as (read, write):
-        following = asyncio.create_task(source.follow(host))
         server = wire(host.gateway(toolset))
-        await server.run(read, write, server.create_initialization_options())
-        following.cancel()
+        async with source.followed(host):
+            await server.run(read, write, server.create_initialization_options())

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pegboard.board import Board
 from pegboard.catalog import Catalog, WireNames
 from pegboard.compose import with_aliases
-from pegboard.errors import PegboardError, ToolNotAvailable
+from pegboard.errors import ToolNotAvailable
 from pegboard.gateways.mcp import exposure, meta_tools
 from pegboard.gateways.mcp.servers import Servers
 from pegboard.gateways.mcp.toolsets import Toolset
@@ -160,7 +160,7 @@ class View:
             try:
                 await self.board.warm()
                 await self._categorize()
-            except PegboardError:
+            except Exception:
                 LOGGER.exception("Indexing failed; searches go by words alone")
 
     async def _categorize(self) -> None:
