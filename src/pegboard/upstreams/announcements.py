@@ -57,7 +57,7 @@ class Announcements:
             await asyncio.sleep(RELIST_PAUSE)
 
     async def _listen(self, client: Client) -> None:
-        """What was missed while the stream was lost is found by listing."""
+        """What was missed while there was no stream, at the beginning too, is found by listing."""
         capabilities = client.server_capabilities.tools
         if capabilities is None or not capabilities.list_changed:
             return
@@ -66,12 +66,12 @@ class Announcements:
             try:
                 async with client.listen(tools_list_changed=True) as subscription:
                     pause = FIRST_PAUSE
+                    self._news.set()
                     async for _ in subscription:
                         self._news.set()
             except (MCPError, SubscriptionLost) as error:
                 if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
                     return
                 LOGGER.info("Server %s ended its announcements: %s", self._server, self._redacted(str(error)))
-            self._news.set()
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)

@@ -149,7 +149,7 @@ class NoServers:
     def status(self) -> list[Any]:
         return []
 
-    async def settled(self, timeout: float) -> bool:
+    async def settled(self, timeout: float, *, some: bool = False) -> bool:
         return True
 
 
