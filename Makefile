@@ -9,7 +9,7 @@ demo: $(READY)            ## install, then the main job on embedded defaults: a 
 	$(BIN)/python scripts/demo.py
 
 test: $(READY)            ## every test
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(PYTEST_ARGS)
 
 check: $(READY)           ## what CI runs besides the tests: format, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -117,7 +117,7 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="Address that `pegboard serve` listens on.")
     port: int = Field(7332, ge=0, le=65_535, description="Port that `pegboard serve` listens on; 0 takes a free one.")
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="Host headers that `pegboard serve` answers to besides its own address, as `name` or `name:*`."
+        (), description="Names that `pegboard serve` answers to in Host headers, besides its own address."
     )
     lazy: bool = Field(False, description="Start servers with their first call, once their tools are known.")
     idle_stop: float = Field(

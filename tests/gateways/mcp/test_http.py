@@ -152,7 +152,9 @@ async def test_the_health_is_not_for_pages_from_elsewhere(open_door: OpenDoor, h
         (EVERYWHERE, (), "10.0.0.5:7332", False),
         (EVERYWHERE, ("tools.example:*",), "tools.example:443", True),
         (EVERYWHERE, ("tools.example",), "tools.example", True),
-        (EVERYWHERE, ("tools.example",), "tools.example:80", False),
+        (EVERYWHERE, ("tools.example",), "tools.example:80", True),
+        (EVERYWHERE, ("tools.example",), "tools.example.evil.example", False),
+        ("127.0.0.1", (), "localhost", True),
     ],
 )
 def test_the_door_answers_to_its_own_names_and_those_that_are_configured(

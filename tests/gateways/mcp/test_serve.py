@@ -40,8 +40,7 @@ def serving(config: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     process = start("--config", config, "--port", "0", "--json")
     assert process.stdout is not None
     try:
-        said = list(iter(process.stdout.readline, "}\n"))
-        yield process, json.loads("".join([*said, "}"]))["url"]
+        yield process, json.loads(process.stdout.readline())["url"]
     finally:
         if process.poll() is None:
             process.kill()

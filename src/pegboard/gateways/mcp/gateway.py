@@ -165,8 +165,7 @@ class Gateway:
 
     async def _search(self, arguments: JsonObject, exchange: Exchange) -> Result:
         server = arguments.get("server")
-        if not (self._board.catalog.of_server(server) if server else len(self._board.catalog)):
-            await self.view.started(some=server is None)
+        await self.view.started(some=server is None or bool(self._board.catalog.of_server(server)))
         caller = exchange.caller
         session = await self.book.get(caller.session)
         decision = await self._board.route(self._turn(arguments["query"], session), self._filter(arguments))

@@ -25,6 +25,8 @@ LOGGER = logging.getLogger(__name__)
 SUGGESTIONS = 5
 SIMILAR = 0.7
 COALESCE_SECONDS = 0.05
+SEARCH_SHARE = 0.4
+"""Of the moment that servers have to start, what a search waits for those that are slow."""
 
 
 class View:
@@ -94,8 +96,10 @@ class View:
     async def started(self, *, some: bool = False) -> None:
         """Servers have a moment to start, once; whoever needs longer is not waited for (M15).
 
-        With ``some``, no longer than until any of them has tools.
+        With ``some``, for a part of that moment, and after it no longer than until any of them has tools.
         """
+        if some:
+            await self._fleet.settled(max(0.0, self._patience - self._settings.start_wait * (1 - SEARCH_SHARE)))
         await self._fleet.settled(self._patience, some=some)
         self.refresh()
 
