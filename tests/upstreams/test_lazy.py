@@ -284,6 +284,17 @@ async def test_a_server_that_starts_is_listed_at_once_as_it_was_known_and_a_call
         assert state(fleet) == "ready"
 
 
+async def test_a_known_server_that_nobody_calls_starts_a_moment_after_the_gateway(
+    fleet_of: MakeFleet, definitions: MemoryDefinitions, journal: Journal
+) -> None:
+    await known(fleet_of, definitions, journal.spec())
+    async with fleet_of(journal.spec(), definitions=definitions) as fleet:
+        assert await fleet.settled(20)
+        assert len(journal.starts) == 1, "only the run that made it known"
+        await until(lambda: state(fleet) == "ready")
+        assert len(journal.starts) == 2
+
+
 async def test_where_some_servers_are_enough_nobody_waits_for_the_others(fleet_of: MakeFleet, journal: Journal) -> None:
     mute = python("mute", "import time; time.sleep(60)")
     async with fleet_of(journal.spec(), mute) as fleet:

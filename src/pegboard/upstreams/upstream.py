@@ -30,6 +30,8 @@ LOGGER = logging.getLogger(__name__)
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
+HEAD_START = 1.0
+"""Seconds that a gateway has to answer its first requests before servers whose tools are known take the processor."""
 RESTART_PATIENCE = 5.0
 """Seconds a call waits for a server that is being restarted."""
 STEADY_SECONDS = 30.0
@@ -177,6 +179,8 @@ class Upstream:
     async def _has_settled(self) -> None:
         """There is a connection, or it is known why not; a lazy server without one is woken, once."""
         woken = False
+        if self.status.state == "starting":
+            self._wanted.set()
         while self._connection is None:
             if not woken and self._rests and self.status.state in ("idle", "unhealthy"):
                 woken = True
@@ -211,10 +215,11 @@ class Upstream:
         except Exception:
             LOGGER.exception("What is known of server %s cannot be used", self.spec.name)
             return
+        self._wanted.clear()
         if self._lazy:
-            self._wanted.clear()
             await self._set(state="idle", protocol=known.protocol)
         else:
+            asyncio.get_running_loop().call_later(HEAD_START, self._wanted.set)
             await self._set(protocol=known.protocol)
 
     async def _serve_once(self) -> Ended:

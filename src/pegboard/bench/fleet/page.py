@@ -37,8 +37,8 @@ one server:
 ### Starting
 
 Medians of {rounds} starts in seconds, from the start of `pegboard mcp` (or of a server) until the answer. `new` is a
-gateway that remembers nothing, `again` one that has embedded these tools before, `lazy` one that starts a server with
-its first call (`lazy = true`).
+gateway that remembers nothing, `again` one that remembers these tools: it lists and finds them while their servers
+start, and a call waits for its server. `lazy` is one that starts a server with its first call (`lazy = true`).
 
 | | s |
 |---|---|
@@ -46,7 +46,7 @@ its first call (`lazy = true`).
 KINDS: Mapping[str, str] = {
     "slowest_alone": "the slowest server alone ({slowest})",
     "all_without_gateway": "all servers at once, without a gateway, until the last has listed its tools",
-    "all_ready": "behind Pegboard, until the last server is ready",
+    "all_ready": "behind Pegboard, until the last server is ready, new",
     "first_search/new": "first search that finds something, new",
     "first_search/again": "first search that finds something, again",
     "first_search/lazy": "first search that finds something, lazy",

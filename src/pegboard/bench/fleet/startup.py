@@ -59,7 +59,10 @@ async def first_search(config: Path, state: Path, **settings: object) -> Search:
 
 
 async def all_ready(config: Path, state: Path, **settings: object) -> tuple[float, float]:
-    """Seconds from the gateway's start until every server is ready; then the gateway's own memory in MB."""
+    """Seconds from the gateway's start until every server is ready; then the gateway's own memory in MB.
+
+    A gateway that remembers their tools would say so of servers that are still starting: ``state`` is to be new.
+    """
     started = time.perf_counter()
     async with gateway(config, state, start_wait=PATIENT, **settings) as client:
         await settled(client)
@@ -91,8 +94,8 @@ KINDS = 9
 class Startup:
     """``each`` server's own time alone, measured once; ``seconds`` by kind, one value a round in the same order.
 
-    `new` is a start of which nothing is remembered, `again` one with the embeddings of another, and `lazy` the same
-    where servers start with their first call. ``not_ready``: servers at the first search of a new start.
+    `new` is a start of which nothing is remembered, `again` one with the tools and embeddings of another, `lazy` the
+    same where servers start with their first call. ``not_ready``: servers at the first search of a new start.
     ``memory``: MB.
     """
 
@@ -125,8 +128,8 @@ async def measure(specs: Mapping[str, ServerSpec], config: Path, known: Path, nu
     not_ready: list[int] = []
     memory: list[float] = []
 
-    async def ready() -> float:
-        seconds, megabytes = await all_ready(config, known)
+    async def ready(state: Path) -> float:
+        seconds, megabytes = await all_ready(config, state)
         memory.append(megabytes)
         return seconds
 
@@ -149,7 +152,7 @@ async def measure(specs: Mapping[str, ServerSpec], config: Path, known: Path, nu
         "first_search/again": lambda: searched(known),
         "first_list/lazy": lambda: first_list(config, known, lazy=True),
         "first_search/lazy": lambda: searched(known, lazy=True),
-        "all_ready": ready,
+        "all_ready": lambda: anew(ready),
     }
     await all_ready(config, known, lazy=True)
     seconds: dict[str, list[float]] = {kind: [] for kind in turns}
