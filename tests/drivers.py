@@ -66,9 +66,9 @@ class Driver:
         return list(json.loads(await _output(self.command, json.dumps(job)))["results"])
 
     def _line(self, target: Target, step: Step) -> list[str]:
-        """The inspector's command line: one step each."""
+        """The inspector's command line: one step each. It takes no variable that is empty, as make sets some."""
         where = [target.url] if target.url else [target.command, *target.args]
-        environment = [part for name, value in target.env.items() for part in ("-e", f"{name}={value}")]
+        environment = [part for name, value in target.env.items() if value for part in ("-e", f"{name}={value}")]
         headers = [part for name, value in target.headers.items() for part in ("--header", f"{name}: {value}")]
         match step:
             case ("list",):
