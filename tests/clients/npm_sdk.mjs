@@ -1,5 +1,5 @@
 // One job through npm's @modelcontextprotocol/sdk (1.x) or its successor @modelcontextprotocol/client (2.x).
-// Arguments: the folder they are installed in, and 1 or 2. Jobs as in `sdk2.py`.
+// Arguments: the folder they are installed in, and 1 or 2. Jobs as in `jobs.py`.
 
 import { createRequire } from "node:module";
 import { text } from "node:stream/consumers";

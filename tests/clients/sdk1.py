@@ -1,53 +1,39 @@
-"""One job through the Python SDK 1.x, run by its own environment; jobs as in `sdk2.py`."""
+"""One job through the Python SDK 1.x, run by its own environment; jobs as in `jobs.py`."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import sys
 from contextlib import AsyncExitStack
 from typing import Any
 
+from jobs import Heard, main, wire
 from mcp import ClientSession, McpError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamablehttp_client
 
 
+class Asking:
+    def __init__(self, session: ClientSession) -> None:
+        self._session = session
+
+    async def tools(self) -> list[Any]:
+        tools: list[Any] = []
+        cursor: str | None = None
+        while True:
+            page = await self._session.list_tools(cursor)
+            tools += map(wire, page.tools)
+            cursor = page.nextCursor
+            if cursor is None:
+                return tools
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        try:
+            return wire(await self._session.call_tool(name, arguments))
+        except McpError as error:
+            return {"error": {"code": error.error.code, "message": error.error.message}}
+
+
 async def run(job: dict[str, Any]) -> dict[str, Any]:
-    notified: list[str] = []
-    before = 0
-    told = asyncio.Condition()
-
-    async def on_message(message: Any) -> None:
-        if hasattr(getattr(message, "root", None), "method"):
-            notified.append(message.root.method)
-            async with told:
-                told.notify_all()
-
-    async def step(session: ClientSession, kind: str, *rest: Any) -> Any:
-        nonlocal before
-        match kind:
-            case "list":
-                tools: list[Any] = []
-                cursor: str | None = None
-                while True:
-                    page = await session.list_tools(cursor)
-                    tools += [tool.model_dump(mode="json", by_alias=True, exclude_unset=True) for tool in page.tools]
-                    cursor = page.nextCursor
-                    if cursor is None:
-                        return tools
-            case "call":
-                before = len(notified)
-                try:
-                    result = await session.call_tool(rest[0], rest[1])
-                except McpError as error:
-                    return {"error": {"code": error.error.code, "message": error.error.message}}
-                return result.model_dump(mode="json", by_alias=True, exclude_unset=True)
-            case _:
-                async with asyncio.timeout(30), told:
-                    await told.wait_for(lambda: rest[0] in notified[before:])
-                return notified[before:]
-
+    heard = Heard()
     async with AsyncExitStack() as stack:
         if job["transport"] == "stdio":
             parameters = StdioServerParameters(
@@ -56,11 +42,10 @@ async def run(job: dict[str, Any]) -> dict[str, Any]:
             streams = await stack.enter_async_context(stdio_client(parameters))
         else:
             streams = await stack.enter_async_context(streamablehttp_client(job["url"], headers=job.get("headers")))
-        session = await stack.enter_async_context(ClientSession(streams[0], streams[1], message_handler=on_message))
+        session = await stack.enter_async_context(ClientSession(streams[0], streams[1], message_handler=heard.note))
         greeting = await session.initialize()
-        results = [await step(session, *each) for each in job["steps"]]
-        return {"protocol": str(greeting.protocolVersion), "results": results, "notified": notified}
+        return await heard.done(Asking(session), greeting.protocolVersion, job["steps"])
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(run(json.load(sys.stdin)))))
+    main(run)

@@ -26,7 +26,7 @@ async def test_a_change_that_a_request_takes_in_first_is_announced_and_indexed_a
         told.set()
 
     view = View(Settings(), board_of(EMPTY), OneServer(FULL), clock=clock, changed=changed)
-    await view.catalog_changed()
+    view.renew()
     view.refresh()
 
     async with asyncio.timeout(5):

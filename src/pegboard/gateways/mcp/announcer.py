@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 
 import anyio
 from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
 
 from pegboard.gateways.mcp.caller import Notify
+
+LOGGER = logging.getLogger(__name__)
 
 WINDOW = 0.1
 """Seconds in which further changes of one session are one notification."""
@@ -74,5 +76,8 @@ class Announcer:
     async def _send(self, notify: Notify | None) -> None:
         if notify is None:
             return
-        with suppress(Exception), anyio.move_on_after(PATIENCE):  # a client that has gone is told nothing
-            await notify()
+        try:
+            with anyio.move_on_after(PATIENCE):
+                await notify()
+        except Exception:
+            LOGGER.debug("A client could not be told: it has gone", exc_info=True)

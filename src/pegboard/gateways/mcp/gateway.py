@@ -124,10 +124,10 @@ class Gateway:
             return False
         return True
 
-    async def adopt(self, settings: Settings, board: Board, toolset: Toolset | None = None) -> None:
+    def adopt(self, settings: Settings, board: Board, toolset: Toolset | None = None) -> None:
         """Serve by another configuration from now on; sessions go on."""
         self._follow(settings, toolset)
-        await self.view.adopt(settings, board, toolset)
+        self.view.adopt(settings, board, toolset)
 
     def _follow(self, settings: Settings, toolset: Toolset | None) -> None:
         self._settings = settings

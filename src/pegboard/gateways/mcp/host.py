@@ -108,7 +108,7 @@ class Host:
         for name in set(self._gateways) - set(adopted):
             self._gateways.pop(name).close()
         for name, (of_toolset, chosen, gateway) in adopted.items():
-            await gateway.adopt(of_toolset, boards[name], chosen)
+            gateway.adopt(of_toolset, boards[name], chosen)
         return await self.fleet.apply(settings.enabled_servers)
 
     def _check(self) -> None:
@@ -120,7 +120,6 @@ class Host:
     def _settings_of(self, toolset: str) -> tuple[Settings, Toolset | None]:
         """The settings as a toolset changes them, and the toolset. Raises ConfigError for what cannot be followed."""
         settings, chosen, changes = self.settings, None, {}
-        client_rows(settings.clients)
         always = settings.always_available
         if toolset:
             if toolset not in settings.toolsets:
@@ -136,7 +135,7 @@ class Host:
 
     async def _on_change(self) -> None:
         for gateway in self._gateways.values():
-            await gateway.view.catalog_changed()
+            gateway.view.renew()
 
 
 @asynccontextmanager

@@ -22,7 +22,8 @@ from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.gateways.mcp.pages import page
 
 INSTRUCTIONS = (
-    "This server stands before many others. What they can do is found with search_tools and called with invoke_tool."
+    "This server stands before many others. Tools of theirs that are not listed here are found with search_tools and "
+    "called with invoke_tool."
 )
 LIST_TTL_MS = 5000
 MODERN_KEYS = frozenset({"resultType", "ttlMs", "cacheScope"})

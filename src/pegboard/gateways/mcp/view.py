@@ -68,12 +68,8 @@ class View:
         self._complete = self._complete or all(status.heard_of for status in self._fleet.status())
         return self._complete and self._small
 
-    async def catalog_changed(self) -> None:
-        """A server's tools are others than before: the next use sees them, and they are indexed in the background."""
-        self.renew()
-
     def renew(self) -> None:
-        """Look at what the servers list, as one that comes after they have started must by itself."""
+        """The servers' tools may be others than before: the next use sees them, and they are indexed in background."""
         self._stale = True
         self._begin_indexing()
 
@@ -86,12 +82,12 @@ class View:
         if self._indexing is not None:
             self._indexing.cancel()
 
-    async def adopt(self, settings: Settings, board: Board, toolset: Toolset | None) -> None:
+    def adopt(self, settings: Settings, board: Board, toolset: Toolset | None) -> None:
         """Serve by another configuration from now on; what was embedded before is not embedded again."""
         self.board, self._settings, self._toolset = board, settings, toolset
         self._named(board.catalog)
         self._announced = None
-        await self.catalog_changed()
+        self.renew()
 
     async def started(self, *, some: bool = False) -> None:
         """Servers have a moment to start, once; whoever needs longer is not waited for (M15).
@@ -123,7 +119,7 @@ class View:
     def categories(self) -> Mapping[ToolId, str]:
         """The category of each tool: by names at first, and by meaning too once there are vectors."""
         if self._categories is None:
-            self._categories = self._categories_with(None)
+            self._categories = self._categories_of(self.catalog, None)
         return self._categories
 
     def resolve(self, name: str, allowed: frozenset[ToolId], names: WireNames) -> ToolId:
@@ -172,13 +168,16 @@ class View:
         board = self.board
         catalog = board.catalog
         if self._settings.categories in ("auto", "clusters"):
-            categories = await asyncio.to_thread(self._categories_with, await board.vectors())
-            if self.board is board and board.catalog is catalog:
-                self._categories = categories
+            vectors = await board.vectors()
+            if board.catalog is catalog:
+                categories = await asyncio.to_thread(self._categories_of, catalog, vectors)
+                if self.board is board and board.catalog is catalog:
+                    self._categories = categories
 
-    def _categories_with(self, vectors: Floats | None) -> Mapping[ToolId, str]:
+    def _categories_of(self, catalog: Catalog, vectors: Floats | None) -> Mapping[ToolId, str]:
+        """``vectors`` are those of this very catalog: it may be another one by the time the thread is done."""
         chosen = self._settings
-        return categories_of(self.catalog.tools, chosen.categories, chosen.category_patterns, vectors)
+        return categories_of(catalog.tools, chosen.categories, chosen.category_patterns, vectors)
 
     def _say_unmatched(self) -> None:
         """What a toolset names and no server has, once all servers have been heard of."""
