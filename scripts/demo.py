@@ -78,7 +78,7 @@ async def main(folder: Path, config: Path) -> int:
     gateway = StdioServerParameters(
         command=sys.executable,
         args=["-m", "pegboard", "mcp", "--exposure", "static", "--config", str(config)],
-        env=os.environ | {"PEGBOARD_START_WAIT": "60"},
+        env=os.environ | {"PEGBOARD_START_WAIT": "60", "PEGBOARD_STATE_DIR": str(folder), "PEGBOARD_OFTEN_USED": "0"},
     )
     async with Client(gateway, cache=None) as client:
         listed = [tool.model_dump(by_alias=True, exclude_none=True) for tool in (await client.list_tools()).tools]

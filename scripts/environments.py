@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 QUIET = ("--silent", "--no-fund", "--no-audit")
+BRIEF = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=60000")
+"""Where npm's registry cannot be reached, that is soon known."""
 
 
 def say(text: str) -> None:
@@ -42,7 +44,7 @@ def from_npm(folder: Path, packages: Sequence[str]) -> bool:
     if not has("npm", "node"):
         return False
     say(f"installing {', '.join(missing)} …")
-    return succeeds(["npm", "install", *QUIET, "--prefix", str(folder), *missing])
+    return succeeds(["npm", "install", *QUIET, *BRIEF, "--prefix", str(folder), *missing])
 
 
 def binary(folder: Path, name: str) -> Path:
