@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import sysconfig
 import venv
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,13 +28,42 @@ def from_pypi(environment: Path, requirement: str, program: str) -> Path | None:
 
     A second call installs nothing.
     """
-    found = environment / ("Scripts" if sys.platform == "win32" else "bin") / program
+    found = programs(environment) / program
     if found.exists():
         return found
     say(f"installing {requirement} …")
     venv.create(environment, with_pip=True)
     python = str(found.with_name("python"))
     return found if succeeds([python, "-m", "pip", "install", "--quiet", requirement]) else None
+
+
+def with_packages(environment: Path, *groups: Sequence[str], beside: Path | None = None) -> bool:
+    """Whether an environment has the packages now; a second call with the same ones installs nothing.
+
+    Each group is the arguments of one ``pip install``. What the environment ``beside`` has can be imported here too.
+    """
+    wanted = "".join(" ".join(group) + "\n" for group in groups)
+    installed = environment / "installed.txt"
+    if installed.exists() and installed.read_text("utf-8") == wanted:
+        return True
+    say(f"installing {wanted.strip()} …")
+    venv.create(environment, with_pip=True, clear=True)
+    if beside is not None:
+        (site_packages(environment) / "beside.pth").write_text(f"{site_packages(beside)}\n", "utf-8")
+    python = str(programs(environment) / "python")
+    if not all(succeeds([python, "-m", "pip", "install", "--quiet", *group]) for group in groups):
+        return False
+    installed.write_text(wanted, "utf-8")
+    return True
+
+
+def programs(environment: Path) -> Path:
+    return environment / ("Scripts" if sys.platform == "win32" else "bin")
+
+
+def site_packages(environment: Path) -> Path:
+    """Where an environment of this Python has its packages."""
+    return Path(sysconfig.get_path("purelib", "venv", {"base": str(environment), "platbase": str(environment)}))
 
 
 def from_npm(folder: Path, packages: Sequence[str]) -> bool:
