@@ -24,10 +24,13 @@ EMBEDDING = {
     "ratel": ("ratel-ai==0.12.0",),
     "toolpicker": ("toolpicker==1.0.0",),
     "toolscope": ("toolscope==0.1.0",),
-    "smartmcp-router": ("smartmcp-router==0.3.0",),
+    "smartmcp-router": ("smartmcp-router==0.3.0", "mcp<2"),
     "callbus": ("callbus==0.3.1",),
 }
-"""Environment to requirements. Not among them: toolhunch needs Python 3.12, and clear-your-tools 3.13."""
+"""Environment to requirements. smartmcp-router reads fields that version 2 of the MCP SDK renamed.
+
+Not among them: toolhunch needs Python 3.12, clear-your-tools 3.13, and we support 3.11.
+"""
 
 
 def install(folder: Path) -> bool:

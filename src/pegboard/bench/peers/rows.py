@@ -1,0 +1,58 @@
+"""Every peer that is installed, over one set."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pegboard.bench.datasets import ToolSet
+from pegboard.bench.peers.runner import LIMIT_S, PeerError, PeerRun, rank
+from pegboard.bench.peers.table import PEERS, Peer
+from pegboard.retrieval import Progress
+
+METHOD = "peer:"
+SAMPLE = 200
+"""Queries of a set that slow peers see."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerRows:
+    """By method (`peer:NAME`): what ran, and why the others did not."""
+
+    runs: Mapping[str, PeerRun]
+    missing: Mapping[str, str]
+
+
+async def peer_rows(
+    dataset: ToolSet,
+    folder: Path,
+    progress: Progress,
+    *,
+    seed: int,
+    peers: Sequence[Peer] = PEERS,
+    limit_s: float = LIMIT_S,
+) -> PeerRows:
+    """One peer after the other, each with the machine to itself; one that fails is said and left out."""
+    runs: dict[str, PeerRun] = {}
+    missing: dict[str, str] = {}
+    for done, peer in enumerate(peers, start=1):
+        method, numbers = METHOD + peer.name, asked(peer, len(dataset.queries), seed)
+        queries = {number: dataset.queries[number].text for number in numbers}
+        if not peer.python(folder).exists():
+            missing[method] = f"{peer.name} is not installed: run scripts/install_peers.py {folder}"
+            continue
+        try:
+            runs[method] = await rank(peer, folder, dataset.catalog, queries, limit_s=limit_s)
+        except PeerError as error:
+            missing[method] = str(error)
+        progress(done, len(peers))
+    return PeerRows(runs=runs, missing=missing)
+
+
+def asked(peer: Peer, count: int, seed: int) -> list[int]:
+    """The numbers of a set's queries that a peer sees, ascending: all, or the one sample that slow peers share."""
+    if not peer.slow or count <= SAMPLE:
+        return list(range(count))
+    return sorted(random.Random(seed).sample(range(count), SAMPLE))  # noqa: S311  # a sample, no secret
