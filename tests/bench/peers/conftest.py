@@ -31,7 +31,7 @@ WORD_COUNTER = f"""
         return search
 
 
-    serve(build)
+    serve("fake-peer", build)
 """
 """Ranks by shared words, names every tool twice, and prints where only answers belong."""
 
@@ -39,7 +39,7 @@ WORD_COUNTER = f"""
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Where the environment `fake` is."""
-    python = Peer(name="fake", environment="fake", adapter=ADAPTERS).python(tmp_path / "peers")
+    python = Peer(name="fake", title="", environment="fake", adapter=ADAPTERS).python(tmp_path / "peers")
     python.parent.mkdir(parents=True)
     python.symlink_to(sys.executable)
     return tmp_path / "peers"
@@ -52,7 +52,10 @@ def fake(tmp_path: Path) -> Callable[..., Peer]:
     def write(script: str = WORD_COUNTER, *, name: str = "fake", slow: bool = False) -> Peer:
         adapter = tmp_path / "fakes" / f"{name}.py"
         adapter.parent.mkdir(exist_ok=True)
+        metadata = tmp_path / "fake_peer-1.0.dist-info" / "METADATA"
+        metadata.parent.mkdir(exist_ok=True)
+        metadata.write_text("Metadata-Version: 2.1\nName: fake-peer\nVersion: 1.0\n", "utf-8")
         adapter.write_text(dedent(script), "utf-8")
-        return Peer(name=name, environment="fake", adapter=adapter, slow=slow)
+        return Peer(name=name, title="a fake", environment="fake", adapter=adapter, slow=slow)
 
     return write

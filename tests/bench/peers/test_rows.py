@@ -56,7 +56,7 @@ async def test_a_peer_that_misses_the_obvious_is_told_from_one_that_works(
         """
         import json, sys
         tools = json.load(open(sys.argv[1]))["tools"]
-        print('{"build_s": 0}')
+        print('{"build_s": 0, "version": "backwards 1"}')
         for _ in range(3):
             print(json.dumps({"ranking": [tool["uid"] for tool in tools[::-1]], "ms": 1}))
         """,

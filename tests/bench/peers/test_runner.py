@@ -32,6 +32,7 @@ async def test_a_peer_ranks_every_query_with_each_tool_once_whatever_it_prints(f
     for ranking in found.rankings.values():
         assert sorted(ranking) == sorted(tool.id for tool in CATALOG.tools)
     assert [found.rankings[number][0] for number in TEXTS] == list(QUERIES.values())
+    assert found.version == "fake-peer 1.0"
     assert found.build_s >= 0
     assert found.p50_ms > 0
     assert reports == [(0, 3), (1, 3), (2, 3), (3, 3)]

@@ -39,7 +39,7 @@ def main(folder: Annotated[Path, typer.Argument(help="Folder of install_peers.py
         rows = asyncio.run(peer_rows(six_tools(), folder, progress, seed=0))
     console = Console(soft_wrap=True)
     for method, run in rows.runs.items():
-        console.print(f"{method}: built in {run.build_s:.2f} s, {run.p50_ms:.2f} ms a query")
+        console.print(f"{method} ({run.version}): built in {run.build_s:.2f} s, {run.p50_ms:.2f} ms a query")
     problems = [*rows.missing.values(), *strays(rows)]
     for problem in problems:
         console.print(problem, style="red")

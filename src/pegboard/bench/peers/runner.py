@@ -38,8 +38,12 @@ class PeerError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerRun:
-    """The query's number to what the peer found, best first; seconds to index; median milliseconds a query."""
+    """The query's number to what the peer found, best first; seconds to index; median milliseconds a query.
 
+    ``version`` is the package as it was run: `ratel-ai 0.12.0`.
+    """
+
+    version: str
     rankings: Mapping[int, tuple[ToolId, ...]]
     build_s: float
     p50_ms: float
@@ -154,6 +158,7 @@ def _last_words(home: Path) -> str:
 def _run(lines: Sequence[bytes], queries: Iterable[int], named: Mapping[str, ToolId]) -> PeerRun:
     built, *answers = map(json.loads, lines)
     return PeerRun(
+        version=built["version"],
         rankings={
             number: tuple(named[uid] for uid in answer["ranking"])
             for number, answer in zip(queries, answers, strict=True)

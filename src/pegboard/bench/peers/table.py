@@ -11,9 +11,13 @@ ADAPTERS = Path(__file__).parent / "adapters"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """``environment`` is a folder of `scripts/install_peers.py`; ``slow`` peers see a sample of a large set."""
+    """``environment`` is a folder of `scripts/install_peers.py`; ``slow`` peers see a sample of a large set.
+
+    ``title`` says what ranks, and by which text.
+    """
 
     name: str
+    title: str
     environment: str
     adapter: Path
     variant: str = ""
@@ -25,21 +29,23 @@ class Peer:
         return folder / self.environment / programs
 
 
-def _peer(environment: str, *, name: str = "", variant: str = "", slow: bool = False) -> Peer:
+def _peer(environment: str, title: str, *, name: str = "", variant: str = "", slow: bool = False) -> Peer:
     adapter = ADAPTERS / f"{environment.replace('-', '_')}.py"
-    return Peer(name=name or environment, environment=environment, adapter=adapter, variant=variant, slow=slow)
+    return Peer(
+        name=name or environment, title=title, environment=environment, adapter=adapter, variant=variant, slow=slow
+    )
 
 
 PEERS = (
-    _peer("fastmcp"),
-    _peer("graph-tool-call", slow=True),
-    _peer("graph-tool-call", name="graph-tool-call-minilm", variant="minilm", slow=True),
-    _peer("ratel", variant="hybrid", slow=True),
-    _peer("ratel", name="ratel-bm25", variant="bm25"),
-    _peer("toolpicker", slow=True),
-    _peer("adk-tool-search"),
-    _peer("toolscope"),
-    _peer("smartmcp-router"),
-    _peer("callbus"),
+    _peer("fastmcp", "BM25 search transform: name, description, parameters"),
+    _peer("graph-tool-call", "BM25 and a graph of tools", slow=True),
+    _peer("graph-tool-call", "the same with MiniLM", name="graph-tool-call-minilm", variant="minilm", slow=True),
+    _peer("ratel", "hybrid: BM25 and MiniLM, RRF; name, description, whole schema", variant="hybrid", slow=True),
+    _peer("ratel", "BM25, its default", name="ratel-bm25", variant="bm25"),
+    _peer("toolpicker", "BM25 (name, parameters, description) and MiniLM (description), RRF"),
+    _peer("adk-tool-search", "BM25 and shared words: name, description, parameters"),
+    _peer("toolscope", "MiniLM: name, beginning of the description"),
+    _peer("smartmcp-router", "MiniLM and FAISS: name, description, parameters"),
+    _peer("callbus", "hybrid: BM25 (whole definition) and MiniLM (name, description), RRF"),
 )
 """With their own defaults, and with MiniLM where they let one choose the encoder."""

@@ -23,4 +23,4 @@ def _entry(tool: PeerTool) -> ToolEntry:
 
 
 if __name__ == "__main__":
-    serve(build)
+    serve("adk-tool-search", build)

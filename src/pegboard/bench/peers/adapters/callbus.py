@@ -41,4 +41,4 @@ def _documented(tool: PeerTool) -> Tool:
 
 
 if __name__ == "__main__":
-    serve(build)
+    serve("callbus", build)

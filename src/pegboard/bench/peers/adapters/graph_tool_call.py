@@ -24,4 +24,4 @@ def build(tools: Sequence[PeerTool], k: int, variant: str) -> Search:
 
 
 if __name__ == "__main__":
-    serve(build)
+    serve("graph-tool-call", build)

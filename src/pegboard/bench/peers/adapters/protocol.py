@@ -1,8 +1,8 @@
 """What a peer's adapter and the benchmark say to each other. Needs the standard library alone.
 
 `python -m adapters.NAME REQUEST [VARIANT]`, where the file REQUEST is `{"k": …, "tools": [{"uid", "server", "name",
-"description", "inputSchema"}, …], "queries": [text, …]}`. The answer is lines of JSON on stdout: `{"build_s": …}` once
-the tools are indexed, then `{"ranking": [uid, …], "ms": …}` for each query, best first.
+"description", "inputSchema"}, …], "queries": [text, …]}`. The answer is lines of JSON on stdout: `{"build_s": …,
+"version": …}` once the tools are indexed, then `{"ranking": [uid, …], "ms": …}` for each query, best first.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -50,14 +51,14 @@ Build = Callable[[Sequence[PeerTool], int, str], Search]
 """Indexes the tools; given how many a search shall find, and the variant."""
 
 
-def serve(build: Build) -> None:
-    """The adapter's whole job, from the command line's request to the last answer."""
+def serve(package: str, build: Build) -> None:
+    """The adapter's whole job, from the request to the last answer. ``package`` is what the peer is called on PyPI."""
     answers = _answers()
     request = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     tools = [_tool(row) for row in request["tools"]]
     started = time.perf_counter()
     search = build(tools, request["k"], "".join(sys.argv[2:]))
-    _answer(answers, build_s=time.perf_counter() - started)
+    _answer(answers, build_s=time.perf_counter() - started, version=f"{package} {version(package)}")
     for text in request["queries"][:WARM_UPS]:
         search(text)
     for text in request["queries"]:

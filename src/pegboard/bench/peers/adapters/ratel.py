@@ -42,4 +42,4 @@ def _executable(tool: PeerTool) -> ExecutableTool:
 
 
 if __name__ == "__main__":
-    serve(build)
+    serve("ratel-ai", build)

@@ -18,4 +18,4 @@ def build(tools: Sequence[PeerTool], k: int, _variant: str) -> Search:
 
 
 if __name__ == "__main__":
-    serve(build)
+    serve("smartmcp-router", build)

@@ -17,4 +17,4 @@ def build(tools: Sequence[PeerTool], k: int, _variant: str) -> Search:
 
 
 if __name__ == "__main__":
-    serve(build)
+    serve("toolscope", build)
