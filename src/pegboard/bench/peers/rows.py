@@ -38,17 +38,19 @@ async def peer_rows(
     runs: dict[str, PeerRun] = {}
     missing: dict[str, str] = {}
     for done, peer in enumerate(peers, start=1):
-        method, numbers = METHOD + peer.name, asked(peer, len(dataset.queries), seed)
-        queries = {number: dataset.queries[number].text for number in numbers}
-        if not peer.python(folder).exists():
-            missing[method] = f"{peer.name} is not installed: run scripts/install_peers.py {folder}"
-            continue
+        queries = {number: dataset.queries[number].text for number in asked(peer, len(dataset.queries), seed)}
         try:
-            runs[method] = await rank(peer, folder, dataset.catalog, queries, limit_s=limit_s)
+            _check_installed(peer, folder)
+            runs[METHOD + peer.name] = await rank(peer, folder, dataset.catalog, queries, limit_s=limit_s)
         except PeerError as error:
-            missing[method] = str(error)
+            missing[METHOD + peer.name] = str(error)
         progress(done, len(peers))
     return PeerRows(runs=runs, missing=missing)
+
+
+def _check_installed(peer: Peer, folder: Path) -> None:
+    if not peer.python(folder).exists():
+        raise PeerError(f"{peer.name} is not installed: run scripts/install_peers.py {folder}")
 
 
 def asked(peer: Peer, count: int, seed: int) -> list[int]:
