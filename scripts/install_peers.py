@@ -20,6 +20,7 @@ LEXICAL = {
     "adk-tool-search": ("adk-tool-search==0.3.0",),
 }
 EMBEDDING = {
+    "baselines": ("bm25s==0.3.16", "PyStemmer"),
     "graph-tool-call": ("graph-tool-call==0.47.0",),
     "ratel": ("ratel-ai==0.12.0",),
     "toolpicker": ("toolpicker==1.0.0",),

@@ -147,7 +147,7 @@ async def test_a_changed_tool_is_embedded_and_nothing_else(
     )
     await board.warm()
 
-    assert encoder.encoded == ["get_tides: Sea level."]
+    assert encoder.encoded == ["weather get tides: Sea level.", "weather get tides: Sea level. harbour"]
 
 
 @pytest.mark.requirement("P17", "M5")

@@ -10,6 +10,7 @@ from pegboard import Board, Catalog, Settings, ToolId, Turn, build
 from pegboard.compose import SystemClock, default_parts, with_aliases
 from pegboard.errors import ConfigError
 from pegboard.model import AgentState
+from pegboard.retrieval.texts import full, server_profile, short
 from pegboard.stores import MemoryEmbeddings, SqliteEmbeddings
 from pegboard.testing import FakeEncoder, fake_tool
 
@@ -102,8 +103,14 @@ async def test_a_restart_embeds_no_tool_again(town: Catalog, tmp_path: Path) -> 
         await build(settings, town, parts=default_parts(settings, encoder=encoder, embeddings=store)).warm()
         store.close()
 
-    assert len(encoders[0].encoded) == len(town) + len(town.servers)
+    assert len(encoders[0].encoded) == len(texts_of(town))
     assert encoders[1].encoded == []
+
+
+def texts_of(catalog: Catalog) -> set[str]:
+    """What the default profile embeds of a catalog."""
+    of_tools = {text(tool) for tool in catalog.tools for text in (short, full)}
+    return of_tools | {server_profile(server) for server in catalog.servers.values()}
 
 
 @pytest.mark.requirement("003.cache-key")
@@ -132,7 +139,7 @@ async def test_queries_do_not_crowd_the_lasting_store(town: Catalog, tmp_path: P
     for number in range(10):
         await board.route(f"question {number}")
 
-    assert store.kept == len(town) + len(town.servers)
+    assert store.kept == len(texts_of(town))
 
 
 def test_the_system_clock_tells_the_time_and_never_goes_back() -> None:

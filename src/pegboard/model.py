@@ -148,13 +148,24 @@ class Turn:
 class Scores:
     """One number a tool, shape (n,), and the parts it was made of, each of shape (n,).
 
-    ``query_vector``, shape (d,), is what the query was embedded as, where it was.
+    ``query_vector``, shape (d,), is what the query was embedded as, where it was. ``least_share`` has for a recall the
+    least share of the sum of all values that a tool must have for that recall to be reached on average.
     """
 
     values: Floats
     scale: Scale
     parts: Mapping[str, Floats] = field(default_factory=dict)
     query_vector: Floats | None = None
+    least_share: Mapping[float, float] = field(default_factory=dict)
+
+    def share_for(self, recall: float) -> float:
+        """The share of the sum of all values from which on tools are taken to reach a recall (above 0, at most 1).
+
+        >>> Scores(values=np.ones(1, np.float32), scale="probability", least_share={0.5: 0.2}).share_for(0.75)
+        0.1
+        """
+        recalls, shares = zip(*sorted((dict(self.least_share) | {0.0: 1.0, 1.0: 0.0}).items()), strict=True)
+        return float(np.interp(recall, recalls, shares))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pegboard.events import Event
 from pegboard.model import Floats, JsonObject, Outcome, Session, ToolId, ToolStatistics
@@ -34,6 +34,15 @@ class Encoder(Protocol):
 
     async def encode(self, texts: Sequence[str]) -> Floats:
         """Float32 of shape (len(texts), dimensions), rows of length 1. Text beyond the window is cut (P24)."""
+        ...
+
+
+@runtime_checkable
+class ClauseEncoder(Protocol):
+    """An encoder that can tell the clauses of a text apart at the price of the text alone."""
+
+    async def encode_clauses(self, text: str, spans: Sequence[tuple[int, int]]) -> Floats:
+        """The text, then its part in each span (start, end, in characters): shape (1 + len(spans), dimensions)."""
         ...
 
 

@@ -78,7 +78,7 @@ class Settings(BaseSettings):
     profile: str = Field("hybrid", description="How tools are chosen: attention, keyword, semantic or hybrid.")
     k: int | None = Field(None, ge=1, description="At most this many tools a turn.")
     threshold: float | None = Field(None, description="Least score, on the profile's own scale.")
-    recall: float | None = Field(None, gt=0, le=1, description="Share of the relevance to reach (hybrid).")
+    recall: float | None = Field(None, gt=0, le=1, description="Mean recall to reach (hybrid).")
     budget: int | None = Field(None, ge=0, description="Tokens that the definitions of a turn may take.")
     pool: int | None = Field(None, ge=0, description="Tokens that the summary of all tools may take.")
     always_available: Annotated[tuple[str, ...], NoDecode] = Field(

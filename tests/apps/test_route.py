@@ -33,7 +33,7 @@ def test_the_best_tool_comes_first_with_its_score_and_the_parts_of_it(run_json: 
 
     assert decision["profile"] == "hybrid"
     assert (first["tool"], first["rank"], first["active"]) == ("code/create_issue", 1, True)
-    assert set(first["parts"]) == {"cosine", "bm25", "server"}
+    assert set(first["parts"]) == {"cosine", "clause", "bm25", "server"}
     assert "code/create_issue" in decision["active"]
 
 
@@ -73,7 +73,7 @@ def test_explain_says_each_part_in_words(run: Run, tools: Path) -> None:
         ((), "code/create_issue", "active", "rank 1 of 12, score"),
         (("--profile", "attention"), "storm_alerts", "below_threshold", "is below the threshold 0.28"),
         (("--profile", "keyword", "--k", 1), "list_issues", "beyond_k", "and k is 1."),
-        (("--recall", 0.05, "--k", 12), "list_issues", "recall_reached", "already hold 5% of the expected relevance"),
+        (("--recall", 0.05, "--k", 12), "list_issues", "recall_reached", "less likely than a recall of 5% asks for"),
         (("--recall", 1, "--k", 12, "--budget", 30), "create_issue", "over_budget", "left of the budget of 30."),
     ],
 )

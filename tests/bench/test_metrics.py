@@ -49,10 +49,13 @@ def test_a_group_stands_for_the_relevant_tool_it_holds() -> None:
 
 def test_nothing_found_scores_nothing() -> None:
     assert metrics.score(frozenset([frozenset([7])]), [], {}) == {
+        "recall@1": 0,
+        "recall@3": 0,
         "recall@5": 0,
         "recall@10": 0,
         "mrr": 0,
         "ndcg@5": 0,
+        "full@10": 0,
     }
 
 

@@ -21,11 +21,11 @@ TIMES = Latency(size=527, new=[2], encoder=[1], cached=[1], cold_index=1, warm_s
 def benchmark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Result]:
     """The benchmark with a fake encoder, and with times that nobody measured."""
 
-    async def no_time(_data: Path | None) -> tuple[Latency, str]:
-        return TIMES, "synthetic"
+    async def no_time(_data: Path | None) -> list[tuple[Latency, str]]:
+        return [(TIMES, "synthetic")]
 
     monkeypatch.setattr(rank, "OnnxEncoder", FakeEncoder)
-    monkeypatch.setattr(rank, "_latency", no_time)
+    monkeypatch.setattr(rank, "_latencies", no_time)
     monkeypatch.setenv("PEGBOARD_CACHE_DIR", str(tmp_path / "cache"))
     program = typer.Typer()
     program.command()(rank.main)
@@ -45,9 +45,9 @@ def test_sets_that_are_there_are_measured_and_written(
 
     assert result.exit_code == 0, result.output
     assert "Not measured, for want of data: metatool" in result.stderr
-    assert {f"recall@5/mcpverse/{method}" for method in ("bm25", "bm25s", "minilm", "hybrid", "attention")} <= set(
-        found["figures"]
-    )
+    assert {
+        f"recall@5/mcpverse/{method}" for method in ("bm25", "bm25f", "hybrid", "attention", "hybrid_without_clause")
+    } <= set(found["figures"])
     assert found["figures"]["latency_over_encoder/527/new"] == 2
     assert found["tables"]["sets"]["mcpverse"]["queries"] == 7
     assert "recall@5, hybrid over" in result.stdout

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pegboard.retrieval.fusion import fuse, z_score
+from pegboard.retrieval.fusion import Calibration, Fusion, shipped, softmax, z_score
 
 columns = arrays(np.float32, st.integers(1, 30), elements=st.floats(-1, 1, width=32))
 
@@ -18,9 +18,16 @@ def test_z_scores_have_mean_zero_and_deviation_one_or_are_all_zero(values: np.nd
     assert not scores.any() or abs(float(scores.std()) - 1) < 1e-2
 
 
+HALF = Calibration(intercept=0.0, share=1.0, best=0.0, clauses=0.0)
+
+
+def fusion(**weights: float) -> Fusion:
+    return Fusion(weights=weights, calibration=HALF, least_share={})
+
+
 @given(values=columns, other=st.floats(-1, 1, width=32))
 def test_fused_scores_are_probabilities_that_keep_the_order_of_a_single_part(values: np.ndarray, other: float) -> None:
-    fused = fuse({"cosine": values, "bm25": np.full_like(values, other)})
+    fused = shipped()["hybrid"].fuse({"cosine": values, "bm25": np.full_like(values, other)})
 
     assert fused.scale == "probability"
     assert ((fused.values >= 0) & (fused.values <= 1)).all()
@@ -28,11 +35,19 @@ def test_fused_scores_are_probabilities_that_keep_the_order_of_a_single_part(val
     assert (np.diff(fused.values[order]) >= 0).all()
 
 
+def test_every_shipped_part_speaks_for_a_tool_and_none_against_it() -> None:
+    assert {name: set(each.weights) for name, each in shipped().items()} == {
+        "hybrid": {"cosine", "clause", "bm25", "server"},
+        "words": {"bm25"},
+    }
+    assert all(weight > 0 for each in shipped().values() for weight in each.weights.values())
+
+
 def test_one_tool_far_below_ten_thousand_others_is_no_overflow() -> None:
     values = np.full(10_000, 0.5, np.float32)
     values[7] = -1
 
-    fused = fuse({"cosine": values, "bm25": values, "server": values})
+    fused = shipped()["hybrid"].fuse({"cosine": values, "bm25": values, "server": values})
 
     assert np.isfinite(fused.values).all()
     assert fused.values.argmin() == 7
@@ -41,13 +56,39 @@ def test_one_tool_far_below_ten_thousand_others_is_no_overflow() -> None:
 def test_the_parts_and_the_query_vector_are_kept() -> None:
     part, vector = np.array([0.1, 0.9], np.float32), np.ones(3, np.float32)
 
-    fused = fuse({"cosine": part}, vector)
+    fused = fusion(cosine=1.0).fuse({"cosine": part}, query_vector=vector)
 
     assert fused.parts["cosine"] is part
     assert fused.query_vector is vector
 
 
 def test_parts_that_say_nothing_leave_all_tools_equal() -> None:
-    fused = fuse({"bm25": np.zeros(4, np.float32)})
+    fused = fusion(bm25=2.0).fuse({"bm25": np.zeros(4, np.float32)})
 
-    assert len(set(fused.values.tolist())) == 1
+    np.testing.assert_allclose(fused.values, 0.25, atol=1e-6)
+
+
+def test_a_weight_multiplies_the_z_score_of_its_part() -> None:
+    first, second = np.array([1, 0, 0], np.float32), np.array([0, 1, 0], np.float32)
+
+    fused = fusion(cosine=3.0, bm25=1.0).fuse({"cosine": first, "bm25": second})
+
+    expected = softmax(3 * z_score(first) + z_score(second))
+    np.testing.assert_allclose(fused.values, expected, rtol=1e-5)
+
+
+def test_more_clauses_and_a_tool_that_stands_out_raise_the_probability_where_the_fit_says_so() -> None:
+    shares = np.array([0.6, 0.3, 0.1], np.float32)
+
+    assert (Calibration(0.0, 1.0, 0.0, 0.5)(shares, 4) > HALF(shares, 4)).all()
+    assert (Calibration(0.0, 1.0, 0.5, 0.0)(shares, 1) < HALF(shares, 1)).all()
+
+
+def test_shares_of_nothing_and_of_everything_have_probabilities() -> None:
+    assert np.isfinite(HALF(np.array([1, 0], np.float32), 1)).all()
+
+
+def test_a_fusion_reads_what_it_wrote() -> None:
+    made = Fusion(weights={"bm25": 0.25}, calibration=Calibration(-1.0, 1.5, 0.25, 0.5), least_share={0.9: 0.012})
+
+    assert Fusion.of(made.written()) == made

@@ -89,13 +89,28 @@ async def test_an_impatient_hybrid_answers_from_words_until_the_tools_are_embedd
 
     assert encoded_early == []
     assert best(town, early.values) == best(town, late.values) == "get_tides"
-    assert (list(early.parts), list(late.parts)) == (["bm25"], ["cosine", "bm25", "server"])
+    assert (list(early.parts), list(late.parts)) == (["bm25"], ["cosine", "clause", "server", "bm25"])
 
 
 async def test_a_patient_hybrid_waits_for_the_tools_to_be_embedded(town: Catalog) -> None:
     scores = await ranker("hybrid", retriever(town, FakeEncoder())).score("when is high water")
 
-    assert list(scores.parts) == ["cosine", "bm25", "server"]
+    assert list(scores.parts) == ["cosine", "clause", "server", "bm25"]
+
+
+@pytest.mark.requirement("P5")
+async def test_each_clause_of_a_message_brings_up_its_own_tool(
+    catalog_of: Callable[..., Catalog], given_vectors: Callable[..., Encoder]
+) -> None:
+    both = "book the train, mend the bicycle"
+    vectors = {both: (1, 1, 1), "book the train": (1, 0, 0), "mend the bicycle": (0, 1, 0)}
+    texts = {"fake tickets": (1, 0, 0), "fake repairs": (0, 1, 0), "fake both": (1, 1, 1.2), "fake": (0, 0, 1)}
+    catalog = catalog_of(fake_tool("tickets"), fake_tool("repairs"), fake_tool("both"))
+
+    scores = await ranker("hybrid", retriever(catalog, given_vectors(vectors | texts))).score(both)
+
+    np.testing.assert_allclose(scores.parts["clause"][:2], [1, 1], atol=1e-6)
+    assert scores.parts["cosine"].argmax() == 2
 
 
 @pytest.mark.parametrize("kind", ["summary_cosine", "definition_cosine"])

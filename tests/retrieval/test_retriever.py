@@ -9,6 +9,7 @@ import pytest
 from pegboard import Catalog
 from pegboard.model import Floats
 from pegboard.retrieval import Retriever
+from pegboard.retrieval.texts import full, short
 from pegboard.testing import FakeEncoder, fake_tool
 
 
@@ -85,9 +86,29 @@ async def test_a_tools_server_similarity_is_that_of_its_own_server(town: Catalog
 
 async def test_it_knows_whether_vectors_are_there_without_waiting(town: Catalog) -> None:
     shared = retriever(town, FakeEncoder())
-    before = shared.has_dense("definition")
+    before = shared.has_meanings
 
-    await shared.dense("definition")
+    await shared.meanings()
     await shared.server_similarities(np.zeros(256, np.float32))
 
-    assert (before, shared.has_dense("definition"), shared.has_dense("summary")) == (False, True, False)
+    assert (before, shared.has_meanings) == (False, True)
+
+
+async def test_a_meaning_is_as_near_to_what_a_tool_is_for_as_to_how_it_does_it(town: Catalog) -> None:
+    encoder = FakeEncoder()
+
+    index = await retriever(town, encoder).meanings()
+
+    for place, tool in enumerate(town.tools):
+        what, how = await encoder.encode([short(tool), full(tool)])
+        assert index.similarities(what)[place] == pytest.approx(index.similarities(how)[place], abs=1e-5)
+        assert np.linalg.norm(index.vectors[place]) == pytest.approx(1, abs=1e-5)
+
+
+async def test_clauses_are_encoded_apart_where_the_encoder_cannot_see_them_in_their_text(town: Catalog) -> None:
+    encoder = FakeEncoder()
+    text = "tides; bicycles"
+
+    vectors = await retriever(town, encoder).embed_clauses(text, [(0, 5), (7, 15)])
+
+    np.testing.assert_array_equal(vectors, await encoder.encode([text, "tides", "bicycles"]))

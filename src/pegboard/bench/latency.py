@@ -5,19 +5,26 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 from pegboard.board import Board
 from pegboard.catalog import Catalog
-from pegboard.compose import build, default_parts
-from pegboard.retrieval import OnnxEncoder, Progress
+from pegboard.compose import EMBEDDINGS_FILE, build, default_parts
+from pegboard.retrieval import CachedEncoder, OnnxEncoder, Progress, Retriever
+from pegboard.retrieval.fusion import shipped
+from pegboard.retrieval.intents import clauses
+from pegboard.retrieval.rankers import HybridRanker
 from pegboard.settings import load_settings
+from pegboard.stores import SqliteEmbeddings
 
 ROUTES = 240
 WARM_STARTS = 5
+TEXTS_A_TOOL = 2
+MEGABYTE = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +37,10 @@ class Latency:
     cached: Sequence[float]
     cold_index: float
     warm_starts: Sequence[float]
+    stages: Mapping[str, float] = field(default_factory=dict)
+    """Median milliseconds of parts of a route whose embedding is cached."""
+    memory: Mapping[str, float] = field(default_factory=dict)
+    """Megabytes of the indexes."""
 
     def figures(self) -> dict[str, float]:
         return {
@@ -41,8 +52,10 @@ class Latency:
             ),
             f"encoder_p50_ms/{self.size}": median(self.encoder),
             f"cold_index_s/{self.size}": self.cold_index / 1000,
-            f"warm_start_ms/{self.size}": median(self.warm_starts),
-        }
+            f"index_ms_per_vector/{self.size}": self.cold_index / (TEXTS_A_TOOL * self.size),
+            **{f"stage_p50_ms/{self.size}/{stage}": value for stage, value in self.stages.items()},
+            **{f"memory_mb/{self.size}/{part}": value for part, value in self.memory.items()},
+        } | ({f"warm_start_ms/{self.size}": median(self.warm_starts)} if self.warm_starts else {})
 
 
 async def measure(
@@ -60,7 +73,41 @@ async def measure(
     new, alone = await _interleaved(board, encoder, texts)
     cached = [await _route(board, text) for text in texts]
     starts = [warm_start(catalog_file, cache, text) for text in texts[:WARM_STARTS]]
-    return Latency(size=len(catalog), new=new, encoder=alone, cached=cached, cold_index=cold_index, warm_starts=starts)
+    documents = CachedEncoder(encoder, SqliteEmbeddings(cache / EMBEDDINGS_FILE))
+    retriever = Retriever(catalog.tools, catalog.servers, documents=documents, queries=documents)
+    return Latency(
+        size=len(catalog),
+        new=new,
+        encoder=alone,
+        cached=cached,
+        cold_index=cold_index,
+        warm_starts=starts,
+        stages=await _stages(retriever, texts),
+        memory={
+            "vectors": (await retriever.meanings()).vectors.nbytes / MEGABYTE,
+            "words": retriever.lexical.nbytes / MEGABYTE,
+        },
+    )
+
+
+async def _stages(retriever: Retriever, texts: Sequence[str]) -> dict[str, float]:
+    """Words, vectors and fusion apart, each text's vectors at hand."""
+    ranker = HybridRanker(retriever)
+    await ranker.warm()
+    index, fusion = await retriever.meanings(), shipped()["hybrid"]
+    taken: dict[str, list[float]] = {"words": [], "vectors": [], "fusion": []}
+    for text in texts:
+        vectors = await retriever.embed_clauses(text, clauses(text))
+        parts = (await ranker.score(text)).parts
+        for stage, work in (
+            ("words", partial(retriever.lexical.scores, text)),
+            ("vectors", partial(index.similarities, vectors)),
+            ("fusion", partial(fusion.fuse, parts)),
+        ):
+            started = time.perf_counter()
+            work()
+            taken[stage].append(_since(started))
+    return {stage: median(times) for stage, times in taken.items()}
 
 
 async def _interleaved(board: Board, encoder: OnnxEncoder, texts: Sequence[str]) -> tuple[list[float], list[float]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from importlib.resources import files
 from importlib.util import find_spec
 from typing import Any
 
@@ -12,33 +14,78 @@ from pegboard.board import Board
 from pegboard.catalog import Catalog
 from pegboard.compose import Parts, build
 from pegboard.model import Decision, Floats, ToolId
+from pegboard.retrieval import CachedEncoder, Progress, Retriever
+from pegboard.retrieval.fusion import Fusion
+from pegboard.retrieval.index.exact import ExactIndex
+from pegboard.retrieval.intents import clauses
 from pegboard.retrieval.lexical import Bm25f
+from pegboard.retrieval.rankers import HybridRanker
 from pegboard.retrieval.texts import fields, name_and_description
 from pegboard.routing.select import best_first
 from pegboard.settings import Settings
 
 Search = Callable[[str], Awaitable[Sequence[ToolId]]]
 
-UNGATED: Mapping[str, str] = {"minilm": "attention", "hybrid": "hybrid"}
+UNGATED: Mapping[str, str] = {"attention_ungated": "attention", "hybrid": "hybrid"}
 """Method to profile: its scores alone, with no threshold, k or budget."""
 
 GATED = ("attention", "semantic", "keyword")
 """Profiles as their users get them."""
 
-BASELINES = ("bm25", "minilm")
-"""What `hybrid` has to beat."""
+ABLATIONS = "ablations.json"
+"""Fusions fitted without a part, by `scripts/fit_fusion.py`: part to fusion."""
 
 
 async def searches(catalog: Catalog, settings: Settings, parts: Parts) -> dict[str, Search]:
     """Every method over one catalog, with its indexes built."""
-    found: dict[str, Search] = {"bm25": bm25(catalog)}
+    found: dict[str, Search] = {"bm25f": bm25(catalog)}
     if find_spec("bm25s"):
-        found["bm25s"] = bm25s(catalog)
+        found["bm25"] = bm25s(catalog)
     for method, profile in UNGATED.items():
         found[method] = ungated(await _board(catalog, profile, settings, parts))
     for profile in GATED:
         found[profile] = gated(await _board(catalog, profile, settings, parts))
-    return found
+    return found | await ablations(catalog, settings, parts)
+
+
+async def ablations(catalog: Catalog, settings: Settings, parts: Parts) -> dict[str, Search]:
+    """`hybrid` without one of its parts, fitted again; and with one text a tool, as it is."""
+    board = await _board(catalog, "hybrid", settings, parts)
+    found = {f"hybrid_without_{part}": by_fusion(board, fusion) for part, fusion in fusions_without().items()}
+    documents = CachedEncoder(parts.encoder, parts.embeddings)
+    retriever = OneText(catalog.tools, catalog.servers, documents=documents, queries=documents)
+    one_text = HybridRanker(retriever)
+    await one_text.warm()
+
+    async def search(text: str) -> list[ToolId]:
+        return best(catalog, (await one_text.score(text)).values)
+
+    return found | {"hybrid_with_one_text": search}
+
+
+def fusions_without() -> dict[str, Fusion]:
+    fitted = json.loads((files("pegboard.bench") / ABLATIONS).read_text("utf-8"))
+    return {part: Fusion.of(fusion) for part, fusion in fitted.items()}
+
+
+def by_fusion(board: Board, fusion: Fusion) -> Search:
+    """The board's own parts, fused otherwise."""
+
+    async def search(text: str) -> list[ToolId]:
+        scores = await board.scores(text)
+        if scores is None:
+            return []
+        parts = {part: scores.parts[part] for part in fusion.weights if part in scores.parts}
+        return best(board.catalog, fusion.fuse(parts, clauses=len(clauses(text))).values)
+
+    return search
+
+
+class OneText(Retriever):
+    """Each tool as seed 003 embeds it: name and description."""
+
+    async def meanings(self, progress: Progress | None = None) -> ExactIndex:
+        return await self.dense("definition", progress)
 
 
 async def _board(catalog: Catalog, profile: str, settings: Settings, parts: Parts) -> Board:
@@ -94,9 +141,12 @@ def _tokens(package: Any, texts: list[str]) -> list[list[str]]:
 
 
 def _by_scores(catalog: Catalog, scores: Callable[[str], Floats]) -> Search:
-    everything = np.ones(len(catalog), np.bool_)
-
     async def search(text: str) -> list[ToolId]:
-        return [catalog.tools[place].id for place in best_first(scores(text), everything)]
+        return best(catalog, scores(text))
 
     return search
+
+
+def best(catalog: Catalog, values: Floats) -> list[ToolId]:
+    """All tools, best first."""
+    return [catalog.tools[place].id for place in best_first(values, np.ones(len(catalog), np.bool_))]

@@ -17,7 +17,10 @@ from pegboard.catalog import Catalog
 from pegboard.model import ToolId
 
 Goals = frozenset[frozenset[int]]
+Canonical = Mapping[ToolId, int]
+"""One number for all copies of a tool."""
 
+RECALL_AT = (1, 3, 5, 10)
 RESAMPLES = 2000
 LEVEL = 0.95
 
@@ -42,21 +45,20 @@ def canonical_ids(catalog: Catalog) -> dict[ToolId, int]:
     }
 
 
-def goals(relevant: Iterable[ToolId], any_of: Iterable[Iterable[ToolId]], canonical: Mapping[ToolId, int]) -> Goals:
+def goals(relevant: Iterable[ToolId], any_of: Iterable[Iterable[ToolId]], canonical: Canonical) -> Goals:
     """Each relevant tool is a goal; a group of ``any_of`` is one, and stands for the relevant tools it holds."""
     groups = [frozenset(canonical[tool] for tool in group) for group in any_of]
     single = {canonical[tool] for tool in relevant}
     return frozenset([frozenset([tool]) for tool in single if not any(tool in group for group in groups)] + groups)
 
 
-def score(wanted: Goals, ranking: Sequence[ToolId], canonical: Mapping[ToolId, int]) -> dict[str, float]:
+def score(wanted: Goals, ranking: Sequence[ToolId], canonical: Canonical) -> dict[str, float]:
     """The metrics of one query. An empty ranking scores zero: nothing is skipped."""
     found = places(wanted, [canonical[tool] for tool in ranking])
-    return {
-        "recall@5": recall(found, len(wanted), 5),
-        "recall@10": recall(found, len(wanted), 10),
+    return {f"recall@{k}": recall(found, len(wanted), k) for k in RECALL_AT} | {
         "mrr": reciprocal_rank(found),
         "ndcg@5": gain(found, len(wanted), 5),
+        "full@10": float(recall(found, len(wanted), 10) == 1),
     }
 
 

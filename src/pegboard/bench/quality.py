@@ -9,27 +9,39 @@ import numpy as np
 
 from pegboard.bench import metrics
 from pegboard.bench.datasets import ToolSet
-from pegboard.bench.methods import BASELINES, Search
+from pegboard.bench.methods import Search
 from pegboard.bench.metrics import Interval
+from pegboard.bench.peers import PeerRun
 from pegboard.retrieval import Progress
 
 PAIRED = "recall@5"
 OURS = "hybrid"
+OWN = frozenset({"attention", "semantic", "keyword", "attention_ungated"})
+"""Profiles of ours: what `hybrid` is compared with are the others."""
 
-Rows = Mapping[str, Mapping[str, Sequence[float]]]
-"""Method to metric to one value a query."""
+Row = Mapping[int, Mapping[str, float]]
+"""The number of a query to metric to value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
-    """Means and intervals by (metric, method), and ours minus the best baseline, query by query."""
+    """Means and intervals by (metric, method); ours minus each other method, query by query, on ``PAIRED``."""
 
     name: str
     queries: int
     means: Mapping[tuple[str, str], Interval]
-    baseline: str
-    gain: Interval
-    rows: Rows = field(repr=False)
+    gains: Mapping[str, Interval]
+    asked: Mapping[str, int] = field(default_factory=dict)
+    """Queries that a method saw, where those were a sample."""
+
+    @property
+    def rival(self) -> str:
+        """The best of the others."""
+        return min(self.gains, key=lambda method: self.gains[method].mean)
+
+    @property
+    def gain(self) -> Interval:
+        return self.gains[self.rival]
 
     def figures(self) -> dict[str, float]:
         found = {f"{metric}/{self.name}/{method}": each.mean for (metric, method), each in self.means.items()}
@@ -39,43 +51,61 @@ class Quality:
     def table(self) -> dict[str, object]:
         return {
             "queries": self.queries,
-            "best_baseline": self.baseline,
-            "intervals_95": {
-                f"{metric}/{method}": [round(each.low, 4), round(each.high, 4)]
-                for (metric, method), each in self.means.items()
-            },
+            "sampled": dict(self.asked),
+            "best_baseline": self.rival,
+            "gains": {method: _rounded(each) for method, each in self.gains.items()},
+            "intervals_95": {f"{metric}/{method}": _rounded(each)[1:] for (metric, method), each in self.means.items()},
         }
 
 
-async def measure(dataset: ToolSet, searches: Mapping[str, Search], progress: Progress, *, seed: int) -> Quality:
+async def measure(dataset: ToolSet, searches: Mapping[str, Search], progress: Progress) -> dict[str, Row]:
     """Every query through every method."""
-    canonical = metrics.canonical_ids(dataset.catalog)
-    goals = [metrics.goals(query.relevant, query.any_of, canonical) for query in dataset.queries]
-    rows: dict[str, dict[str, list[float]]] = {method: {} for method in searches}
-    for done, (query, wanted) in enumerate(zip(dataset.queries, goals, strict=True), start=1):
+    canonical, goals = _goals(dataset)
+    rows: dict[str, dict[int, dict[str, float]]] = {method: {} for method in searches}
+    for number, query in enumerate(dataset.queries):
         for method, search in searches.items():
-            for metric, value in metrics.score(wanted, await search(query.text), canonical).items():
-                rows[method].setdefault(metric, []).append(value)
-        progress(done, len(goals))
-    return summarize(dataset.name, rows, seed=seed)
+            rows[method][number] = metrics.score(goals[number], await search(query.text), canonical)
+        progress(number + 1, len(goals))
+    return dict(rows)
 
 
-def summarize(name: str, rows: Rows, *, seed: int) -> Quality:
-    baseline = max((method for method in BASELINES if method in rows), key=lambda method: _mean(rows[method][PAIRED]))
-    differences = np.subtract(rows[OURS][PAIRED], rows[baseline][PAIRED])
+def measure_peers(dataset: ToolSet, runs: Mapping[str, PeerRun]) -> dict[str, Row]:
+    """What peers have found, scored as ours is."""
+    canonical, goals = _goals(dataset)
+    return {
+        method: {number: metrics.score(goals[number], ranking, canonical) for number, ranking in run.rankings.items()}
+        for method, run in runs.items()
+    }
+
+
+def summarize(name: str, rows: Mapping[str, Row], *, seed: int) -> Quality:
+    ours = rows[OURS]
     return Quality(
         name=name,
-        queries=len(differences),
+        queries=len(ours),
         means={
-            (metric, method): metrics.bootstrap(values, np.random.default_rng(seed))
-            for method, of_method in rows.items()
-            for metric, values in of_method.items()
+            (metric, method): metrics.bootstrap([each[metric] for each in row.values()], np.random.default_rng(seed))
+            for method, row in rows.items()
+            for metric in next(iter(row.values()))
         },
-        baseline=baseline,
-        gain=metrics.bootstrap(differences.tolist(), np.random.default_rng(seed)),
-        rows=rows,
+        gains={
+            method: metrics.bootstrap(_differences(ours, row), np.random.default_rng(seed))
+            for method, row in rows.items()
+            if method != OURS and method not in OWN and not method.startswith(f"{OURS}_")
+        },
+        asked={method: len(row) for method, row in rows.items() if len(row) < len(ours)},
     )
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+def _goals(dataset: ToolSet) -> tuple[metrics.Canonical, list[metrics.Goals]]:
+    canonical = metrics.canonical_ids(dataset.catalog)
+    return canonical, [metrics.goals(query.relevant, query.any_of, canonical) for query in dataset.queries]
+
+
+def _differences(ours: Row, other: Row) -> Sequence[float]:
+    """Ours minus the other on each query that both saw."""
+    return [ours[number][PAIRED] - values[PAIRED] for number, values in other.items()]
+
+
+def _rounded(each: Interval) -> list[float]:
+    return [round(each.mean, 4), round(each.low, 4), round(each.high, 4)]

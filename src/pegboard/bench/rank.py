@@ -16,24 +16,27 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from pegboard.bench import latency, quality, results
+from pegboard.bench import latency, results
 from pegboard.bench.datasets import CATALOG, QUERIES, ToolSet, read_set
 from pegboard.bench.latency import Latency
-from pegboard.bench.methods import searches
+from pegboard.bench.measured import Measured, measure
 from pegboard.bench.page import write_page
 from pegboard.bench.progress import bar
-from pegboard.bench.quality import Quality
 from pegboard.bench.report import latency_table, quality_table
 from pegboard.bench.synthetic import synthetic_catalog, synthetic_queries
 from pegboard.catalog import Catalog
+from pegboard.catalog.ingest import read_catalog
 from pegboard.compose import Parts, default_parts
 from pegboard.retrieval import CachedEncoder, OnnxEncoder
-from pegboard.settings import load_settings
+from pegboard.seams import Encoder
+from pegboard.settings import Settings, load_settings
 from pegboard.stores import MemoryEmbeddings
 
 SETS = ("livemcp_tasks", "livemcp_steps", "livemcp_routes", "mcpverse", "mcpproxy_golden", "graphtoolcall", "metatool")
 TIMED = ("livemcp_tasks", "livemcp_steps", "livemcp_routes")
 """One catalog of 527 tools, three kinds of query: user requests, single steps, routes."""
+LARGE = "mcp_large"
+"""9,812 tools."""
 SYNTHETIC_SIZE = 527
 SEED = 20260728
 
@@ -50,53 +53,66 @@ def main(
     out: Annotated[Path, typer.Option(help="Folder for rank.json.")] = Path("bench/results"),
     page: Annotated[Path | None, typer.Option(help="Write the results as a page to this file too.")] = None,
     sets: Annotated[str, typer.Option(help="Sets to measure, separated by commas.")] = ",".join(SETS),
+    peers: Annotated[Path | None, typer.Option(help="Folder of scripts/install_peers.py, to measure them too.")] = None,
+    untuned: Annotated[
+        Path | None, typer.Option(help="An encoder that scripts/build_encoder.py made of the published weights.")
+    ] = None,
 ) -> None:
-    """Measure ranking quality on labelled sets, and the latency of a route."""
+    """Measure ranking quality on labelled sets, calibration, and the latency of a route."""
     wanted = [name for name in sets.split(",") if name]
     present = [data / name for name in wanted if (data / name / QUERIES).is_file()] if data else []
     if missing := set(wanted) - {folder.name for folder in present}:
         STDERR.print(
             f"Not measured, for want of data: {', '.join(sorted(missing))}. Set PEGBOARD_DATA to their folder."
         )
-    measured = asyncio.run(_qualities(present))
-    times, timed_on = asyncio.run(_latency(data))
+    measured = asyncio.run(_measured([read_set(folder) for folder in present], peers, untuned))
+    times = asyncio.run(_latencies(data))
     path = results.write(
-        "rank" if measured else "rank-synthetic",
+        "rank" if present else "rank-synthetic",
         command="make bench-rank",
         seed=SEED,
-        figures={name: value for each in measured for name, value in each.figures().items()} | times.figures(),
-        tables={"sets": {each.name: each.table() for each in measured}, "latency_catalog": timed_on},
+        figures=measured.figures() | {name: value for timed, _ in times for name, value in timed.figures().items()},
+        tables=measured.tables() | {"latency_catalogs": {str(timed.size): name for timed, name in times}},
         folder=out,
     )
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
-    for each in measured:
+    for each in measured.qualities:
         console.print(quality_table(each))
-    console.print(latency_table(times, timed_on))
+    for timed, name in times:
+        console.print(latency_table(timed, name))
     console.print(f"Written to {path}")
-    if page is not None and measured:
+    if page is not None and present:
         write_page(page, out)
         console.print(f"Written to {page}")
 
 
-async def _qualities(folders: Sequence[Path]) -> list[Quality]:
+async def _measured(datasets: Sequence[ToolSet], peers: Path | None, untuned: Path | None) -> Measured:
     """One encoder for all, so that a text is embedded once."""
-    encoder = CachedEncoder(OnnxEncoder(), MemoryEmbeddings(1_000_000))
-    parts = default_parts(load_settings(), encoder=encoder, embeddings=MemoryEmbeddings(1_000_000))
-    return [await _quality(read_set(folder), parts) for folder in folders]
+    settings = load_settings()
+    before = None if untuned is None else _parts(settings, OnnxEncoder(untuned))
+    return await measure(datasets, settings, _parts(settings, OnnxEncoder()), untuned=before, peers=peers, seed=SEED)
 
 
-async def _quality(dataset: ToolSet, parts: Parts) -> Quality:
-    STDERR.print(f"{dataset.name}: {len(dataset.catalog)} tools, {len(dataset.queries)} queries")
-    methods = await searches(dataset.catalog, load_settings(), parts)
-    with bar(dataset.name) as progress:
-        return await quality.measure(dataset, methods, progress, seed=SEED)
+def _parts(settings: Settings, encoder: Encoder) -> Parts:
+    cached = CachedEncoder(encoder, MemoryEmbeddings(1_000_000))
+    return default_parts(settings, encoder=cached, embeddings=MemoryEmbeddings(1_000_000))
 
 
-async def _latency(data: Path | None) -> tuple[Latency, str]:
-    with tempfile.TemporaryDirectory(prefix="pegboard-bench-") as folder, bar("index for latency") as progress:
-        file, catalog, texts, timed_on = _timed(data, Path(folder))
-        STDERR.print(f"latency: {len(catalog)} tools ({timed_on}), {len(texts)} texts")
-        return await latency.measure(catalog, file, texts, Path(folder) / "cache", progress), timed_on
+async def _latencies(data: Path | None) -> list[tuple[Latency, str]]:
+    """On a catalog of hundreds, and on one of thousands where there is one."""
+    with tempfile.TemporaryDirectory(prefix="pegboard-bench-") as folder:
+        small = _timed(data, Path(folder))
+        found = [await _latency(*small, Path(folder) / "small")]
+        if data is not None and (data / LARGE / CATALOG).is_file():
+            path = data / LARGE / CATALOG
+            found.append(await _latency(path, read_catalog(path), small[2], LARGE, Path(folder) / "large"))
+    return found
+
+
+async def _latency(file: Path, catalog: Catalog, texts: Sequence[str], name: str, cache: Path) -> tuple[Latency, str]:
+    STDERR.print(f"latency: {len(catalog)} tools ({name}), {len(texts)} texts")
+    with bar("index for latency") as progress:
+        return await latency.measure(catalog, file, texts, cache, progress), name
 
 
 def _timed(data: Path | None, folder: Path) -> tuple[Path, Catalog, list[str], str]:

@@ -14,7 +14,7 @@ def quality_table(quality: Quality) -> Table:
     methods = list(dict.fromkeys(method for _, method in quality.means))
     table = Table(
         title=f"{quality.name} ({quality.queries} queries)",
-        caption=f"{PAIRED}, {OURS} over {quality.baseline}: {_signed(quality.gain)}",
+        caption=f"{PAIRED}, {OURS} over {quality.rival}: {_signed(quality.gain)}",
         title_justify="left",
         caption_justify="left",
     )

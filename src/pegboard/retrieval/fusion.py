@@ -1,25 +1,106 @@
-"""Several scores into one: the probability that, of all tools, this is the one that the query is about."""
+"""Several scores into one: for each tool the probability that it is among those the query needs.
+
+    parts ─► z-scores ─► weighted sum ─► share of the relevance (softmax) ─► probability (logistic)
+
+What is fitted stands in `fusion.json`; `scripts/fit_fusion.py` fits it and writes down on what.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import asdict, astuple, dataclass
 from functools import lru_cache
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pegboard.model import Floats, Scores
 
 ROUNDING = 1e-6
 """A deviation below this share of the mean is float32 noise."""
+LEAST = 1e-9
+"""Shares are kept this far from 0 and 1, so that their log-odds are finite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """P(relevant) = σ(intercept + share·logit(s) + best·ln(s_max) + clauses·ln(number of clauses)).
+
+    s is the tool's share of the relevance and s_max the largest one: a query whose best tool stands out is more likely
+    to have been understood. A message of several clauses needs several tools. (Platt 1999, with two more features.)
+    """
+
+    intercept: float
+    share: float
+    best: float
+    clauses: float
+
+    def __call__(self, shares: Floats, clauses: int) -> Floats:
+        log_odds = features(shares, clauses) @ np.array(astuple(self))
+        return np.asarray(1 / (1 + np.exp(-log_odds)), np.float32)
+
+
+def features(shares: Floats, clauses: int) -> NDArray[np.float64]:
+    """What a calibration reads, shape (n, 4), in the order of its fields."""
+    of_query = [math.log(max(LEAST, float(shares.max()))), math.log(clauses)]
+    columns = np.empty((len(shares), 2 + len(of_query)))
+    columns[:, 0], columns[:, 1], columns[:, 2:] = 1, logit(shares), of_query
+    return columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fusion:
+    """What each part counts, how a share of the relevance becomes a probability, and how little of it is too little.
+
+    ``least_share`` has for a recall the share of the expected relevance that a tool needs to be taken, so that the
+    recall is reached on average over labelled queries.
+    """
+
+    weights: Mapping[str, float]
+    calibration: Calibration
+    least_share: Mapping[float, float]
+
+    def fuse(self, parts: Mapping[str, Floats], *, clauses: int = 1, query_vector: Floats | None = None) -> Scores:
+        """A probability a tool, shape (n,), of parts that each have that shape."""
+        values = self.calibration(softmax(evidence(self.weights, parts)), clauses)
+        return Scores(
+            values=values,
+            scale="probability",
+            parts=dict(parts),
+            query_vector=query_vector,
+            least_share=self.least_share,
+        )
+
+    @classmethod
+    def of(cls, fitted: Mapping[str, Any]) -> Fusion:
+        """From what `fusion.json` says."""
+        least = {float(recall): float(share) for recall, share in fitted["least_share"].items()}
+        return cls(weights=dict(fitted["weights"]), calibration=Calibration(**fitted["calibration"]), least_share=least)
+
+    def written(self) -> dict[str, Any]:
+        """For `fusion.json`."""
+        return {
+            "weights": {name: round(weight, 4) for name, weight in self.weights.items()},
+            "calibration": {name: round(value, 4) for name, value in asdict(self.calibration).items()},
+            "least_share": {str(recall): float(f"{share:.4g}") for recall, share in self.least_share.items()},
+        }
 
 
 @lru_cache(maxsize=1)
-def weights() -> Mapping[str, float]:
-    """What each part counts. `scripts/fit_hybrid.py` fits them and writes down on what."""
-    return dict(json.loads((files("pegboard.retrieval") / "fusion.json").read_text("utf-8"))["weights"])
+def shipped() -> Mapping[str, Fusion]:
+    """`hybrid` for all parts; `words` for where there are no vectors."""
+    fitted = json.loads((files("pegboard.retrieval") / "fusion.json").read_text("utf-8"))
+    return {name: Fusion.of(fitted[name]) for name in ("hybrid", "words")}
+
+
+def evidence(weights: Mapping[str, float], parts: Mapping[str, Floats]) -> Floats:
+    """Σ_p w_p · z(part p) over the parts that are there, shape (n,)."""
+    weighted = [np.float32(weights[name]) * z_score(values) for name, values in parts.items()]
+    return np.asarray(np.sum(weighted, axis=0), np.float32)
 
 
 def z_score(values: Floats) -> Floats:
@@ -38,8 +119,7 @@ def softmax(values: Floats) -> Floats:
     return np.asarray(powers / powers.sum(), np.float32)
 
 
-def fuse(parts: Mapping[str, Floats], query_vector: Floats | None = None) -> Scores:
-    """softmax(Σ_p w_p · z(part p)), shape (n,): a share of the relevance that adapts to how many tools there are."""
-    weighted = [np.float32(weights()[name]) * z_score(values) for name, values in parts.items()]
-    values = softmax(np.sum(weighted, axis=0))
-    return Scores(values=values, scale="probability", parts=dict(parts), query_vector=query_vector)
+def logit(shares: Floats) -> NDArray[np.float64]:
+    """The log-odds of shares of 1."""
+    inside = np.clip(shares.astype(np.float64), LEAST, 1 - LEAST)
+    return np.asarray(np.log(inside) - np.log1p(-inside))

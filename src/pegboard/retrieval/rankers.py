@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from typing import Literal, Protocol
 
 import numpy as np
 
 from pegboard.errors import EncoderError
-from pegboard.model import Scores
-from pegboard.retrieval.fusion import fuse
+from pegboard.model import Floats, Scores
+from pegboard.retrieval.fusion import Fusion, shipped
+from pegboard.retrieval.intents import clauses
 from pegboard.retrieval.retriever import Progress, Retriever
 from pegboard.retrieval.texts import TextKind
 
@@ -73,37 +75,45 @@ class Bm25Ranker:
 
 
 class HybridRanker:
-    """Meaning, words and server together, as a probability of relevance.
+    """Meaning, clause by clause too, words and server together, as a probability of relevance.
 
     Where the encoder fails, words alone answer: relevance fails open. So they do while the tools are still being
     embedded, for a caller that is not ``patient``.
     """
 
-    KIND: TextKind = "definition"
-
-    def __init__(self, retriever: Retriever, *, patient: bool = True) -> None:
+    def __init__(
+        self, retriever: Retriever, *, patient: bool = True, fusions: Mapping[str, Fusion] | None = None
+    ) -> None:
         self._retriever = retriever
         self._patient = patient
+        self._fusions = shipped() if fusions is None else fusions
 
     async def warm(self, progress: Progress | None = None) -> None:
         await asyncio.to_thread(lambda: self._retriever.lexical)
-        await self._retriever.dense(self.KIND, progress)
+        await self._retriever.meanings(progress)
         await self._retriever.server_similarities(np.zeros(self._retriever.dimensions, np.float32))
 
     async def score(self, query: str) -> Scores:
         if not self._retriever.has_lexical:
             await asyncio.to_thread(lambda: self._retriever.lexical)
-        lexical = self._retriever.lexical.scores(query)
-        if not self._patient and not self._retriever.has_dense(self.KIND):
-            return fuse({"bm25": lexical})
+        words = {"bm25": self._retriever.lexical.scores(query)}
+        spans = clauses(query)
+        if not self._patient and not self._retriever.has_meanings:
+            return self._fusions["words"].fuse(words, clauses=len(spans))
         try:
-            vector = await self._retriever.embed_query(query)
-            index = await self._retriever.dense(self.KIND)
-            server = await self._retriever.server_similarities(vector)
+            vectors = await self._retriever.embed_clauses(query, spans)
+            meaning = await self._meaning(vectors)
         except EncoderError as error:
             LOGGER.warning("Ranking by words alone: %s", error)
-            return fuse({"bm25": lexical})
-        return fuse({"cosine": index.similarities(vector), "bm25": lexical, "server": server}, vector)
+            return self._fusions["words"].fuse(words, clauses=len(spans))
+        return self._fusions["hybrid"].fuse(meaning | words, clauses=len(spans), query_vector=vectors[0])
+
+    async def _meaning(self, vectors: Floats) -> dict[str, Floats]:
+        """How near each tool is to the query and to its nearest clause, and its server to the query."""
+        index = await self._retriever.meanings()
+        similarities = index.similarities(vectors)
+        server = await self._retriever.server_similarities(vectors[0])
+        return {"cosine": similarities[0], "clause": similarities[1:].max(axis=0), "server": server}
 
 
 def ranker(kind: RankerKind, retriever: Retriever, *, patient: bool = True) -> Ranker:

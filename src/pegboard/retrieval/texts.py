@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any, Literal
 
 from pegboard.model import Server, Tool
 from pegboard.retrieval.words import split_identifier
+
+SENTENCE_END = re.compile(r"(?<=[.!?。])\s")
+SENTENCE, DESCRIPTION, PARAMETERS, PARAMETER = 200, 600, 12, 80
+"""Of a sentence, a description and a parameter's description this many characters; this many parameters."""
+SEPARATORS = re.compile(r"[-./:]+")
 
 TextKind = Literal["summary", "definition"]
 
@@ -23,6 +30,44 @@ def name_and_description(tool: Tool) -> str:
 
 def server_profile(server: Server) -> str:
     return f"{server.name}: {server.description or server.instructions}".rstrip(": ")
+
+
+def short(tool: Tool) -> str:
+    """Server, name and the first sentence: what a tool is for. As the encoder was tuned on."""
+    sentence = SENTENCE_END.split(_flat(tool.description), maxsplit=1)[0][:SENTENCE]
+    names = " ".join(_spaced(name) for name in (tool.server, tool.name, *tool.aliases))
+    return f"{names}: {sentence}".removesuffix(": ")
+
+
+def full(tool: Tool) -> str:
+    """Server, name, description and parameters: how a tool does it."""
+    return f"{tool.server} {_spaced(tool.name)}: {_flat(tool.description)[:DESCRIPTION]} {_parameters(tool)}".strip(
+        ": "
+    )
+
+
+def _parameters(tool: Tool) -> str:
+    properties = (tool.input_schema or {}).get("properties")
+    if not isinstance(properties, Mapping):
+        return ""
+    return "; ".join(_parameter(str(name), schema) for name, schema in islice(properties.items(), PARAMETERS))
+
+
+def _parameter(name: str, schema: object) -> str:
+    description = schema.get("description") if isinstance(schema, Mapping) else None
+    return f"{split_identifier(name)} {description[:PARAMETER] if isinstance(description, str) else ''}".strip()
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _spaced(identifier: str) -> str:
+    """
+    >>> _spaced("git-server.createIssue")
+    'git server create Issue'
+    """
+    return split_identifier(SEPARATORS.sub(" ", identifier))
 
 
 TEXTS: Mapping[TextKind, Callable[[Tool], str]] = {"summary": summary, "definition": name_and_description}

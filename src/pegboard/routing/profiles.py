@@ -23,8 +23,8 @@ SCALES: Mapping[RankerKind, Scale] = {
 class Profile:
     """How a turn becomes a selection. None switches a limit off.
 
-    ``threshold`` is on the scale of the ranker's scores, ``k`` a number of tools, ``recall`` the share of the
-    probability mass to reach (needs probabilities), ``budget`` and ``pool`` tokens of phase 2 and phase 1.
+    ``threshold`` is on the scale of the ranker's scores, ``k`` a number of tools, ``recall`` the mean recall
+    to reach (needs probabilities), ``budget`` and ``pool`` tokens of phase 2 and phase 1.
     With ``rank_or_threshold`` a threshold that is given alone takes the place of k (seed 003, step 4).
     """
 

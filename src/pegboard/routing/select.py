@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.model import Floats, Mask
+from pegboard.model import Floats, Mask, Scores
 from pegboard.routing.profiles import Profile
 
 Indices = NDArray[np.intp]
@@ -29,15 +29,17 @@ def everything(eligible: Mask) -> Selection:
     return Selection(order=places, chosen=places, meets_target=True)
 
 
-def choose(scores: Floats, eligible: Mask, *, pinned: Mask, tokens: Sequence[int], profile: Profile) -> Selection:
+def choose(scores: Scores, eligible: Mask, *, pinned: Mask, tokens: Sequence[int], profile: Profile) -> Selection:
     """Pinned tools first, then the best of the gated ones, as many as recall target, k and budget let through."""
     always = np.flatnonzero(pinned & eligible)
-    order = best_first(scores, gate(scores, eligible & ~pinned, profile.threshold))
-    wanted = top_k(enough_mass(scores, order, profile.recall), profile.k)
-    chosen = under_budget(np.concatenate([always, wanted]), tokens, profile.budget)
-    ranked = chosen[~pinned[chosen]]
-    met = profile.recall is None or mass_reached(scores, ranked, order) >= profile.recall - 1e-6
-    return Selection(order=np.concatenate([always, order]), chosen=chosen, meets_target=met)
+    order = best_first(scores.values, gate(scores.values, eligible & ~pinned, profile.threshold))
+    wanted = likely_enough(scores, order, profile.recall)
+    chosen = under_budget(np.concatenate([always, top_k(wanted, profile.k)]), tokens, profile.budget)
+    return Selection(
+        order=np.concatenate([always, order]),
+        chosen=chosen,
+        meets_target=profile.recall is None or bool(np.isin(wanted, chosen).all()),
+    )
 
 
 def gate(scores: Floats, eligible: Mask, threshold: float | None) -> Mask:
@@ -56,15 +58,17 @@ def top_k(order: Indices, k: int | None) -> Indices:
     return order if k is None else order[:k]
 
 
-def enough_mass(probabilities: Floats, order: Indices, recall: float | None) -> Indices:
-    """The shortest start of ``order`` that holds the share ``recall`` of all relevance expected in ``order``.
+def likely_enough(scores: Scores, order: Indices, recall: float | None) -> Indices:
+    """The start of ``order`` whose tools each hold the share of the relevance expected in it that ``recall`` asks for.
 
-    ``probabilities`` are shares of the relevance; those of tools outside ``order`` do not count.
+    One bar for all reaches a mean recall with fewer tools than filling every query up to the same mass: a query that
+    nobody understands would take hundreds. The best tool is always in it.
     """
     if recall is None or not len(order):
         return order
-    mass = np.cumsum(probabilities[order], dtype=np.float64)
-    return order[: int(np.searchsorted(mass, recall * mass[-1] - 1e-9)) + 1]
+    values = scores.values[order]
+    bar = scores.share_for(recall) * float(values.sum(dtype=np.float64))
+    return order[: max(1, int(np.count_nonzero(values >= bar - 1e-9)))]
 
 
 def under_budget(order: Indices, tokens: Sequence[int], budget: int | None) -> Indices:
@@ -77,9 +81,3 @@ def under_budget(order: Indices, tokens: Sequence[int], budget: int | None) -> I
             kept.append(place)
             left -= tokens[place]
     return np.array(kept, np.intp)
-
-
-def mass_reached(probabilities: Floats, chosen: Indices, among: Indices) -> float:
-    """The share of the relevance expected in ``among`` that ``chosen`` holds."""
-    total = float(probabilities[among].sum(dtype=np.float64))
-    return float(probabilities[chosen].sum(dtype=np.float64)) / total if total > 0 else 1.0

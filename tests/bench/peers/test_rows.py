@@ -28,18 +28,18 @@ async def test_a_peer_that_fails_and_one_that_is_not_installed_are_said_and_the_
     absent = replace(fake(name="absent"), environment="absent")
     found = await measured(folder, fake("raise SystemExit('no such model')", name="broken"), absent, fake(name="good"))
 
-    assert set(found.runs) == {"peer:good"}
-    assert found.missing["peer:broken"] == "broken ended after 0 answers: no such model"
-    assert "scripts/install_peers.py" in found.missing["peer:absent"]
+    assert set(found.runs) == {"good"}
+    assert found.missing["broken"] == "broken ended after 0 answers: no such model"
+    assert "scripts/install_peers.py" in found.missing["absent"]
 
 
 async def test_slow_peers_share_one_sample_of_a_large_set(fake: Callable[..., Peer], folder: Path) -> None:
     slow, other = fake(name="slow", slow=True), fake(name="other", slow=True)
     found = await measured(folder, slow, other, fake(name="quick"), queries=SAMPLE + 30)
 
-    assert len(found.runs["peer:slow"].rankings) == SAMPLE
-    assert list(found.runs["peer:slow"].rankings) == list(found.runs["peer:other"].rankings)
-    assert len(found.runs["peer:quick"].rankings) == SAMPLE + 30
+    assert len(found.runs["slow"].rankings) == SAMPLE
+    assert list(found.runs["slow"].rankings) == list(found.runs["other"].rankings)
+    assert len(found.runs["quick"].rankings) == SAMPLE + 30
 
 
 def test_a_set_that_is_no_larger_than_the_sample_is_asked_whole() -> None:
@@ -64,7 +64,7 @@ async def test_a_peer_that_misses_the_obvious_is_told_from_one_that_works(
     )
     found = await peer_rows(six_tools(), folder, lambda _done, _total: None, seed=0, peers=(fake(), backwards))
 
-    assert [line.split()[0] for line in strays(found)] == ["peer:backwards"] * 3
+    assert [line.split()[0] for line in strays(found)] == ["backwards"] * 3
 
 
 def test_every_peer_has_an_adapter_and_a_name_of_its_own() -> None:

@@ -42,7 +42,8 @@ def route(
         float | None, typer.Option("--threshold", help="Least score, on the profile's own scale.")
     ] = None,
     recall: Annotated[
-        float | None, typer.Option("--recall", help="Share of the expected relevance to reach (profile hybrid).")
+        float | None,
+        typer.Option("--recall", help="Mean recall to reach with as few tools as that takes (profile hybrid)."),
     ] = None,
     budget: Annotated[
         int | None, typer.Option("--budget", min=0, help="Tokens that the definitions may take together.")
@@ -86,5 +87,6 @@ async def _decide(
     board, _ = await warm_board(settings, loaded.catalog, replaced)
     scopes = frozenset(settings.scopes)
     turn = Turn.ask(query, scopes=scopes, state=AgentState(auth=scopes))
-    reasons = Reasons(board=board, decision=await board.route(turn), order=await board.rank(turn))
+    decision, scores = await board.route(turn), await board.scores(turn)
+    reasons = Reasons(board=board, decision=decision, order=await board.rank(turn), scores=scores)
     return loaded, reasons

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Literal
@@ -11,8 +11,8 @@ import numpy as np
 
 from pegboard.board import Board
 from pegboard.catalog import Catalog
-from pegboard.model import Candidate, Decision, ToolId
-from pegboard.routing.select import enough_mass
+from pegboard.model import Candidate, Decision, Scores, ToolId
+from pegboard.routing.select import likely_enough
 
 Status = Literal[
     "active",
@@ -45,6 +45,7 @@ class Reasons:
     board: Board
     decision: Decision
     order: tuple[Candidate, ...]
+    scores: Scores | None
 
     def of_name(self, name: str) -> list[Verdict]:
         """One verdict for each tool that goes by ``name`` or ``server/name``; where there is none, what is near."""
@@ -81,8 +82,10 @@ class Reasons:
             case "below_threshold":
                 return f"{rank}: its score {candidate.score:.3f} is below the threshold {profile.threshold}."
             case "recall_reached":
-                share = f"{profile.recall or 0:.0%}"
-                return f"{rank}: the {self._enough} tools before it already hold {share} of the expected relevance."
+                return (
+                    f"{rank}: it is less likely than a recall of {profile.recall or 0:.0%} asks for; "
+                    f"{self._enough} before it are likely enough."
+                )
             case "beyond_k":
                 return f"{rank}, and k is {profile.k}."
             case _:
@@ -116,9 +119,12 @@ class Reasons:
 
     @cached_property
     def _enough(self) -> int:
-        """How many of them reach the recall target."""
-        scores = np.array([self._candidates[tool].score for tool in self._passed], np.float32)
-        return len(enough_mass(scores, np.arange(len(scores)), self.board.profile.recall))
+        """How many of them are likely enough for the recall target."""
+        if self.scores is None:
+            return len(self._passed)
+        values = np.array([self._candidates[tool].score for tool in self._passed], np.float32)
+        scores = replace(self.scores, values=values)
+        return len(likely_enough(scores, np.arange(len(values)), self.board.profile.recall))
 
 
 def _unknown(catalog: Catalog, name: str) -> Verdict:

@@ -5,6 +5,6 @@
 
 from pegboard.bench.peers.rows import PeerRows, asked, peer_rows
 from pegboard.bench.peers.runner import PeerError, PeerRun, rank
-from pegboard.bench.peers.table import PEERS, Peer
+from pegboard.bench.peers.table import BASELINES, PEERS, Peer
 
-__all__ = ["PEERS", "Peer", "PeerError", "PeerRows", "PeerRun", "asked", "peer_rows", "rank"]
+__all__ = ["BASELINES", "PEERS", "Peer", "PeerError", "PeerRows", "PeerRun", "asked", "peer_rows", "rank"]

@@ -12,14 +12,13 @@ from pegboard.bench.peers.runner import LIMIT_S, PeerError, PeerRun, rank
 from pegboard.bench.peers.table import PEERS, Peer
 from pegboard.retrieval import Progress
 
-METHOD = "peer:"
 SAMPLE = 200
 """Queries of a set that slow peers see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerRows:
-    """By method (`peer:NAME`): what ran, and why the others did not."""
+    """By the peer's name: what ran, and why the others did not."""
 
     runs: Mapping[str, PeerRun]
     missing: Mapping[str, str]
@@ -32,18 +31,19 @@ async def peer_rows(
     *,
     seed: int,
     peers: Sequence[Peer] = PEERS,
+    sample: int = SAMPLE,
     limit_s: float = LIMIT_S,
 ) -> PeerRows:
     """One peer after the other, each with the machine to itself; one that fails is said and left out."""
     runs: dict[str, PeerRun] = {}
     missing: dict[str, str] = {}
     for done, peer in enumerate(peers, start=1):
-        queries = {number: dataset.queries[number].text for number in asked(peer, len(dataset.queries), seed)}
+        queries = {number: dataset.queries[number].text for number in asked(peer, len(dataset.queries), seed, sample)}
         try:
             _check_installed(peer, folder)
-            runs[METHOD + peer.name] = await rank(peer, folder, dataset.catalog, queries, limit_s=limit_s)
+            runs[peer.name] = await rank(peer, folder, dataset.catalog, queries, limit_s=limit_s)
         except PeerError as error:
-            missing[METHOD + peer.name] = str(error)
+            missing[peer.name] = str(error)
         progress(done, len(peers))
     return PeerRows(runs=runs, missing=missing)
 
@@ -53,8 +53,8 @@ def _check_installed(peer: Peer, folder: Path) -> None:
         raise PeerError(f"{peer.name} is not installed: run scripts/install_peers.py {folder}")
 
 
-def asked(peer: Peer, count: int, seed: int) -> list[int]:
+def asked(peer: Peer, count: int, seed: int, sample: int = SAMPLE) -> list[int]:
     """The numbers of a set's queries that a peer sees, ascending: all, or the one sample that slow peers share."""
-    if not peer.slow or count <= SAMPLE:
+    if not peer.slow or count <= sample:
         return list(range(count))
-    return sorted(random.Random(seed).sample(range(count), SAMPLE))  # noqa: S311  # a sample, no secret
+    return sorted(random.Random(seed).sample(range(count), sample))  # noqa: S311  # a sample, no secret

@@ -36,6 +36,13 @@ def _peer(environment: str, title: str, *, name: str = "", variant: str = "", sl
     )
 
 
+BASELINES = (
+    _peer("baselines", "all-MiniLM-L6-v2, cosine", name="minilm", variant="minilm"),
+    _peer("baselines", "z-scores of MiniLM and half of BM25 (bm25s), added", name="zsum", variant="zsum"),
+    _peer("baselines", "MiniLM and BM25 (bm25s) by reciprocal rank", name="rrf", variant="rrf"),
+)
+"""Nobody's product: what anyone writes first, on name and description."""
+
 PEERS = (
     _peer("fastmcp", "BM25 search transform: name, description, parameters"),
     _peer("graph-tool-call", "BM25 and a graph of tools", slow=True),

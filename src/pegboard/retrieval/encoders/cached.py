@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from pegboard.model import Floats
-from pegboard.seams import Embeddings, Encoder
+from pegboard.retrieval.intents import Span, apart
+from pegboard.seams import ClauseEncoder, Embeddings, Encoder
 
 
 def embedding_key(provider: str, model: str, text: str) -> str:
@@ -19,6 +20,11 @@ def embedding_key(provider: str, model: str, text: str) -> str:
     for part in parts:
         digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()
+
+
+def _places(text: str, spans: Sequence[Span]) -> list[str]:
+    """What stands for the clauses of a text in the keys: no text that could be asked for has a NUL in it."""
+    return [f"{start}:{end}\0{text}" for start, end in spans]
 
 
 class CachedEncoder:
@@ -48,6 +54,21 @@ class CachedEncoder:
         if missing:
             known |= await self._made(missing)
         return np.stack([known[key] for key in keys]) if keys else np.zeros((0, self.dimensions), np.float32)
+
+    async def encode_clauses(self, text: str, spans: Sequence[Span]) -> Floats:
+        """The text, then its part in each span: shape (1 + len(spans), dimensions).
+
+        An encoder that cannot see clauses in their text encodes them as texts of their own.
+        """
+        if not isinstance(self._encoder, ClauseEncoder):
+            return await self.encode(apart(text, spans))
+        keys = [embedding_key(self.provider, self.model, part) for part in (text, *_places(text, spans))]
+        known = await self._store.get(keys)
+        if len(known) < len(set(keys)):
+            vectors = await self._encoder.encode_clauses(text, spans)
+            known = dict(zip(keys, vectors, strict=True))
+            await self._store.put(known)
+        return np.stack([known[key] for key in keys])
 
     async def _made(self, texts: dict[str, str]) -> dict[str, Floats]:
         self._start({key: text for key, text in texts.items() if key not in self._underway})

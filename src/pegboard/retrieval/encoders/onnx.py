@@ -14,6 +14,7 @@ import numpy as np
 
 from pegboard.errors import EncoderError
 from pegboard.model import Floats
+from pegboard.retrieval.intents import Span
 
 BATCH = 32
 CHARACTERS_PER_TOKEN = 24
@@ -70,7 +71,30 @@ class OnnxEncoder:
             out[rows] = self._encode_batch([texts[row] for row in rows])
         return out
 
+    async def encode_clauses(self, text: str, spans: Sequence[Span]) -> Floats:
+        return await asyncio.to_thread(self.encode_clauses_now, text, spans)
+
+    def encode_clauses_now(self, text: str, spans: Sequence[Span]) -> Floats:
+        """The text, then its part in each span (characters), shape (1 + len(spans), 384); one run of the model.
+
+        A part's vector is the mean over its tokens as they are in the light of the whole (late chunking, Günther et
+        al. 2024); a part without a token of its own, or beyond the window, has the vector of the whole text.
+        """
+        inputs, (encoded,) = self._inputs([text])
+        whole, states = self._session.run(["embedding", "tokens"], inputs)
+        starts, ends = np.array(encoded.offsets).T
+        parts = [(starts >= start) & (ends <= end) & (ends > starts) for start, end in spans]
+        return np.stack(
+            [whole[0], *(_unit(states[0][part].mean(axis=0)) if part.any() else whole[0] for part in parts)]
+        )
+
     def _encode_batch(self, texts: Sequence[str]) -> Floats:
+        inputs, _ = self._inputs(texts)
+        (vectors,) = self._session.run(["embedding"], inputs)
+        return np.asarray(vectors, np.float32)
+
+    def _inputs(self, texts: Sequence[str]) -> tuple[dict[str, Any], list[Any]]:
+        """What the model reads, padded to the longest text, and the tokens it was made from."""
         limit = self.window * CHARACTERS_PER_TOKEN
         clean = [text[:limit].encode("utf-8", "replace").decode() for text in texts]
         encoded = self._tokenizer.encode_batch(clean)
@@ -80,8 +104,7 @@ class OnnxEncoder:
         for row, each in enumerate(encoded):
             ids[row, : len(each.ids)] = each.ids
             mask[row, : len(each.ids)] = 1
-        (vectors,) = self._session.run(None, {"input_ids": ids, "attention_mask": mask})
-        return np.asarray(vectors, np.float32)
+        return {"input_ids": ids, "attention_mask": mask}, encoded
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -114,3 +137,7 @@ class OnnxEncoder:
             raise EncoderError(
                 f"The encoder cannot be loaded: {error}.", remedy="Install pegboard again; `pegboard doctor` checks it."
             ) from error
+
+
+def _unit(vector: Floats) -> Floats:
+    return np.asarray(vector / np.linalg.norm(vector), np.float32)

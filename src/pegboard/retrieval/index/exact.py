@@ -41,8 +41,11 @@ class ExactIndex:
         self._ids = {tool: place for place, tool in enumerate(kept)}
 
     def similarities(self, query: Floats) -> Floats:
-        """Cosine of one query, shape (d,), with every vector: shape (n,), in the order they were added."""
-        return self._vectors @ query
+        """Cosine of one query, shape (d,), with every vector: shape (n,), in the order they were added.
+
+        Of m queries, shape (m, d), that of each with every vector: shape (m, n).
+        """
+        return np.asarray(query @ self._vectors.T)
 
     def search(self, queries: Floats, k: int, where: Filter | None = None) -> list[list[tuple[ToolId, float]]]:
         ids = list(self._ids)

@@ -1,0 +1,145 @@
+"""Fits a fusion to labelled queries: convex problems, solved by Newton's method.
+
+weights       maximise the share of the relevance that falls on the relevant tools (listwise softmax, ListNet)
+calibration   logistic regression of relevance on a tool's share, over the tools that could be chosen (Platt 1999)
+least share   the bar at which a recall is reached on the examples (conformal risk control, Angelopoulos et al. 2024)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegboard.model import Floats, Mask
+from pegboard.retrieval.fusion import Calibration, Fusion, evidence, features, softmax, z_score
+
+Doubles = NDArray[np.float64]
+Slope = tuple[float, Doubles, Doubles]
+"""Loss, gradient and curvature at some coefficients."""
+
+DEPTH = 100
+"""The best tools of each query that a calibration is fitted on: what may be chosen, not the thousands that may not."""
+RIDGE = 1e-3
+ROUNDS = 30
+HALVINGS = 20
+STILL = 1e-5
+RECALLS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A query: its parts, each of shape (n,), which tools it needs, and how many clauses it has.
+
+    ``goals`` are the places of the tools that reach each goal. ``weight`` is what the query counts.
+    """
+
+    parts: Mapping[str, Floats]
+    goals: Sequence[frozenset[int]]
+    clauses: int
+    weight: float = 1.0
+
+    @property
+    def relevant(self) -> Mask:
+        mask = np.zeros(len(next(iter(self.parts.values()))), np.bool_)
+        mask[list(frozenset().union(*self.goals))] = True
+        return mask
+
+
+def fit(examples: Sequence[Example], parts: Sequence[str]) -> Fusion:
+    """A fusion of these parts; raises ValueError where no example has a relevant tool."""
+    usable = [example for example in examples if any(example.goals)]
+    if not usable:
+        raise ValueError("No example has a relevant tool.")
+    weights = fit_weights(usable, parts)
+    shares = [softmax(evidence(weights, {part: example.parts[part] for part in parts})) for example in usable]
+    calibration = fit_calibration(usable, shares)
+    return Fusion(weights=weights, calibration=calibration, least_share=fit_least_share(usable, shares, calibration))
+
+
+def fit_weights(examples: Sequence[Example], parts: Sequence[str]) -> dict[str, float]:
+    """Weights of z-scored parts under which relevant tools have the largest share (Cao et al. 2007)."""
+    stacked = [np.stack([z_score(example.parts[part]) for part in parts], axis=1) for example in examples]
+    wanted = [stack[example.relevant].mean(axis=0) for stack, example in zip(stacked, examples, strict=True)]
+
+    def slope(weights: Doubles) -> Slope:
+        loss, gradient, curvature = 0.0, np.zeros(len(parts)), np.zeros((len(parts), len(parts)))
+        for stack, want, example in zip(stacked, wanted, examples, strict=True):
+            values = np.asarray(stack @ weights, np.float32)
+            shares = softmax(values)
+            mean = shares @ stack
+            most = float(values.max())
+            loss += example.weight * (most + math.log(float(np.exp(values - most).sum())) - float(want @ weights))
+            gradient += example.weight * (mean - want)
+            curvature += example.weight * ((stack * shares[:, None]).T @ stack - np.outer(mean, mean))
+        return loss, gradient, curvature
+
+    total = sum(example.weight for example in examples)
+    return dict(zip(parts, _newton(slope, len(parts), RIDGE * total).tolist(), strict=True))
+
+
+def fit_calibration(examples: Sequence[Example], shares: Sequence[Floats]) -> Calibration:
+    """The logistic curve from shares to relevance, on the `DEPTH` best tools of each query."""
+    rows, truth, counts = [], [], []
+    for example, share in zip(examples, shares, strict=True):
+        best = np.argsort(-share, kind="stable")[:DEPTH]
+        rows.append(features(share, example.clauses)[best])
+        truth.append(example.relevant[best])
+        counts.append(np.full(len(best), example.weight))
+    x, y, weight = np.concatenate(rows), np.concatenate(truth).astype(np.float64), np.concatenate(counts)
+
+    def slope(coefficients: Doubles) -> Slope:
+        odds = x @ coefficients
+        chance = 1 / (1 + np.exp(-odds))
+        loss = float(weight @ (np.logaddexp(0, odds) - y * odds))
+        spread = weight * chance * (1 - chance)
+        return loss, x.T @ (weight * (chance - y)), (x * spread[:, None]).T @ x
+
+    return Calibration(*_newton(slope, x.shape[1], RIDGE).tolist())
+
+
+def fit_least_share(
+    examples: Sequence[Example], shares: Sequence[Floats], calibration: Calibration
+) -> dict[float, float]:
+    """For each recall the least share of a query's expected relevance that tools may have, so that it is reached.
+
+    On average over the examples: where tools pay alike for a place, the same bar for all reaches a recall with the
+    fewest of them. The best tool of a query is always taken.
+    """
+    reached: list[tuple[float, float]] = []
+    for example, share in zip(examples, shares, strict=True):
+        expected = calibration(share, example.clauses)
+        of_query = expected / expected.sum()
+        of_query[int(expected.argmax())] = 1.0
+        best = (max(float(of_query[tool]) for tool in goal) for goal in example.goals if goal)
+        reached += [(of_goal, example.weight / len(example.goals)) for of_goal in best]
+    bars, gains = np.array(sorted(reached, reverse=True)).T
+    recall = np.cumsum(gains) / sum(example.weight for example in examples)
+    return {asked: _at(bars, recall, asked) for asked in RECALLS}
+
+
+def _at(bars: Doubles, recall: Doubles, asked: float) -> float:
+    """The bar down to which tools must be taken for the recall; none where it is never reached."""
+    place = int(np.searchsorted(recall, asked))
+    return float(bars[place]) if place < len(bars) else 0.0
+
+
+def _newton(slope: Callable[[Doubles], Slope], size: int, ridge: float) -> Doubles:
+    """The coefficients of least loss and ridge. A step that leads up is halved until it leads down."""
+    coefficients = np.zeros(size)
+    loss, gradient, curvature = slope(coefficients)
+    for _ in range(ROUNDS):
+        change = np.linalg.solve(curvature + ridge * np.eye(size), gradient + ridge * coefficients)
+        for _ in range(HALVINGS):
+            tried = coefficients - change
+            there, *rest = slope(tried)
+            if there + ridge * (tried @ tried) / 2 <= loss + ridge * (coefficients @ coefficients) / 2:
+                break
+            change /= 2
+        coefficients, loss, (gradient, curvature) = tried, there, rest
+        if np.abs(change).max() < STILL:
+            break
+    return coefficients
