@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pegboard.catalog import Catalog
 from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.events import CallRejected
-from pegboard.model import Call, Candidate, Decision, Floats, ToolId, Turn
+from pegboard.model import Call, Candidate, Decision, Floats, Scores, ToolId, Turn
 from pegboard.retrieval import Progress, Retriever, ranker
 from pegboard.routing import Eligibility, Profile, Router, Rule, SchemaLoader, check_arguments, check_available
 from pegboard.seams import Clock, DefinitionSource, Encoder, EventSink, Filter
@@ -82,6 +82,10 @@ class Board:
     async def rank(self, turn: Turn | str) -> tuple[Candidate, ...]:
         """Every tool the turn may use, best first, with no gate."""
         return await self._router.rank(_turn(turn))
+
+    async def scores(self, turn: Turn | str) -> Scores | None:
+        """The scores of all tools in catalog order and their parts; None where nothing can be said about relevance."""
+        return await self._router.scores(_turn(turn))
 
     async def warm(self, progress: Progress | None = None) -> None:
         """Build the indexes now, rather than with the first turn."""

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+
+import numpy as np
 
 from pegboard.board import Board
 from pegboard.lint.findings import Finding, Subject, listed, quoted
-from pegboard.model import Candidate, Turn
+from pegboard.model import Mask, Turn
 from pegboard.retrieval import Progress
 from pegboard.retrieval.duplicates import Groups, duplicate_groups
 from pegboard.retrieval.words import raw_words
 
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n\s*\n")
-NAME, DESCRIPTION = "lost-name", "lost-description"
-BOARD_RULES = frozenset({NAME, DESCRIPTION, "duplicate", "same-description"})
-"""Those that need more than one tool."""
 
 
 async def board_findings(
@@ -26,10 +25,15 @@ async def board_findings(
     groups = duplicate_groups(board.catalog.tools, await board.vectors())
     found = [*duplicates(subjects, groups), *same_descriptions(subjects, groups)]
     found = [finding for finding in found if finding.rule in rules]
-    if rules & {NAME, DESCRIPTION}:
-        for place, subject in enumerate(subjects):
-            found += [each async for each in _lost(board, turn, subject, groups, rules)]
-            progress(place + 1, len(subjects))
+    if not rules & ASKED.keys():
+        return found
+    reach = board.allowed(turn)
+    reachable = np.array([subject.tool.id in reach for subject in subjects], np.bool_)
+    for place in range(len(subjects)):
+        rivals = reachable & (groups != groups[place])
+        if reachable[place]:
+            found += [each async for each in _lost(board, subjects, place, rivals, rules)]
+        progress(place + 1, len(subjects))
     return found
 
 
@@ -57,23 +61,26 @@ def same_descriptions(subjects: Sequence[Subject], groups: Groups) -> Iterator[F
 
 
 async def _lost(
-    board: Board, turn: Turn, subject: Subject, groups: Groups, rules: AbstractSet[str]
+    board: Board, subjects: Sequence[Subject], place: int, rivals: Mask, rules: AbstractSet[str]
 ) -> AsyncIterator[Finding]:
-    """Where the tool's own words find another one first."""
-    for rule, text in ((NAME, " ".join(raw_words(subject.tool.name))), (DESCRIPTION, first_sentence(subject))):
+    """Where the tool's own words score one of its rivals, shape (n,), higher than the tool itself."""
+    subject = subjects[place]
+    for rule, (words_of, remedy) in ASKED.items():
+        text = words_of(subject)
         if rule not in rules or not raw_words(text):
             continue
-        order = await board.rank(Turn.ask(text, scopes=turn.scopes, state=turn.state))
-        better = list(_before(order, subject, board, groups))
-        if better:
-            says = f"{quoted(text)} finds {better[0].tool} first; it comes {len(better) + 1}."
-            yield subject.finding(rule, says, REMEDIES[rule])
+        scores = await board.scores(text)
+        if scores is None:
+            continue
+        better = np.flatnonzero(rivals & (scores.values > scores.values[place]))
+        if len(better):
+            winner = subjects[int(better[np.argmax(scores.values[better])])].tool.id
+            says = f"{quoted(text)} finds {winner} first; it comes {len(better) + 1}."
+            yield subject.finding(rule, says, remedy)
 
 
-REMEDIES = {
-    NAME: "Put into the name what sets it apart from the other, or add `aliases`.",
-    DESCRIPTION: "Begin the description with what this tool does and the other does not.",
-}
+def name_as_words(subject: Subject) -> str:
+    return " ".join(raw_words(subject.tool.name))
 
 
 def first_sentence(subject: Subject) -> str:
@@ -81,11 +88,11 @@ def first_sentence(subject: Subject) -> str:
     return SENTENCE_END.split(subject.tool.description.strip(), maxsplit=1)[0].strip()
 
 
-def _before(order: Sequence[Candidate], subject: Subject, board: Board, groups: Groups) -> Iterable[Candidate]:
-    """Tools that score higher and do another job; none where the caller may not use the tool at all."""
-    position = board.catalog.position
-    own = next((each for each in order if each.tool == subject.tool.id), None)
-    if own is None:
-        return []
-    group = groups[position[own.tool]]
-    return [each for each in order[: own.rank] if each.score > own.score and groups[position[each.tool]] != group]
+ASKED: Mapping[str, tuple[Callable[[Subject], str], str]] = {
+    "lost-name": (name_as_words, "Put into the name what sets it apart from the other, or add `aliases`."),
+    "lost-description": (first_sentence, "Begin the description with what this tool does and the other does not."),
+}
+"""Rules that ask the board for a text of the tool, and what mends them."""
+
+BOARD_RULES = frozenset({*ASKED, "duplicate", "same-description"})
+"""Rules that need more than one tool."""

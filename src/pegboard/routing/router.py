@@ -100,9 +100,13 @@ class Router:
         """The summary of everything the caller has a right to (phase 1)."""
         return self._pool(self._eligibility.of(turn).permitted.tobytes())
 
+    async def scores(self, turn: Turn) -> Scores | None:
+        """Of every tool in catalog order; None where nothing can be said about relevance."""
+        return await self._score(QUERIES[self.profile.query](turn))
+
     async def rank(self, turn: Turn) -> tuple[Candidate, ...]:
         """Every eligible tool, best first, with no gate."""
-        scores = await self._score(QUERIES[self.profile.query](turn))
+        scores = await self.scores(turn)
         allowed = self._eligibility.of(turn).allowed
         order = np.flatnonzero(allowed) if scores is None else select.best_first(scores.values, allowed)
         return candidates(self.catalog.tools, order, scores)
