@@ -8,6 +8,7 @@ import pytest
 
 from pegboard import Board, Catalog
 from pegboard.lint import BOARD_RULES, Finding, board_findings, subjects
+from pegboard.lint.boards import first_sentence
 from pegboard.model import Tool, Turn
 from pegboard.settings import RuleSettings
 from pegboard.testing import fake_tool
@@ -60,6 +61,22 @@ async def test_a_tool_that_another_one_beats_for_its_first_sentence_is_found(
 
     assert [(str(each.tool), each.rule) for each in made] == [("depot/alpha_beta_gamma_delta", "lost-description")]
     assert "'Weigh the box.' finds attic/weigh_box first" in made[0].says
+
+
+@pytest.mark.parametrize(
+    ("description", "sentence"),
+    [
+        ("Weighs a box. And more.", "Weighs a box."),
+        ("Purpose: 1. Weighs a box. 2. More.", "Purpose: 1. Weighs a box."),
+        ("Weighs\na box\n\nArgs:", "Weighs\na box"),
+        ("称箱子。还有更多。", "称箱子。"),
+        ("", ""),
+    ],
+)
+def test_the_first_sentence_ends_at_its_full_stop_or_at_a_blank_line(
+    catalog_of: CatalogOf, description: str, sentence: str
+) -> None:
+    assert first_sentence(subjects(catalog_of(named("depot", "weigh", description)))[0]) == sentence
 
 
 async def test_losing_to_a_duplicate_is_the_duplicates_finding_alone(board_of: BoardOf, catalog_of: CatalogOf) -> None:

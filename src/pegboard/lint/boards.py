@@ -15,7 +15,8 @@ from pegboard.retrieval import Progress
 from pegboard.retrieval.duplicates import Groups, duplicate_groups
 from pegboard.retrieval.words import raw_words
 
-SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n\s*\n")
+SENTENCE_END = re.compile(r"(?<=[^\d][.!?])\s+|(?<=[。！？])|\n\s*\n")
+"""A full stop after a digit is a list's."""
 
 
 async def board_findings(
