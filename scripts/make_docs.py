@@ -1,4 +1,4 @@
-"""Writes the generated parts of the documentation: docs/cli.md, and the tables of options and of clients.
+"""Writes the generated parts of the documentation: docs/cli.md, and the tables of options, of clients and of rules.
 
 python scripts/make_docs.py          # a test fails where they are out of date
 """
@@ -12,6 +12,7 @@ from typer.main import get_command
 
 from pegboard.apps.cli import app
 from pegboard.gateways.mcp.clients import known_clients
+from pegboard.lint import RULES
 from pegboard.settings import Settings
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -65,6 +66,12 @@ def clients(text: str) -> str:
     return _generated("clients", "\n".join(rows) + "\n", text)
 
 
+def lint(text: str) -> str:
+    """The page on `pegboard lint` with every rule."""
+    rows = [f"| `{name}` | {finds} |" for name, finds in RULES.items()]
+    return _generated("rules", "\n".join(["| rule | finds |", "|---|---|", *rows]) + "\n", text)
+
+
 def _generated(part: str, content: str, text: str) -> str:
     """The page with what stands between the marks of this part replaced."""
     place = re.compile(rf"(<!-- generated: {part} -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -97,5 +104,5 @@ def _examples(epilog: str | None) -> str:
 
 if __name__ == "__main__":
     (DOCS / "cli.md").write_text(cli())
-    for page, written in (("configuration.md", configuration), ("clients.md", clients)):
+    for page, written in (("configuration.md", configuration), ("clients.md", clients), ("lint.md", lint)):
         (DOCS / page).write_text(written((DOCS / page).read_text()))

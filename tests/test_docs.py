@@ -51,6 +51,6 @@ def test_generated_pages_are_what_the_program_says_of_itself() -> None:
     docs = runpy.run_path(str(ROOT / "scripts" / "make_docs.py"))
     remedy = "run python scripts/make_docs.py"
     assert (ROOT / "docs" / "cli.md").read_text() == docs["cli"](), remedy
-    for page in ("configuration", "clients"):
+    for page in ("configuration", "clients", "lint"):
         text = (ROOT / "docs" / f"{page}.md").read_text()
         assert text == docs[page](text), remedy

@@ -1,0 +1,140 @@
+"""Tools that do the same job on different servers: names that agree, and descriptions that mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import dropwhile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegboard.model import Floats, Tool
+from pegboard.retrieval.name_words import LEADING_VERBS, VERBS, words_of
+from pegboard.retrieval.words import stem
+
+SAME_NAME = 0.68
+"""Least cosine of two tools whose names say the same."""
+SIMILAR_NAME = 0.85
+"""Least cosine of two tools whose names share half of their words, and what is done.
+
+Both were set by reading pairs of tools of real catalogs; they belong to the encoder (`scripts/read_duplicates.py`).
+"""
+SHARED_WORDS = 0.5
+BLOCK = 1024
+"""Rows of the matrix of all cosines that are in memory at a time."""
+
+SYNONYMS = (
+    "get fetch read retrieve show describe",
+    "create add insert",
+    "delete remove",
+    "update edit modify change",
+    "search find query lookup",
+    "execute run perform",
+)
+VERB_CLASS = {stem(word): stem(group.split()[0]) for group in SYNONYMS for word in group.split()}
+
+Groups = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class JobName:
+    """What a tool's name says beside its server's: what is ``done``, and all of it as stems and as written."""
+
+    done: frozenset[str]
+    stems: frozenset[str]
+    written: frozenset[str]
+
+    def resembles(self, other: JobName) -> bool:
+        """Whether both do the same, to things that share at least half of their words."""
+        shared = len(self.stems & other.stems)
+        return self.done == other.done and shared >= SHARED_WORDS * len(self.stems | other.stems)
+
+
+def duplicate_groups(tools: Sequence[Tool], vectors: Floats) -> Groups:
+    """For each tool the index of the first that does the same job, shape (n,); its own where there is none before it.
+
+    ``vectors``, shape (n, d), are unit vectors of names and descriptions. A group has at most one tool of a server, and
+    every two of it are alike (complete linkage, the most alike first). A tool without a description is like no other,
+    nor is one whose name has no words.
+    """
+    names = [_job_name(tool) for tool in tools]
+    found = list(_alike(tools, names, vectors))
+    rows, columns, cosines = (np.concatenate(parts) for parts in zip(*found, strict=True)) if found else _NONE
+    order = np.argsort(-cosines, kind="stable")
+    return _linked(len(tools), list(zip(rows[order].tolist(), columns[order].tolist(), strict=True)))
+
+
+_NONE = (np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, np.float32))
+
+
+def _job_name(tool: Tool) -> JobName:
+    """Verbs count by their class; words of the server's name do not count where the tool's name begins with them."""
+    of_server = {word.stem for word in words_of(tool.server) if word.text not in LEADING_VERBS}
+    words = words_of(tool.name)
+    own = list(dropwhile(lambda word: word.stem in of_server, words)) or words
+    done = frozenset(_class(word.stem) for word in own if word.text in VERBS or word.text in LEADING_VERBS)
+    return JobName(
+        done=done,
+        stems=frozenset(_class(word.stem) for word in own),
+        written=done | frozenset(word.text for word in own if _class(word.stem) not in done),
+    )
+
+
+def _class(verb: str) -> str:
+    return VERB_CLASS.get(verb, verb)
+
+
+def _alike(
+    tools: Sequence[Tool], names: Sequence[JobName], vectors: Floats
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], Floats]]:
+    """Pairs of tools of different servers that do the same job, and their cosines, a block of rows at a time."""
+    servers = _numbered([tool.server for tool in tools])
+    keys = _numbered([name.written for name in names])
+    described = np.array(
+        [bool(tool.description.strip() and name.written) for tool, name in zip(tools, names, strict=True)], np.bool_
+    )
+    for start in range(0, len(tools), BLOCK):
+        cosines = vectors[start : start + BLOCK] @ vectors[start:].T
+        alike = np.triu(cosines >= SAME_NAME, 1)
+        alike &= (cosines >= SIMILAR_NAME) | (keys[start : start + BLOCK, None] == keys[None, start:])
+        alike &= servers[start : start + BLOCK, None] != servers[None, start:]
+        alike &= described[start : start + BLOCK, None] & described[None, start:]
+        rows, columns = np.nonzero(alike)
+        rows, columns, found = rows + start, columns + start, cosines[rows, columns]
+        agreed = _agree(names, keys, rows, columns)
+        yield rows[agreed], columns[agreed], found[agreed]
+
+
+def _agree(
+    names: Sequence[JobName], keys: NDArray[np.intp], rows: NDArray[np.intp], columns: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """Whether the names of each pair agree; every two different names are compared once."""
+    _, first, which = np.unique(keys[rows] * len(keys) + keys[columns], return_index=True, return_inverse=True)
+    verdicts = [
+        names[row].written == names[column].written or names[row].resembles(names[column])
+        for row, column in zip(rows[first].tolist(), columns[first].tolist(), strict=True)
+    ]
+    return np.array(verdicts, np.bool_)[which]
+
+
+def _numbered(values: Sequence[object]) -> NDArray[np.intp]:
+    """A number for each value, the same for equal ones."""
+    numbers: dict[object, int] = {}
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.intp)
+
+
+def _linked(size: int, pairs: Sequence[tuple[int, int]]) -> Groups:
+    """Groups in which every two are a pair: each pair, in this order, joins the groups of its tools where it can."""
+    alike = set(pairs)
+    groups = list(range(size))
+    members = [[place] for place in groups]
+    for pair in pairs:
+        one, other = sorted((groups[pair[0]], groups[pair[1]]))
+        if one == other:
+            continue
+        if all((min(a, b), max(a, b)) in alike for a in members[one] for b in members[other]):
+            members[one] += members[other]
+            for place in members[other]:
+                groups[place] = one
+    return np.array(groups, np.intp)
