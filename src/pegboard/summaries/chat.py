@@ -56,7 +56,7 @@ class Chat:
             response = await self._once(body)
             if not (response.status_code == TOO_MANY or response.status_code >= 500) or not left:
                 break
-            await self._sleep(min(_asked_for(response) or pause, LONGEST_PAUSE))
+            await self._sleep(min(_asked_for(response, pause), LONGEST_PAUSE))
             pause *= 2
         if response.status_code in HOPELESS:
             raise ConfigError(
@@ -79,12 +79,12 @@ class Chat:
             raise Refused(f"no connection ({type(error).__name__})") from None
 
 
-def _asked_for(response: httpx2.Response) -> float | None:
-    """Retry-After in seconds; its other form, a date, is not used by such services."""
+def _asked_for(response: httpx2.Response, otherwise: float) -> float:
+    """Retry-After in seconds; its other form, a date, is not what such services send."""
     try:
         return max(0.0, float(response.headers.get("Retry-After", "")))
     except ValueError:
-        return None
+        return otherwise
 
 
 def _content(response: httpx2.Response) -> str:

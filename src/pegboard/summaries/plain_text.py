@@ -37,7 +37,7 @@ ABBREVIATED = re.compile(r"\b(e\.g|i\.e|etc|vs|approx|incl|[A-Z])\.$")
 
 
 def sentences(description: str) -> list[str]:
-    """What a description says of the tool, sentence by sentence.
+    """What a description says of the tool, sentence by sentence; sections only where there is nothing else.
 
     >>> sentences("**Find** flights. Returns JSON.\\n\\nArgs:\\n    origin: where from")
     ['Find flights.', 'Returns JSON.']
@@ -45,8 +45,9 @@ def sentences(description: str) -> list[str]:
     text = description[:LONGEST]
     for pattern, kept in MARKUP:
         text = pattern.sub(kept, text)
-    paragraphs = (SECTION_INLINE.sub("", each) for each in _paragraphs(_outside_sections(text.splitlines())))
-    return [sentence for paragraph in paragraphs for sentence in _split(paragraph)]
+    lines = text.splitlines()
+    paragraphs = [SECTION_INLINE.sub("", each) for each in _paragraphs(_outside_sections(lines))]
+    return [sentence for each in paragraphs or _paragraphs(lines) for sentence in _split(each)]
 
 
 def _outside_sections(lines: list[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from pegboard.catalog.summaries import SUMMARY_TOKENS
 from pegboard.model import Tool
-from pegboard.retrieval.words import raw_words, split_identifier, stem, terms
+from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, split_identifier, stem, terms
 from pegboard.seams import TokenCounter
 from pegboard.summaries.plain_text import sentences
 from pegboard.summaries.voice import as_asked, is_aside, is_instruction, is_verb
@@ -42,7 +42,7 @@ def new_in_parameters(tool: Tool, said: str) -> list[str]:
     """What the names of required parameters say and a text does not."""
     known, found = set(terms(said)), []
     for name in _required(tool):
-        words = [word for word in raw_words(name) if stem(word) not in PLUMBING]
+        words = [word for word in raw_words(name) if word not in FUNCTION_WORDS and stem(word) not in PLUMBING]
         if {stem(word) for word in words} - known:
             found.append(" ".join(words))
             known |= {stem(word) for word in words}

@@ -9,7 +9,7 @@ from functools import cache
 from pegboard.retrieval.name_words import LEADING_VERBS
 from pegboard.retrieval.words import stem
 
-THING = r"(?:tool|function|endpoint|method|operation|api(?: endpoint| call)?|command|plugin|service|utility|wrapper)"
+THING = r"(?:tool|function|endpoint|method|operation|api(?: endpoint| call)?|command|plugin|service|utility|wrapper)s?"
 WHO = r"(?:you|users?|agents?|clients?|developers?|the (?:user|model|agent|client))"
 LONGEST_LEAD_IN = 5
 """How many of the patterns below may follow on each other."""
@@ -29,7 +29,7 @@ LEAD_INS = (
     _start(rf"(?:provides?|offers?|gives?)(?: {WHO})? (?:the|an) (?:ability|option) to"),
     _start(r"(?:this|it)"),
 )
-"""What stands before the verb. Each is taken off only where a verb, or another of them, follows."""
+"""What stands before the verb."""
 
 WIRING = (
     re.compile(r"\b(?:GET|POST|PUT|PATCH|DELETE|HEAD)\s+/\S*"),
@@ -106,19 +106,24 @@ def is_instruction(text: str) -> bool:
 
 def _without_lead_in(sentence: str) -> str:
     for _ in range(LONGEST_LEAD_IN):
-        shorter = (pattern.sub("", sentence, count=1) for pattern in LEAD_INS if pattern.match(sentence))
-        found = next((each for each in shorter if _goes_on(each)), None)
+        found = next(filter(None, (_after(pattern, sentence) for pattern in LEAD_INS)), None)
         if found is None:
             break
         sentence = found
     return sentence
 
 
-def _goes_on(sentence: str) -> bool:
-    first = FIRST_WORD.match(sentence)
-    return bool(first and is_verb(first.group())) or any(pattern.match(sentence) for pattern in LEAD_INS)
+def _after(pattern: re.Pattern[str], sentence: str) -> str | None:
+    """What follows a lead-in, where that goes on with a verb, which it does after `to`, or with another lead-in."""
+    found = pattern.match(sentence)
+    if found is None:
+        return None
+    rest = sentence[found.end() :]
+    first = FIRST_WORD.match(rest)
+    sure = found.group().split()[-1].lower() == "to" or (first is not None and is_verb(first.group()))
+    return rest if sure or any(each.match(rest) for each in LEAD_INS) else None
 
 
 @cache
 def _verbs() -> Mapping[str, str]:
-    return {stem(verb): verb for verb in LEADING_VERBS}
+    return {stem(verb): verb for verb in (*LEADING_VERBS, *ASKED)}
