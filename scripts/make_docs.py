@@ -15,7 +15,7 @@ from pegboard.gateways.mcp.clients import known_clients
 from pegboard.settings import Settings
 
 DOCS = Path(__file__).parents[1] / "docs"
-SECTIONS = ("servers", "rules", "aliases", "clients", "toolsets", "category_patterns")
+SECTIONS = ("servers", "rules", "aliases", "clients", "toolsets", "category_patterns", "summaries")
 """Settings that are tables, each with a section of its own."""
 FOLDERS = {"cache_dir": "the user's cache folder", "state_dir": "the user's state folder"}
 

@@ -29,7 +29,8 @@ def config(machine: Path, llm: Service, monkeypatch: pytest.MonkeyPatch) -> Path
     monkeypatch.setenv("LLM_KEY", KEY)
     path = machine / "pegboard.toml"
     path.write_text(
-        f'[summaries]\nfile = "own.jsonl"\nbase_url = "{llm.url}"\nmodel = "small"\napi_key_env = "LLM_KEY"\nbatch = 5\n'
+        '[summaries]\nfile = "own.jsonl"\nmodel = "small"\napi_key_env = "LLM_KEY"\nbatch = 5\n'
+        f'base_url = "{llm.url}"\n'
     )
     return path
 

@@ -55,13 +55,22 @@ class Measured:
 
 
 def main(
-    data: Annotated[Path, typer.Option(envvar="PEGBOARD_DATA", help="Folder of the tool-retrieval sets.")],
+    data: Annotated[
+        Path | None, typer.Option(envvar="PEGBOARD_DATA", help="Folder of the tool-retrieval sets.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for summaries.json.")] = Path("bench/results"),
     page: Annotated[Path | None, typer.Option(help="Write the results as a page to this file too.")] = None,
     sets: Annotated[str, typer.Option(help="Sets to measure, separated by commas.")] = ",".join(SETS),
 ) -> None:
     """Measure retrieval by `attention` with each kind of summary, and how long the summaries are."""
-    folders = [data / name for name in sets.split(",") if (data / name / QUERIES).is_file()]
+    wanted = sets.split(",")
+    folders = [data / name for name in wanted if (data / name / QUERIES).is_file()] if data else []
+    if missing := set(wanted) - {folder.name for folder in folders}:
+        STDERR.print(
+            f"Not measured, for want of data: {', '.join(sorted(missing))}. Set PEGBOARD_DATA to their folder."
+        )
+    if not folders:
+        return
     measured = asyncio.run(_all(folders))
     path = results.write(
         "summaries",
