@@ -189,6 +189,30 @@ def test_a_projects_own_file_cannot_say_to_whom_a_key_is_sent(
     assert not llm.requests
 
 
+def test_the_environment_may_name_the_service_beside_a_projects_own_file(
+    run: Run, machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEGBOARD_SUMMARIES", '{"base_url": "http://127.0.0.1:9/v1", "model": "small"}')
+    folder = machine / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / ".mcp.json").write_text('{"mcpServers": {}}')
+    result = run("summarize", "--dry-run")
+
+    assert "There are no tools to summarize." in result.stderr
+
+
+def test_what_cannot_be_sent_as_a_key_is_refused_without_being_shown(
+    run: Run, tools: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLM_KEY", f"{KEY}\r\nX-Other: 1")
+    result = run("summarize", "--config", config, "--catalog", tools)
+
+    assert result.exit_code == 2
+    assert "'LLM_KEY' holds what is no key" in result.stderr
+    assert KEY not in result.output
+
+
 def test_summaries_of_servers_that_are_not_here_stay_in_the_file(
     run_json: RunJson, tools: Path, machine: Path, cli_data: Path
 ) -> None:

@@ -25,8 +25,8 @@ Written by `{command}`; run it yourself with `PEGBOARD_DATA` set to a folder of 
 query that needs one tool cannot have more than 0.333 of F1@5.
 """
 READING = """The seed reports {length}% of length and +{points} points of F1 for summaries by an LLM. Those above are by
-rule, without any LLM. How many parameters a summary names was chosen on toolalpaca and nestful; the rules were read on
-samples of the sets above, so the figures are not wholly unseen. `hybrid`, the default profile, ranks by
+rule, without any LLM. How many parameters a summary names was chosen on toolalpaca and nestful; that it has one
+sentence, with these sets in view, so the figures are not wholly unseen. `hybrid`, the default profile, ranks by
 descriptions and is not changed by summaries; what they shorten there is the overview of all tools (phase 1).
 """
 

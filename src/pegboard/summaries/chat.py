@@ -75,7 +75,7 @@ class Chat:
                 return await self._client.post(self._url, json=body, headers=self._headers, timeout=self._timeout)
         except (TimeoutError, httpx2.TimeoutException):
             raise Refused("time-out") from None
-        except httpx2.HTTPError as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise Refused(f"no connection ({type(error).__name__})") from None
 
 

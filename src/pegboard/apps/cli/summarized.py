@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pegboard.apps.cli.output import cells, plain, stdout, table
@@ -39,7 +40,7 @@ class Outcome:
     before: Retrieval | None
     after: Retrieval | None
     queries: int
-    out: object
+    out: Path | None
 
     @property
     def by_model(self) -> int:

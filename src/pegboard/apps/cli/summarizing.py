@@ -23,7 +23,7 @@ from pegboard.compose import default_parts
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.model import ToolId
 from pegboard.retrieval.texts import name_and_description
-from pegboard.settings import Settings, SummariesSettings, load_settings
+from pegboard.settings import Settings, SummariesSettings, read_file
 from pegboard.summaries import Summaries, Summary, as_lines, read_summaries
 from pegboard.summaries.chat import Chat
 from pegboard.summaries.writing import Written, batches, still_good, write
@@ -91,7 +91,7 @@ def _service(configured: Configured, asked: Asked) -> SummariesSettings | None:
     if section.base_url is None:
         return None
     for path in () if asked.trusted else configured.files:
-        if is_projects(path, Path.home(), Path.cwd()) and load_settings([path]).summaries.base_url:
+        if is_projects(path, Path.home(), Path.cwd()) and "base_url" in (read_file(path).get("summaries") or ()):
             raise ConfigError(
                 f"{str(path)!r} belongs to the project here and names an LLM's service.",
                 remedy=f"`--config {path}` uses it; `--rules` does without.",
@@ -104,9 +104,13 @@ def _key(section: SummariesSettings) -> str | None:
     name = section.api_key_env
     if name is None:
         return None
-    if not os.environ.get(name):
-        raise ConfigError(f"The variable {name!r} is not set.", remedy="Put the key of the LLM's service into it.")
-    return os.environ[name].strip()
+    key = os.environ.get(name, "").strip()
+    if not key or not key.isascii() or not key.isprintable():
+        raise ConfigError(
+            f"The variable {name!r} {'holds what is no key' if key else 'is not set'}.",
+            remedy="Put the key of the LLM's service into it.",
+        )
+    return key
 
 
 async def _written(
