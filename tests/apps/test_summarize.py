@@ -115,13 +115,13 @@ def test_queries_that_name_unknown_tools_are_an_error(run: Run, tools: Path, mac
 def test_people_see_examples_lengths_and_where_the_file_is(
     run: Run, tools: Path, cli_data: Path, config: Path, llm: Service
 ) -> None:
-    llm.answer = lambda tools, before: "no JSON" if before == 0 else {}
+    llm.answer = lambda tools, _: "no JSON" if len(tools) == 2 else {}
     folder = cli_data / "small_set"
     result = run("summarize", "--config", config, "--catalog", tools, "--queries", folder / "queries.jsonl.gz")
 
     assert result.exit_code == 0
     assert "12 tools: 12 by rule, 0 by small, 0 kept from the file." in result.stdout
-    assert "Not taken from small: an answer that is not the JSON asked for (5), no summary of it (7)." in result.stdout
+    assert "Not taken from small: no summary of it (10), an answer that is not the JSON asked for (2)." in result.stdout
     assert "F1@5 changes by" in result.stdout
     assert "+8 points of F1" in result.stdout
     assert "own.jsonl" in result.stdout

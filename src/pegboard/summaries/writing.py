@@ -66,7 +66,7 @@ async def write(
         asking = _Asking(model, catalog.counter, refused)
         rows |= await asking.all(asked, concurrency, progress)
     ordered = tuple(rows[tool.id] for tool in catalog.tools)
-    return Written(rows=ordered, kept=len(kept), requests=len(asked), refused=dict(refused))
+    return Written(rows=ordered, kept=len(kept), requests=len(asked), refused=dict(refused.most_common()))
 
 
 @dataclass(frozen=True, slots=True)

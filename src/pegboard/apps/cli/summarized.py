@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rich.table import Table
+
 from pegboard.apps.cli.output import cells, plain, stdout, table
 from pegboard.apps.cli.sources import Loaded
-from pegboard.bench.summarized import METRICS, Retrieval
-from pegboard.model import Tool
+from pegboard.bench.summarized import METRICS, Retrieval, mean_tokens
+from pegboard.catalog import Catalog
+from pegboard.retrieval.texts import name_and_description
 from pegboard.summaries.writing import Written
 
 SHOWN = 5
@@ -29,18 +32,28 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """``samples`` are the tools before and after; ``to_ask`` is how many requests an LLM would be or was sent."""
+    """``after`` is the catalog with the new summaries, ``found`` what was retrieved before and after.
+
+    ``to_ask`` is how many requests an LLM was sent, or would be; ``out`` is None where nothing was written.
+    """
 
     loaded: Loaded
     written: Written
     model: str | None
     to_ask: int
-    lengths: Lengths
-    samples: tuple[tuple[Tool, Tool], ...]
-    before: Retrieval | None
-    after: Retrieval | None
+    after: Catalog
+    found: tuple[Retrieval, Retrieval] | None
     queries: int
     out: Path | None
+
+    @property
+    def lengths(self) -> Lengths:
+        before, after = self.loaded.catalog, self.after
+        return Lengths(
+            description=mean_tokens(before, [name_and_description(tool) for tool in before.tools]),
+            before=mean_tokens(before, [tool.summary for tool in before.tools]),
+            after=mean_tokens(after, [tool.summary for tool in after.tools]),
+        )
 
     @property
     def by_model(self) -> int:
@@ -73,13 +86,14 @@ def payload(outcome: Outcome) -> dict[str, Any]:
 
 
 def _retrieval(outcome: Outcome) -> dict[str, Any] | None:
-    if outcome.before is None or outcome.after is None:
+    if outcome.found is None:
         return None
-    gain = outcome.after.gain(outcome.before)
+    before, after = outcome.found
+    gain = after.gain(before)
     return {
         "queries": outcome.queries,
-        "before": outcome.before.payload(),
-        "after": outcome.after.payload(),
+        "before": before.payload(),
+        "after": after.payload(),
         "f1@5_gain": round(gain.mean, 4),
         "f1@5_gain_interval_95": [round(gain.low, 4), round(gain.high, 4)],
         "seed_claims": {"f1": 0.08, "length_change": -0.63},
@@ -90,18 +104,23 @@ def show(outcome: Outcome) -> None:
     console = stdout()
     for line in outcome.loaded.lines():
         console.print(plain(line))
-    step = max(1, len(outcome.samples) // SHOWN)
-    made = table("", "before", "after")
-    for before, after in outcome.samples[::step][:SHOWN]:
-        made.add_row(*cells(before.summary, after.summary))
-    console.print(made)
-    if outcome.before is not None and outcome.after is not None:
-        console.print(_table(outcome, outcome.before, outcome.after))
+    console.print(_examples(outcome.loaded.catalog, outcome.after))
+    if outcome.found is not None:
+        console.print(_compared(outcome.queries, *outcome.found))
     console.print(plain("\n" + "\n".join(_sentences(outcome))))
 
 
-def _table(outcome: Outcome, before: Retrieval, after: Retrieval) -> Any:
-    made = table(f"{outcome.queries} queries, profile attention", "", ">before", ">after")
+def _examples(before: Catalog, after: Catalog) -> Table:
+    made = table("", "before", "after")
+    made.show_lines = True
+    step = max(1, len(before) // SHOWN)
+    for old, new in list(zip(before.tools, after.tools, strict=True))[::step][:SHOWN]:
+        made.add_row(*cells(old.summary, new.summary))
+    return made
+
+
+def _compared(queries: int, before: Retrieval, after: Retrieval) -> Table:
+    made = table(f"\n{queries} queries, profile attention", "", ">before", ">after")
     for metric in METRICS:
         made.add_row(*cells(metric, f"{before.mean(metric):.3f}", f"{after.mean(metric):.3f}"))
     made.add_row(*cells("F1 at the best θ", f"{before.f1:.3f} (θ={before.theta})", f"{after.f1:.3f} (θ={after.theta})"))
@@ -122,8 +141,9 @@ def _sentences(outcome: Outcome) -> Iterator[str]:
         f"({_change(lengths.before, lengths.after):+.0%}), name and whole description {lengths.description:.1f} "
         f"({_change(lengths.description, lengths.after):+.0%})."
     )
-    if outcome.before is not None and outcome.after is not None:
-        gain = outcome.after.gain(outcome.before)
+    if outcome.found is not None:
+        before, after = outcome.found
+        gain = after.gain(before)
         points = [100 * value for value in (gain.mean, gain.low, gain.high)]
         yield f"F1@5 changes by {points[0]:+.1f} points [{points[1]:+.1f}, {points[2]:+.1f}]. {CLAIM}"
     if outcome.out is not None:

@@ -12,17 +12,16 @@ import httpx2
 
 from pegboard.apps.cli.boards import Replaced
 from pegboard.apps.cli.configs import Configured
-from pegboard.apps.cli.sources import load
-from pegboard.apps.cli.summarized import Lengths, Outcome
+from pegboard.apps.cli.sources import Loaded, load
+from pegboard.apps.cli.summarized import Outcome
 from pegboard.bench.datasets import Query, check_labels, read_queries
 from pegboard.bench.progress import bar
-from pegboard.bench.summarized import Retrieval, mean_tokens, remembering, retrieval
+from pegboard.bench.summarized import Retrieval, remembering, retrieval
 from pegboard.catalog import Catalog
 from pegboard.client_configs import is_projects
 from pegboard.compose import default_parts
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.model import ToolId
-from pegboard.retrieval.texts import name_and_description
 from pegboard.settings import Settings, SummariesSettings, read_file
 from pegboard.summaries import Summaries, Summary, as_lines, read_summaries
 from pegboard.summaries.chat import Chat
@@ -48,15 +47,8 @@ async def summaries_of(configured: Configured, asked: Asked, replaced: Replaced)
     known = _known(asked)
     section = None if asked.rules else _service(configured, asked)
     key = _key(section) if section and not asked.dry_run else None
-    loaded = await load(configured, asked.catalogs)
+    loaded = await _loaded(configured, asked, labelled)
     catalog = loaded.catalog
-    if not len(catalog):
-        raise PegboardError(
-            " ".join(["There are no tools to summarize.", *loaded.lines()]),
-            remedy="`pegboard doctor` says what is wrong with each server.",
-        )
-    if asked.queries:
-        check_labels(labelled, catalog, asked.queries)
     kept = {} if asked.again else still_good(catalog, known)
     written = await _written(catalog, kept, None if asked.dry_run else section, key)
     rows = {row.tool: row for row in written.rows}
@@ -69,13 +61,24 @@ async def summaries_of(configured: Configured, asked: Asked, replaced: Replaced)
         written=written,
         model=section.model if section else None,
         to_ask=len(batches(catalog, kept, section.batch)) if section else 0,
-        lengths=_lengths(catalog, after),
-        samples=tuple(zip(catalog.tools, after.tools, strict=True)),
-        before=found[0] if found else None,
-        after=found[1] if found else None,
+        after=after,
+        found=found,
         queries=len(labelled),
         out=None if asked.dry_run else asked.out,
     )
+
+
+async def _loaded(configured: Configured, asked: Asked, labelled: tuple[Query, ...]) -> Loaded:
+    """The tools; raises PegboardError where there are none, CatalogError where queries name others."""
+    loaded = await load(configured, asked.catalogs)
+    if not len(loaded.catalog):
+        raise PegboardError(
+            " ".join(["There are no tools to summarize.", *loaded.lines()]),
+            remedy="`pegboard doctor` says what is wrong with each server.",
+        )
+    if asked.queries:
+        check_labels(labelled, loaded.catalog, asked.queries)
+    return loaded
 
 
 def _known(asked: Asked) -> dict[ToolId, Summary]:
@@ -134,24 +137,16 @@ async def _written(
 
 async def _compared(
     before: Catalog, after: Catalog, queries: tuple[Query, ...], settings: Settings, replaced: Replaced
-) -> list[Retrieval]:
-    """Retrieval with the summaries of now and with the new ones; nothing without queries."""
+) -> tuple[Retrieval, Retrieval] | None:
+    """Retrieval with the summaries of now and with the new ones; None without queries."""
     if not queries:
-        return []
+        return None
     parts = remembering(default_parts(settings, **(replaced or {})))
     found = []
     for label, catalog in (("before", before), ("after", after)):
         with bar(f"queries, {label}") as progress:
             found.append(await retrieval(catalog, queries, settings, parts, progress))
-    return found
-
-
-def _lengths(before: Catalog, after: Catalog) -> Lengths:
-    return Lengths(
-        description=mean_tokens(before, [name_and_description(tool) for tool in before.tools]),
-        before=mean_tokens(before, [tool.summary for tool in before.tools]),
-        after=mean_tokens(after, [tool.summary for tool in after.tools]),
-    )
+    return found[0], found[1]
 
 
 def _others(known: Mapping[ToolId, Summary], catalog: Catalog) -> dict[ToolId, Summary]:
