@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format bench bench-rank bench-mcp bench-fleet clean
+.PHONY: demo test check format bench bench-rank bench-summaries bench-mcp bench-fleet clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -21,10 +21,13 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: bench-rank bench-mcp bench-fleet    ## every benchmark there is; results go to bench/results
+bench: bench-rank bench-summaries bench-mcp bench-fleet    ## every benchmark there is; results go to bench/results
 
 bench-rank: $(READY)      ## ranking quality and latency (sets: PEGBOARD_DATA)
 	$(BIN)/python -m pegboard.bench.rank --page docs/benchmarks.md
+
+bench-summaries: $(READY) ## what summaries by rule do to retrieval and length (sets: PEGBOARD_DATA)
+	$(BIN)/python -m pegboard.bench.summaries --page docs/benchmarks.md
 
 bench-mcp: $(READY)       ## what a hop through the gateway costs, beside a bare proxy and FastMCP's
 	$(BIN)/python scripts/install_clients.py .demo/clients

@@ -16,7 +16,7 @@ from pegboard.lint import RULES
 from pegboard.settings import Settings
 
 DOCS = Path(__file__).parents[1] / "docs"
-SECTIONS = ("servers", "rules", "aliases", "clients", "toolsets", "category_patterns")
+SECTIONS = ("servers", "rules", "aliases", "clients", "toolsets", "category_patterns", "summaries")
 """Settings that are tables, each with a section of its own."""
 FOLDERS = {"cache_dir": "the user's cache folder", "state_dir": "the user's state folder"}
 

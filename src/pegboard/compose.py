@@ -25,6 +25,7 @@ from pegboard.stores import (
     SqliteStatistics,
     TieredEmbeddings,
 )
+from pegboard.summaries import Summaries, read_summaries
 
 EMBEDDINGS_FILE = "embeddings.sqlite"
 STATE_FILE = "state.sqlite"
@@ -70,13 +71,13 @@ def default_parts(settings: Settings, **replaced: Any) -> Parts:
 
 
 def build(settings: Settings, catalog: Catalog, *, parts: Parts | None = None, patient: bool = True) -> Board:
-    """A board over a catalog. Raises ConfigError for options that contradict each other.
+    """A board over a catalog. Raises ConfigError for options that contradict each other, or a file that is not there.
 
     ``patient=False`` answers from words while the tools are still being embedded.
     """
     parts = default_parts(settings) if parts is None else parts
     return Board(
-        with_aliases(catalog, settings),
+        with_aliases(summaries(settings).put_on(catalog), settings),
         profile(settings),
         documents=CachedEncoder(parts.encoder, TieredEmbeddings(MemoryEmbeddings(), parts.embeddings)),
         queries=CachedEncoder(parts.encoder, MemoryEmbeddings(QUERY_CACHE)),
@@ -103,6 +104,12 @@ def rules(configured: RuleSettings) -> list[Rule]:
     scope = [Rule(pattern=configured.tools, scope=configured.scope)] if configured.scope else []
     needs = [Rule(pattern=configured.tools, precondition=parse_precondition(text)) for text in configured.requires]
     return scope + needs
+
+
+def summaries(settings: Settings) -> Summaries:
+    """What the file of summaries holds; nothing where none is configured. Raises ConfigError for one without sense."""
+    file = settings.summaries.file
+    return Summaries(read_summaries(file), str(file)) if file else Summaries({})
 
 
 def with_aliases(catalog: Catalog, settings: Settings) -> Catalog:

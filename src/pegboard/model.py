@@ -149,7 +149,8 @@ class Scores:
     """One number a tool, shape (n,), and the parts it was made of, each of shape (n,).
 
     ``query_vector``, shape (d,), is what the query was embedded as, where it was. ``least_share`` has for a recall the
-    least share of the sum of all values that a tool must have for that recall to be reached on average.
+    least share of the sum of all values that a tool must have for that recall to be reached on average. ``jobs``, shape
+    (n,), has one number for all tools that do the same job on different servers, where that is known.
     """
 
     values: Floats
@@ -157,6 +158,7 @@ class Scores:
     parts: Mapping[str, Floats] = field(default_factory=dict)
     query_vector: Floats | None = None
     least_share: Mapping[float, float] = field(default_factory=dict)
+    jobs: NDArray[np.intp] | None = None
 
     def share_for(self, recall: float) -> float:
         """The share of the sum of all values from which on tools are taken to reach a recall (above 0, at most 1).

@@ -8,9 +8,10 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from platformdirs import user_cache_path, user_state_path
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from pegboard.client_configs import load_document, sentences, servers_of
@@ -25,6 +26,8 @@ ToolsetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 """Part of a URL's path."""
 ALWAYS_AVAILABLE = "ALWAYS_AVAILABLE_TOOLS"
 """The variable of seed 002, read where ours is not set."""
+VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
+"""The name of an environment variable, in capitals: a key that was put in its place has small letters."""
 LEAST_NAME = 24
 """Characters that a name needs to say something and to end in a hash where it must be told from another."""
 
@@ -69,6 +72,31 @@ class ToolsetSettings(BaseModel):
     always_available: tuple[str, ...] | None = None
 
 
+class SummariesSettings(BaseModel):
+    """Where summaries are kept, and the LLM that writes them. The key is read from the variable, never from here."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    file: Path | None = None
+    base_url: str | None = None
+    model: str | None = None
+    api_key_env: Annotated[str, Field(pattern=VARIABLE)] | None = None
+    batch: int = Field(default=10, ge=1, le=50)
+    concurrency: int = Field(default=4, ge=1, le=64)
+    timeout: float = Field(default=60.0, gt=0)
+
+    @model_validator(mode="after")
+    def _whole(self) -> SummariesSettings:
+        if (self.base_url is None) != (self.model is None):
+            raise ValueError("base_url and model belong together")
+        url = urlsplit(self.base_url or "http://none")
+        if url.scheme not in ("http", "https") or not url.hostname:
+            raise ValueError("base_url has to begin with http:// or https://")
+        if url.username or url.password or url.query:
+            raise ValueError("base_url may hold no key: name the variable that has it in api_key_env")
+        return self
+
+
 class Settings(BaseSettings):
     """One object for the whole program. A field is `PEGBOARD_NAME` in the environment, `name` in pegboard.toml."""
 
@@ -111,6 +139,9 @@ class Settings(BaseSettings):
     toolsets: dict[ToolsetName, ToolsetSettings] = Field(
         default_factory=dict, description="Selections of tools, each served under its name."
     )
+    summaries: Annotated[SummariesSettings, NoDecode] = Field(
+        SummariesSettings(), description="The file of summaries, and the LLM that writes them."
+    )
     start_wait: float = Field(5.0, ge=0, description="Seconds the first listing waits for servers that are starting.")
     connect_timeout: float = Field(30.0, gt=0, description="Seconds a server has to answer its first request.")
     call_timeout: float = Field(300.0, gt=0, description="Seconds a tool call may take.")
@@ -150,6 +181,14 @@ class Settings(BaseSettings):
             return value
         return json.loads(value) if value.startswith("[") else tuple(filter(None, map(str.strip, value.split(","))))
 
+    @field_validator("summaries", mode="before")
+    @classmethod
+    def _summaries(cls, value: Any) -> Any:
+        """A text alone is the file's path; in the environment it may be JSON."""
+        if not isinstance(value, str):
+            return value
+        return json.loads(value) if value.startswith("{") else {"file": value}
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -176,6 +215,7 @@ def load_settings(files: Sequence[Path] = (), **flags: Any) -> Settings:
     for path in files:
         document = read_file(path)
         servers |= document.pop("servers", {})
+        document |= _summaries_beside(document, path)
         from_files |= document
     given = {name: value for name, value in flags.items() if value is not None}
     if ALWAYS_AVAILABLE in os.environ and "PEGBOARD_ALWAYS_AVAILABLE" not in os.environ:
@@ -192,6 +232,15 @@ def load_settings(files: Sequence[Path] = (), **flags: Any) -> Settings:
         raise ConfigError(
             f"Configuration in the environment: {error}.", remedy="Lists and tables are written as JSON there."
         ) from error
+
+
+def _summaries_beside(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The file of summaries is found from the configuration's folder."""
+    given = document.get("summaries")
+    section = {"file": given} if isinstance(given, str) else given
+    if not isinstance(section, Mapping) or not isinstance(section.get("file"), str):
+        return {}
+    return {"summaries": {**section, "file": str(path.absolute().parent / Path(section["file"]).expanduser())}}
 
 
 def read_file(path: Path) -> dict[str, Any]:

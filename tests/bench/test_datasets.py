@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.bench.datasets import CATALOG, QUERIES, read_set
+from pegboard.bench.datasets import CATALOG, QUERIES, read_queries, read_set
 from pegboard.errors import CatalogError
 from pegboard.model import ToolId
 
@@ -51,7 +51,16 @@ def test_a_query_that_cannot_be_used_is_named(folder: Path, line: object, said: 
     assert caught.value.remedy
 
 
+def test_queries_may_be_plain_text(folder: Path) -> None:
+    (folder / "queries.jsonl").write_text(json.dumps({"id": "q", "query": "do\u2028it"}, ensure_ascii=False), "utf-8")
+
+    assert read_queries(folder / "queries.jsonl")[0].text == "do\u2028it"
+
+
 def test_a_file_that_is_missing_or_no_gzip_is_named(folder: Path) -> None:
+    with pytest.raises(CatalogError, match=QUERIES):
+        read_set(folder)
+    (folder / QUERIES).write_bytes(b"\x1f\x8bcut")
     with pytest.raises(CatalogError, match=QUERIES):
         read_set(folder)
     (folder / QUERIES).write_text("plain")

@@ -214,3 +214,24 @@ def test_a_recall_is_asked_for_in_the_share_at_which_it_was_reached(asked: float
     assert scores.share_for(0.5) == pytest.approx(0.2)
     assert scores.share_for(0.7) == pytest.approx(0.11)
     assert scores.share_for(asked) >= scores.share_for(1.0) == 0
+
+
+def test_second_tools_for_a_job_take_no_place_that_another_job_could_have() -> None:
+    jobs = np.array([0, 0, 2, 0, 4])
+    scores = Scores(values=np.array([0.9, 0.8, 0.5, 0.4, 0.3], np.float32), scale="probability", jobs=jobs)
+    everything = np.ones(5, np.bool_)
+
+    def chosen(k: int) -> list[int]:
+        profile = HYBRID.with_overrides(k=k, recall=1.0)
+        none = np.zeros(5, np.bool_)
+        return select.choose(scores, everything, pinned=none, tokens=[1] * 5, profile=profile).chosen.tolist()
+
+    assert chosen(3) == [0, 2, 4]
+    assert chosen(5) == [0, 2, 4, 1, 3]
+
+
+def test_where_jobs_are_not_known_the_order_stays() -> None:
+    order = np.array([3, 1, 2])
+
+    assert select.distinct_first(order, None) is order
+    assert select.distinct_first(np.zeros(0, np.intp), np.zeros(4, np.intp)).tolist() == []

@@ -74,6 +74,11 @@ def recall(found: Sequence[int], wanted: int, k: int) -> float:
     return sum(place < k for place in found) / wanted
 
 
+def f1(found: Sequence[int], wanted: int, given: int) -> float:
+    """Harmonic mean of precision and recall of the first ``given``: 2 hits / (given + wanted)."""
+    return 2 * sum(place < given for place in found) / (given + wanted) if given else 0.0
+
+
 def reciprocal_rank(found: Sequence[int]) -> float:
     """1 / rank of the first goal that is reached."""
     return 1 / (found[0] + 1) if found else 0.0

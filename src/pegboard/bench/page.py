@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pegboard.bench import rank_page, results
+from pegboard.bench import rank_page, results, summaries_page
 from pegboard.bench.fleet import page as fleet_page
 from pegboard.bench.mcp import page as mcp_page
 
 SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "rank": rank_page.section,
+    "summaries": summaries_page.section,
     "mcp": mcp_page.section,
     "fleet": fleet_page.section,
 }

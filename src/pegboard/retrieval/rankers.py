@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -91,6 +92,7 @@ class HybridRanker:
     async def warm(self, progress: Progress | None = None) -> None:
         await asyncio.to_thread(lambda: self._retriever.lexical)
         await self._retriever.meanings(progress)
+        await self._retriever.jobs()
         await self._retriever.server_similarities(np.zeros(self._retriever.dimensions, np.float32))
 
     async def score(self, query: str) -> Scores:
@@ -106,7 +108,8 @@ class HybridRanker:
         except EncoderError as error:
             LOGGER.warning("Ranking by words alone: %s", error)
             return self._fusions["words"].fuse(words, clauses=len(spans))
-        return self._fusions["hybrid"].fuse(meaning | words, clauses=len(spans), query_vector=vectors[0])
+        scores = self._fusions["hybrid"].fuse(meaning | words, clauses=len(spans), query_vector=vectors[0])
+        return replace(scores, jobs=await self._retriever.jobs())
 
     async def _meaning(self, vectors: Floats) -> dict[str, Floats]:
         """How near each tool is to the query and to its nearest clause, and its server to the query."""

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from pegboard.model import Floats, Server, Tool
+from pegboard.retrieval.duplicates import Groups, duplicate_groups
 from pegboard.retrieval.index.exact import ExactIndex
 from pegboard.retrieval.intents import Span, apart
 from pegboard.retrieval.keyword import KeywordIndex
@@ -40,6 +41,7 @@ class Retriever:
         self._queries = queries
         self._dense: dict[TextKind, ExactIndex] = {}
         self._meanings: ExactIndex | None = None
+        self._jobs: Groups | None = None
         self._server_vectors: Floats | None = None
         self._building = asyncio.Lock()
 
@@ -85,6 +87,13 @@ class Retriever:
                     vectors = await self._embed(texts, _halved(progress))
                     self._meanings = self._index(_unit(vectors[::2] + vectors[1::2]))
         return self._meanings
+
+    async def jobs(self) -> Groups:
+        """For each tool a number that it shares with those that do the same job on other servers, shape (n,)."""
+        if self._jobs is None:
+            vectors = (await self.meanings()).vectors
+            self._jobs = await asyncio.to_thread(duplicate_groups, self.tools, vectors)
+        return self._jobs
 
     @property
     def has_meanings(self) -> bool:

@@ -33,7 +33,7 @@ def choose(scores: Scores, eligible: Mask, *, pinned: Mask, tokens: Sequence[int
     """Pinned tools first, then the best of the gated ones, as many as recall target, k and budget let through."""
     always = np.flatnonzero(pinned & eligible)
     order = best_first(scores.values, gate(scores.values, eligible & ~pinned, profile.threshold))
-    wanted = likely_enough(scores, order, profile.recall)
+    wanted = distinct_first(likely_enough(scores, order, profile.recall), scores.jobs)
     chosen = under_budget(np.concatenate([always, top_k(wanted, profile.k)]), tokens, profile.budget)
     return Selection(
         order=np.concatenate([always, order]),
@@ -69,6 +69,15 @@ def likely_enough(scores: Scores, order: Indices, recall: float | None) -> Indic
     values = scores.values[order]
     bar = scores.share_for(recall) * float(values.sum(dtype=np.float64))
     return order[: max(1, int(np.count_nonzero(values >= bar - 1e-9)))]
+
+
+def distinct_first(order: Indices, jobs: Indices | None) -> Indices:
+    """The best tool of each job, then second tools for a job: those take no place that another job could have."""
+    if jobs is None:
+        return order
+    _, first = np.unique(jobs[order], return_index=True)
+    second = np.delete(np.arange(len(order)), first)
+    return np.asarray(order[np.concatenate([np.sort(first), second])])
 
 
 def under_budget(order: Indices, tokens: Sequence[int], budget: int | None) -> Indices:

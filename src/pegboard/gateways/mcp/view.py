@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from pegboard.board import Board
 from pegboard.catalog import Catalog, WireNames
-from pegboard.compose import with_aliases
+from pegboard.compose import summaries, with_aliases
 from pegboard.errors import ToolNotAvailable
 from pegboard.gateways.mcp import exposure, meta_tools
 from pegboard.gateways.mcp.servers import Servers
@@ -44,6 +44,7 @@ class View:
     ) -> None:
         self.board = board
         self._settings = settings
+        self._summaries = summaries(settings)
         self._fleet = fleet
         self._clock = clock
         self._toolset = toolset
@@ -85,6 +86,7 @@ class View:
     def adopt(self, settings: Settings, board: Board, toolset: Toolset | None) -> None:
         """Serve by another configuration from now on; what was embedded before is not embedded again."""
         self.board, self._settings, self._toolset = board, settings, toolset
+        self._summaries = summaries(settings)
         self._named(board.catalog)
         self._announced = None
         self.renew()
@@ -108,7 +110,7 @@ class View:
         """Take in what the servers list now."""
         if not self._stale:
             return
-        catalog = with_aliases(self._fleet.catalog(), self._settings)
+        catalog = with_aliases(self._summaries.put_on(self._fleet.catalog()), self._settings)
         catalog = self._toolset.apply(catalog) if self._toolset else catalog
         if catalog.fingerprint != self.board.catalog.fingerprint:
             self.board.replace_catalog(catalog)
