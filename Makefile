@@ -23,8 +23,9 @@ format: $(READY)
 
 bench: bench-rank bench-summaries bench-mcp bench-fleet    ## every benchmark there is; results go to bench/results
 
-bench-rank: $(READY)      ## ranking quality and latency (sets: PEGBOARD_DATA)
-	$(BIN)/python -m pegboard.bench.rank --page docs/benchmarks.md
+bench-rank: $(READY)      ## ranking, beside peers: quality, calibration, latency (sets: PEGBOARD_DATA)
+	$(BIN)/python scripts/install_peers.py .demo/peers
+	$(BIN)/python -m pegboard.bench.rank --peers .demo/peers $(if $(wildcard .demo/untuned),--untuned .demo/untuned) --page docs/benchmarks.md
 
 bench-summaries: $(READY) ## what summaries by rule do to retrieval and length (sets: PEGBOARD_DATA)
 	$(BIN)/python -m pegboard.bench.summaries --page docs/benchmarks.md

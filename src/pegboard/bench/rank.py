@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from pegboard.bench import latency, results
+from pegboard.bench import latency, pictures, results
 from pegboard.bench.datasets import CATALOG, QUERIES, ToolSet, read_set
 from pegboard.bench.latency import Latency
 from pegboard.bench.measured import Measured, measure
@@ -82,6 +82,7 @@ def main(
         console.print(latency_table(timed, name))
     console.print(f"Written to {path}")
     if page is not None and present:
+        pictures.draw(results.read(path)["tables"], page.parent)
         write_page(page, out)
         console.print(f"Written to {page}")
 

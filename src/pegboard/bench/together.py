@@ -13,7 +13,7 @@ from pegboard.model import ToolId
 from pegboard.retrieval import Progress
 
 SAMPLE_TOGETHER = 400
-"""Queries of several sets together that slow peers see."""
+"""Queries of several small sets together that slow peers see: all there are."""
 
 
 async def peers_of(

@@ -13,7 +13,7 @@ from pegboard.model import Floats, Tool
 from pegboard.retrieval.name_words import LEADING_VERBS, VERBS, words_of
 from pegboard.retrieval.words import stem
 
-SAME_NAME = 0.68
+SAME_NAME = 0.63
 """Least cosine of two tools whose names say the same."""
 SIMILAR_NAME = 0.85
 """Least cosine of two tools whose names share half of their words, and what is done.
