@@ -67,6 +67,12 @@ def test_explain_says_each_part_in_words(run: Run, tools: Path) -> None:
     assert "number 1 of 12" in output
 
 
+def test_explain_says_what_would_help_a_tool_that_is_held_back(run: Run, tools: Path) -> None:
+    output = run("route", ISSUE, "--catalog", tools, "--recall", 1, "--k", 12, "--explain").stdout
+
+    assert "Held back by " in output
+
+
 @pytest.mark.parametrize(
     ("options", "tool", "status", "why"),
     [
