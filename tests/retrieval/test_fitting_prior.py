@@ -8,7 +8,9 @@ from pegboard.retrieval.fusion import Calibration, Fusion
 
 TOOLS = 12
 PRIOR = Fusion(
-    weights={"cosine": 1.5, "bm25": 0.5}, calibration=Calibration(0.5, 1.0, 0.25, 0.5), least_share={0.5: 0.4, 0.9: 0.05}
+    weights={"cosine": 1.5, "bm25": 0.5},
+    calibration=Calibration(0.5, 1.0, 0.25, 0.5),
+    least_share={0.5: 0.4, 0.9: 0.05},
 )
 
 
