@@ -209,11 +209,14 @@ def say(message: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     data = os.environ.get("PEGBOARD_DATA")
-    parser.add_argument("--data", type=Path, default=data, required=data is None, help="sets; default: PEGBOARD_DATA")
+    parser.add_argument("--data", type=Path, default=data, help="sets; default: PEGBOARD_DATA")
     parser.add_argument("--cache", type=Path, help="folder for embeddings; a second run then takes minutes less")
     parser.add_argument("--out", type=Path, default=OUT, help="folder for gate.json")
     parser.add_argument("--page", type=Path, help="write the results as a page to this file too")
     args = parser.parse_args()
+    if args.data is None:
+        say("not measured, for want of data: set PEGBOARD_DATA to the folder of the sets")
+        return 0
     with tempfile.TemporaryDirectory() as temporary:
         found, tables = asyncio.run(measured(args.data, args.cache or Path(temporary)))
     path = results.write("gate", command="make bench-gate", seed=SEED, figures=found, tables=tables, folder=args.out)

@@ -147,3 +147,31 @@ def test_help_shows_what_a_line_of_each_file_looks_like(run: Run) -> None:
 
     assert '"relevant": [["github", "create_issue"]]' in result.stdout
     assert '"called":' in result.stdout
+
+
+def test_without_any_tools_it_is_said_which_server_did_not_answer(
+    run: Run, ask: Ask, servers_file: Callable[..., Path]
+) -> None:
+    config = servers_file(broken={"command": "no-such-program-anywhere"})
+    result = run("calibrate", "--queries", ask(), "--config", config)
+
+    assert result.exit_code == 1
+    assert "There are no tools to calibrate for." in result.stderr
+    assert "'broken'" in result.stderr
+    assert "`pegboard doctor`" in result.stderr
+
+
+def test_live_servers_are_calibrated_for_and_the_file_lies_beside_their_configuration(
+    run_json: RunJson, machine: Path, servers_file: Callable[..., Path], scripted: dict[str, Any]
+) -> None:
+    config = servers_file("project/servers.json", live=scripted)
+    queries = machine / "queries.jsonl"
+    tool = run_json("route", "x", "--config", config)["candidates"][0]
+    row = {"relevant": [[tool["server"], tool["name"]]]}
+    lines = (json.dumps(row | {"id": str(n), "query": f"{n} {tool['name']} {tool['server']}"}) for n in range(24))
+    queries.write_text("\n".join(lines))
+    report = run_json("calibrate", "--queries", queries, "--config", config)
+
+    assert report["queries"] == 24
+    assert report["out"] in (None, str(machine / "project" / "calibration.json"))
+    assert (machine / "project" / "calibration.json").exists() == (report["out"] is not None)
