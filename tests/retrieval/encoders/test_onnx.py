@@ -208,7 +208,9 @@ def test_the_whole_text_beside_its_clauses_is_the_text(onnx: OnnxEncoder) -> Non
     np.testing.assert_allclose(onnx.encode_clauses_now(BOTH, SPANS)[0], onnx.encode_now([BOTH])[0], atol=1e-5)
 
 
-@pytest.mark.parametrize("span", [(3, 3), (8, 10), (90_000, 90_010)], ids=["empty", "within a word", "beyond the window"])
+@pytest.mark.parametrize(
+    "span", [(3, 3), (8, 10), (90_000, 90_010)], ids=["empty", "within a word", "beyond the window"]
+)
 def test_a_clause_without_a_token_of_its_own_is_the_whole_text(onnx: OnnxEncoder, span: tuple[int, int]) -> None:
     whole, part = onnx.encode_clauses_now(BOTH + " " * 90_000, [span])
 
