@@ -72,9 +72,11 @@ class Sessions(Protocol):
 
 
 class Statistics(Protocol):
-    """What calls have shown of each tool, over all sessions."""
+    """What calls have shown of each tool, over all sessions (EHRR eq. 8, see `pegboard.averages`)."""
 
-    async def observe(self, outcomes: Sequence[Outcome]) -> None: ...
+    async def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Take them in, in their order; of calls observed at once, each is taken in, in some order."""
+        ...
 
     async def read(self) -> Mapping[ToolId, ToolStatistics]: ...
 

@@ -1,0 +1,80 @@
+"""Every kind of store behind one face, so that one suite of tests holds for all. Each has data of its own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pegboard.averages import PRIOR, SMOOTHING
+from pegboard.model import Smoothing
+from pegboard.seams import Clock, Sessions, Statistics
+from pegboard.stores import (
+    MemorySessions,
+    MemoryStatistics,
+    SqliteSessions,
+    SqliteStatistics,
+)
+
+TTL = 60.0
+
+
+class Backend(ABC):
+    """Stores over the same data, each call as another process would make them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+
+    @abstractmethod
+    def sessions(self) -> Sessions: ...
+
+    @abstractmethod
+    def statistics(self, smoothing: Smoothing = SMOOTHING) -> Statistics: ...
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close what was opened, and leave nothing behind."""
+
+
+class InMemory(Backend):
+    """One process: the same store each time."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self._made: dict[str, Any] = {}
+
+    def sessions(self) -> Sessions:
+        return self._once("sessions", lambda: MemorySessions(self.clock, ttl=TTL))
+
+    def statistics(self, smoothing: Smoothing = SMOOTHING) -> Statistics:
+        return self._once("statistics", lambda: MemoryStatistics(prior=PRIOR, smoothing=smoothing))
+
+    async def close(self) -> None:
+        self._made.clear()
+
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
+
+
+class InSqlite(Backend):
+    def __init__(self, clock: Clock, folder: Path) -> None:
+        super().__init__(clock)
+        self._state = folder / "state.sqlite"
+        self._made: list[Any] = []
+
+    def sessions(self) -> Sessions:
+        return self._opened(SqliteSessions(self._state, self.clock, ttl=TTL))
+
+    def statistics(self, smoothing: Smoothing = SMOOTHING) -> Statistics:
+        return self._opened(SqliteStatistics(self._state, smoothing=smoothing))
+
+    async def close(self) -> None:
+        for store in self._made:
+            store.close()
+
+    def _opened(self, store: Any) -> Any:
+        self._made.append(store)
+        return store
