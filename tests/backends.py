@@ -9,15 +9,24 @@ from typing import Any
 
 from pegboard.averages import PRIOR, SMOOTHING
 from pegboard.model import Smoothing
-from pegboard.seams import Clock, Sessions, Statistics
+from pegboard.seams import Clock, Embeddings, Pins, Sessions, Spend, Statistics
 from pegboard.stores import (
+    MemoryEmbeddings,
+    MemoryPins,
     MemorySessions,
+    MemorySpend,
     MemoryStatistics,
+    SqliteEmbeddings,
+    SqlitePins,
     SqliteSessions,
+    SqliteSpend,
     SqliteStatistics,
 )
 
 TTL = 60.0
+"""Seconds that a session lasts."""
+HOLD = 30.0
+"""Seconds that money is held back."""
 
 
 class Backend(ABC):
@@ -31,6 +40,15 @@ class Backend(ABC):
 
     @abstractmethod
     def statistics(self, smoothing: Smoothing = SMOOTHING) -> Statistics: ...
+
+    @abstractmethod
+    def spend(self) -> Spend: ...
+
+    @abstractmethod
+    def embeddings(self) -> Embeddings: ...
+
+    @abstractmethod
+    def pins(self) -> Pins: ...
 
     @abstractmethod
     async def close(self) -> None:
@@ -50,6 +68,15 @@ class InMemory(Backend):
     def statistics(self, smoothing: Smoothing = SMOOTHING) -> Statistics:
         return self._once("statistics", lambda: MemoryStatistics(prior=PRIOR, smoothing=smoothing))
 
+    def spend(self) -> Spend:
+        return self._once("spend", lambda: MemorySpend(self.clock, hold=HOLD))
+
+    def embeddings(self) -> Embeddings:
+        return self._once("embeddings", MemoryEmbeddings)
+
+    def pins(self) -> Pins:
+        return self._once("pins", MemoryPins)
+
     async def close(self) -> None:
         self._made.clear()
 
@@ -63,6 +90,7 @@ class InSqlite(Backend):
     def __init__(self, clock: Clock, folder: Path) -> None:
         super().__init__(clock)
         self._state = folder / "state.sqlite"
+        self._cache = folder / "cache.sqlite"
         self._made: list[Any] = []
 
     def sessions(self) -> Sessions:
@@ -70,6 +98,15 @@ class InSqlite(Backend):
 
     def statistics(self, smoothing: Smoothing = SMOOTHING) -> Statistics:
         return self._opened(SqliteStatistics(self._state, smoothing=smoothing))
+
+    def spend(self) -> Spend:
+        return self._opened(SqliteSpend(self._state, self.clock, hold=HOLD))
+
+    def embeddings(self) -> Embeddings:
+        return self._opened(SqliteEmbeddings(self._cache))
+
+    def pins(self) -> Pins:
+        return self._opened(SqlitePins(self._state))
 
     async def close(self) -> None:
         for store in self._made:

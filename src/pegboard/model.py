@@ -250,3 +250,15 @@ class Smoothing:
     variance: float = 0.15
     failure: float = 0.15
     latency: float = 0.15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """The definition of a tool that was approved (at first the one seen first), and the one that was seen last."""
+
+    approved: Fingerprint
+    seen: Fingerprint
+
+    @property
+    def changed(self) -> bool:
+        return self.seen != self.approved

@@ -25,5 +25,18 @@ STATE = (
             "ALTER TABLE tool_statistics ADD COLUMN latency REAL",
         ),
     ),
+    Migration(
+        "spend and pins",
+        (
+            "CREATE TABLE spend_meters (kind TEXT, name TEXT, spent INTEGER NOT NULL, PRIMARY KEY (kind, name)) "
+            "WITHOUT ROWID",
+            "CREATE TABLE spend_holds (kind TEXT, name TEXT, reservation TEXT, amount INTEGER NOT NULL, "
+            "expires REAL NOT NULL, PRIMARY KEY (kind, name, reservation)) WITHOUT ROWID",
+            "CREATE INDEX holds_of_a_reservation ON spend_holds (reservation)",
+            "CREATE INDEX holds_by_expiry ON spend_holds (expires)",
+            "CREATE TABLE pins (server TEXT, name TEXT, approved TEXT NOT NULL, seen TEXT NOT NULL, "
+            "PRIMARY KEY (server, name)) WITHOUT ROWID",
+        ),
+    ),
 )
 """Files from before there were named migrations have the first one's tables, with no average in them."""
