@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from pegboard.averages import PRIOR, SMOOTHING
 from pegboard.model import Smoothing
@@ -22,6 +24,15 @@ from pegboard.stores import (
     SqliteSpend,
     SqliteStatistics,
 )
+from pegboard.stores.redis import (
+    RedisEmbeddings,
+    RedisPins,
+    RedisServer,
+    RedisSessions,
+    RedisSpend,
+    RedisStatistics,
+)
+from services import REDIS, delete_keys
 
 TTL = 60.0
 """Seconds that a session lasts."""
@@ -115,3 +126,32 @@ class InSqlite(Backend):
     def _opened(self, store: Any) -> Any:
         self._made.append(store)
         return store
+
+
+class InRedis(Backend):
+    """Two connections to the server, in turn, under a prefix of its own."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.prefix = f"test {uuid4().hex}"
+        self._servers = cycle([RedisServer(REDIS, prefix=self.prefix) for _ in range(2)])
+
+    def sessions(self) -> Sessions:
+        return RedisSessions(next(self._servers), self.clock, ttl=TTL)
+
+    def statistics(self, smoothing: Smoothing = SMOOTHING) -> Statistics:
+        return RedisStatistics(next(self._servers), smoothing=smoothing)
+
+    def spend(self) -> Spend:
+        return RedisSpend(next(self._servers), self.clock, hold=HOLD)
+
+    def embeddings(self) -> Embeddings:
+        return RedisEmbeddings(next(self._servers))
+
+    def pins(self) -> Pins:
+        return RedisPins(next(self._servers))
+
+    async def close(self) -> None:
+        await delete_keys(self.prefix)
+        for _ in range(2):
+            await next(self._servers).close()

@@ -5,6 +5,7 @@ PegboardError
 ├── CatalogError         tool definitions that cannot be read
 ├── EncoderError         the encoder cannot be loaded or answers nonsense
 ├── UpstreamError        a server that cannot be reached, or broke the protocol
+├── StoreError           a store on the network that cannot be reached, or refused
 ├── SessionConflict      a session that somebody else changed in the meantime
 ├── SpendLimitReached    a call that may cost more than a limit leaves
 ├── ToolNotAvailable     a call of a tool that is unknown, hidden from the caller, or not active now
@@ -74,6 +75,11 @@ class UpstreamError(PegboardError):
 
     def payload(self) -> dict[str, Any]:
         return super().payload() | {"server": self.server}
+
+
+class StoreError(PegboardError):
+    code = "store_error"
+    http_status = 503
 
 
 class SessionConflict(PegboardError):  # noqa: N818

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from pegboard.errors import SpendLimitReached
 from pegboard.seams import Clock
-from pegboard.spending import Account, Limits, Meter, NanoUsd, Reservation, day_of, meters
+from pegboard.spending import Account, Limits, Meter, MeterKind, NanoUsd, Reservation, day_of, meters
 from pegboard.stores.sqlite_file import SqliteFile
 from pegboard.stores.sqlite_state import REMEDY, STATE
 
@@ -38,11 +38,16 @@ def check_amount(amount: NanoUsd) -> None:
         raise ValueError(f"An amount of money cannot be negative: {amount}.")
 
 
-def check_limits(used: Mapping[str, int], amount: NanoUsd, limits: Limits) -> None:
+def limit_of(limits: Limits, kind: MeterKind) -> NanoUsd | None:
+    return {"session": limits.session, "key": limits.key, "day": limits.day}[kind]
+
+
+def check_limits(used: Mapping[MeterKind, int], amount: NanoUsd, limits: Limits) -> None:
     """Raises SpendLimitReached where what is used (spent or held, by kind of meter) leaves no room for the amount."""
-    for kind, limit in (("session", limits.session), ("key", limits.key), ("day", limits.day)):
-        if limit is not None and used[kind] + amount > limit:
-            raise SpendLimitReached(kind, limit=limit, used=NanoUsd(used[kind]), amount=amount)
+    for kind, sum_used in used.items():
+        limit = limit_of(limits, kind)
+        if limit is not None and sum_used + amount > limit:
+            raise SpendLimitReached(kind, limit=limit, used=NanoUsd(sum_used), amount=amount)
 
 
 class MemorySpend:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -68,7 +69,7 @@ class SqliteFile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, check_same_thread=False)
             try:
-                connection.execute("PRAGMA journal_mode = WAL")
+                _write_ahead(connection)
                 connection.execute("PRAGMA synchronous = NORMAL")
                 if self._outstanding(connection):
                     self._migrate(connection)
@@ -92,3 +93,16 @@ class SqliteFile:
         ledger = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchone()
         applied = {name for (name,) in connection.execute("SELECT name FROM migrations")} if ledger else set()
         return outstanding(self._migrations, applied, f"The file {str(self.path)!r}")
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Where another process turns the log on at the same moment, SQLite does not wait by itself."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)

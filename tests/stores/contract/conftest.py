@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
-from backends import Backend, InMemory, InSqlite
+from backends import Backend, InMemory, InRedis, InSqlite
 from pegboard.testing import FakeClock
+from services import needs_redis
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", pytest.param("redis", marks=needs_redis)])
 async def backend(request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path) -> AsyncIterator[Backend]:
-    backends = {"memory": lambda: InMemory(clock), "sqlite": lambda: InSqlite(clock, tmp_path)}
+    backends: dict[str, Callable[[], Backend]] = {
+        "memory": lambda: InMemory(clock),
+        "sqlite": lambda: InSqlite(clock, tmp_path),
+        "redis": lambda: InRedis(clock),
+    }
     made = backends[request.param]()
     yield made
     await made.close()
