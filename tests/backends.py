@@ -24,6 +24,14 @@ from pegboard.stores import (
     SqliteSpend,
     SqliteStatistics,
 )
+from pegboard.stores.postgres import (
+    PostgresDatabase,
+    PostgresEmbeddings,
+    PostgresPins,
+    PostgresSessions,
+    PostgresSpend,
+    PostgresStatistics,
+)
 from pegboard.stores.redis import (
     RedisEmbeddings,
     RedisPins,
@@ -32,7 +40,7 @@ from pegboard.stores.redis import (
     RedisSpend,
     RedisStatistics,
 )
-from services import REDIS, delete_keys
+from services import POSTGRES, REDIS, delete_keys, drop_schema
 
 TTL = 60.0
 """Seconds that a session lasts."""
@@ -155,3 +163,32 @@ class InRedis(Backend):
         await delete_keys(self.prefix)
         for _ in range(2):
             await next(self._servers).close()
+
+
+class InPostgres(Backend):
+    """Two pools of connections, in turn, to a schema of its own."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.schema = f"test_{uuid4().hex}"
+        self._databases = cycle([PostgresDatabase(POSTGRES, schema=self.schema, timeout=30) for _ in range(2)])
+
+    def sessions(self) -> Sessions:
+        return PostgresSessions(next(self._databases), self.clock, ttl=TTL)
+
+    def statistics(self, smoothing: Smoothing = SMOOTHING) -> Statistics:
+        return PostgresStatistics(next(self._databases), smoothing=smoothing)
+
+    def spend(self) -> Spend:
+        return PostgresSpend(next(self._databases), self.clock, hold=HOLD)
+
+    def embeddings(self) -> Embeddings:
+        return PostgresEmbeddings(next(self._databases))
+
+    def pins(self) -> Pins:
+        return PostgresPins(next(self._databases))
+
+    async def close(self) -> None:
+        for _ in range(2):
+            await next(self._databases).close()
+        await drop_schema(self.schema)

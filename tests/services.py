@@ -11,6 +11,8 @@ import sys
 from urllib.parse import urlsplit
 
 import pytest
+from psycopg import AsyncConnection
+from psycopg.sql import SQL, Identifier
 from redis.asyncio import Redis
 
 REDIS = os.environ.get("TEST_REDIS", "redis://127.0.0.1:6379/0")
@@ -32,6 +34,12 @@ async def delete_keys(prefix: str) -> None:
         keys = [key async for key in client.scan_iter(match=f"{prefix}:*", count=5_000)]
         if keys:
             await client.delete(*keys)
+
+
+async def drop_schema(name: str) -> None:
+    """Drop what a test left in PostgreSQL."""
+    async with await AsyncConnection.connect(POSTGRES) as connection:
+        await connection.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(name)))
 
 
 needs_redis = pytest.mark.skipif(not answers(REDIS), reason=f"nothing answers at {REDIS} (TEST_REDIS)")

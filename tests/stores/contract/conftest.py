@@ -7,17 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from backends import Backend, InMemory, InRedis, InSqlite
+from backends import Backend, InMemory, InPostgres, InRedis, InSqlite
 from pegboard.testing import FakeClock
-from services import needs_redis
+from services import needs_postgres, needs_redis
 
 
-@pytest.fixture(params=["memory", "sqlite", pytest.param("redis", marks=needs_redis)])
+@pytest.fixture(
+    params=[
+        "memory",
+        "sqlite",
+        pytest.param("redis", marks=needs_redis),
+        pytest.param("postgres", marks=needs_postgres),
+    ]
+)
 async def backend(request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path) -> AsyncIterator[Backend]:
     backends: dict[str, Callable[[], Backend]] = {
         "memory": lambda: InMemory(clock),
         "sqlite": lambda: InSqlite(clock, tmp_path),
         "redis": lambda: InRedis(clock),
+        "postgres": lambda: InPostgres(clock),
     }
     made = backends[request.param]()
     yield made
