@@ -74,6 +74,7 @@ async def charged(path: Path) -> int:
     return caught.value.used
 
 
+@pytest.mark.timeout(600)
 async def test_a_file_survives_its_writers_death_with_at_most_one_write_lost(tmp_path: Path) -> None:
     path = tmp_path / "state.sqlite"
     for deaths in range(1, ROUNDS + 1):
