@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format bench bench-rank bench-summaries bench-mcp bench-fleet clean
+.PHONY: demo test check format bench bench-rank bench-summaries bench-mcp bench-fleet bench-gate clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -21,7 +21,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: bench-rank bench-summaries bench-mcp bench-fleet    ## every benchmark there is; results go to bench/results
+bench: bench-rank bench-summaries bench-mcp bench-fleet bench-gate    ## every benchmark there is; results go to bench/results
 
 bench-rank: $(READY)      ## ranking, beside peers: quality, calibration, latency (sets: PEGBOARD_DATA)
 	$(BIN)/python scripts/install_peers.py .demo/peers
@@ -33,6 +33,9 @@ bench-summaries: $(READY) ## what summaries by rule do to retrieval and length (
 bench-mcp: $(READY)       ## what a hop through the gateway costs, beside a bare proxy and FastMCP's
 	$(BIN)/python scripts/install_clients.py .demo/clients
 	$(BIN)/python -m pegboard.bench.mcp --page docs/benchmarks.md
+
+bench-gate: $(READY)      ## the ablation of seed 000 section 8: a small neural gate beside the linear fusion (sets: PEGBOARD_DATA)
+	$(BIN)/python scripts/fit_gate.py --cache .demo/embeddings --page docs/benchmarks.md
 
 bench-fleet: $(READY)     ## tokens and starting with a fleet of real servers from npm and PyPI
 	$(BIN)/python scripts/install_fleet.py .demo

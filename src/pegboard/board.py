@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from pegboard.catalog import Catalog
@@ -12,6 +12,7 @@ from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.events import CallRejected
 from pegboard.model import Call, Candidate, Decision, Floats, Scores, ToolId, Turn
 from pegboard.retrieval import Progress, Retriever, ranker
+from pegboard.retrieval.fusion import Fusion
 from pegboard.routing import Eligibility, Profile, Router, Rule, SchemaLoader, check_arguments, check_available
 from pegboard.seams import Clock, DefinitionSource, Encoder, EventSink, Filter
 
@@ -38,6 +39,7 @@ class Board:
         always_available: Sequence[str] = (),
         source: DefinitionSource | None = None,
         patient: bool = True,
+        fusions: Mapping[str, Fusion] | None = None,
     ) -> None:
         self._documents = documents
         self._queries = queries
@@ -47,6 +49,7 @@ class Board:
         self._always_available = tuple(always_available)
         self._source = source
         self._patient = patient
+        self._fusions = fusions
         self._profile = profile
         self._router = self._router_of(catalog)
 
@@ -116,7 +119,7 @@ class Board:
         return Router(
             catalog,
             self._profile,
-            ranker(self._profile.ranker, self._retriever, patient=self._patient),
+            ranker(self._profile.ranker, self._retriever, patient=self._patient, fusions=self._fusions),
             eligibility=Eligibility(catalog.tools, self._rules),
             loader=SchemaLoader(self._source or catalog),
             events=self._events,

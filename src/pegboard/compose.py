@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +12,8 @@ from pegboard.board import Board
 from pegboard.catalog import Catalog
 from pegboard.model import Server, Tool
 from pegboard.retrieval import CachedEncoder, OnnxEncoder
+from pegboard.retrieval.fusion import shipped
+from pegboard.retrieval.local_fit import THRESHOLD_OF, LocalFit
 from pegboard.routing import Profile, Rule, parse_precondition, profile_named
 from pegboard.seams import Clock, Definitions, Embeddings, Encoder, EventSink, Sessions, Statistics
 from pegboard.settings import RuleSettings, Settings
@@ -26,6 +29,8 @@ from pegboard.stores import (
     TieredEmbeddings,
 )
 from pegboard.summaries import Summaries, read_summaries
+
+LOGGER = logging.getLogger(__name__)
 
 EMBEDDINGS_FILE = "embeddings.sqlite"
 STATE_FILE = "state.sqlite"
@@ -76,9 +81,10 @@ def build(settings: Settings, catalog: Catalog, *, parts: Parts | None = None, p
     ``patient=False`` answers from words while the tools are still being embedded.
     """
     parts = default_parts(settings) if parts is None else parts
+    fitted = calibration(settings, parts.encoder)
     return Board(
         with_aliases(summaries(settings).put_on(catalog), settings),
-        profile(settings),
+        profile(settings, fitted),
         documents=CachedEncoder(parts.encoder, TieredEmbeddings(MemoryEmbeddings(), parts.embeddings)),
         queries=CachedEncoder(parts.encoder, MemoryEmbeddings(QUERY_CACHE)),
         events=parts.events,
@@ -86,14 +92,36 @@ def build(settings: Settings, catalog: Catalog, *, parts: Parts | None = None, p
         rules=[rule for each in settings.rules for rule in rules(each)],
         always_available=settings.always_available,
         patient=patient,
+        fusions=None if fitted is None else {**shipped(), **fitted.fusions},
     )
 
 
-def profile(settings: Settings) -> Profile:
-    """The named profile with the settings' overrides."""
-    return profile_named(settings.profile).with_overrides(
+def calibration(settings: Settings, encoder: Encoder) -> LocalFit | None:
+    """What was fitted for this deployment, if it was for this encoder. Raises ConfigError for a file that is none."""
+    fitted = local_fit(settings)
+    if fitted is None or fitted.encoder == encoder.model:
+        return fitted
+    LOGGER.warning(
+        "Not used: the calibration %s is for the encoder %r, and this one is %r. Run `pegboard calibrate` again.",
+        settings.calibration,
+        fitted.encoder,
+        encoder.model,
+    )
+    return None
+
+
+def local_fit(settings: Settings) -> LocalFit | None:
+    """The calibration that the settings name, for whatever encoder. Raises ConfigError for a file that is none."""
+    return None if settings.calibration is None else LocalFit.read(settings.calibration)
+
+
+def profile(settings: Settings, fitted: LocalFit | None = None) -> Profile:
+    """The named profile with the settings' overrides; a threshold that was fitted counts where none is set."""
+    named = profile_named(settings.profile)
+    learned = fitted.threshold if fitted and named.name == THRESHOLD_OF else None
+    return named.with_overrides(
         k=settings.k,
-        threshold=settings.threshold,
+        threshold=learned if settings.threshold is None else settings.threshold,
         recall=settings.recall,
         budget=settings.budget,
         pool=settings.pool,

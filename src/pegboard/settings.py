@@ -106,6 +106,9 @@ class Settings(BaseSettings):
     profile: str = Field("hybrid", description="How tools are chosen: attention, keyword, semantic or hybrid.")
     k: int | None = Field(None, ge=1, description="At most this many tools a turn.")
     threshold: float | None = Field(None, description="Least score, on the profile's own scale.")
+    calibration: Path | None = Field(
+        None, description="What `pegboard calibrate` wrote; relative to the file that says so."
+    )
     recall: float | None = Field(None, gt=0, le=1, description="Mean recall to reach (hybrid).")
     budget: int | None = Field(None, ge=0, description="Tokens that the definitions of a turn may take.")
     pool: int | None = Field(None, ge=0, description="Tokens that the summary of all tools may take.")
@@ -213,7 +216,7 @@ def load_settings(files: Sequence[Path] = (), **flags: Any) -> Settings:
     from_files: dict[str, Any] = {}
     servers: dict[str, Any] = {}
     for path in files:
-        document = read_file(path)
+        document = _beside(path, read_file(path))
         servers |= document.pop("servers", {})
         document |= _summaries_beside(document, path)
         from_files |= document
@@ -241,6 +244,14 @@ def _summaries_beside(document: Mapping[str, Any], path: Path) -> dict[str, Any]
     if not isinstance(section, Mapping) or not isinstance(section.get("file"), str):
         return {}
     return {"summaries": {**section, "file": str(path.absolute().parent / Path(section["file"]).expanduser())}}
+
+
+def _beside(path: Path, document: dict[str, Any]) -> dict[str, Any]:
+    """The calibration is found from the configuration's folder."""
+    calibration = document.get("calibration")
+    return document | (
+        {"calibration": path.absolute().parent / Path(calibration).expanduser()} if isinstance(calibration, str) else {}
+    )
 
 
 def read_file(path: Path) -> dict[str, Any]:

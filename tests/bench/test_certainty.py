@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegboard.bench.certainty import BINS, Judged, adaptive, fixed, pooled, realised, reliability
@@ -72,6 +72,7 @@ def test_a_recall_that_is_never_reached_has_no_tokens() -> None:
     assert fixed([replace(judged([0.5, 0.5], [1]), found=np.array([99.0]))]).tokens_at(0.9) is None
 
 
+@settings(deadline=None)
 @given(sizes=st.lists(st.integers(1, 900), min_size=1, max_size=4))
 def test_no_set_outweighs_the_others(sizes: list[int]) -> None:
     one = judged([0.5, 0.5], [0])

@@ -8,6 +8,7 @@ from typing import Any
 
 from pegboard.bench import rank_page, results, summaries_page
 from pegboard.bench.fleet import page as fleet_page
+from pegboard.bench.learning import page as gate_page
 from pegboard.bench.mcp import page as mcp_page
 
 SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
@@ -15,6 +16,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "summaries": summaries_page.section,
     "mcp": mcp_page.section,
     "fleet": fleet_page.section,
+    "gate": gate_page.section,
 }
 HEAD = """# Benchmarks
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ Slope = tuple[float, Doubles, Doubles]
 DEPTH = 100
 """The best tools of each query that a calibration is fitted on: what may be chosen, not the thousands that may not."""
 RIDGE = 1e-3
+PRIOR = 20
+"""What an earlier fusion counts, in queries: so many have to speak against it to move it half of the way."""
 ROUNDS = 30
 HALVINGS = 20
 STILL = 1e-5
@@ -49,18 +51,22 @@ class Example:
         return mask
 
 
-def fit(examples: Sequence[Example], parts: Sequence[str]) -> Fusion:
-    """A fusion of these parts; raises ValueError where no example has a relevant tool."""
+def fit(examples: Sequence[Example], parts: Sequence[str], *, prior: Fusion | None = None) -> Fusion:
+    """A fusion of these parts, near the prior where there is one and the examples are few.
+
+    Raises ValueError where no example has a relevant tool.
+    """
     usable = [example for example in examples if any(example.goals)]
     if not usable:
         raise ValueError("No example has a relevant tool.")
-    weights = fit_weights(usable, parts)
+    weights = fit_weights(usable, parts, prior=prior)
     shares = [softmax(evidence(weights, {part: example.parts[part] for part in parts})) for example in usable]
-    calibration = fit_calibration(usable, shares)
-    return Fusion(weights=weights, calibration=calibration, least_share=fit_least_share(usable, shares, calibration))
+    calibration = fit_calibration(usable, shares, prior=None if prior is None else prior.calibration)
+    bars = fit_least_share(usable, shares, calibration)
+    return Fusion(weights=weights, calibration=calibration, least_share=_between(bars, prior, len(usable)))
 
 
-def fit_weights(examples: Sequence[Example], parts: Sequence[str]) -> dict[str, float]:
+def fit_weights(examples: Sequence[Example], parts: Sequence[str], *, prior: Fusion | None = None) -> dict[str, float]:
     """Weights of z-scored parts under which relevant tools have the largest share (Cao et al. 2007)."""
     stacked = [np.stack([z_score(example.parts[part]) for part in parts], axis=1) for example in examples]
     wanted = [stack[example.relevant].mean(axis=0) for stack, example in zip(stacked, examples, strict=True)]
@@ -77,11 +83,16 @@ def fit_weights(examples: Sequence[Example], parts: Sequence[str]) -> dict[str, 
             curvature += example.weight * ((stack * shares[:, None]).T @ stack - np.outer(mean, mean))
         return loss, gradient, curvature
 
-    total = sum(example.weight for example in examples)
-    return dict(zip(parts, _newton(slope, len(parts), RIDGE * total).tolist(), strict=True))
+    if prior is None:
+        ridge, centre = RIDGE * sum(example.weight for example in examples), np.zeros(len(parts))
+    else:
+        ridge, centre = _weight_of_prior(examples), np.array([prior.weights[part] for part in parts])
+    return dict(zip(parts, _newton(slope, centre, ridge).tolist(), strict=True))
 
 
-def fit_calibration(examples: Sequence[Example], shares: Sequence[Floats]) -> Calibration:
+def fit_calibration(
+    examples: Sequence[Example], shares: Sequence[Floats], *, prior: Calibration | None = None
+) -> Calibration:
     """The logistic curve from shares to relevance, on the `DEPTH` best tools of each query."""
     rows, truth, counts = [], [], []
     for example, share in zip(examples, shares, strict=True):
@@ -98,7 +109,9 @@ def fit_calibration(examples: Sequence[Example], shares: Sequence[Floats]) -> Ca
         spread = weight * chance * (1 - chance)
         return loss, x.T @ (weight * (chance - y)), (x * spread[:, None]).T @ x
 
-    return Calibration(*_newton(slope, x.shape[1], RIDGE).tolist())
+    ridge = RIDGE if prior is None else _weight_of_prior(examples)
+    centre = np.zeros(x.shape[1]) if prior is None else np.array(astuple(prior))
+    return Calibration(*_newton(slope, centre, ridge).tolist())
 
 
 def fit_least_share(
@@ -127,19 +140,39 @@ def _at(bars: Doubles, recall: Doubles, asked: float) -> float:
     return float(bars[place]) if place < len(bars) else 0.0
 
 
-def _newton(slope: Callable[[Doubles], Slope], size: int, ridge: float) -> Doubles:
-    """The coefficients of least loss and ridge. A step that leads up is halved until it leads down."""
-    coefficients = np.zeros(size)
+def _weight_of_prior(examples: Sequence[Example]) -> float:
+    """What `PRIOR` queries count."""
+    return PRIOR * sum(example.weight for example in examples) / len(examples)
+
+
+def _between(bars: Mapping[float, float], prior: Fusion | None, count: int) -> Mapping[float, float]:
+    """Least shares of ``count`` examples and of the prior, each as much as it counts."""
+    if prior is None:
+        return bars
+    pairs = ((asked, fitted, prior.least_share.get(asked, fitted)) for asked, fitted in bars.items())
+    return {asked: (count * fitted + PRIOR * before) / (count + PRIOR) for asked, fitted, before in pairs}
+
+
+def _newton(slope: Callable[[Doubles], Slope], centre: Doubles, ridge: float) -> Doubles:
+    """The coefficients of least loss and least ridge·‖c − centre‖²/2.
+
+    A step that leads up is halved until it leads down.
+    """
+    coefficients = centre
     loss, gradient, curvature = slope(coefficients)
     for _ in range(ROUNDS):
-        change = np.linalg.solve(curvature + ridge * np.eye(size), gradient + ridge * coefficients)
+        change = np.linalg.solve(curvature + ridge * np.eye(len(centre)), gradient + ridge * (coefficients - centre))
         for _ in range(HALVINGS):
             tried = coefficients - change
             there, *rest = slope(tried)
-            if there + ridge * (tried @ tried) / 2 <= loss + ridge * (coefficients @ coefficients) / 2:
+            if there + _penalty(tried - centre, ridge) <= loss + _penalty(coefficients - centre, ridge):
                 break
             change /= 2
         coefficients, loss, (gradient, curvature) = tried, there, rest
         if np.abs(change).max() < STILL:
             break
     return coefficients
+
+
+def _penalty(away: Doubles, ridge: float) -> float:
+    return ridge * float(away @ away) / 2

@@ -119,7 +119,10 @@ class HybridRanker:
         return {"cosine": similarities[0], "clause": similarities[1:].max(axis=0), "server": server}
 
 
-def ranker(kind: RankerKind, retriever: Retriever, *, patient: bool = True) -> Ranker:
+def ranker(
+    kind: RankerKind, retriever: Retriever, *, patient: bool = True, fusions: Mapping[str, Fusion] | None = None
+) -> Ranker:
+    """``fusions`` takes the place of those that ship, `hybrid` and `words`."""
     match kind:
         case "summary_cosine":
             return CosineRanker(retriever, "summary")
@@ -130,4 +133,4 @@ def ranker(kind: RankerKind, retriever: Retriever, *, patient: bool = True) -> R
         case "bm25":
             return Bm25Ranker(retriever)
         case "hybrid":
-            return HybridRanker(retriever, patient=patient)
+            return HybridRanker(retriever, patient=patient, fusions=fusions)

@@ -163,3 +163,58 @@ def test_two_keys_are_equal_exactly_when_all_three_parts_are(
 
 def test_text_that_is_not_valid_unicode_has_a_key_of_its_own() -> None:
     assert embedding_key("a", "b", "\ud83d") != embedding_key("a", "b", "?")
+
+
+class ClauseFake(FakeEncoder):
+    """Sees clauses in their text, and counts how often it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    async def encode_clauses(self, text: str, spans: Sequence[tuple[int, int]]) -> Floats:
+        self.texts.append(text)
+        return await FakeEncoder().encode([text, *(text[start:end] for start, end in spans)])
+
+
+SPANS = [(0, 5), (7, 15)]
+
+
+async def test_a_text_and_its_clauses_are_encoded_once() -> None:
+    encoder = ClauseFake()
+    cached = CachedEncoder(encoder, MemoryEmbeddings())
+
+    first, again = [await cached.encode_clauses("tides; bicycles", SPANS) for _ in range(2)]
+
+    np.testing.assert_array_equal(first, again)
+    assert first.shape == (3, encoder.dimensions)
+    assert encoder.texts == ["tides; bicycles"]
+    assert encoder.encoded == []
+
+
+async def test_a_clause_in_its_text_is_not_the_same_words_alone() -> None:
+    cached = CachedEncoder(ClauseFake(), MemoryEmbeddings())
+    await cached.encode_clauses("tides; bicycles", SPANS)
+
+    await cached.encode(["tides"])
+    encoder = cached._encoder
+
+    assert isinstance(encoder, FakeEncoder)
+    assert encoder.encoded == ["tides"]
+
+
+async def test_an_encoder_that_cannot_see_clauses_encodes_them_as_texts() -> None:
+    encoder = FakeEncoder()
+
+    vectors = await CachedEncoder(encoder, MemoryEmbeddings()).encode_clauses("tides; bicycles", SPANS)
+
+    np.testing.assert_array_equal(vectors, await FakeEncoder().encode(["tides; bicycles", "tides", "bicycles"]))
+
+
+async def test_two_clauses_of_the_same_words_need_one_run_only() -> None:
+    encoder = ClauseFake()
+    cached = CachedEncoder(encoder, MemoryEmbeddings())
+    for _ in range(2):
+        await cached.encode_clauses("tides", [(0, 5), (0, 5)])
+
+    assert encoder.texts == ["tides"]

@@ -188,3 +188,37 @@ def test_files_that_are_missing_or_broken_are_an_error_that_says_what_to_do(
 
 def test_making_an_encoder_reads_no_file(tmp_path: Path) -> None:
     assert OnnxEncoder(tmp_path / "nowhere").provider == "onnx"
+
+
+BOTH = "Find a flight to Oslo, then turn off the kitchen lights"
+SPANS = [(0, 21), (28, 55)]
+
+
+@pytest.mark.requirement("P5")
+def test_a_clause_is_near_to_what_it_asks_for_and_far_from_what_the_other_does(onnx: OnnxEncoder) -> None:
+    whole, flight, lights = onnx.encode_clauses_now(BOTH, SPANS)
+    search, switch = onnx.encode_now(["search flights: Search for flights", "switch light: Turn a lamp on or off"])
+
+    assert flight @ search > whole @ search > lights @ search
+    assert lights @ switch > whole @ switch > flight @ switch
+    np.testing.assert_allclose(norms(np.stack([whole, flight, lights])), 1, atol=1e-4)
+
+
+def test_the_whole_text_beside_its_clauses_is_the_text(onnx: OnnxEncoder) -> None:
+    np.testing.assert_allclose(onnx.encode_clauses_now(BOTH, SPANS)[0], onnx.encode_now([BOTH])[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("span", [(3, 3), (8, 10), (90_000, 90_010)], ids=["empty", "within a word", "beyond the window"])
+def test_a_clause_without_a_token_of_its_own_is_the_whole_text(onnx: OnnxEncoder, span: tuple[int, int]) -> None:
+    whole, part = onnx.encode_clauses_now(BOTH + " " * 90_000, [span])
+
+    np.testing.assert_array_equal(part, whole)
+
+
+@pytest.mark.requirement("P7")
+@pytest.mark.parametrize("text", SCRIPTS)
+def test_clauses_of_any_script_have_vectors(onnx: OnnxEncoder, text: str) -> None:
+    vectors = onnx.encode_clauses_now(text, [(0, len(text) // 2), (len(text) // 2, len(text))])
+
+    assert vectors.shape == (3, 384)
+    assert np.isfinite(vectors).all()

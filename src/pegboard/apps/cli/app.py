@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pegboard import __version__
-from pegboard.apps.cli import audit, doctor, init, lint, mcp, rank, route, serve, summarize
+from pegboard.apps.cli import audit, calibrate, doctor, init, lint, mcp, rank, route, serve, summarize
 from pegboard.apps.cli.options import examples
 from pegboard.apps.cli.program import Program
 
@@ -50,6 +50,7 @@ app.command("route", epilog=route.EXAMPLES)(route.route)
 app.command("rank", epilog=rank.EXAMPLES)(rank.rank)
 app.command("lint", epilog=lint.EXAMPLES)(lint.lint)
 app.command("summarize", epilog=summarize.EXAMPLES)(summarize.summarize)
+app.command("calibrate", epilog=calibrate.EXAMPLES)(calibrate.calibrate)
 app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
 app.command("init", epilog=init.EXAMPLES)(init.init)
 app.command("mcp", epilog=mcp.EXAMPLES)(mcp.mcp)

@@ -11,7 +11,7 @@ from pegboard.board import Board
 from pegboard.catalog import Catalog
 from pegboard.compose import build, default_parts
 from pegboard.model import Floats
-from pegboard.seams import Encoder
+from pegboard.seams import ClauseEncoder, Encoder
 from pegboard.settings import Settings
 
 Replaced = Mapping[str, Any] | None
@@ -42,10 +42,26 @@ class Counting:
         return await self._encoder.encode(texts)
 
 
+class CountingClauses(Counting):
+    """The same for an encoder that sees clauses in their text: a ranker asks it for those another way."""
+
+    def __init__(self, encoder: Encoder, clauses: ClauseEncoder) -> None:
+        super().__init__(encoder)
+        self._clauses = clauses
+
+    async def encode_clauses(self, text: str, spans: Sequence[tuple[int, int]]) -> Floats:
+        self.texts += 1
+        return await self._clauses.encode_clauses(text, spans)
+
+
+def counting(encoder: Encoder) -> Counting:
+    return CountingClauses(encoder, encoder) if isinstance(encoder, ClauseEncoder) else Counting(encoder)
+
+
 async def warm_board(settings: Settings, catalog: Catalog, replaced: Replaced) -> tuple[Board, bool]:
     """The board, and whether its index was cold. Raises EncoderError where the profile's encoder cannot be used."""
     parts = default_parts(settings, **(replaced or {}))
-    encoder = Counting(parts.encoder)
+    encoder = counting(parts.encoder)
     board = build(settings, catalog, parts=replace(parts, encoder=encoder))
     with bar("embedding tools") as progress:
         await board.warm(progress)

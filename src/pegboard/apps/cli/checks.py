@@ -90,7 +90,7 @@ def _configuration(path: Path) -> Check:
 def profile(settings: Settings) -> list[Check]:
     """The routing options, which can contradict each other."""
     try:
-        chosen = compose.profile(settings)
+        chosen = compose.profile(settings, compose.local_fit(settings))
         rules = [rule for each in settings.rules for rule in compose.rules(each)]
     except ConfigError as error:
         return [failed("routing", error)]

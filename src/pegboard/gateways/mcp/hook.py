@@ -21,7 +21,7 @@ from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel import Server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from pegboard.compose import Parts, profile, rules
+from pegboard.compose import Parts, local_fit, profile, rules
 from pegboard.errors import ConfigError
 from pegboard.gateways.mcp import exposure, meta_tools
 from pegboard.gateways.mcp.boards import Boards
@@ -186,7 +186,7 @@ def _settings(options: Mapping[str, Any]) -> Settings:
         )
     settings = load_settings(**options)
     client_rows(settings.clients)
-    profile(settings)
+    profile(settings, local_fit(settings))
     for each in settings.rules:
         rules(each)
     return settings

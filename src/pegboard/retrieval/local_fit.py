@@ -1,0 +1,61 @@
+"""What was fitted for one deployment: the file that `pegboard calibrate` writes and `calibration` names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pegboard.errors import ConfigError
+from pegboard.retrieval.fusion import Fusion, shipped
+
+THRESHOLD_OF = "attention"
+"""The profile that a fitted threshold is for: it is a cosine with the summaries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalFit:
+    """``fusions`` has those that were better than what ships, ``threshold`` is θ of `attention` where that was.
+
+    ``encoder`` is the model whose vectors it was fitted on. ``origin`` says from what, for people.
+    """
+
+    encoder: str
+    fusions: Mapping[str, Fusion] = field(default_factory=dict)
+    threshold: float | None = None
+    origin: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> LocalFit:
+        """Raises ConfigError naming the file."""
+        remedy = "Run `pegboard calibrate` again, or take `calibration` out of the configuration."
+        try:
+            row = json.loads(path.read_text("utf-8"))
+            fusions = {name: _fusion(name, row["fusions"][name]) for name in row["fusions"]}
+            threshold = None if row["threshold"] is None else float(row["threshold"])
+            return cls(encoder=str(row["encoder"]), fusions=fusions, threshold=threshold, origin=row["origin"])
+        except OSError as error:
+            raise ConfigError(f"Cannot read the calibration {str(path)!r}: {error}.", remedy=remedy) from error
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ConfigError(
+                f"{str(path)!r} is no calibration: {type(error).__name__}: {error}.", remedy=remedy
+            ) from error
+
+    def write(self, path: Path) -> None:
+        row = {
+            "encoder": self.encoder,
+            "threshold": self.threshold,
+            "fusions": {name: fusion.written() for name, fusion in self.fusions.items()},
+            "origin": self.origin,
+        }
+        path.write_text(json.dumps(row, indent=2) + "\n", "utf-8")
+
+
+def _fusion(name: str, row: Mapping[str, Any]) -> Fusion:
+    """Raises KeyError for a fusion that nothing uses, ValueError for one of other parts than the shipped one's."""
+    fusion = Fusion.of(row)
+    if set(fusion.weights) != set(shipped()[name].weights):
+        raise ValueError(f"the fusion {name!r} has the parts {sorted(fusion.weights)}")
+    return fusion
