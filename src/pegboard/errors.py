@@ -5,7 +5,9 @@ PegboardError
 ├── CatalogError         tool definitions that cannot be read
 ├── EncoderError         the encoder cannot be loaded or answers nonsense
 ├── UpstreamError        a server that cannot be reached, or broke the protocol
+├── StoreError           a store on the network that cannot be reached, or refused
 ├── SessionConflict      a session that somebody else changed in the meantime
+├── SpendLimitReached    a call that may cost more than a limit leaves
 ├── ToolNotAvailable     a call of a tool that is unknown, hidden from the caller, or not active now
 └── ArgumentsInvalid     a call whose arguments do not fit the tool's schema
 """
@@ -15,6 +17,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
+
+from pegboard.spending import NanoUsd, dollars
 
 
 class PegboardError(Exception):
@@ -73,6 +77,11 @@ class UpstreamError(PegboardError):
         return super().payload() | {"server": self.server}
 
 
+class StoreError(PegboardError):
+    code = "store_error"
+    http_status = 503
+
+
 class SessionConflict(PegboardError):  # noqa: N818
     """A save of a version that is no longer the stored one: load it again and repeat the change."""
 
@@ -81,6 +90,23 @@ class SessionConflict(PegboardError):  # noqa: N818
 
     def __init__(self) -> None:
         super().__init__("The session was changed in the meantime.", remedy="Load it again and repeat the change.")
+
+
+class SpendLimitReached(PegboardError):  # noqa: N818
+    """``kind`` is session, key or day; ``used`` what is spent or held back for calls under way."""
+
+    code = "spend_limit_reached"
+    http_status = 402
+
+    def __init__(self, kind: str, *, limit: NanoUsd, used: NanoUsd, amount: NanoUsd) -> None:
+        super().__init__(
+            f"The limit of {dollars(limit)} per {kind} leaves no room for a call of up to {dollars(amount)}: "
+            f"{dollars(used)} are spent or held back.",
+            remedy="Raise the limit." if kind == "key" else f"Raise the limit, or go on in a new {kind}.",
+        )
+        self.kind = kind
+        self.limit = limit
+        self.used = used
 
 
 class ToolNotAvailable(PegboardError):  # noqa: N818

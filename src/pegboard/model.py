@@ -227,7 +227,38 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolStatistics:
-    """What calls of a tool have shown: how often it was called, and how often with success."""
+    """What calls of a tool have shown: counts, and moving averages (EHRR eq. 8).
+
+    ``success`` is r, the chance of success, and ``variance`` σ², what r was off by, squared; ``failure`` is p_fail, the
+    chance that the server fails; ``latency`` is L^call, in seconds. The defaults stand for a tool that was never
+    called; the paper gives none. A variance of r·(1 − r) is what a steady r leads to.
+    """
 
     calls: int = 0
     successes: int = 0
+    success: float = 0.9
+    variance: float = 0.09
+    failure: float = 0.05
+    latency: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Smoothing:
+    """The weights λ of the newest observation in each moving average, in (0, 1) (EHRR eq. 8 and table V)."""
+
+    success: float = 0.15
+    variance: float = 0.15
+    failure: float = 0.15
+    latency: float = 0.15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """The definition of a tool that was approved (at first the one seen first), and the one that was seen last."""
+
+    approved: Fingerprint
+    seen: Fingerprint
+
+    @property
+    def changed(self) -> bool:
+        return self.seen != self.approved

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from pegboard.events import Event
-from pegboard.model import Floats, JsonObject, Outcome, Session, ToolId, ToolStatistics
+from pegboard.model import Fingerprint, Floats, JsonObject, Outcome, Pin, Session, ToolId, ToolStatistics
+from pegboard.spending import Account, Limits, NanoUsd, Reservation
 
 
 class Clock(Protocol):
@@ -72,11 +73,48 @@ class Sessions(Protocol):
 
 
 class Statistics(Protocol):
-    """What calls have shown of each tool, over all sessions."""
+    """What calls have shown of each tool, over all sessions (EHRR eq. 8, see `pegboard.averages`)."""
 
-    async def observe(self, outcomes: Sequence[Outcome]) -> None: ...
+    async def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Take them in, in their order; of calls observed at once, each is taken in, in some order."""
+        ...
 
     async def read(self) -> Mapping[ToolId, ToolStatistics]: ...
+
+
+class Spend(Protocol):
+    """Money that calls cost. Concurrent calls never pass a limit together, and none blocks what fits."""
+
+    async def reserve(self, account: Account, amount: NanoUsd, limits: Limits) -> Reservation:
+        """Hold back what a call may cost at most, for a while. Raises SpendLimitReached where it does not fit."""
+        ...
+
+    async def settle(self, reservation: Reservation, actual: NanoUsd) -> None:
+        """Charge what the call did cost, instead of what was held; a second time, nothing happens.
+
+        Also after the reservation has expired, for a day: what was spent was spent, even past a limit.
+        """
+        ...
+
+    async def expire(self) -> int:
+        """Forget the reservations that nobody settled for a day after they expired; their number."""
+        ...
+
+
+class Pins(Protocol):
+    """Fingerprints of tool definitions: the approved one of each tool and the one seen last (M28)."""
+
+    async def get(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Pin]:
+        """The pins that are there; a tool that was never seen is missing from the answer."""
+        ...
+
+    async def put(self, seen: Mapping[ToolId, Fingerprint]) -> Mapping[ToolId, Pin]:
+        """Note what was seen, and return the pins of these tools. What is seen first counts as approved."""
+        ...
+
+    async def approve(self, tools: Mapping[ToolId, Fingerprint]) -> None:
+        """These fingerprints and no others, whatever has been seen in the meantime."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

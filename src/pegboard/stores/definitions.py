@@ -8,9 +8,15 @@ from pathlib import Path
 
 from pegboard.errors import ConfigError
 from pegboard.seams import Listing
+from pegboard.stores.migrations import Migration
 from pegboard.stores.sqlite_file import SqliteFile
 
-SCHEMA = "CREATE TABLE IF NOT EXISTS definitions (key TEXT PRIMARY KEY, listing TEXT NOT NULL) WITHOUT ROWID"
+MIGRATIONS = (
+    Migration(
+        "definitions",
+        ("CREATE TABLE IF NOT EXISTS definitions (key TEXT PRIMARY KEY, listing TEXT NOT NULL) WITHOUT ROWID",),
+    ),
+)
 REMEDY = "Delete the file (it is only a cache), or set cache_dir to a folder that can be written."
 
 
@@ -19,7 +25,7 @@ class SqliteDefinitions:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = SqliteFile(path, SCHEMA, remedy=REMEDY)
+        self._file = SqliteFile(path, MIGRATIONS, remedy=REMEDY)
 
     async def get(self, key: str) -> Listing | None:
         def read(connection: sqlite3.Connection) -> Listing | None:

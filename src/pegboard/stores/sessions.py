@@ -13,12 +13,8 @@ from pegboard.errors import SessionConflict
 from pegboard.model import Session, ToolId
 from pegboard.seams import Clock
 from pegboard.stores.sqlite_file import SqliteFile
+from pegboard.stores.sqlite_state import REMEDY, STATE
 
-SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS sessions "
-    "(key TEXT PRIMARY KEY, version INTEGER NOT NULL, expires REAL NOT NULL, state TEXT NOT NULL) WITHOUT ROWID"
-)
-REMEDY = "Set state_dir to a folder that can be written, or move the file away: its sessions start anew."
 SWEEP = 200
 """Saves between two removals of what has expired."""
 
@@ -55,7 +51,7 @@ class SqliteSessions:
     """Sessions in one file, each for ``ttl`` seconds after its last change. Several processes may share it."""
 
     def __init__(self, path: Path, clock: Clock, *, ttl: float) -> None:
-        self._file = SqliteFile(path, SCHEMA, remedy=REMEDY)
+        self._file = SqliteFile(path, STATE, remedy=REMEDY)
         self._clock = clock
         self._ttl = ttl
         self._saves = 0
@@ -69,7 +65,7 @@ class SqliteSessions:
             return row
 
         row = await self._file.run(read)
-        return None if row is None else _session(key, *row)
+        return None if row is None else decoded(key, *row)
 
     async def save(self, session: Session) -> Session:
         saved = replace(session, version=session.version + 1)
@@ -82,7 +78,7 @@ class SqliteSessions:
                 connection.execute("DELETE FROM sessions WHERE expires <= ?", (now,))
             else:
                 connection.execute("DELETE FROM sessions WHERE key = ? AND expires <= ?", (session.id, now))
-            values = (saved.version, now + self._ttl, _state(saved))
+            values = (saved.version, now + self._ttl, encoded(saved))
             if session.version:
                 changed = connection.execute(
                     "UPDATE sessions SET version = ?, expires = ?, state = ? WHERE key = ? AND version = ?",
@@ -109,7 +105,8 @@ class SqliteSessions:
         self._file.close()
 
 
-def _state(session: Session) -> str:
+def encoded(session: Session) -> str:
+    """Everything but the id and the version, as JSON."""
     fields: dict[str, Any] = {
         "enabled": [list(tool) for tool in session.enabled],
         "answered": sorted(session.answered),
@@ -119,7 +116,7 @@ def _state(session: Session) -> str:
     return json.dumps(fields, separators=(",", ":"))
 
 
-def _session(key: str, version: int, state: str) -> Session:
+def decoded(key: str, version: int, state: str) -> Session:
     fields = json.loads(state)
     return Session(
         id=key,

@@ -9,9 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from pegboard.model import Floats
+from pegboard.stores.migrations import Migration
 from pegboard.stores.sqlite_file import SqliteFile
 
-SCHEMA = "CREATE TABLE IF NOT EXISTS embeddings (key TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID"
+MIGRATIONS = (
+    Migration(
+        "embeddings",
+        ("CREATE TABLE IF NOT EXISTS embeddings (key TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID",),
+    ),
+)
 REMEDY = "Delete the file (it is only a cache), or set cache_dir to a folder that can be written."
 KEYS_PER_QUERY = 500
 
@@ -21,7 +27,7 @@ class SqliteEmbeddings:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = SqliteFile(path, SCHEMA, remedy=REMEDY)
+        self._file = SqliteFile(path, MIGRATIONS, remedy=REMEDY)
 
     async def get(self, keys: Sequence[str]) -> Mapping[str, Floats]:
         wanted = list(dict.fromkeys(keys))

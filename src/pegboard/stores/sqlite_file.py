@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from pegboard.errors import ConfigError
+from pegboard.stores.migrations import Migration, outstanding
 
 BUSY_SECONDS = 10.0
+LEDGER = "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY) WITHOUT ROWID"
 
 T = TypeVar("T")
 
@@ -22,9 +25,9 @@ class SqliteFile:
     ``remedy`` is what to do about a file that cannot be used: ConfigError says it.
     """
 
-    def __init__(self, path: Path, schema: str, *, remedy: str) -> None:
+    def __init__(self, path: Path, migrations: Sequence[Migration], *, remedy: str) -> None:
         self.path = path
-        self._schema = schema
+        self._migrations = migrations
         self._remedy = remedy
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -35,6 +38,15 @@ class SqliteFile:
         ``work`` may not return a cursor: while one is open, closing the file would not close it.
         """
         return await asyncio.to_thread(self.run_now, work)
+
+    async def run_alone(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """As ``run``, with no other writer between what ``work`` reads and what it writes."""
+
+        def alone(connection: sqlite3.Connection) -> T:
+            connection.execute("BEGIN IMMEDIATE")
+            return work(connection)
+
+        return await self.run(alone)
 
     def run_now(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
@@ -57,12 +69,40 @@ class SqliteFile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, check_same_thread=False)
             try:
-                connection.execute("PRAGMA journal_mode = WAL")
+                _write_ahead(connection)
                 connection.execute("PRAGMA synchronous = NORMAL")
-                with connection:
-                    connection.execute(self._schema)
-            except sqlite3.Error:
+                if self._outstanding(connection):
+                    self._migrate(connection)
+            except (sqlite3.Error, ConfigError):
                 connection.close()
                 raise
             self._connection = connection
         return self._connection
+
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        """Asked again under the lock: another process may have been first."""
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(LEDGER)
+            for step in self._outstanding(connection):
+                for statement in step.statements:
+                    connection.execute(statement)
+                connection.execute("INSERT INTO migrations VALUES (?)", (step.name,))
+
+    def _outstanding(self, connection: sqlite3.Connection) -> list[Migration]:
+        ledger = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchone()
+        applied = {name for (name,) in connection.execute("SELECT name FROM migrations")} if ledger else set()
+        return outstanding(self._migrations, applied, f"The file {str(self.path)!r}")
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Where another process turns the log on at the same moment, SQLite does not wait by itself."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)

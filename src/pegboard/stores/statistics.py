@@ -3,64 +3,74 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple, fields
 from pathlib import Path
+from typing import Any
 
-from pegboard.model import Outcome, ToolId, ToolStatistics
+from pegboard.averages import PRIOR, SMOOTHING, after_all
+from pegboard.model import Outcome, Smoothing, ToolId, ToolStatistics
 from pegboard.stores.sqlite_file import SqliteFile
+from pegboard.stores.sqlite_state import REMEDY, STATE
 
-SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS tool_statistics "
-    "(server TEXT, name TEXT, calls INTEGER NOT NULL, successes INTEGER NOT NULL, PRIMARY KEY (server, name)) "
-    "WITHOUT ROWID"
-)
-ADD = (
-    "INSERT INTO tool_statistics VALUES (?, ?, ?, ?) ON CONFLICT (server, name) "
-    "DO UPDATE SET calls = calls + excluded.calls, successes = successes + excluded.successes"
-)
-REMEDY = "Set state_dir to a folder that can be written, or move the file away: its counts start anew."
+COLUMNS = tuple(field.name for field in fields(ToolStatistics))
+READ = f"SELECT {', '.join(COLUMNS)} FROM tool_statistics WHERE server = ? AND name = ?"  # noqa: S608
+READ_ALL = f"SELECT server, name, {', '.join(COLUMNS)} FROM tool_statistics"  # noqa: S608
+WRITE = f"INSERT OR REPLACE INTO tool_statistics (server, name, {', '.join(COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+
+
+def by_tool(outcomes: Sequence[Outcome]) -> dict[ToolId, list[Outcome]]:
+    """The outcomes of each tool in their order; the tools in theirs, so that two writers lock them alike."""
+    groups: dict[ToolId, list[Outcome]] = {tool: [] for tool in sorted({each.tool for each in outcomes})}
+    for outcome in outcomes:
+        groups[outcome.tool].append(outcome)
+    return groups
 
 
 class MemoryStatistics:
-    def __init__(self) -> None:
-        self._calls: Counter[ToolId] = Counter()
-        self._successes: Counter[ToolId] = Counter()
+    def __init__(self, *, prior: ToolStatistics = PRIOR, smoothing: Smoothing = SMOOTHING) -> None:
+        self._prior = prior
+        self._smoothing = smoothing
+        self._known: dict[ToolId, ToolStatistics] = {}
 
     async def observe(self, outcomes: Sequence[Outcome]) -> None:
-        self._calls.update(each.tool for each in outcomes)
-        self._successes.update(each.tool for each in outcomes if each.success)
+        for tool, group in by_tool(outcomes).items():
+            self._known[tool] = after_all(self._known.get(tool, self._prior), group, self._smoothing)
 
     async def read(self) -> Mapping[ToolId, ToolStatistics]:
-        return {
-            tool: ToolStatistics(calls=calls, successes=self._successes[tool]) for tool, calls in self._calls.items()
-        }
+        return dict(self._known)
 
 
 class SqliteStatistics:
-    """Counts in one file, added up over all processes that share it."""
+    """Statistics in one file, over all processes that share it."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = SqliteFile(path, SCHEMA, remedy=REMEDY)
+    def __init__(self, path: Path, *, prior: ToolStatistics = PRIOR, smoothing: Smoothing = SMOOTHING) -> None:
+        self._file = SqliteFile(path, STATE, remedy=REMEDY)
+        self._prior = prior
+        self._smoothing = smoothing
 
     async def observe(self, outcomes: Sequence[Outcome]) -> None:
-        calls = Counter(each.tool for each in outcomes)
-        successes = Counter(each.tool for each in outcomes if each.success)
-        rows = [(*tool, count, successes[tool]) for tool, count in calls.items()]
+        groups = by_tool(outcomes)
 
-        def add(connection: sqlite3.Connection) -> None:
-            connection.executemany(ADD, rows)
+        def update(connection: sqlite3.Connection) -> None:
+            for tool, group in groups.items():
+                known = self._statistics(connection.execute(READ, tool).fetchone())
+                connection.execute(WRITE, (*tool, *astuple(after_all(known, group, self._smoothing))))
 
-        await self._file.run(add)
+        await self._file.run_alone(update)
 
     async def read(self) -> Mapping[ToolId, ToolStatistics]:
-        def rows(connection: sqlite3.Connection) -> list[tuple[str, str, int, int]]:
-            return connection.execute("SELECT server, name, calls, successes FROM tool_statistics").fetchall()
+        def rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+            return connection.execute(READ_ALL).fetchall()
 
-        return {
-            ToolId(server, name): ToolStatistics(calls=calls, successes=successes)
-            for server, name, calls, successes in await self._file.run(rows)
-        }
+        return {ToolId(server, name): self._statistics(values) for server, name, *values in await self._file.run(rows)}
 
     def close(self) -> None:
         self._file.close()
+
+    def _statistics(self, values: Sequence[Any] | None) -> ToolStatistics:
+        """What a row says; the prior where there is none, or none of an average."""
+        if values is None:
+            return self._prior
+        known = zip(COLUMNS, values, astuple(self._prior), strict=True)
+        return ToolStatistics(**{column: prior if value is None else value for column, value, prior in known})

@@ -17,7 +17,7 @@ from pegboard.gateways.mcp import sessions
 from pegboard.gateways.mcp.sessions import Change, SessionBook
 from pegboard.model import Session, ToolId
 from pegboard.stores import MemorySessions
-from pegboard.stores.sessions import _state
+from pegboard.stores.sessions import encoded
 from pegboard.testing import FakeClock
 from processes import until
 
@@ -62,7 +62,7 @@ class Store(MemorySessions):
         return found
 
     async def save(self, session: Session) -> Session:
-        self.seen.append(session.id + _state(session))
+        self.seen.append(session.id + encoded(session))
         self.saves += 1
         if self.broken:
             raise ConfigError("The disk is full.", remedy="Empty it.")

@@ -1,0 +1,145 @@
+"""One PostgreSQL database and the schema in it that is ours."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+from pegboard.errors import ConfigError, StoreError
+from pegboard.stores.extras import required
+from pegboard.stores.migrations import Migration, outstanding
+from pegboard.stores.postgres.tables import MIGRATIONS
+
+SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+MIGRATING = 7_332_001
+"""The advisory lock of those that change the schema."""
+LEDGER = "CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY)"
+
+T = TypeVar("T")
+
+
+class PostgresDatabase:
+    """At most ``connections`` at once. Waiting for one, for a lock or for an answer ends after ``timeout`` seconds with
+    a StoreError; what was asked is then undone."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: str = "pegboard",
+        connections: int = 8,
+        timeout: float = 5.0,
+        migrations: Sequence[Migration] = MIGRATIONS,
+    ) -> None:
+        if not SCHEMA.fullmatch(schema):
+            raise ConfigError(f"{schema!r} is no name of a schema.", remedy="Use small letters, digits and _.")
+        self._url = url
+        self._schema = schema
+        self._connections = connections
+        self._timeout = timeout
+        self._migrations = migrations
+        self._pool: Any = None
+        self._opening = asyncio.Lock()
+
+    async def run(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        """What ``work`` returns; it gets a connection, and its changes are one transaction. Raises StoreError."""
+        errors = required("psycopg", "postgres")
+        try:
+            pool = await self._opened()
+            async with pool.connection() as connection:
+                return await work(connection)
+        except (errors.Error, OSError) as error:
+            raise StoreError(
+                f"PostgreSQL at {self._place} cannot be used: {str(error).strip()}.",
+                remedy="Check that it runs, that its address is right, and that the user may use the schema.",
+            ) from error
+
+    async def close(self) -> None:
+        if self._pool is not None:
+            await self._pool.close()
+            self._pool = None
+
+    @property
+    def _place(self) -> str:
+        """Where it is, without the password."""
+        given = self._parts()
+        host, port = given.get("host", "localhost"), given.get("port", 5432)
+        return f"{host}:{port}/{given.get('dbname', '')}"
+
+    def _parts(self) -> dict[str, Any]:
+        psycopg = required("psycopg", "postgres")
+        try:
+            parts: dict[str, Any] = required("psycopg.conninfo", "postgres").conninfo_to_dict(self._url)
+        except psycopg.ProgrammingError as error:
+            raise ConfigError(
+                "The address of PostgreSQL is none.", remedy="Write it as postgresql://USER@HOST:PORT/DATABASE."
+            ) from error
+        return parts
+
+    async def _opened(self) -> Any:
+        async with self._opening:
+            if self._pool is None:
+                self._parts()
+                pool = self._made()
+                try:
+                    await pool.open(wait=True, timeout=self._timeout)
+                    async with pool.connection() as connection:
+                        await self._migrate(connection)
+                except BaseException:
+                    await pool.close()
+                    raise
+                self._pool = pool
+            return self._pool
+
+    def _made(self) -> Any:
+        pools = required("psycopg_pool", "postgres")
+        return pools.AsyncConnectionPool(
+            self._url,
+            min_size=1,
+            max_size=self._connections,
+            open=False,
+            timeout=self._timeout,
+            reconnect_timeout=self._timeout,
+            kwargs={"connect_timeout": max(1, round(self._timeout))},
+            configure=self._configure,
+            check=pools.AsyncConnectionPool.check_connection,
+        )
+
+    async def _configure(self, connection: Any) -> None:
+        limit = f"{int(self._timeout * 1000)}ms"
+        for name, value in {"search_path": self._schema, "statement_timeout": limit, "lock_timeout": limit}.items():
+            await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+        await connection.commit()
+
+    async def _migrate(self, connection: Any) -> None:
+        """Asked again under the lock: another process may have been first."""
+        if not await self._outstanding(connection):
+            return
+        await connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATING,))
+        await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
+        await connection.execute(LEDGER)
+        for step in await self._outstanding(connection):
+            for statement in step.statements:
+                await connection.execute(statement)
+            await connection.execute("INSERT INTO migrations VALUES (%s)", (step.name,))
+
+    async def _outstanding(self, connection: Any) -> list[Migration]:
+        ledger = f"{self._schema}.migrations"
+        there = await (await connection.execute("SELECT to_regclass(%s)", (ledger,))).fetchone()
+        rows = await (await connection.execute("SELECT name FROM migrations")).fetchall() if there[0] else []
+        where = f"The schema {self._schema!r} of PostgreSQL at {self._place}"
+        return outstanding(self._migrations, {name for (name,) in rows}, where)
+
+
+async def fetch(connection: Any, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """All rows of a query."""
+    rows: list[tuple[Any, ...]] = await (await connection.execute(query, values)).fetchall()
+    return rows
+
+
+async def execute_each(connection: Any, query: str, rows: Sequence[Sequence[Any]]) -> None:
+    """One statement for each row of values, in their order, without waiting in between."""
+    async with connection.cursor() as cursor:
+        await cursor.executemany(query, rows)

@@ -1,0 +1,127 @@
+"""One Redis server and the part of it that is ours: all keys under a prefix."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from pegboard.errors import ConfigError, StoreError
+from pegboard.model import ToolId
+from pegboard.stores.extras import required
+from pegboard.stores.migrations import Migration, outstanding
+
+MIGRATIONS = (Migration("hashes"),)
+"""Statements are Lua, with the prefix of all keys in ARGV[2]."""
+STEP = "if redis.call('SADD', KEYS[1], ARGV[1]) == 1 then {} end"
+BATCH = 500
+"""So many values a script or command, that others are not kept waiting."""
+
+T = TypeVar("T")
+
+
+class RedisServer:
+    """At most ``connections`` at once; each command answers within ``timeout`` seconds or is a StoreError.
+
+    Nothing is sent twice: after a StoreError a change may have been made, or not.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        prefix: str = "pegboard",
+        connections: int = 16,
+        timeout: float = 2.0,
+        migrations: Sequence[Migration] = MIGRATIONS,
+    ) -> None:
+        self._url = url
+        self._prefix = prefix
+        self._connections = connections
+        self._timeout = timeout
+        self._migrations = migrations
+        self._client: Any = None
+        self._opening = asyncio.Lock()
+
+    def key(self, *parts: str) -> str:
+        return ":".join((self._prefix, *parts))
+
+    async def run(self, script: str, keys: Sequence[str], arguments: Sequence[str | int | bytes]) -> Any:
+        """What the Lua script returns; it runs alone."""
+        async with self.client() as client:
+            return await client.register_script(script)(keys=list(keys), args=list(arguments))
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[Any]:
+        """The client of the server, up to date. Raises StoreError, ConfigError."""
+        errors = required("redis.exceptions", "redis")
+        try:
+            yield await self._opened()
+        except (errors.RedisError, OSError) as error:
+            raise StoreError(
+                f"Redis at {self._place} cannot be used: {error}.",
+                remedy="Check that it runs and that its address and password are right.",
+            ) from error
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+            await self._client.connection_pool.disconnect()
+            self._client = None
+
+    @property
+    def _place(self) -> str:
+        """Where it is, without the password."""
+        parts = urlsplit(self._url)
+        return f"{parts.hostname or 'localhost'}:{parts.port or 6379}{parts.path}"
+
+    async def _opened(self) -> Any:
+        async with self._opening:
+            if self._client is None:
+                client = self._connected()
+                try:
+                    await self._migrate(client)
+                except BaseException:
+                    await client.connection_pool.disconnect()
+                    raise
+                self._client = client
+            return self._client
+
+    def _connected(self) -> Any:
+        redis = required("redis.asyncio", "redis")
+        once = required("redis.asyncio.retry", "redis").Retry(required("redis.backoff", "redis").NoBackoff(), 0)
+        try:
+            pool = redis.BlockingConnectionPool.from_url(
+                self._url,
+                max_connections=self._connections,
+                timeout=self._timeout,
+                socket_timeout=self._timeout,
+                socket_connect_timeout=self._timeout,
+                retry=once,
+            )
+        except ValueError as error:
+            raise ConfigError("The address of Redis is none.", remedy="Write it as redis://HOST:PORT/0.") from error
+        return redis.Redis(connection_pool=pool)
+
+    async def _migrate(self, client: Any) -> None:
+        """Each step and its name in one script: no other process can be in between."""
+        ledger = self.key("migrations")
+        applied = {name.decode() for name in await client.smembers(ledger)}
+        for step in outstanding(self._migrations, applied, f"The Redis at {self._place} under {self._prefix!r}"):
+            await client.eval(STEP.format(" ".join(step.statements)), 1, ledger, step.name, self._prefix)
+
+
+def field_of(tool: ToolId) -> str:
+    """A tool as a field of a hash."""
+    return json.dumps(tool)
+
+
+def tool_of(field: bytes) -> ToolId:
+    return ToolId(*json.loads(field))
+
+
+def batches(values: Sequence[T], size: int = BATCH) -> Iterator[Sequence[T]]:
+    return (values[start : start + size] for start in range(0, len(values), size))

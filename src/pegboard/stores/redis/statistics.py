@@ -1,0 +1,69 @@
+"""Statistics on Redis: one hash, a field a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+
+from pegboard.averages import PRIOR, SMOOTHING
+from pegboard.model import Outcome, Smoothing, ToolId, ToolStatistics
+from pegboard.stores.redis.server import RedisServer, batches, field_of, tool_of
+
+OBSERVE = """
+local function ema(old, observed, weight) return (1 - weight) * old + weight * observed end
+for at = 11, #ARGV, 5 do
+  local y, fail, seconds = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
+  local s = {}
+  local known = redis.call('HGET', KEYS[1], ARGV[at]) or table.concat({unpack(ARGV, 1, 6)}, ' ')
+  for value in string.gmatch(known, '%S+') do s[#s + 1] = tonumber(value) end
+  s[1], s[2] = s[1] + 1, s[2] + y
+  if ARGV[at + 1] == '1' then
+    local surprise = y - s[3]
+    s[3] = ema(s[3], y, tonumber(ARGV[7]))
+    s[4] = ema(s[4], surprise * surprise, tonumber(ARGV[8]))
+    s[5] = ema(s[5], fail, tonumber(ARGV[9]))
+    s[6] = ema(s[6], seconds, tonumber(ARGV[10]))
+  end
+  redis.call('HSET', KEYS[1], ARGV[at], string.format('%d %d %.17g %.17g %.17g %.17g', unpack(s)))
+end
+"""
+"""`pegboard.averages.after` in Lua: six values of the prior, four weights, then five values an outcome."""
+
+
+class RedisStatistics:
+    def __init__(self, server: RedisServer, *, prior: ToolStatistics = PRIOR, smoothing: Smoothing = SMOOTHING) -> None:
+        self._server = server
+        self._constants = [repr(value) for value in (*astuple(prior), *astuple(smoothing))]
+
+    async def observe(self, outcomes: Sequence[Outcome]) -> None:
+        for some in batches(outcomes):
+            values = [value for outcome in some for value in _values(outcome)]
+            await self._server.run(OBSERVE, [self._key], [*self._constants, *values])
+
+    async def read(self) -> Mapping[ToolId, ToolStatistics]:
+        async with self._server.client() as client:
+            found = await client.hgetall(self._key)
+        return {tool_of(field): _statistics(value) for field, value in found.items()}
+
+    @property
+    def _key(self) -> str:
+        return self._server.key("statistics")
+
+
+def _values(outcome: Outcome) -> tuple[str | int, ...]:
+    """Which tool, whether the averages follow it, y, fail, and seconds."""
+    follows, fail = int(outcome.failure != "caller"), int(outcome.failure == "server")
+    return field_of(outcome.tool), follows, int(outcome.success), fail, repr(outcome.latency_ms / 1000)
+
+
+def _statistics(value: bytes) -> ToolStatistics:
+    calls, successes, *averages = value.split()
+    success, variance, failure, latency = map(float, averages)
+    return ToolStatistics(
+        calls=int(calls),
+        successes=int(successes),
+        success=success,
+        variance=variance,
+        failure=failure,
+        latency=latency,
+    )

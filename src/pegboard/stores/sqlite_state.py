@@ -1,0 +1,42 @@
+"""The shape of the file that holds state: sessions, statistics, spend and pins."""
+
+from __future__ import annotations
+
+from pegboard.stores.migrations import Migration
+
+REMEDY = "Set state_dir to a folder that can be written, or move the file away: its state starts anew."
+
+STATE = (
+    Migration(
+        "sessions and counts",
+        (
+            "CREATE TABLE IF NOT EXISTS sessions (key TEXT PRIMARY KEY, version INTEGER NOT NULL, "
+            "expires REAL NOT NULL, state TEXT NOT NULL) WITHOUT ROWID",
+            "CREATE TABLE IF NOT EXISTS tool_statistics (server TEXT, name TEXT, calls INTEGER NOT NULL, "
+            "successes INTEGER NOT NULL, PRIMARY KEY (server, name)) WITHOUT ROWID",
+        ),
+    ),
+    Migration(
+        "moving averages",
+        (
+            "ALTER TABLE tool_statistics ADD COLUMN success REAL",
+            "ALTER TABLE tool_statistics ADD COLUMN variance REAL",
+            "ALTER TABLE tool_statistics ADD COLUMN failure REAL",
+            "ALTER TABLE tool_statistics ADD COLUMN latency REAL",
+        ),
+    ),
+    Migration(
+        "spend and pins",
+        (
+            "CREATE TABLE spend_meters (kind TEXT, name TEXT, spent INTEGER NOT NULL, PRIMARY KEY (kind, name)) "
+            "WITHOUT ROWID",
+            "CREATE TABLE spend_holds (kind TEXT, name TEXT, reservation TEXT, amount INTEGER NOT NULL, "
+            "expires REAL NOT NULL, PRIMARY KEY (kind, name, reservation)) WITHOUT ROWID",
+            "CREATE INDEX holds_of_a_reservation ON spend_holds (reservation)",
+            "CREATE INDEX holds_by_expiry ON spend_holds (expires)",
+            "CREATE TABLE pins (server TEXT, name TEXT, approved TEXT NOT NULL, seen TEXT NOT NULL, "
+            "PRIMARY KEY (server, name)) WITHOUT ROWID",
+        ),
+    ),
+)
+"""Files from before there were named migrations have the first one's tables, with no average in them."""

@@ -1,0 +1,194 @@
+"""Every kind of store behind one face, so that one suite of tests holds for all. Each has data of its own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from pegboard.averages import PRIOR, SMOOTHING
+from pegboard.model import Smoothing
+from pegboard.seams import Clock, Embeddings, Pins, Sessions, Spend, Statistics
+from pegboard.stores import (
+    MemoryEmbeddings,
+    MemoryPins,
+    MemorySessions,
+    MemorySpend,
+    MemoryStatistics,
+    SqliteEmbeddings,
+    SqlitePins,
+    SqliteSessions,
+    SqliteSpend,
+    SqliteStatistics,
+)
+from pegboard.stores.postgres import (
+    PostgresDatabase,
+    PostgresEmbeddings,
+    PostgresPins,
+    PostgresSessions,
+    PostgresSpend,
+    PostgresStatistics,
+)
+from pegboard.stores.redis import (
+    RedisEmbeddings,
+    RedisPins,
+    RedisServer,
+    RedisSessions,
+    RedisSpend,
+    RedisStatistics,
+)
+from services import POSTGRES, REDIS, delete_keys, drop_schema
+
+TTL = 60.0
+"""Seconds that a session lasts."""
+HOLD = 30.0
+"""Seconds that money is held back."""
+
+
+class Backend(ABC):
+    """Stores over the same data, each call as another process would make them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+
+    @abstractmethod
+    def sessions(self) -> Sessions: ...
+
+    @abstractmethod
+    def statistics(self, smoothing: Smoothing = SMOOTHING) -> Statistics: ...
+
+    @abstractmethod
+    def spend(self) -> Spend: ...
+
+    @abstractmethod
+    def embeddings(self) -> Embeddings: ...
+
+    @abstractmethod
+    def pins(self) -> Pins: ...
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close what was opened, and leave nothing behind."""
+
+
+class InMemory(Backend):
+    """One process: the same store each time."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self._made: dict[str, Any] = {}
+
+    def sessions(self) -> Sessions:
+        return self._once("sessions", lambda: MemorySessions(self.clock, ttl=TTL))
+
+    def statistics(self, smoothing: Smoothing = SMOOTHING) -> Statistics:
+        return self._once("statistics", lambda: MemoryStatistics(prior=PRIOR, smoothing=smoothing))
+
+    def spend(self) -> Spend:
+        return self._once("spend", lambda: MemorySpend(self.clock, hold=HOLD))
+
+    def embeddings(self) -> Embeddings:
+        return self._once("embeddings", MemoryEmbeddings)
+
+    def pins(self) -> Pins:
+        return self._once("pins", MemoryPins)
+
+    async def close(self) -> None:
+        self._made.clear()
+
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
+
+
+class InSqlite(Backend):
+    def __init__(self, clock: Clock, folder: Path) -> None:
+        super().__init__(clock)
+        self._state = folder / "state.sqlite"
+        self._cache = folder / "cache.sqlite"
+        self._made: list[Any] = []
+
+    def sessions(self) -> Sessions:
+        return self._opened(SqliteSessions(self._state, self.clock, ttl=TTL))
+
+    def statistics(self, smoothing: Smoothing = SMOOTHING) -> Statistics:
+        return self._opened(SqliteStatistics(self._state, smoothing=smoothing))
+
+    def spend(self) -> Spend:
+        return self._opened(SqliteSpend(self._state, self.clock, hold=HOLD))
+
+    def embeddings(self) -> Embeddings:
+        return self._opened(SqliteEmbeddings(self._cache))
+
+    def pins(self) -> Pins:
+        return self._opened(SqlitePins(self._state))
+
+    async def close(self) -> None:
+        for store in self._made:
+            store.close()
+
+    def _opened(self, store: Any) -> Any:
+        self._made.append(store)
+        return store
+
+
+class InRedis(Backend):
+    """Two connections to the server, in turn, under a prefix of its own."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.prefix = f"test {uuid4().hex}"
+        self._servers = cycle([RedisServer(REDIS, prefix=self.prefix) for _ in range(2)])
+
+    def sessions(self) -> Sessions:
+        return RedisSessions(next(self._servers), self.clock, ttl=TTL)
+
+    def statistics(self, smoothing: Smoothing = SMOOTHING) -> Statistics:
+        return RedisStatistics(next(self._servers), smoothing=smoothing)
+
+    def spend(self) -> Spend:
+        return RedisSpend(next(self._servers), self.clock, hold=HOLD)
+
+    def embeddings(self) -> Embeddings:
+        return RedisEmbeddings(next(self._servers))
+
+    def pins(self) -> Pins:
+        return RedisPins(next(self._servers))
+
+    async def close(self) -> None:
+        await delete_keys(self.prefix)
+        for _ in range(2):
+            await next(self._servers).close()
+
+
+class InPostgres(Backend):
+    """Two pools of connections, in turn, to a schema of its own."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.schema = f"test_{uuid4().hex}"
+        self._databases = cycle([PostgresDatabase(POSTGRES, schema=self.schema, timeout=30) for _ in range(2)])
+
+    def sessions(self) -> Sessions:
+        return PostgresSessions(next(self._databases), self.clock, ttl=TTL)
+
+    def statistics(self, smoothing: Smoothing = SMOOTHING) -> Statistics:
+        return PostgresStatistics(next(self._databases), smoothing=smoothing)
+
+    def spend(self) -> Spend:
+        return PostgresSpend(next(self._databases), self.clock, hold=HOLD)
+
+    def embeddings(self) -> Embeddings:
+        return PostgresEmbeddings(next(self._databases))
+
+    def pins(self) -> Pins:
+        return PostgresPins(next(self._databases))
+
+    async def close(self) -> None:
+        for _ in range(2):
+            await next(self._databases).close()
+        await drop_schema(self.schema)

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import asyncio
+
+from backends import Backend
+from pegboard.model import Fingerprint, Pin, ToolId
+
+LOG, NOW = ToolId("git", "log"), ToolId("time", "now")
+A, B, C = (Fingerprint(letter * 64) for letter in "abc")
+
+
+async def test_what_is_seen_first_is_approved(backend: Backend) -> None:
+    store = backend.pins()
+
+    assert await store.get([LOG]) == {}
+    assert await store.put({LOG: A, NOW: B}) == {LOG: Pin(approved=A, seen=A), NOW: Pin(approved=B, seen=B)}
+    assert not (await store.get([LOG]))[LOG].changed
+
+
+async def test_what_is_seen_later_is_noted_and_not_approved(backend: Backend) -> None:
+    await backend.pins().put({LOG: A})
+
+    seen = await backend.pins().put({LOG: B})
+
+    assert seen == {LOG: Pin(approved=A, seen=B)}
+    assert seen[LOG].changed
+    assert await backend.pins().get([LOG, NOW]) == seen
+
+
+async def test_a_definition_that_goes_back_to_the_approved_one_is_as_before(backend: Backend) -> None:
+    store = backend.pins()
+    for fingerprint in (A, B, A):
+        pins = await store.put({LOG: fingerprint})
+
+    assert not pins[LOG].changed
+
+
+async def test_only_the_fingerprint_that_was_looked_at_is_approved(backend: Backend) -> None:
+    store = backend.pins()
+    for fingerprint in (A, B, C):
+        await store.put({LOG: fingerprint})
+
+    await store.approve({LOG: B})
+    assert (await store.get([LOG]))[LOG] == Pin(approved=B, seen=C)
+    await store.approve({LOG: C})
+    assert not (await store.get([LOG]))[LOG].changed
+
+
+async def test_a_tool_can_be_approved_before_it_is_seen(backend: Backend) -> None:
+    store = backend.pins()
+
+    await store.approve({LOG: A})
+
+    assert await store.put({LOG: B}) == {LOG: Pin(approved=A, seen=B)}
+
+
+async def test_of_several_processes_that_see_a_tool_first_one_decides(backend: Backend) -> None:
+    stores = [backend.pins() for _ in range(8)]
+    seen = [Fingerprint(f"{number}" * 64) for number in range(8)]
+
+    await asyncio.gather(*(store.put({LOG: one, NOW: one}) for store, one in zip(stores, seen, strict=True)))
+
+    pins = [await store.get([LOG, NOW]) for store in stores]
+    assert all(each == pins[0] for each in pins)
+    assert pins[0][LOG].approved in seen
+
+
+async def test_nothing_is_asked_and_nothing_is_put_without_harm(backend: Backend) -> None:
+    store = backend.pins()
+
+    assert await store.put({}) == {}
+    await store.approve({})
+    assert await store.get([]) == {}
+
+
+async def test_many_tools_of_any_name_are_pinned_at_once(backend: Backend) -> None:
+    tools = {
+        ToolId(f"sérver {number % 7}", f"tool/{number} \"'\\"): Fingerprint(str(number)) for number in range(1_500)
+    }
+
+    await backend.pins().put(tools)
+
+    pins = await backend.pins().get(list(tools))
+    assert {tool: pin.approved for tool, pin in pins.items()} == tools

@@ -1,0 +1,180 @@
+"""What holds for stores in PostgreSQL alone; `contract` has what holds for all."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from uuid import uuid4
+
+import pytest
+from psycopg import AsyncConnection
+from psycopg.sql import SQL, Identifier
+
+from pegboard.errors import ConfigError, StoreError
+from pegboard.model import Fingerprint, Outcome, Session, ToolId
+from pegboard.stores.migrations import Migration
+from pegboard.stores.postgres import PostgresDatabase, PostgresPins, PostgresSessions, PostgresStatistics
+from pegboard.stores.postgres.database import fetch
+from pegboard.stores.postgres.tables import MIGRATIONS
+from pegboard.testing import FakeClock
+from servers_at_hand import free_port
+from services import POSTGRES, drop_schema, needs_postgres
+
+Make = Callable[..., PostgresDatabase]
+TOOL = ToolId("git", "log")
+
+
+@pytest.fixture
+def schema() -> str:
+    return f"test_{uuid4().hex}"
+
+
+@pytest.fixture
+async def database(schema: str) -> AsyncIterator[Make]:
+    """Databases with one schema, which is dropped in the end."""
+    made = list[PostgresDatabase]()
+
+    def make(**options: object) -> PostgresDatabase:
+        made.append(PostgresDatabase(POSTGRES, schema=schema, **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.close()
+    await drop_schema(schema)
+
+
+async def steps(database: PostgresDatabase) -> list[str]:
+    rows = await database.run(lambda connection: fetch(connection, "SELECT name FROM steps ORDER BY at"))
+    return [name for (name,) in rows]
+
+
+ONE = Migration("one", ("CREATE TABLE steps (at serial, name text)", "INSERT INTO steps (name) VALUES ('one')"))
+TWO = Migration("two", ("INSERT INTO steps (name) VALUES ('two')",))
+BROKEN = Migration("two", ("INSERT INTO steps (name) VALUES ('half')", "no statement"))
+
+
+@needs_postgres
+async def test_each_step_is_applied_once_and_in_order_by_whoever_comes_first(database: Make) -> None:
+    assert await steps(database(migrations=[ONE])) == ["one"]
+
+    seen = await asyncio.gather(*(steps(database(migrations=[ONE, TWO])) for _ in range(4)))
+
+    assert seen == [["one", "two"]] * 4
+
+
+@needs_postgres
+async def test_several_processes_may_make_the_schema_at_once(database: Make) -> None:
+    stores = [PostgresStatistics(database()) for _ in range(6)]
+
+    await asyncio.gather(*(store.observe([Outcome(tool=TOOL, success=True, latency_ms=1)]) for store in stores))
+
+    assert (await stores[0].read())[TOOL].calls == 6
+
+
+@needs_postgres
+async def test_a_step_that_fails_leaves_nothing_half_done(database: Make) -> None:
+    await steps(database(migrations=[ONE]))
+
+    with pytest.raises(StoreError, match="syntax error"):
+        await steps(database(migrations=[ONE, BROKEN]))
+
+    assert await steps(database(migrations=[ONE, TWO])) == ["one", "two"]
+
+
+@needs_postgres
+async def test_an_older_program_refuses_a_newer_schema(database: Make) -> None:
+    await PostgresStatistics(database(migrations=[*MIGRATIONS, Migration("more")])).read()
+
+    with pytest.raises(ConfigError, match=r"changed by a newer version of Pegboard \('more'\)\. Upgrade"):
+        await PostgresStatistics(database()).read()
+
+
+@needs_postgres
+async def test_more_tasks_than_connections_wait_for_their_turn(database: Make) -> None:
+    made = database(connections=2)
+
+    rows = await asyncio.gather(*(made.run(lambda connection: fetch(connection, "SELECT 7")) for _ in range(40)))
+
+    assert rows == [[(7,)]] * 40
+
+
+@needs_postgres
+async def test_a_lock_is_waited_for_as_long_as_configured(database: Make, schema: str) -> None:
+    pins = PostgresPins(database(timeout=1))
+    await pins.put({TOOL: Fingerprint("a")})
+
+    async with await AsyncConnection.connect(POSTGRES) as other:
+        await other.execute(SQL("SELECT 1 FROM {}.pins FOR UPDATE").format(Identifier(schema)))
+        with pytest.raises(StoreError, match="timeout"):
+            await pins.approve({TOOL: Fingerprint("b")})
+
+    assert (await pins.get([TOOL]))[TOOL].approved == "a"
+
+
+@needs_postgres
+async def test_connections_that_the_server_closed_are_made_anew(database: Make) -> None:
+    made = database(connections=3)
+    await asyncio.gather(*(made.run(lambda connection: fetch(connection, "SELECT pg_sleep(.05)")) for _ in range(3)))
+    [(mine,)] = await made.run(lambda connection: fetch(connection, "SELECT pg_backend_pid()"))
+
+    async with await AsyncConnection.connect(POSTGRES, autocommit=True) as other:
+        await other.execute("SELECT pg_terminate_backend(%s)", (mine,))
+
+    for _ in range(3):
+        [(pid,)] = await made.run(lambda connection: fetch(connection, "SELECT pg_backend_pid()"))
+        assert pid != mine
+
+
+@needs_postgres
+async def test_expired_sessions_leave_the_database(database: Make, clock: FakeClock) -> None:
+    made = database()
+    await PostgresSessions(made, clock, ttl=60).save(Session(id="old"))
+    clock.advance(61)
+    await PostgresSessions(made, clock, ttl=60).save(Session(id="new"))
+
+    assert await made.run(lambda connection: fetch(connection, "SELECT key FROM sessions")) == [("new",)]
+
+
+async def test_a_server_that_is_not_there_is_a_clear_error_without_the_password(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    port = free_port()
+    made = PostgresDatabase(f"postgresql://me:s3cret@127.0.0.1:{port}/board", timeout=0.5)
+
+    with (
+        caplog.at_level(logging.DEBUG),
+        pytest.raises(StoreError, match=rf"PostgreSQL at 127\.0\.0\.1:{port}/board cannot be used") as caught,
+    ):
+        await PostgresStatistics(made).read()
+    assert "s3cret" not in str(caught.value) + caplog.text
+
+
+async def test_a_server_that_does_not_answer_is_waited_for_as_long_as_configured() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        made = PostgresDatabase(f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/board", timeout=0.2)
+
+        async with asyncio.timeout(10):
+            with pytest.raises(StoreError, match="cannot be used"):
+                await PostgresStatistics(made).read()
+
+
+async def test_an_address_that_is_none_is_a_clear_error() -> None:
+    with pytest.raises(ConfigError, match=r"postgresql://USER@HOST:PORT/DATABASE"):
+        await PostgresStatistics(PostgresDatabase("no address")).read()
+
+
+@pytest.mark.parametrize("name", ["Big", "a b", 'a"; DROP', "", "1a", "x" * 64])
+def test_a_schema_has_a_plain_name(name: str) -> None:
+    with pytest.raises(ConfigError, match="no name of a schema"):
+        PostgresDatabase(POSTGRES, schema=name)
+
+
+async def test_without_the_package_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+
+    with pytest.raises(ConfigError, match=r"'psycopg' cannot be used.*pip install 'pegboard\[postgres\]'"):
+        await PostgresStatistics(PostgresDatabase(POSTGRES)).read()

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pegboard.averages import PRIOR, SMOOTHING, after
+from pegboard.errors import ConfigError
+from pegboard.model import Outcome, ToolId
+from pegboard.stores import SqliteStatistics
+from pegboard.stores.migrations import Migration
+from pegboard.stores.sqlite_file import SqliteFile
+
+ONE = Migration("one", ("CREATE TABLE steps (name TEXT)", "INSERT INTO steps VALUES ('one')"))
+TWO = Migration("two", ("INSERT INTO steps VALUES ('two')",))
+BROKEN = Migration("two", ("INSERT INTO steps VALUES ('half')", "no statement"))
+
+
+def steps(file: SqliteFile) -> list[str]:
+    def read(connection: sqlite3.Connection) -> list[str]:
+        return [name for (name,) in connection.execute("SELECT name FROM steps ORDER BY rowid")]
+
+    try:
+        return file.run_now(read)
+    finally:
+        file.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "s.sqlite"
+
+
+def test_each_step_is_applied_once_and_in_order(path: Path) -> None:
+    assert steps(SqliteFile(path, [ONE], remedy="")) == ["one"]
+    assert steps(SqliteFile(path, [ONE, TWO], remedy="")) == ["one", "two"]
+    assert steps(SqliteFile(path, [ONE, TWO], remedy="")) == ["one", "two"]
+
+
+def test_an_older_program_refuses_a_newer_file(path: Path) -> None:
+    steps(SqliteFile(path, [ONE, TWO], remedy=""))
+
+    with pytest.raises(ConfigError, match=r"s\.sqlite' was changed by a newer version of Pegboard \('two'\)\. Upgrade"):
+        steps(SqliteFile(path, [ONE], remedy=""))
+
+
+def test_a_step_that_fails_leaves_nothing_half_done(path: Path) -> None:
+    steps(SqliteFile(path, [ONE], remedy=""))
+
+    with pytest.raises(ConfigError, match="cannot be used"):
+        steps(SqliteFile(path, [ONE, BROKEN], remedy=""))
+
+    assert steps(SqliteFile(path, [ONE, TWO], remedy="")) == ["one", "two"]
+
+
+async def test_counts_from_before_there_were_averages_are_kept(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            "CREATE TABLE tool_statistics (server TEXT, name TEXT, calls INTEGER NOT NULL, "
+            "successes INTEGER NOT NULL, PRIMARY KEY (server, name)) WITHOUT ROWID"
+        )
+        connection.execute("INSERT INTO tool_statistics VALUES ('git', 'log', 7, 6)")
+    store = SqliteStatistics(path)
+    tool = ToolId("git", "log")
+
+    before = (await store.read())[tool]
+    outcome = Outcome(tool=tool, success=True, latency_ms=100)
+    await store.observe([outcome])
+
+    assert (before.calls, before.successes, before.latency) == (7, 6, PRIOR.latency)
+    assert (await store.read())[tool] == after(before, outcome, SMOOTHING)
+    store.close()
