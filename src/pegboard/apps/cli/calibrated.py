@@ -59,7 +59,7 @@ def show(outcome: Outcome, written: Path | None, to: Path, *, dry_run: bool) -> 
     _curve(console, outcome.learnt.sweep)
     for name, each in outcome.learnt.refits.items():
         _fusion(console, NAMES[name], each.held_out)
-    console.print(plain(_ending(outcome, written, to, dry_run=dry_run)))
+    console.print(plain(_ending(outcome, written, to, dry_run=dry_run)), soft_wrap=True)
 
 
 def _used(console: Console, outcome: Outcome) -> None:
