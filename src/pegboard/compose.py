@@ -123,6 +123,7 @@ def profile(settings: Settings, fitted: LocalFit | None = None) -> Profile:
         k=settings.k,
         threshold=learned if settings.threshold is None else settings.threshold,
         recall=settings.recall,
+        query=settings.query,
         budget=settings.budget,
         pool=settings.pool,
     )

@@ -109,6 +109,9 @@ class Settings(BaseSettings):
     calibration: Path | None = Field(
         None, description="What `pegboard calibrate` wrote; relative to the file that says so."
     )
+    query: Literal["last_user", "last_message", "conversation", "observation"] | None = Field(
+        None, description="What is matched; `observation` adds the last tool result to the intent."
+    )
     recall: float | None = Field(None, gt=0, le=1, description="Mean recall to reach (hybrid).")
     budget: int | None = Field(None, ge=0, description="Tokens that the definitions of a turn may take.")
     pool: int | None = Field(None, ge=0, description="Tokens that the summary of all tools may take.")

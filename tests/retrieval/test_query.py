@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.model import Message, Part, Role, Turn
-from pegboard.retrieval.query import EDGE, QUERIES, conversation, elliptical, last_message, last_user
+from pegboard.retrieval.query import (
+    EDGE,
+    OBSERVED,
+    QUERIES,
+    conversation,
+    elliptical,
+    last_message,
+    last_user,
+    observation,
+)
 
 
 def said(role: Role, *parts: str | Part) -> Message:
@@ -155,3 +164,16 @@ def test_tool_attention_asks_with_the_current_user_message() -> None:
 def test_the_semantic_filter_asks_with_the_last_message_whoever_wrote_it() -> None:
     assert last_message(turn(said("user", ASK), said("assistant", "Which project?"))) == "Which project?"
     assert last_message(turn()) == ""
+
+
+def test_an_observation_is_matched_beside_the_intent_and_never_instead_of_it() -> None:
+    result = said("tool", Part(kind="tool_result", text="Project Atlas is archived. " * 200))
+    loop = turn(said("user", ASK), said("assistant", Part(kind="tool_call", tool="get_project")), result)
+
+    assert observation(loop).startswith(f"{ASK}\nProject Atlas is archived.")
+    assert len(observation(loop)) <= len(ASK) + 1 + OBSERVED
+
+
+@pytest.mark.parametrize("messages", [[said("user", ASK)], [said("user", ASK), said("tool", IMAGE)], []])
+def test_without_an_observation_the_intent_is_the_query(messages: list[Message]) -> None:
+    assert observation(turn(*messages)) == conversation(turn(*messages))

@@ -8,10 +8,12 @@ from typing import Literal
 from pegboard.model import Message, Turn
 from pegboard.retrieval.words import FUNCTION_WORDS, raw_words
 
-QueryKind = Literal["last_user", "last_message", "conversation"]
+QueryKind = Literal["last_user", "last_message", "conversation", "observation"]
 
 SHORT = 4
 """A message with fewer words of content than this leans on what came before (P3)."""
+OBSERVED = 300
+"""Characters of an observation: what a tool said first, so that it does not drown the intent."""
 EDGE = 2000
 """Characters kept from the start and the end of a very long message: the ask usually stands there (P6)."""
 
@@ -42,6 +44,16 @@ def conversation(turn: Turn) -> str:
     return edges("\n".join(reversed(asked)))
 
 
+def observation(turn: Turn) -> str:
+    """The intent and, where the turn ends with a tool's result, what that result says first (seed 000 §8).
+
+    Each step of an agent's loop is then matched anew. The intent stays in the query: a result alone is none (P1).
+    """
+    intent, last = conversation(turn), turn.messages[-1] if turn.messages else None
+    said = "" if last is None or last.role != "tool" else "\n".join(part.text for part in last.parts).strip()
+    return f"{intent}\n{said[:OBSERVED]}".strip() if said else intent
+
+
 def elliptical(text: str) -> bool:
     """
     >>> elliptical("and in London?"), elliptical("create a branch and open a pull request")
@@ -68,4 +80,5 @@ QUERIES: Mapping[QueryKind, Callable[[Turn], str]] = {
     "last_user": last_user,
     "last_message": last_message,
     "conversation": conversation,
+    "observation": observation,
 }
