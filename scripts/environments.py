@@ -44,12 +44,14 @@ def with_packages(environment: Path, *groups: Sequence[str], beside: Path | None
     """
     wanted = "".join(" ".join(group) + "\n" for group in groups)
     installed = environment / "installed.txt"
-    if installed.exists() and installed.read_text("utf-8") == wanted:
+    known = installed.exists() and installed.read_text("utf-8") == wanted
+    if not known:
+        say(f"installing {wanted.strip()} …")
+        venv.create(environment, with_pip=True, clear=True)
+    if beside is not None:  # every time: the folder may have been moved
+        (site_packages(environment) / "beside.pth").write_text(f"{site_packages(beside.absolute())}\n", "utf-8")
+    if known:
         return True
-    say(f"installing {wanted.strip()} …")
-    venv.create(environment, with_pip=True, clear=True)
-    if beside is not None:
-        (site_packages(environment) / "beside.pth").write_text(f"{site_packages(beside)}\n", "utf-8")
     python = str(programs(environment) / "python")
     if not all(succeeds([python, "-m", "pip", "install", "--quiet", *group]) for group in groups):
         return False

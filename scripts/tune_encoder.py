@@ -1,6 +1,6 @@
 """Tune all-MiniLM-L6-v2 for finding tools: contrastive training on the CPU, then an average with the original.
 
-The build environment is that of `scripts/build_encoder.py`. About half an hour on two cores:
+The build environment is that of `scripts/build_encoder.py`, and Pegboard. About half an hour on two cores:
 
     python scripts/tune_encoder.py --data SETS --out tuned && python scripts/build_encoder.py --weights tuned
 

@@ -219,9 +219,8 @@ def load_settings(files: Sequence[Path] = (), **flags: Any) -> Settings:
     from_files: dict[str, Any] = {}
     servers: dict[str, Any] = {}
     for path in files:
-        document = _beside(path, read_file(path))
+        document = _from_its_folder(read_file(path), path)
         servers |= document.pop("servers", {})
-        document |= _summaries_beside(document, path)
         from_files |= document
     given = {name: value for name, value in flags.items() if value is not None}
     if ALWAYS_AVAILABLE in os.environ and "PEGBOARD_ALWAYS_AVAILABLE" not in os.environ:
@@ -240,21 +239,18 @@ def load_settings(files: Sequence[Path] = (), **flags: Any) -> Settings:
         ) from error
 
 
-def _summaries_beside(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The file of summaries is found from the configuration's folder."""
-    given = document.get("summaries")
-    section = {"file": given} if isinstance(given, str) else given
-    if not isinstance(section, Mapping) or not isinstance(section.get("file"), str):
-        return {}
-    return {"summaries": {**section, "file": str(path.absolute().parent / Path(section["file"]).expanduser())}}
+def _from_its_folder(document: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The document of a configuration file, with the files it names found from the folder it is in."""
 
+    def found(name: Any) -> Any:
+        return str(path.absolute().parent / Path(name).expanduser()) if isinstance(name, str) else name
 
-def _beside(path: Path, document: dict[str, Any]) -> dict[str, Any]:
-    """The calibration is found from the configuration's folder."""
-    calibration = document.get("calibration")
-    return document | (
-        {"calibration": path.absolute().parent / Path(calibration).expanduser()} if isinstance(calibration, str) else {}
-    )
+    summaries, named = document.get("summaries"), dict(document)
+    if isinstance(summaries, Mapping) and "file" in summaries:
+        named["summaries"] = {**summaries, "file": found(summaries["file"])}
+    elif isinstance(summaries, str):
+        named["summaries"] = {"file": found(summaries)}
+    return named | ({"calibration": found(document["calibration"])} if "calibration" in document else {})
 
 
 def read_file(path: Path) -> dict[str, Any]:

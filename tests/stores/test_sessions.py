@@ -7,18 +7,11 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import ConfigError
-from pegboard.model import Session, ToolId
+from pegboard.model import Session
 from pegboard.stores import MemorySessions, SqliteSessions
 from pegboard.testing import FakeClock
 
 TTL = 60.0
-FULL = Session(
-    id="one",
-    enabled=(ToolId("git", "log"), ToolId("time", "now")),
-    answered=frozenset({"log"}),
-    notices=2,
-    client={"protocolVersion": "2025-06-18", "clientInfo": {"name": "é", "version": "1"}},
-)
 
 
 async def test_memory_keeps_the_sessions_that_changed_last(clock: FakeClock) -> None:

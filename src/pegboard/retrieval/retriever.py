@@ -92,7 +92,9 @@ class Retriever:
         """For each tool a number that it shares with those that do the same job on other servers, shape (n,)."""
         if self._jobs is None:
             vectors = (await self.meanings()).vectors
-            self._jobs = await asyncio.to_thread(duplicate_groups, self.tools, vectors)
+            async with self._building:
+                if self._jobs is None:
+                    self._jobs = await asyncio.to_thread(duplicate_groups, self.tools, vectors)
         return self._jobs
 
     @property
