@@ -3,12 +3,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format bench bench-rank bench-summaries bench-mcp bench-fleet bench-gate clean
+.PHONY: demo test check format bench bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
 
-test: $(READY)            ## every test
+test: $(VENV)/.sdks       ## every test
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(PYTEST_ARGS)
 
 check: $(READY)           ## what CI runs besides the tests: format, lint, types, layers
@@ -21,7 +21,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: bench-rank bench-summaries bench-mcp bench-fleet bench-gate    ## every benchmark there is; results go to bench/results
+bench: bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate    ## every benchmark there is; results go to bench/results
 
 .demo/untuned/model.onnx: | $(READY)    # the encoder as published: what tuning gave is measured beside it
 	$(PYTHON) -m venv .demo/encoder
@@ -47,10 +47,31 @@ bench-fleet: $(READY)     ## tokens and starting with a fleet of real servers fr
 	$(BIN)/python scripts/install_fleet.py .demo
 	$(BIN)/python -m pegboard.bench.fleet --page docs/benchmarks.md
 
+bench-index: $(READY)     ## the indexes for vectors: what they cost and find, on one core (sets: PEGBOARD_DATA)
+	$(BIN)/python scripts/install_chroma.py .demo/chroma
+	taskset -c 1 env OMP_NUM_THREADS=1 $(BIN)/python -m pegboard.bench.index --page docs/benchmarks.md
+
+bench-llm: $(READY)       ## a request through the LLM gateway, beside LiteLLM's proxy; needs wrk
+	$(BIN)/python scripts/install_litellm.py .demo/litellm
+	$(BIN)/python -m pegboard.bench.llm --page docs/benchmarks.md
+
+bench-cache: $(READY)     ## what conversations are billed under the providers' rules of prompt caching, by method (sets: PEGBOARD_DATA)
+	$(BIN)/python -m pegboard.bench.cache --page docs/benchmarks.md
+
+bench-simulate: $(READY)  ## routing where servers differ in price, latency and failure, in simulated worlds (sets: PEGBOARD_DATA)
+	$(BIN)/python -m pegboard.bench.simulate --page docs/benchmarks.md
+
+bench-state: $(READY)     ## what sessions, statistics and limits cost on each store (Redis and PostgreSQL where they answer)
+	$(BIN)/python -m pegboard.bench.state --page docs/benchmarks.md
+
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+$(VENV)/.sdks: $(READY)   # what only the tests of the LLM gateway need
+	$(BIN)/python -m pip install --quiet --group sdks
 	touch $@
 
 clean:

@@ -6,7 +6,9 @@ python scripts/make_docs.py          # a test fails where they are out of date
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from typer.main import get_command
 
@@ -16,8 +18,25 @@ from pegboard.lint import RULES
 from pegboard.settings import Settings
 
 DOCS = Path(__file__).parents[1] / "docs"
-SECTIONS = ("servers", "rules", "aliases", "clients", "toolsets", "category_patterns", "summaries")
+SECTIONS = (
+    "servers",
+    "rules",
+    "aliases",
+    "clients",
+    "toolsets",
+    "category_patterns",
+    "summaries",
+    "state",
+    "statistics",
+    "chroma",
+    "encoder",
+    "retention",
+    "spend",
+    "llm",
+)
 """Settings that are tables, each with a section of its own."""
+MORE = {"pegboard shadow": "shadow.md", "pegboard replay": "shadow.md"}
+"""Pages that say more of a command."""
 FOLDERS = {"cache_dir": "the user's cache folder", "state_dir": "the user's state folder"}
 
 
@@ -30,13 +49,22 @@ def cli() -> str:
         "Every command takes `--help`. With `--json`, standard output is JSON and nothing else; messages go",
         "to standard error. Exit codes: 0 done, 1 failed, 2 wrong use or configuration, 130 interrupted.\n",
     ]
-    for name, command in sorted(group.commands.items()):  # type: ignore[attr-defined]
-        pages.append(f"## pegboard {name}\n")
-        pages.append(f"{_plain(command.help)}\n")
+    for name, command in _commands("pegboard", group):
+        pages.append(f"## {name}\n")
+        more = f" [More]({MORE[name]})." if name in MORE else ""
+        pages.append(f"{_plain(command.help)}{more}\n")
         rows = [_row(parameter) for parameter in command.params if parameter.name != "help"]
-        pages += ["| option | default | meaning |", "|---|---|---|", *rows, ""]
+        pages += ["| option | default | meaning |", "|---|---|---|", *rows, ""] if rows else []
         pages.append(f"```console\n{_examples(command.epilog)}\n```\n")
     return "\n".join(pages)
+
+
+def _commands(path: str, group: Any) -> Iterator[tuple[str, Any]]:
+    """Each with its path, by name; a group before what is in it."""
+    for name, command in sorted(group.commands.items()):
+        yield f"{path} {name}", command
+        if hasattr(command, "commands"):
+            yield from _commands(f"{path} {name}", command)
 
 
 def options() -> str:

@@ -11,30 +11,40 @@ from uuid import uuid4
 
 from pegboard.averages import PRIOR, SMOOTHING
 from pegboard.model import Smoothing
-from pegboard.seams import Clock, Embeddings, Pins, Sessions, Spend, Statistics
+from pegboard.seams import Archive, Clock, Embeddings, Lessons, Pins, Replicas, Sessions, Spend, Statistics
 from pegboard.stores import (
     MemoryEmbeddings,
+    MemoryLessons,
     MemoryPins,
+    MemoryReplicas,
     MemorySessions,
     MemorySpend,
     MemoryStatistics,
+    SqliteArchive,
     SqliteEmbeddings,
+    SqliteLessons,
     SqlitePins,
     SqliteSessions,
     SqliteSpend,
     SqliteStatistics,
 )
 from pegboard.stores.postgres import (
+    PostgresArchive,
     PostgresDatabase,
     PostgresEmbeddings,
+    PostgresLessons,
     PostgresPins,
+    PostgresReplicas,
     PostgresSessions,
     PostgresSpend,
     PostgresStatistics,
 )
 from pegboard.stores.redis import (
+    RedisArchive,
     RedisEmbeddings,
+    RedisLessons,
     RedisPins,
+    RedisReplicas,
     RedisServer,
     RedisSessions,
     RedisSpend,
@@ -61,6 +71,9 @@ class Backend(ABC):
     def statistics(self, smoothing: Smoothing = SMOOTHING) -> Statistics: ...
 
     @abstractmethod
+    def lessons(self) -> Lessons: ...
+
+    @abstractmethod
     def spend(self) -> Spend: ...
 
     @abstractmethod
@@ -68,6 +81,13 @@ class Backend(ABC):
 
     @abstractmethod
     def pins(self) -> Pins: ...
+
+    @abstractmethod
+    def replicas(self) -> Replicas: ...
+
+    def archive(self) -> Archive:
+        """Of those that outlive a process."""
+        raise NotImplementedError
 
     @abstractmethod
     async def close(self) -> None:
@@ -87,6 +107,9 @@ class InMemory(Backend):
     def statistics(self, smoothing: Smoothing = SMOOTHING) -> Statistics:
         return self._once("statistics", lambda: MemoryStatistics(prior=PRIOR, smoothing=smoothing))
 
+    def lessons(self) -> Lessons:
+        return self._once("lessons", MemoryLessons)
+
     def spend(self) -> Spend:
         return self._once("spend", lambda: MemorySpend(self.clock, hold=HOLD))
 
@@ -95,6 +118,9 @@ class InMemory(Backend):
 
     def pins(self) -> Pins:
         return self._once("pins", MemoryPins)
+
+    def replicas(self) -> Replicas:
+        return self._once("replicas", lambda: MemoryReplicas(self.clock))
 
     async def close(self) -> None:
         self._made.clear()
@@ -116,16 +142,25 @@ class InSqlite(Backend):
         return self._opened(SqliteSessions(self._state, self.clock, ttl=TTL))
 
     def statistics(self, smoothing: Smoothing = SMOOTHING) -> Statistics:
-        return self._opened(SqliteStatistics(self._state, smoothing=smoothing))
+        return self._opened(SqliteStatistics(self._state, smoothing=smoothing, clock=self.clock))
+
+    def lessons(self) -> Lessons:
+        return self._opened(SqliteLessons(self._state, clock=self.clock))
 
     def spend(self) -> Spend:
         return self._opened(SqliteSpend(self._state, self.clock, hold=HOLD))
 
     def embeddings(self) -> Embeddings:
-        return self._opened(SqliteEmbeddings(self._cache))
+        return self._opened(SqliteEmbeddings(self._cache, clock=self.clock))
 
     def pins(self) -> Pins:
         return self._opened(SqlitePins(self._state))
+
+    def replicas(self) -> Replicas:
+        raise NotImplementedError
+
+    def archive(self) -> Archive:
+        return self._opened(SqliteArchive(self._state, self._cache, self.clock))
 
     async def close(self) -> None:
         for store in self._made:
@@ -142,13 +177,16 @@ class InRedis(Backend):
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
         self.prefix = f"test {uuid4().hex}"
-        self._servers = cycle([RedisServer(REDIS, prefix=self.prefix) for _ in range(2)])
+        self._servers = cycle([RedisServer(REDIS, prefix=self.prefix, timeout=30) for _ in range(2)])
 
     def sessions(self) -> Sessions:
         return RedisSessions(next(self._servers), self.clock, ttl=TTL)
 
     def statistics(self, smoothing: Smoothing = SMOOTHING) -> Statistics:
-        return RedisStatistics(next(self._servers), smoothing=smoothing)
+        return RedisStatistics(next(self._servers), smoothing=smoothing, clock=self.clock)
+
+    def lessons(self) -> Lessons:
+        return RedisLessons(next(self._servers), clock=self.clock)
 
     def spend(self) -> Spend:
         return RedisSpend(next(self._servers), self.clock, hold=HOLD)
@@ -158,6 +196,12 @@ class InRedis(Backend):
 
     def pins(self) -> Pins:
         return RedisPins(next(self._servers))
+
+    def replicas(self) -> Replicas:
+        return RedisReplicas(next(self._servers), self.clock)
+
+    def archive(self) -> Archive:
+        return RedisArchive(next(self._servers), self.clock)
 
     async def close(self) -> None:
         await delete_keys(self.prefix)
@@ -177,16 +221,25 @@ class InPostgres(Backend):
         return PostgresSessions(next(self._databases), self.clock, ttl=TTL)
 
     def statistics(self, smoothing: Smoothing = SMOOTHING) -> Statistics:
-        return PostgresStatistics(next(self._databases), smoothing=smoothing)
+        return PostgresStatistics(next(self._databases), smoothing=smoothing, clock=self.clock)
+
+    def lessons(self) -> Lessons:
+        return PostgresLessons(next(self._databases), clock=self.clock)
 
     def spend(self) -> Spend:
         return PostgresSpend(next(self._databases), self.clock, hold=HOLD)
 
     def embeddings(self) -> Embeddings:
-        return PostgresEmbeddings(next(self._databases))
+        return PostgresEmbeddings(next(self._databases), clock=self.clock)
 
     def pins(self) -> Pins:
         return PostgresPins(next(self._databases))
+
+    def replicas(self) -> Replicas:
+        return PostgresReplicas(next(self._databases), self.clock)
+
+    def archive(self) -> Archive:
+        return PostgresArchive(next(self._databases), self.clock)
 
     async def close(self) -> None:
         for _ in range(2):

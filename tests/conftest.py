@@ -21,6 +21,8 @@ from pegboard.testing import FakeClock, FakeEncoder
 settings.register_profile("suite", max_examples=60, deadline=None, derandomize=True)
 settings.load_profile("suite")
 
+pytest_plugins = ["chroma_server"]
+
 DATA = Path(__file__).parent / "data"
 collect_ignore_glob = ["clients/*", "servers/*"]
 """Programs that tests start, some with another Python's packages: nothing to import here."""

@@ -7,7 +7,7 @@ import itertools
 import json
 import socket
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -19,6 +19,8 @@ from mcp import Client
 from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.gateways.mcp.host import Host
 from pegboard.gateways.mcp.http import HttpDoor
+from pegboard.gateways.serve import company
+from pegboard.settings import Settings
 from processes import until
 
 LEGACY = "2025-11-25"
@@ -29,9 +31,11 @@ META = ["list_tool_categories", "search_tools", "describe_tools", "invoke_tool"]
 
 @asynccontextmanager
 async def door_on(host: Host) -> AsyncIterator[str]:
-    """The address of a door before this host, on a real socket."""
-    with socket.create_server(("127.0.0.1", 0), backlog=512) as listening:
-        door = HttpDoor(host)
+    """The address of a door before this host, on a real socket; with the others on its store, if it has any."""
+    async with AsyncExitStack() as stack:
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=512))
+        peers = await company(stack, host, Settings(), listening.getsockname()[1])
+        door = HttpDoor(host, peers=peers)
         options: dict[str, Any] = {"lifespan": "off", "log_config": None, "timeout_graceful_shutdown": 2}
         server = uvicorn.Server(uvicorn.Config(door, **options))
         async with door.running():

@@ -6,14 +6,21 @@ python tests/services.py     # says which of them answer; fails where one does n
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import socket
+import subprocess
 import sys
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from psycopg import AsyncConnection
 from psycopg.sql import SQL, Identifier
 from redis.asyncio import Redis
+
+from processes import eventually
+from serves import free_port
 
 REDIS = os.environ.get("TEST_REDIS", "redis://127.0.0.1:6379/0")
 POSTGRES = os.environ.get("TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
@@ -42,7 +49,34 @@ async def drop_schema(name: str) -> None:
         await connection.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(name)))
 
 
+class RedisProcess:
+    """A Redis of one's own, which can be killed, stopped and started again with what it had."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder), "--save", ""]
+        durable = ["--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction"]
+        self._process = subprocess.Popen(["redis-server", *options, *durable], stdout=subprocess.DEVNULL)
+        assert eventually(lambda: answers(self.url), 20)
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
 needs_redis = pytest.mark.skipif(not answers(REDIS), reason=f"nothing answers at {REDIS} (TEST_REDIS)")
+needs_redis_program = pytest.mark.skipif(not shutil.which("redis-server"), reason="redis-server is not installed")
 needs_postgres = pytest.mark.skipif(not answers(POSTGRES), reason=f"nothing answers at {POSTGRES} (TEST_POSTGRES)")
 
 if __name__ == "__main__":

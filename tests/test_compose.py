@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-import pegboard.compose
 from pegboard import Board, Catalog, Settings, ToolId, Turn, build
-from pegboard.compose import SystemClock, default_parts, with_aliases
+from pegboard.clock import SystemClock
+from pegboard.compose import default_parts, with_aliases
 from pegboard.errors import ConfigError
 from pegboard.model import AgentState
 from pegboard.retrieval.texts import full, server_profile, short
@@ -82,16 +82,17 @@ async def test_always_available_tools_can_be_named_in_the_environment(
     assert [tool.name for tool in board_of(town).pinned] == ["renew_loan", "reserve_book", "get_tides"]
 
 
-def test_the_default_board_keeps_its_embeddings_in_the_cache_folder(
-    town: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_default_board_keeps_its_embeddings_in_the_cache_folder_and_opens_nothing_yet(
+    town: Catalog, tmp_path: Path
 ) -> None:
-    opened: list[Path] = []
-    monkeypatch.setattr(pegboard.compose, "SqliteEmbeddings", lambda path: (opened.append(path), MemoryEmbeddings())[1])
+    settings = Settings(cache_dir=tmp_path / "cache", state_dir=tmp_path / "state")
+    parts = default_parts(settings)
 
-    build(Settings(cache_dir=tmp_path / "cache"), town)
+    build(settings, town, parts=parts)
 
-    assert opened == [tmp_path / "cache" / "embeddings.sqlite"]
-    assert not (tmp_path / "cache").exists()
+    assert isinstance(parts.embeddings, SqliteEmbeddings)
+    assert parts.embeddings.path == tmp_path / "cache" / "embeddings.sqlite"
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.requirement("M4")
@@ -154,3 +155,27 @@ def test_a_board_of_tools_made_by_hand_needs_no_file(board_of: BoardOf, catalog_
     board = board_of(catalog_of(fake_tool("send", "Send a letter.", server="post")))
 
     assert len(board.catalog) == 1
+
+
+async def test_prices_weights_and_first_values_of_the_settings_reach_the_profile_ehrr(
+    town: Catalog, board_of: BoardOf
+) -> None:
+    board = board_of(
+        town,
+        profile="ehrr",
+        k=1,
+        spend={"prices": {"*": 0.5}},
+        economics={"servers": 2, "cap": 0.01, "seconds_per_usd": 3.0, "asks": {"*": 0.002}, "per_attempt": True},
+        statistics={"prior": {"latency": 4.0}},
+    )
+
+    priced = await board.priced("anything")
+
+    assert priced is not None
+    assert len(priced.servers.shortlisted) == 2
+    assert priced.servers.posted.max() == 0.01
+    assert (priced.parameters.seconds_per_usd, priced.parameters.per_attempt) == (3.0, True)
+    assert set(priced.asks) == {0.002}
+    assert {price.usd for price in priced.prices} == {0.5}
+    assert set(priced.estimates[1].latency) == {4.0}
+    assert (await board.route("anything")).active == (), "what nobody would pay for is not offered"

@@ -9,11 +9,16 @@ from pegboard.errors import (
     CatalogError,
     ConfigError,
     EncoderError,
+    NotApproved,
     PegboardError,
+    RequestNotUnderstood,
     SessionConflict,
+    SpendLimitReached,
+    StoreError,
     ToolNotAvailable,
     UpstreamError,
 )
+from pegboard.spending import NanoUsd
 
 ALL = [
     ConfigError("The port is 'x'.", remedy="Use a number."),
@@ -21,7 +26,12 @@ ALL = [
     EncoderError("The model is missing.", remedy="Install again."),
     UpstreamError("weather", "It hung up.", remedy="Start it again."),
     SessionConflict(),
+    SpendLimitReached("day", limit=NanoUsd(2), used=NanoUsd(1), amount=NanoUsd(5)),
+    StoreError("It is down.", remedy="Start it."),
+    RequestNotUnderstood("It is no JSON.", remedy="Check its format."),
     ToolNotAvailable("fly", ["walk", "swim"], remedy="Walk."),
+    NotApproved("zoo/fly", known=True),
+    NotApproved("zoo/fly", known=False),
     ArgumentsInvalid("walk", ["'far' is not a number"], {"type": "object"}),
 ]
 

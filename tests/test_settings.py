@@ -176,3 +176,100 @@ def test_the_representation_of_settings_holds_no_secret_of_a_server(tmp_path: Pa
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Settings().k = 3
+
+
+def test_the_encoder_can_be_named_by_its_provider_or_as_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path / "pegboard.toml", '[encoder]\nprovider = "openai"\ndimensions = 512\n')
+
+    assert load_settings().encoder.provider == "local"
+    assert (load_settings([file]).encoder.provider, load_settings([file]).encoder.dimensions) == ("openai", 512)
+    monkeypatch.setenv("PEGBOARD_ENCODER", "mistral")
+    assert load_settings([file]).encoder.provider == "mistral"
+    monkeypatch.setenv("PEGBOARD_ENCODER", '{"provider": "openai", "api_key_env": "MY_KEY"}')
+    assert load_settings([file]).encoder.api_key_env == "MY_KEY"
+
+
+@pytest.mark.parametrize(
+    ("section", "why"),
+    [
+        ('provider = "cohere"', "encoder.provider"),
+        ('provider = "azure"\nbase_url = "https://x"', "needs deployment"),
+        ('provider = "azure"', "needs base_url and deployment"),
+        ('provider = "compatible"\nmodel = "bge"', "needs base_url"),
+        ('model = "bge"', "provider 'local' has no use for model: name a provider"),
+        ('provider = "openai"\ndeployment = "ours"', "deployment: only for provider 'azure'"),
+        ('provider = "openai"\napi_key_env = "sk-proj-secret"', "api_key_env"),
+        ('provider = "openai"\napi_key = "sk-proj-secret"', "api_key"),
+        ('provider = "openai"\nbase_url = "https://user:sk-proj-secret@x/v1"', "may hold no key"),
+        ('provider = "openai"\nbase_url = "https://x/v1?key=sk-proj-secret"', "may hold no key"),
+        ('provider = "openai"\nbase_url = "ftp://x"', "has to begin with http"),
+        ('provider = "openai"\ntimeout = 0', "encoder.timeout"),
+        ('provider = "openai"\nbatch = 5000', "encoder.batch"),
+        (
+            'provider = "azure"\nbase_url = "https://x"\ndeployment = "../../admin?x="',
+            "encoder.deployment",
+        ),
+    ],
+)
+def test_an_encoder_that_makes_no_sense_is_refused_and_nothing_secret_shown(
+    section: str, why: str, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "pegboard.toml", f"[encoder]\n{section}\n")
+
+    with pytest.raises(ConfigError) as raised:
+        load_settings([file])
+
+    assert why in str(raised.value)
+    assert "sk-proj-secret" not in "".join(traceback.format_exception(raised.value))
+
+
+def test_the_place_of_state_may_be_a_text_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = write(tmp_path / "pegboard.toml", '[state]\nurl = "redis://file/0"\ntimeout = 5\nprefix = "mine"\n')
+
+    from_file = load_settings([file]).state
+    monkeypatch.setenv("PEGBOARD_STATE", "postgresql://environment/db")
+    from_environment = load_settings([file]).state
+    monkeypatch.setenv("PEGBOARD_STATE", '{"url": "redis://json/0", "connections": 3}')
+    from_json = load_settings().state
+
+    assert from_file.url is not None
+    assert (from_file.url.get_secret_value(), from_file.timeout, from_file.prefix) == ("redis://file/0", 5, "mine")
+    assert from_environment.url is not None
+    assert from_environment.url.get_secret_value() == "postgresql://environment/db"
+    assert (from_environment.timeout, from_json.connections) == (2.0, 3)
+
+
+@pytest.mark.parametrize(
+    "text", ['prefix = "No!"', "timeout = 0", "connections = 0", "rest = -1", 'uri = "redis://me:s3cret@h"']
+)
+def test_a_place_of_state_that_cannot_be_is_refused_without_its_password(tmp_path: Path, text: str) -> None:
+    file = write(tmp_path / "pegboard.toml", f'[state]\nurl = "redis://me:s3cret@box"\n{text}\n')
+
+    with pytest.raises(ConfigError, match="state") as caught:
+        load_settings([file])
+
+    assert "s3cret" not in str(caught.value) + "".join(traceback.format_exception(caught.value))
+
+
+def test_weights_and_first_values_of_statistics_are_options(tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "pegboard.toml", "[statistics.smoothing]\nsuccess = 0.5\n[statistics.prior]\nlatency = 4.0\n"
+    )
+
+    statistics = load_settings([file]).statistics
+
+    assert (statistics.weights.success, statistics.weights.latency) == (0.5, 0.15)
+    assert (statistics.start.latency, statistics.start.success) == (4.0, 0.9)
+
+
+def test_retention_is_in_days_and_0_keeps(tmp_path: Path) -> None:
+    retention = load_settings(
+        [write(tmp_path / "pegboard.toml", "[retention]\nspend = 30\nembeddings = 0\n")]
+    ).retention
+
+    assert (retention.spend, retention.embeddings, retention.statistics) == (30, 0, 0)
+    assert (retention.definitions, retention.lessons) == (90, 90)
+    with pytest.raises(ConfigError, match=r"retention\.spend"):
+        load_settings(retention={"spend": -1})

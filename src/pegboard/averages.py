@@ -47,6 +47,16 @@ def after(statistics: ToolStatistics, outcome: Outcome, smoothing: Smoothing) ->
     )
 
 
+def with_servers(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """The outcomes, each once more for its server as a whole: what a door hands to the store (EHRR's r_i of eq. 8).
+
+    >>> from pegboard.model import ToolId
+    >>> [str(each.tool) for each in with_servers([Outcome(tool=ToolId("a", "b"), success=True, latency_ms=1)])]
+    ['a/b', 'a/']
+    """
+    return [each for outcome in outcomes for each in (outcome, replace(outcome, tool=outcome.tool.whole))]
+
+
 def after_all(statistics: ToolStatistics, outcomes: Iterable[Outcome], smoothing: Smoothing) -> ToolStatistics:
     """The statistics after these outcomes of one tool, in their order."""
     return reduce(lambda known, outcome: after(known, outcome, smoothing), outcomes, statistics)

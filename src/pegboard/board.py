@@ -5,18 +5,46 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from pegboard.catalog import Catalog
-from pegboard.errors import PegboardError, ToolNotAvailable
+from pegboard.errors import EncoderError, PegboardError, ToolNotAvailable
 from pegboard.events import CallRejected
-from pegboard.model import Call, Candidate, Decision, Floats, Scores, ToolId, Turn
+from pegboard.model import Call, Candidate, Choices, Decision, Floats, Outcome, Scores, ToolId, Turn
 from pegboard.retrieval import Progress, Retriever, ranker
 from pegboard.retrieval.fusion import Fusion
-from pegboard.routing import Eligibility, Profile, Router, Rule, SchemaLoader, check_arguments, check_available
-from pegboard.seams import Clock, DefinitionSource, Encoder, EventSink, Filter
+from pegboard.routing import (
+    PROFILES,
+    Eligibility,
+    Profile,
+    Router,
+    Rule,
+    SchemaLoader,
+    check_arguments,
+    check_available,
+)
+from pegboard.routing.economics import Economics, Knowledge, Offers, Priced, Pricing
+from pegboard.routing.offering import Offering
+from pegboard.routing.resting import Resting
+from pegboard.routing.standby import Way
+from pegboard.seams import Clock, DefinitionSource, Encoder, EventSink, Filter, VectorIndex
 
 LOGGER = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """An encoder, for tools and for queries, with all that is right for its vectors alone: they change together.
+
+    ``index`` is where the vectors of tools are; None for memory.
+    """
+
+    documents: Encoder
+    queries: Encoder
+    profile: Profile
+    fusions: Mapping[str, Fusion] | None = None
+    index: VectorIndex | None = None
 
 
 class Board:
@@ -40,17 +68,22 @@ class Board:
         source: DefinitionSource | None = None,
         patient: bool = True,
         fusions: Mapping[str, Fusion] | None = None,
+        index: VectorIndex | None = None,
+        fallback: Space | None = None,
+        economics: Economics | None = None,
+        resting: Resting | None = None,
     ) -> None:
-        self._documents = documents
-        self._queries = queries
+        self._space = Space(documents=documents, queries=queries, profile=profile, fusions=fusions, index=index)
+        self._fallback = fallback
         self._events = events
         self._clock = clock
         self._rules = tuple(rules)
         self._always_available = tuple(always_available)
         self._source = source
         self._patient = patient
-        self._fusions = fusions
-        self._profile = profile
+        self._resting = resting
+        self._economics = economics or Economics(knowledge=Knowledge(None, clock))
+        self._offering: Offering | None = None
         self._router = self._router_of(catalog)
 
     @property
@@ -59,11 +92,15 @@ class Board:
 
     @property
     def profile(self) -> Profile:
-        return self._profile
+        return self._space.profile
 
     async def route(self, turn: Turn | str, where: Filter | None = None) -> Decision:
         """The tools of a turn: what is active, what is reachable, and why; of those that pass ``where``."""
         return await self._router.route(_turn(turn), where)
+
+    async def choices(self, turn: Turn | str, where: Filter | None = None) -> Choices:
+        """What `route` makes of a turn that was served before and is looked at again: no event tells of it."""
+        return await self._router.choices(_turn(turn), where)
 
     def allowed(self, turn: Turn) -> frozenset[ToolId]:
         """What the caller may use at this point, whatever the turn is about."""
@@ -90,13 +127,40 @@ class Board:
         """The scores of all tools in catalog order and their parts; None where nothing can be said about relevance."""
         return await self._router.scores(_turn(turn))
 
+    async def priced(self, turn: Turn | str) -> Priced | None:
+        """Every term of EHRR's two layers, of servers and tools; None under other profiles, and without a query."""
+        return await self._router.priced(_turn(turn))
+
+    async def offers(self, turn: Turn | str) -> Offers:
+        """ROUTE for a model: the few tools worth their price with their terms, or why there are none.
+
+        Under a profile without prices it goes by `ehrr`.
+        """
+        if self._offering is None:
+            self._offering = self._offering_of(self.catalog)
+        return await self._offering.offers(_turn(turn))
+
+    def observe(self, outcome: Outcome) -> None:
+        """What came of a call: this process's routing goes by it from the next turn on."""
+        self._economics.knowledge.observe(outcome)
+        if self._resting is not None:
+            self._resting.observe(outcome)
+
     async def warm(self, progress: Progress | None = None) -> None:
         """Build the indexes now, rather than with the first turn."""
-        await self._router.ranker.warm(progress)
+        if self.profile.is_priced:
+            await self._economics.knowledge.refresh()
+        await self._router.warm(progress)
 
     async def vectors(self) -> Floats:
         """One vector a tool, of what it is for and how it does it: shape (n, d), rows of length 1, in catalog order."""
-        return (await self._retriever.meanings()).vectors
+        first, *others = self._retrievers
+        try:
+            return await first.vectors()
+        except EncoderError:
+            if not others:
+                raise
+            return await others[0].vectors()
 
     def check(self, call: Call, decision: Decision) -> ToolId:
         """The tool of a call the model made; raises ToolNotAvailable or ArgumentsInvalid, and says so in an event."""
@@ -115,16 +179,49 @@ class Board:
         self._router = self._router_of(catalog)
 
     def _router_of(self, catalog: Catalog) -> Router:
-        self._retriever = Retriever(catalog.tools, catalog.servers, documents=self._documents, queries=self._queries)
+        self._retrievers = [_retriever(catalog, space) for space in self._spaces]
+        ways = self._ways(self._spaces)
+        self._offering = None
+        self._eligibility = Eligibility(catalog.tools, self._rules, self._resting)
         return Router(
             catalog,
-            self._profile,
-            ranker(self._profile.ranker, self._retriever, patient=self._patient, fusions=self._fusions),
-            eligibility=Eligibility(catalog.tools, self._rules),
+            *ways,
+            eligibility=self._eligibility,
             loader=SchemaLoader(self._source or catalog),
             events=self._events,
             clock=self._clock,
             always_available=self._pinned(catalog),
+            pricing=Pricing(catalog, self._economics) if self.profile.is_priced else None,
+        )
+
+    def _offering_of(self, catalog: Catalog) -> Offering:
+        spaces = self._spaces
+        if not self.profile.is_priced:
+            spaces = [replace(space, profile=PROFILES["ehrr"]) for space in spaces]
+        return Offering(
+            catalog,
+            *self._ways(spaces),
+            pricing=Pricing(catalog, self._economics),
+            eligibility=self._eligibility,
+            events=self._events,
+            clock=self._clock,
+        )
+
+    @property
+    def _spaces(self) -> list[Space]:
+        return [self._space] if self._fallback is None else [self._space, self._fallback]
+
+    def _ways(self, spaces: Sequence[Space]) -> list[Way]:
+        return [
+            self._way(space, each, last=space is spaces[-1])
+            for space, each in zip(spaces, self._retrievers, strict=True)
+        ]
+
+    def _way(self, space: Space, retriever: Retriever, *, last: bool) -> Way:
+        return Way(
+            profile=space.profile,
+            ranker=ranker(space.profile.ranker, retriever, patient=self._patient, fusions=space.fusions, last=last),
+            encoder=space.documents,
         )
 
     def _pinned(self, catalog: Catalog) -> list[ToolId]:
@@ -133,6 +230,12 @@ class Board:
             for tool in catalog.tools
             if any(fnmatchcase(str(tool.id), pattern) or tool.name == pattern for pattern in self._always_available)
         ]
+
+
+def _retriever(catalog: Catalog, space: Space) -> Retriever:
+    return Retriever(
+        catalog.tools, catalog.servers, documents=space.documents, queries=space.queries, index=space.index
+    )
 
 
 def _turn(turn: Turn | str) -> Turn:

@@ -8,13 +8,16 @@ PegboardError
 ├── StoreError           a store on the network that cannot be reached, or refused
 ├── SessionConflict      a session that somebody else changed in the meantime
 ├── SpendLimitReached    a call that may cost more than a limit leaves
+├── RequestNotUnderstood a model request that no tools can be read from; it is forwarded as it came
 ├── ToolNotAvailable     a call of a tool that is unknown, hidden from the caller, or not active now
+│   └── NotApproved      a call of a tool whose definition nobody has approved
 └── ArgumentsInvalid     a call whose arguments do not fit the tool's schema
 """
 
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -109,6 +112,13 @@ class SpendLimitReached(PegboardError):  # noqa: N818
         self.used = used
 
 
+class RequestNotUnderstood(PegboardError):  # noqa: N818
+    """The body of a model request is not what its wire format says; the provider will say what it makes of it."""
+
+    code = "request_not_understood"
+    http_status = 400
+
+
 class ToolNotAvailable(PegboardError):  # noqa: N818
     """The hallucination gate's answer, in the shape of seed 000 §5.5."""
 
@@ -122,6 +132,25 @@ class ToolNotAvailable(PegboardError):  # noqa: N818
 
     def payload(self) -> dict[str, Any]:
         return super().payload() | {"tool": self.name, "available": list(self.available)}
+
+
+class NotApproved(ToolNotAvailable):
+    """A tool that is held back because of its definition. ``known`` is whether another one was approved (M28)."""
+
+    code = "definition_not_approved"
+    http_status = 403
+
+    def __init__(self, tool: str, *, known: bool) -> None:
+        super().__init__(
+            tool,
+            [],
+            remedy=f"Whoever runs the gateway looks at it and says `pegboard pins approve {shlex.quote(tool)}`."
+            if known
+            else "Try again in a moment: new tools are admitted when the store of approved definitions answers.",
+        )
+        self.message = f"Tool {tool!r} is held back: its definition is " + (
+            "not the one that was approved." if known else "new, and the approved ones cannot be asked for now."
+        )
 
 
 class ArgumentsInvalid(PegboardError):  # noqa: N818

@@ -23,7 +23,7 @@ Mask = NDArray[np.bool_]
 
 Role = Literal["system", "user", "assistant", "tool"]
 PartKind = Literal["text", "image", "audio", "file", "tool_call", "tool_result"]
-Scale = Literal["cosine", "probability", "points"]
+Scale = Literal["cosine", "probability", "points", "utility"]
 
 
 class ToolId(NamedTuple):
@@ -42,6 +42,11 @@ class ToolId(NamedTuple):
         True
         """
         return fnmatchcase(str(self), pattern) or fnmatchcase(self.name, pattern)
+
+    @property
+    def whole(self) -> ToolId:
+        """Its server as a whole, under which statistics keep what calls of any of its tools have shown."""
+        return ToolId(self.server, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +119,7 @@ class Session:
     ``enabled`` are the tools that searches added, the least recently used first; ``answered`` the own names of tools
     that gave a result. ``notices`` counts the list_changed notifications since the client last listed its tools.
     ``client`` is what it said of itself in `initialize`, from which a restarted gateway makes the connection anew.
+    ``replica`` is the id of the process that it is with, where several serve together.
     """
 
     id: str = "default"
@@ -121,18 +127,33 @@ class Session:
     answered: frozenset[str] = frozenset()
     notices: int = 0
     client: JsonObject | None = field(default=None, hash=False)
+    replica: str | None = None
     version: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """One of the processes that serve together. ``url`` is where the others reach it, without a path."""
+
+    id: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One step of an agent: the conversation so far, who asks, and what is known to be true."""
+    """One step of an agent: the conversation so far, who asks, and what is known to be true.
+
+    ``max_price`` (USD) and ``deadline`` (seconds) are what a call of a tool may cost and take; the profile `ehrr` goes
+    by them.
+    """
 
     messages: tuple[Message, ...]
     session: Session = Session()
     state: AgentState = AgentState()
     scopes: frozenset[str] = frozenset()
     id: str = ""
+    max_price: float | None = None
+    deadline: float | None = None
 
     @classmethod
     def ask(cls, text: str, **fields: Any) -> Turn:
@@ -150,7 +171,8 @@ class Scores:
 
     ``query_vector``, shape (d,), is what the query was embedded as, where it was. ``least_share`` has for a recall the
     least share of the sum of all values that a tool must have for that recall to be reached on average. ``jobs``, shape
-    (n,), has one number for all tools that do the same job on different servers, where that is known.
+    (n,), has one number for all tools that do the same job on different servers, where that is known. Where an index
+    left tools out, their values are 0, and ``unscored`` is the sum of what they would be, estimated.
     """
 
     values: Floats
@@ -159,6 +181,7 @@ class Scores:
     query_vector: Floats | None = None
     least_share: Mapping[float, float] = field(default_factory=dict)
     jobs: NDArray[np.intp] | None = None
+    unscored: float = 0.0
 
     def share_for(self, recall: float) -> float:
         """The share of the sum of all values from which on tools are taken to reach a recall (above 0, at most 1).
@@ -187,6 +210,8 @@ class Decision:
     ``active`` is relevant now, in catalog order; ``reachable`` is what the caller may use at all.
     ``phase1`` is the summary pool's text, ``phase2`` the full definitions of ``active`` (seed 000 §4.4).
     ``meets_target`` is false where the profile's recall target could not be reached within k and the budget.
+    ``encoder`` says which model's vectors decided, where any did. ``by_rank`` is true where nothing is fitted for that
+    encoder: its best k are taken, and neither a recall target nor a fitted threshold counts.
     """
 
     turn_id: str
@@ -204,7 +229,17 @@ class Decision:
     session: Session
     latency_ms: float
     meets_target: bool = True
+    encoder: str = ""
+    by_rank: bool = False
     left_out: Mapping[ToolId, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """The tools of a turn: those that are relevant, in catalog order, and best first these and the next best."""
+
+    active: tuple[ToolId, ...]
+    ranked: tuple[ToolId, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from pegboard.events import Event
-from pegboard.model import Fingerprint, Floats, JsonObject, Outcome, Pin, Session, ToolId, ToolStatistics
+from pegboard.model import Fingerprint, Floats, JsonObject, Outcome, Pin, Replica, Session, ToolId, ToolStatistics
+from pegboard.records import Key, Kind, Record
 from pegboard.spending import Account, Limits, NanoUsd, Reservation
+from pegboard.traffic import Seen
 
 
 class Clock(Protocol):
@@ -31,7 +33,9 @@ class Encoder(Protocol):
     def model(self) -> str: ...
 
     @property
-    def dimensions(self) -> int: ...
+    def dimensions(self) -> int:
+        """0 where that is not known before the first answer."""
+        ...
 
     async def encode(self, texts: Sequence[str]) -> Floats:
         """Float32 of shape (len(texts), dimensions), rows of length 1. Text beyond the window is cut (P24)."""
@@ -44,6 +48,16 @@ class ClauseEncoder(Protocol):
 
     async def encode_clauses(self, text: str, spans: Sequence[tuple[int, int]]) -> Floats:
         """The text, then its part in each span (start, end, in characters): shape (1 + len(spans), dimensions)."""
+        ...
+
+
+@runtime_checkable
+class BulkEncoder(Protocol):
+    """An encoder that makes more of many texts at a time."""
+
+    @property
+    def at_once(self) -> int:
+        """How many texts a call should have where there are many."""
         ...
 
 
@@ -82,6 +96,18 @@ class Statistics(Protocol):
     async def read(self) -> Mapping[ToolId, ToolStatistics]: ...
 
 
+class Lessons(Protocol):
+    """What the turns of conversations with models have summed up to, by key: a hash, and nothing of what was said."""
+
+    async def add(self, sums: Mapping[str, Seen]) -> None:
+        """Join them to what is there (`Seen.joined`); of sums that are added at once, all count, in some order."""
+        ...
+
+    async def read(self, keys: Sequence[str]) -> Mapping[str, Seen]:
+        """The sums that are there; a missing key is missing from the answer."""
+        ...
+
+
 class Spend(Protocol):
     """Money that calls cost. Concurrent calls never pass a limit together, and none blocks what fits."""
 
@@ -104,8 +130,8 @@ class Spend(Protocol):
 class Pins(Protocol):
     """Fingerprints of tool definitions: the approved one of each tool and the one seen last (M28)."""
 
-    async def get(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Pin]:
-        """The pins that are there; a tool that was never seen is missing from the answer."""
+    async def get(self, tools: Sequence[ToolId] | None = None) -> Mapping[ToolId, Pin]:
+        """The pins that are there, all or of these tools; one that was never seen is missing from the answer."""
         ...
 
     async def put(self, seen: Mapping[ToolId, Fingerprint]) -> Mapping[ToolId, Pin]:
@@ -114,6 +140,63 @@ class Pins(Protocol):
 
     async def approve(self, tools: Mapping[ToolId, Fingerprint]) -> None:
         """These fingerprints and no others, whatever has been seen in the meantime."""
+        ...
+
+
+class Replicas(Protocol):
+    """The processes that serve together, on one store. Their clocks agree to within seconds."""
+
+    async def beat(self, replica: Replica) -> Sequence[Replica]:
+        """This one lives, and will be taken to for a while; all that live, this one too, by their ids."""
+        ...
+
+    async def leave(self, replica: Replica) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """A store, as people want to know it. ``place`` has no password; ``bytes`` is what its part of the server takes.
+
+    ``replicas`` is the number of processes that serve on it, None where no other is meant to.
+    """
+
+    backend: str
+    place: str
+    version: str
+    migrations: tuple[str, ...]
+    counts: Mapping[Kind, int]
+    bytes: int
+    replicas: int | None = None
+
+
+class Archive(Protocol):
+    """All that a store keeps, record by record: to be looked at, carried elsewhere and removed."""
+
+    async def about(self) -> About: ...
+
+    def read(self, kind: Kind) -> AsyncIterator[Record]:
+        """In the order of their keys; what is changed meanwhile is read as it was or as it is.
+
+        Not the sessions that have expired, nor the holds that can be settled no more.
+        """
+        ...
+
+    async def write(self, records: Iterable[Record]) -> int:
+        """Add them, and return how many were taken.
+
+        Of a record that is there already the better is kept, so that a second time nothing happens: the session that
+        ends later, the statistics of the later call, the lesson that was added to later, the meter that shows more, and
+        the pin or hold that is there.
+        In one transaction where the store has any; on Redis in batches, each of them whole.
+        """
+        ...
+
+    async def remove(self, kind: Kind, *, keys: Sequence[Key] | None = None, before: float | None = None) -> int:
+        """Remove the records with these keys, or those last used or ended by a moment, or all; how many there were.
+
+        The total of a key is never "before", its limit would begin anew. Raises ValueError for that of pins: a tool
+        whose pin is gone would be approved unseen.
+        """
         ...
 
 
@@ -140,26 +223,40 @@ class Definitions(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """What a search may return. ``servers=None`` means any server. Every index can express this."""
+    """What a search may return. ``None`` is any server, or any tool. Every index can express this."""
 
     servers: frozenset[str] | None = None
     excluded: frozenset[ToolId] = frozenset()
+    only: frozenset[ToolId] | None = None
 
     def passes(self, tool: ToolId) -> bool:
-        return (self.servers is None or tool.server in self.servers) and tool not in self.excluded
+        return (
+            (self.servers is None or tool.server in self.servers)
+            and tool not in self.excluded
+            and (self.only is None or tool in self.only)
+        )
+
+
+Hits = list[tuple[ToolId, float]]
+"""(id, inner product), best first."""
 
 
 class VectorIndex(Protocol):
-    """Nearest vectors by inner product."""
+    """Nearest vectors by inner product. It may be on the network, or compute for long: nothing waits on its thread."""
 
-    def add(self, ids: Sequence[ToolId], vectors: Floats) -> None:
-        """Store one vector an id; an id that is there already gets the new vector."""
+    async def add(self, ids: Sequence[ToolId], vectors: Floats) -> None:
+        """Store one vector an id; an id that is there already gets the new vector, and the same one costs next to
+        nothing."""
         ...
 
-    def remove(self, ids: Sequence[ToolId]) -> None: ...
+    async def remove(self, ids: Sequence[ToolId]) -> None: ...
 
-    def search(self, queries: Floats, k: int, where: Filter | None = None) -> list[list[tuple[ToolId, float]]]:
-        """For each query the k best (id, inner product), best first; fewer where fewer pass ``where``."""
+    async def ids(self) -> frozenset[ToolId]:
+        """What is there."""
+        ...
+
+    async def search(self, queries: Floats, k: int, where: Filter | None = None) -> list[Hits]:
+        """For each query the k best, equal ones in the same order each time; fewer where fewer pass ``where``."""
         ...
 
 

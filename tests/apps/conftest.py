@@ -47,11 +47,11 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(encoder: FakeEncoder) -> Run:
-    """Runs the program in process, with a fake encoder."""
+    """Runs the program in process, with a fake encoder and what is typed into it."""
 
-    def invoke(*words: object, **parts: object) -> Result:
+    def invoke(*words: object, typed: str | None = None, **parts: object) -> Result:
         return CliRunner().invoke(
-            app, [str(word) for word in words], prog_name="pegboard", obj={"encoder": encoder} | parts
+            app, [str(word) for word in words], typed, prog_name="pegboard", obj={"encoder": encoder} | parts
         )
 
     return invoke

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,3 +43,18 @@ def test_flags_win_over_files(machine: Path) -> None:
     settings = given([machine / "own.toml"], profile="semantic", k=None).settings
 
     assert (settings.profile, settings.k) == ("semantic", 3)
+
+
+@pytest.mark.parametrize("option", ["chroma", "encoder", "state"])
+def test_a_projects_own_file_does_not_say_where_data_and_keys_go(
+    servers_file: Callable[..., Path], machine: Path, option: str
+) -> None:
+    users = servers_file(".cursor/mcp.json", more={"command": "other"})
+    project = machine / ".mcp.json"
+    project.write_text(json.dumps({"mcpServers": {}, "pegboard": {option: {"url": "http://elsewhere"}}}))
+    consent.remember([users, project])
+
+    configured = given_or_usual([])
+
+    assert configured.files == (users.absolute(),)
+    assert any(option in note and "--config" in note for note in configured.notes)

@@ -1,15 +1,21 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import Result
 
+from embedding_services import KEY, Service, service
 from pegboard.apps.cli import checks
-from pegboard.settings import load_settings
+from pegboard.settings import Settings, load_settings
+from pegboard.stores.migrations import Migration
+from pegboard.stores.sqlite_file import SqliteFile
+from pegboard.stores.sqlite_state import STATE
 from servers.scripted import TOOLS
+from servers_at_hand import free_port
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -132,9 +138,102 @@ async def test_a_cache_that_is_no_database_fails_with_a_remedy(tmp_path: Path) -
     assert "Delete the file" in check.remedy
 
 
+async def test_the_store_of_state_is_counted_and_named(tmp_path: Path) -> None:
+    (check,) = await checks.state(load_settings(cache_dir=tmp_path, state_dir=tmp_path))
+
+    assert (check.name, check.status) == ("state", "ok")
+    assert f"{tmp_path}/state.sqlite: 0 records" in check.detail
+
+
+async def test_a_store_of_state_that_does_not_answer_fails_without_its_password(tmp_path: Path) -> None:
+    port = free_port()
+    (check,) = await checks.state(load_settings(cache_dir=tmp_path, state=f"redis://me:s3cret@127.0.0.1:{port}/0"))
+
+    assert (check.name, check.status) == ("state", "fail")
+    assert f"127.0.0.1:{port}/0" in check.detail
+    assert "Check that it runs" in check.remedy
+    assert "s3cret" not in check.detail + check.remedy
+
+
+async def test_a_store_of_state_that_a_newer_version_changed_fails(tmp_path: Path) -> None:
+    newer = SqliteFile(tmp_path / "state.sqlite", [*STATE, Migration("of tomorrow")], remedy="")
+    newer.run_now(lambda _: None)
+    newer.close()
+    (check,) = await checks.state(load_settings(cache_dir=tmp_path, state_dir=tmp_path))
+
+    assert check.status == "fail"
+    assert "of tomorrow" in check.detail
+    assert "Upgrade Pegboard" in check.remedy
+
+
 async def test_a_cache_folder_that_cannot_be_made_fails(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (check,) = await checks.cache(load_settings(cache_dir=tmp_path / "file" / "cache"))
 
     assert check.status == "fail"
     assert check.remedy
+
+
+@pytest.fixture
+def remote(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[Service, Settings]]:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with service("openai") as at:
+        section = {"provider": "openai", "base_url": at.base_url, "fallback": "none"}
+        yield at, load_settings(cache_dir=tmp_path, encoder=section)
+
+
+async def test_a_service_for_embeddings_is_asked_for_one_vector(remote: tuple[Service, Settings]) -> None:
+    at, settings = remote
+    (check,) = await checks.encoder(settings)
+
+    assert (check.name, check.status) == ("encoder", "ok")
+    assert "text-embedding-3-small of openai" in check.detail
+    assert "32 numbers" in check.detail
+    assert "by rank" in check.detail
+    assert len(at.texts) == 1
+
+
+@pytest.mark.requirement("M30")
+async def test_a_service_that_refuses_fails_with_its_status_and_without_the_key(
+    remote: tuple[Service, Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, settings = remote
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-key")
+    (check,) = await checks.encoder(settings)
+
+    assert (check.status, "401" in check.detail) == ("fail", True)
+    assert "sk-wrong-key" not in str(check.as_dict())
+
+
+async def test_a_missing_key_fails_with_the_name_of_its_variable(
+    remote: tuple[Service, Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, settings = remote
+    monkeypatch.delenv("OPENAI_API_KEY")
+    (check,) = await checks.encoder(settings)
+
+    assert (check.status, "OPENAI_API_KEY" in check.detail) == ("fail", True)
+    assert at.bodies == []
+
+
+async def test_the_encoder_behind_a_service_is_examined_too(remote: tuple[Service, Settings], tmp_path: Path) -> None:
+    _, settings = remote
+    both = settings.model_copy(update={"encoder": settings.encoder.model_copy(update={"fallback": "local"})})
+
+    assert [(each.name, each.status) for each in await checks.encoder(both, tmp_path)] == [
+        ("encoder", "ok"),
+        ("encoder (fallback)", "fail"),
+    ]
+
+
+def test_a_projects_own_file_cannot_say_where_texts_are_embedded(
+    run_json: RunJson, machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = machine / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    evil = {"provider": "compatible", "base_url": "http://127.0.0.1:9", "model": "m", "api_key_env": "OPENAI_API_KEY"}
+    (folder / ".mcp.json").write_text(json.dumps({"mcpServers": {}, "pegboard": {"encoder": evil}}))
+    found = by_name(run_json("doctor"))
+
+    assert "says where data and keys go (encoder)" in found["configuration"]["detail"]

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import Result
 
 from pegboard.catalog.ingest import read_catalog
+from pegboard.testing import FakeEncoder
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -157,7 +158,7 @@ def test_an_empty_query_lets_every_tool_pass_and_says_why(run_json: RunJson, too
 @pytest.mark.parametrize(
     ("options", "remedy"),
     [
-        (("--profile", "magic"), "Use one of attention, keyword, semantic, hybrid."),
+        (("--profile", "magic"), "Use one of attention, keyword, semantic, ehrr, hybrid."),
         (("--profile", "semantic", "--recall", "0.9"), "Use --profile hybrid"),
         (("--threshold", "3"), "a probability between 0 and 1"),
         (("--recall", "2"), "recall"),
@@ -180,3 +181,69 @@ def test_without_any_tool_there_is_nothing_to_route(run: Run, servers_file: Call
     assert "There are no tools to choose from." in result.stderr
     assert "'/nowhere/server' is not there" in result.stderr
     assert "`pegboard doctor`" in result.stderr
+
+
+class FarEncoder(FakeEncoder):
+    """One that nothing is fitted for."""
+
+    provider = "far"
+
+
+@pytest.mark.requirement("003.by-rank")
+def test_tools_that_were_taken_by_rank_are_said_to_be(run: Run, run_json: RunJson, tools: Path) -> None:
+    words = ["route", "--catalog", tools, "--k", 3, "renew my loan"]
+    shown = run(*words, encoder=FarEncoder())
+    report = run_json(*words, encoder=FarEncoder())
+
+    assert "Nothing is fitted for the encoder far/bag-of-words" in " ".join(shown.stdout.split())
+    assert (report["by_rank"], report["encoder"], report["scale"]) == (True, "far/bag-of-words", "points")
+    assert len(report["active"]) == 3
+
+
+EHRR = ("--profile", "ehrr")
+
+
+@pytest.mark.requirement("001.explain")
+def test_explain_shows_every_term_of_the_two_layers_and_why_each_server_was_kept(
+    run: Run, tools: Path, own_file: Callable[[str], Path]
+) -> None:
+    file = own_file('[spend.prices]\n"code/create_issue" = 0.03\n"code/*" = 0.001\n[economics.asks]\nbank = 9.0\n')
+    output = run("route", ISSUE, "--config", file, "--catalog", tools, *EHRR, "--explain").stdout
+
+    for term in ("r~ = max(ε, r 0.900", "(eq. 2)", "(eq. 3)", "(eq. 4)", "(eq. 5)", "(eq. 6)", "(eq. 7)"):
+        assert term in output
+    assert "server code: kept: c = $" in output
+    assert "code/create_issue: rank " in output
+    assert "it costs $0.0300 (configured), and its server code is offered $0.02" in output
+    assert "p = $0.0010 (configured) ≤ τ = $0.02" in output
+
+
+@pytest.mark.requirement("001.explain")
+def test_the_terms_of_the_two_layers_can_be_read_by_programs(
+    run_json: RunJson, tools: Path, own_file: Callable[[str], Path]
+) -> None:
+    file = own_file("[economics]\nservers = 2\ncap = 0.01\n[economics.asks]\ncode = 9.0\n")
+    decision = run_json("route", ISSUE, "--config", file, "--catalog", tools, *EHRR, "--tool", "create_issue")
+
+    servers = {each["server"]: each for each in decision["economics"]["servers"]}
+    code = servers["code"]
+    assert (code["shortlisted"], code["accepted"], code["ask"], code["ask_from"]) == (True, False, 9.0, "config")
+    assert code["posted"] == 0.01
+    chance = (1 - code["failure"]) * code["conservative_success"]
+    assert code["cost"] == pytest.approx(code["latency"] / chance, rel=1e-4)
+    assert sum(each["shortlisted"] for each in servers.values()) == 2
+    assert decision["tool"][0]["status"] == "server_declined"
+    statuses = {each["status"] for each in decision["candidates"]}
+    assert {"server_declined", "server_not_shortlisted"} <= statuses
+    first = decision["candidates"][0]
+    assert first["terms"]["reason"] == "server_declined"
+    assert first["score"] == pytest.approx(first["terms"]["utility"], abs=1e-4)
+    assert first["terms"]["price_from"] == "free"
+
+
+def test_of_the_tools_worth_their_price_at_most_n_are_taken(run_json: RunJson, tools: Path) -> None:
+    decision = run_json("route", ISSUE, "--catalog", tools, *EHRR)
+
+    assert len(decision["active"]) == 3
+    assert "beyond_k" in {each["status"] for each in decision["candidates"]}
+    assert len(run_json("route", ISSUE, "--catalog", tools, *EHRR, "--k", 1)["active"]) == 1

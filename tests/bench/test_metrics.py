@@ -68,6 +68,15 @@ def test_a_bootstrap_interval_holds_the_mean_and_narrows_with_more_queries() -> 
     assert few.low < many.low < 0.5 < many.high < few.high
 
 
+def test_many_values_are_drawn_some_at_a_time_and_the_interval_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(1).normal(size=999).tolist()
+    at_once = metrics.bootstrap(values, np.random.default_rng(2))
+
+    monkeypatch.setattr(metrics, "AT_ONCE", 5000)
+
+    assert metrics.bootstrap(values, np.random.default_rng(2)) == at_once
+
+
 def test_the_interval_of_equal_values_is_a_point() -> None:
     interval = metrics.bootstrap([0.25] * 8, np.random.default_rng(0))
 

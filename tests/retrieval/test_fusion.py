@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -92,3 +95,44 @@ def test_a_fusion_reads_what_it_wrote() -> None:
     made = Fusion(weights={"bm25": 0.25}, calibration=Calibration(-1.0, 1.5, 0.25, 0.5), least_share={0.9: 0.012})
 
     assert Fusion.of(made.written()) == made
+
+
+@pytest.mark.requirement("003.by-rank")
+@given(values=st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=20))
+def test_without_calibration_the_order_is_the_same_and_the_scores_are_points(values: list[float]) -> None:
+    parts = {name: np.array(values, np.float32) for name in ("cosine", "clause", "bm25", "server")}
+    fitted = shipped()["hybrid"]
+
+    calibrated, ranked = fitted.fuse(parts), fitted.uncalibrated().fuse(parts)
+
+    assert (calibrated.scale, ranked.scale, ranked.least_share) == ("probability", "points", {})
+    assert np.isclose(ranked.values.sum(), 1, atol=1e-4)
+    assert (np.diff(calibrated.values[np.argsort(ranked.values)]) >= -1e-6).all()
+
+
+def written_out(fusion: Fusion, parts: dict[str, np.ndarray]) -> np.ndarray:
+    """The fusion of all tools, one step after the other."""
+    total = []
+    for name, values in parts.items():
+        mean = values.mean(dtype=np.float64)
+        centred = values - mean
+        deviation = math.sqrt(float(centred @ centred) / len(values))
+        flat = deviation <= abs(mean) * 1e-6
+        z = np.zeros_like(values) if flat else np.asarray(centred / deviation, np.float32)
+        total.append(np.float32(fusion.weights[name]) * z)
+    evidence = np.asarray(np.sum(total, axis=0), np.float32)
+    powers = np.exp(evidence - evidence.max())
+    return fusion.calibration(np.asarray(powers / powers.sum(), np.float32), 1)
+
+
+@pytest.mark.requirement("design.index-ranking")
+@given(values=columns, other=columns)
+def test_where_every_tool_is_scored_the_fusion_is_to_the_bit_what_it_was_without_indexes(
+    values: np.ndarray, other: np.ndarray
+) -> None:
+    parts = {"cosine": values, "bm25": np.resize(other, values.shape)}
+
+    fused = shipped()["hybrid"].fuse(parts)
+
+    assert fused.values.tobytes() == written_out(shipped()["hybrid"], parts).tobytes()
+    assert fused.unscored == 0

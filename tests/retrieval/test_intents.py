@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from pegboard.retrieval.intents import MOST, apart, clauses
 
+ASK = "why was the heartbeat lost last night"
+
 
 def texts(text: str) -> list[str]:
     return [part.strip() for part in apart(text, clauses(text))[1:]]
@@ -51,3 +53,14 @@ def test_clauses_are_in_order_apart_and_bounded(text: str) -> None:
 @pytest.mark.requirement("P6")
 def test_a_pasted_log_has_no_more_clauses_than_any_text() -> None:
     assert len(clauses("12:00:00 worker heartbeat lost\n" * 5_000)) == MOST
+
+
+@pytest.mark.requirement("P6")
+@pytest.mark.parametrize("place", [0, -1], ids=["first", "last"])
+def test_the_ask_at_either_end_of_a_pasted_log_is_a_clause_of_its_own(place: int) -> None:
+    log = ["worker heartbeat lost"] * 50
+    text = "\n".join([ASK, *log] if place == 0 else [*log, ASK])
+
+    start, end = clauses(text)[place]
+
+    assert text[start:end] == ASK

@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 
 from pegboard import Call, Decision, ToolId
 from pegboard.errors import ArgumentsInvalid, ToolNotAvailable
-from pegboard.model import Session, Tokens
-from pegboard.routing import check_arguments, check_available
+from pegboard.model import JsonObject, Session, Tokens
+from pegboard.routing import check_arguments, check_available, keeps_its_word
 from pegboard.testing import fake_tool
 
 RENEW, SEARCH, MAPS = ToolId("library", "renew"), ToolId("library", "search"), ToolId("maps", "search")
@@ -231,3 +232,26 @@ def test_a_schema_cannot_make_us_fetch_anything(server: HTTPServer, tmp_path: Pa
         check_arguments(fake_tool("x", schema={"properties": {"a": {"$ref": reference}}}), {"a": 5})
 
     assert server.asked == []  # type: ignore[attr-defined]
+
+
+PROMISE = {"type": "object", "properties": {"due": {"type": "string"}}, "required": ["due"]}
+
+
+@pytest.mark.parametrize(
+    ("promised", "result", "kept"),
+    [
+        (PROMISE, {"content": [], "structuredContent": {"due": "Monday"}}, True),
+        (PROMISE, {"content": [], "structuredContent": {"due": 7}}, False),
+        (PROMISE, {"content": [], "structuredContent": None}, False),
+        (PROMISE, {"content": []}, False),
+        (None, {"content": []}, True),
+        (None, {"content": [], "structuredContent": {"due": 7}}, True),
+        ({"type": "no such type"}, {"content": [], "structuredContent": {}}, True),
+    ],
+)
+def test_a_result_is_held_against_what_the_tool_promises(
+    promised: JsonObject | None, result: JsonObject, kept: bool
+) -> None:
+    tool = replace(fake_tool("renew", "Renew a loan", server="library"), output_schema=promised)
+
+    assert keeps_its_word(tool, result) is kept

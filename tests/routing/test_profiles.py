@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pegboard.errors import ConfigError
@@ -99,3 +101,23 @@ def test_an_ungated_profile_has_no_limit_but_the_same_scores() -> None:
 
     assert (ungated.threshold, ungated.k, ungated.recall, ungated.budget) == (None, None, None, None)
     assert (ungated.ranker, ungated.query) == (PROFILES["hybrid"].ranker, PROFILES["hybrid"].query)
+
+
+@pytest.mark.requirement("003.by-rank")
+@pytest.mark.parametrize("name", ["attention", "semantic", "hybrid"])
+def test_a_profile_by_rank_has_its_k_and_no_limit_that_was_fitted(name: str) -> None:
+    ranked = PROFILES[name].ranked()
+
+    assert (ranked.threshold, ranked.recall, ranked.k, ranked.by_rank) == (None, None, PROFILES[name].k, True)
+    assert (ranked.budget, ranked.pool, ranked.query) == (
+        PROFILES[name].budget,
+        PROFILES[name].pool,
+        PROFILES[name].query,
+    )
+
+
+def test_a_profile_by_rank_without_a_k_gets_one_unless_a_threshold_was_set() -> None:
+    unlimited = replace(PROFILES["semantic"], k=None)
+
+    assert unlimited.ranked().k == 10
+    assert (unlimited.ranked(0.7).k, unlimited.ranked(0.7).threshold) == (None, 0.7)

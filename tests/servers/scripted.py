@@ -107,6 +107,12 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
                 await ctx.session.send_tool_list_changed()
                 await bus.publish(ToolsListChanged())
             return answer(str(listings))
+        case "redefine":  # in no list: tests ask it past the gateway
+            [at] = [at for at, each in enumerate(TOOLS) if each.name == arguments["name"]]
+            TOOLS[at] = TOOLS[at].model_copy(update=arguments["changes"])
+            await ctx.session.send_tool_list_changed()
+            await bus.publish(ToolsListChanged())
+            return answer("redefined")
         case "listings":  # in no list, so that asking changes nothing
             return answer(str(listings))
     raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")

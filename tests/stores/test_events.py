@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from pegboard.events import CallFinished, RouteDecided
-from pegboard.stores import FanOut, JsonLinesEvents, LogEvents, MemoryEvents
+from pegboard.events import CallFinished, ModelRequestServed, RouteDecided
+from pegboard.stores import AccessLog, FanOut, JsonLinesEvents, LogEvents, MemoryEvents
 
 FINISHED = CallFinished(at=1.5, tool="weather/get_tides", success=True, latency_ms=2.0)
 DECIDED = RouteDecided(
@@ -22,6 +22,27 @@ DECIDED = RouteDecided(
     phase1_tokens=1,
     phase2_tokens=2,
     latency_ms=3.0,
+)
+
+
+SERVED = ModelRequestServed(
+    at=1.0,
+    upstream="openai",
+    format="openai",
+    model="some\nmodel" + "x" * 1000,
+    key="team",
+    status=200,
+    outcome="failed",
+    reason="'my question' cannot be read",
+    tools=4,
+    kept=4,
+    tokens_before=0,
+    tokens_after=0,
+    decision="",
+    called=("one",),
+    added_ms=1.0,
+    latency_ms=2.0,
+    failure="request_not_understood",
 )
 
 
@@ -53,3 +74,16 @@ def test_every_sink_gets_every_event() -> None:
     FanOut(sinks).emit(FINISHED)
 
     assert [sink.of(CallFinished) for sink in sinks] == [[FINISHED], [FINISHED]]
+
+
+def test_a_model_request_is_one_line_that_quotes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "pegboard.access"):
+        AccessLog().emit(SERVED)
+        AccessLog().emit(FINISHED)
+
+    (record,) = caplog.records
+    assert "\n" not in record.getMessage()
+    assert len(record.getMessage()) < 400
+    assert record.getMessage().endswith("(request_not_understood)")
+    assert record.__dict__["fields"]["key"] == "team"
+    assert "question" not in str(record.__dict__)

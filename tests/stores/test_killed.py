@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from pegboard.averages import PRIOR, SMOOTHING, after_all
-from pegboard.compose import SystemClock
+from pegboard.clock import SystemClock
 from pegboard.errors import SpendLimitReached
 from pegboard.model import Outcome, ToolId
 from pegboard.spending import Account, Limits, NanoUsd
-from pegboard.stores import SqlitePins, SqliteSessions, SqliteSpend, SqliteStatistics
+from pegboard.stores import SqliteLessons, SqlitePins, SqliteSessions, SqliteSpend, SqliteStatistics
 
 ROUNDS = int(os.environ.get("TEST_KILLS", "4"))
 """How often the process is killed."""
@@ -30,20 +30,22 @@ WRITER = """
 import asyncio, sys
 from dataclasses import replace
 from pathlib import Path
-from pegboard.compose import SystemClock
+from pegboard.clock import SystemClock
 from pegboard.model import Fingerprint, Outcome, Session, ToolId
 from pegboard.spending import Account, Limits, NanoUsd
-from pegboard.stores import SqlitePins, SqliteSessions, SqliteSpend, SqliteStatistics
+from pegboard.stores import SqliteLessons, SqlitePins, SqliteSessions, SqliteSpend, SqliteStatistics
+from pegboard.traffic import Seen
 
 async def main(path):
     clock = SystemClock()
     sessions, statistics = SqliteSessions(path, clock, ttl=9e9), SqliteStatistics(path)
-    spend, pins = SqliteSpend(path, clock, hold=9e9), SqlitePins(path)
+    spend, pins, lessons = SqliteSpend(path, clock, hold=9e9), SqlitePins(path), SqliteLessons(path)
     tools = [ToolId("git", name) for name in ("log", "show", "diff")]
     session = await sessions.load("one") or Session(id="one")
     while True:
         session = await sessions.save(replace(session, notices=session.version + 1))
         await statistics.observe([Outcome(tool=tool, success=True, latency_ms=40) for tool in tools])
+        await lessons.add({key: Seen(requests=1.0) for key in ("a", "b", "c")})
         held = await spend.reserve(Account(session="one"), NanoUsd(5), Limits())
         await spend.settle(held, NanoUsd(3))
         await pins.put({tool: Fingerprint(str(session.version)) for tool in tools})
@@ -81,15 +83,13 @@ async def test_a_file_survives_its_writers_death_with_at_most_one_write_lost(tmp
         said = killed(path, 0.003 + 0.011 * (deaths % 7))
         with closing(sqlite3.connect(path)) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        sessions, statistics, pins = (
-            SqliteSessions(path, SystemClock(), ttl=9e9),
-            SqliteStatistics(path),
-            SqlitePins(path),
-        )
+        sessions, statistics = SqliteSessions(path, SystemClock(), ttl=9e9), SqliteStatistics(path)
+        pins, lessons = SqlitePins(path), SqliteLessons(path)
 
         session = await sessions.load("one")
         known = await statistics.read()
         seen = await pins.get(list(known))
+        [turns] = {each.requests for each in (await lessons.read(["a", "b", "c"])).values()}
 
         assert session
         assert session.notices == session.version
@@ -98,7 +98,8 @@ async def test_a_file_survives_its_writers_death_with_at_most_one_write_lost(tmp
         calls = known[TOOL].calls
         assert session.version - deaths <= calls <= session.version
         assert counts == astuple(after_all(PRIOR, [CALL] * calls, SMOOTHING))
+        assert session.version - deaths <= turns <= session.version
         assert session.version * 3 - 3 * deaths <= await charged(path) <= session.version * 3 + 2 * deaths
         assert len({pin.seen for pin in seen.values()}) == 1
-        for store in (sessions, statistics, pins):
+        for store in (sessions, statistics, pins, lessons):
             store.close()

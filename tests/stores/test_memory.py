@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.events import CallFinished, CallRejected
-from pegboard.stores import MemoryEmbeddings, MemoryEvents
+from pegboard.stores import MemoryEmbeddings, MemoryEvents, MemoryLessons
+from pegboard.traffic import Seen
 
 keys = st.lists(st.sampled_from("abcdefgh"), max_size=4)
 
@@ -61,3 +62,11 @@ async def test_a_batch_beyond_the_capacity_keeps_its_end(order: list[str]) -> No
     await store.put({key: np.zeros(1, np.float32) for key in order})
 
     assert list(await store.get(["a", "b"])) == order[1:]
+
+
+async def test_of_more_keys_than_fit_those_that_were_added_to_last_have_lessons() -> None:
+    store, turn = MemoryLessons(2), Seen(requests=1.0)
+    for key in ("one", "two", "one", "three"):
+        await store.add({key: turn})
+
+    assert await store.read(["one", "two", "three"]) == {"one": turn.joined(turn), "three": turn}

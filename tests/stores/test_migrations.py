@@ -7,11 +7,15 @@ from pathlib import Path
 import pytest
 
 from pegboard.averages import PRIOR, SMOOTHING, after
+from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError
 from pegboard.model import Outcome, ToolId
-from pegboard.stores import SqliteStatistics
+from pegboard.stores import SqliteArchive, SqliteStatistics
 from pegboard.stores.migrations import Migration
+from pegboard.stores.sqlite import MIGRATIONS
 from pegboard.stores.sqlite_file import SqliteFile
+from pegboard.stores.sqlite_state import STATE
+from records import held
 
 ONE = Migration("one", ("CREATE TABLE steps (name TEXT)", "INSERT INTO steps VALUES ('one')"))
 TWO = Migration("two", ("INSERT INTO steps VALUES ('two')",))
@@ -72,3 +76,36 @@ async def test_counts_from_before_there_were_averages_are_kept(path: Path) -> No
     assert (before.calls, before.successes, before.latency) == (7, 6, PRIOR.latency)
     assert (await store.read())[tool] == after(before, outcome, SMOOTHING)
     store.close()
+
+
+async def test_what_was_there_before_there_were_stamps_counts_as_used_now(path: Path) -> None:
+    old, cache = SqliteFile(path, STATE[:3], remedy=""), SqliteFile(path.with_name("c"), MIGRATIONS[:1], remedy="")
+    old.run_now(lambda file: file.execute("INSERT INTO spend_meters VALUES ('key', 'alice', 5)").close())
+    old.run_now(lambda file: file.execute("INSERT INTO spend_meters VALUES ('day', '2026-01-01 alice', 5)").close())
+    old.run_now(lambda file: file.execute("INSERT INTO tool_statistics VALUES ('git','log',1,1,1,0,0,1)").close())
+    cache.run_now(lambda file: file.execute("INSERT INTO embeddings VALUES ('k', '')").close())
+    for file in (old, cache):
+        file.close()
+
+    archive = SqliteArchive(path, path.with_name("c"), SYSTEM_CLOCK)
+    used = {record.identity: record.used for record in await held(archive) if hasattr(record, "used")}
+
+    assert used.pop(("key", "alice")) is None
+    assert list(used) == [("git", "log"), ("day", "2026-01-01 alice")]
+    assert all(abs(each - SYSTEM_CLOCK.time()) < 60 for each in used.values())
+    assert await archive.remove("embedding", before=SYSTEM_CLOCK.time() - 60) == 0
+    archive.close()
+
+
+async def test_averages_that_were_never_kept_are_exported_as_the_first_values(path: Path) -> None:
+    old = SqliteFile(path, STATE[:2], remedy="")
+    old.run_now(
+        lambda file: file.execute("INSERT INTO tool_statistics VALUES ('git','log',7,6,NULL,NULL,NULL,NULL)").close()
+    )
+    old.close()
+    archive = SqliteArchive(path, path.with_name("c"), SYSTEM_CLOCK)
+
+    [record] = [record async for record in archive.read("statistics")]
+
+    assert (record.calls, record.latency, record.success) == (7, PRIOR.latency, PRIOR.success)
+    archive.close()

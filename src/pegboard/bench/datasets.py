@@ -28,6 +28,7 @@ class Query:
     text: str
     relevant: tuple[ToolId, ...] = ()
     any_of: tuple[tuple[ToolId, ...], ...] = ()
+    category: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,7 @@ def _query(line: str, where: str) -> Query:
             text=row["query"],
             relevant=_tools(row.get("relevant")),
             any_of=tuple(_tools(group) for group in row.get("any_of") or ()),
+            category=row.get("category") or "",
         )
     except (ValueError, TypeError, KeyError) as error:
         raise CatalogError(

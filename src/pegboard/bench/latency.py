@@ -13,13 +13,14 @@ from statistics import median
 
 from pegboard.board import Board
 from pegboard.catalog import Catalog
-from pegboard.compose import EMBEDDINGS_FILE, build, default_parts
+from pegboard.compose import build, default_parts
 from pegboard.retrieval import CachedEncoder, OnnxEncoder, Progress, Retriever
 from pegboard.retrieval.fusion import shipped
 from pegboard.retrieval.intents import clauses
 from pegboard.retrieval.rankers import HybridRanker
 from pegboard.settings import load_settings
 from pegboard.stores import SqliteEmbeddings
+from pegboard.stores.state import EMBEDDINGS_FILE
 
 ROUTES = 240
 WARM_STARTS = 5

@@ -22,6 +22,8 @@ Canonical = Mapping[ToolId, int]
 
 RECALL_AT = (1, 3, 5, 10)
 RESAMPLES = 2000
+AT_ONCE = 2**22
+"""Values that are drawn at once, so that many take no more room than few."""
 LEVEL = 0.95
 
 
@@ -93,6 +95,12 @@ def gain(found: Sequence[int], wanted: int, k: int) -> float:
 def bootstrap(values: Sequence[float], random: np.random.Generator) -> Interval:
     """Percentile interval of the mean over resampled queries (Efron 1979); of paired differences where given those."""
     sample = np.asarray(values, np.float64)
-    means = sample[random.integers(0, len(sample), (RESAMPLES, len(sample)))].mean(axis=1)
+    rows = max(1, AT_ONCE // len(sample))
+    means = np.concatenate(
+        [
+            sample[random.integers(0, len(sample), (min(rows, RESAMPLES - done), len(sample)))].mean(axis=1)
+            for done in range(0, RESAMPLES, rows)
+        ]
+    )
     low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(mean=float(sample.mean()), low=float(low), high=float(high))

@@ -7,16 +7,26 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.bench import rank_page, results, summaries_page
+from pegboard.bench.cache import page as cache_page
 from pegboard.bench.fleet import page as fleet_page
+from pegboard.bench.index import page as index_page
 from pegboard.bench.learning import page as gate_page
+from pegboard.bench.llm import page as llm_page
 from pegboard.bench.mcp import page as mcp_page
+from pegboard.bench.simulate import page as simulate_page
+from pegboard.bench.state import page as state_page
 
 SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "rank": rank_page.section,
     "summaries": summaries_page.section,
     "mcp": mcp_page.section,
     "fleet": fleet_page.section,
+    "llm": llm_page.section,
+    "cache": cache_page.section,
+    "simulate": simulate_page.section,
     "gate": gate_page.section,
+    "index": index_page.section,
+    "state": state_page.section,
 }
 HEAD = """# Benchmarks
 

@@ -15,13 +15,18 @@ SHOWN = (0.5, 1.0)
 
 def draw(tables: Mapping[str, Any], folder: Path) -> None:
     """Both figures; raises ModuleNotFoundError where matplotlib is not installed."""
+    begin(folder)
+    _reliability(tables["reliability_bins"], folder / RELIABILITY)
+    _tokens(tables["curves"], folder / TOKENS)
+
+
+def begin(folder: Path) -> None:
+    """Before the first figure; raises ModuleNotFoundError where matplotlib is not installed."""
     import matplotlib as mpl
 
     mpl.use("svg")
     mpl.rcParams["svg.hashsalt"] = "pegboard"
     folder.mkdir(parents=True, exist_ok=True)
-    _reliability(tables["reliability_bins"], folder / RELIABILITY)
-    _tokens(tables["curves"], folder / TOKENS)
 
 
 def _reliability(bins: Sequence[Sequence[float]], path: Path) -> None:
@@ -32,7 +37,7 @@ def _reliability(bins: Sequence[Sequence[float]], path: Path) -> None:
     axes.plot([said for said, _, _ in bins], [true for _, true, _ in bins], marker="o", markersize=4)
     axes.set(xlabel="probability said", ylabel="share that was relevant", xlim=(0, 1), ylim=(0, 1))
     axes.set_title("The 20 best tools of each query, unseen sets, 15 bins", fontsize=9)
-    _save(figure, path)
+    save(figure, path)
 
 
 def _tokens(curves: Mapping[str, Mapping[str, Sequence[Sequence[float]]]], path: Path) -> None:
@@ -47,10 +52,11 @@ def _tokens(curves: Mapping[str, Mapping[str, Sequence[Sequence[float]]]], path:
     axes.set(xlabel="mean recall", ylabel="mean tokens of definitions", yscale="log", xlim=SHOWN)
     axes.set_title("By certainty (solid) and by a fixed number of tools (dotted)", fontsize=9)
     axes.legend(fontsize=7)
-    _save(figure, path)
+    save(figure, path)
 
 
-def _save(figure: Any, path: Path) -> None:
+def save(figure: Any, path: Path) -> None:
+    """Write and forget a figure, the same bytes each time."""
     from matplotlib import pyplot
 
     figure.savefig(path, metadata={"Date": None})

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 FIGURE_NAME = re.compile(r"[a-z0-9@_.-]+(/[a-z0-9@_.-]+)*")
-PACKAGES = ("pegboard", "numpy", "onnxruntime", "tokenizers", "toktok-rs", "PyStemmer", "mcp", "bm25s")
+PACKAGES = ("pegboard", "numpy", "onnxruntime", "tokenizers", "toktok-rs", "PyStemmer", "mcp", "bm25s", "faiss-cpu")
 
 
 def write(

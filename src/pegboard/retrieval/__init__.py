@@ -3,9 +3,10 @@
 from pegboard.retrieval.categories import categories_of, describe_category
 from pegboard.retrieval.encoders.cached import CachedEncoder
 from pegboard.retrieval.encoders.onnx import OnnxEncoder
+from pegboard.retrieval.progress import Progress
 from pegboard.retrieval.query import QUERIES, QueryKind
 from pegboard.retrieval.rankers import Ranker, RankerKind, ranker
-from pegboard.retrieval.retriever import Progress, Retriever
+from pegboard.retrieval.retriever import Retriever
 
 __all__ = [
     "QUERIES",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.model import Floats, Scores
+from pegboard.model import Floats, Mask, Scale, Scores
 
 ROUNDING = 1e-6
 """A deviation below this share of the mean is float32 noise."""
@@ -44,12 +44,31 @@ class Calibration:
         return np.asarray(1 / (1 + np.exp(-log_odds)), np.float32)
 
 
+SHARES = Calibration(intercept=0, share=1, best=0, clauses=0)
+"""The shares as they are: an order, and no probability of anything."""
+
+
 def features(shares: Floats, clauses: int) -> NDArray[np.float64]:
     """What a calibration reads, shape (n, 4), in the order of its fields."""
     of_query = [math.log(max(LEAST, float(shares.max()))), math.log(clauses)]
     columns = np.empty((len(shares), 2 + len(of_query)))
     columns[:, 0], columns[:, 1], columns[:, 2:] = 1, logit(shares), of_query
     return columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Others:
+    """The tools of a query that are not scored, where an index left them out.
+
+    ``spread`` has for each part values whose mean and deviation are those over all tools. ``parts``, shape (s,), are
+    those of a sample of the others, and each stands for ``each`` tools; ``eligible``, shape (s,), says which of them
+    could have been chosen.
+    """
+
+    spread: Mapping[str, Floats]
+    parts: Mapping[str, Floats]
+    each: float
+    eligible: Mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,17 +82,45 @@ class Fusion:
     weights: Mapping[str, float]
     calibration: Calibration
     least_share: Mapping[float, float]
+    scale: Scale = "probability"
 
-    def fuse(self, parts: Mapping[str, Floats], *, clauses: int = 1, query_vector: Floats | None = None) -> Scores:
-        """A probability a tool, shape (n,), of parts that each have that shape."""
-        values = self.calibration(softmax(evidence(self.weights, parts)), clauses)
+    def fuse(
+        self,
+        parts: Mapping[str, Floats],
+        *,
+        clauses: int = 1,
+        query_vector: Floats | None = None,
+        others: Others | None = None,
+    ) -> Scores:
+        """A probability a tool, or points where there is no calibration; shape (n,), as each of the parts.
+
+        ``others`` have their share too.
+        """
+        if others is None:
+            values, unscored = self.calibration(softmax(evidence(self.weights, parts)), clauses), 0.0
+        else:
+            values, unscored = self._estimated(parts, others, clauses)
         return Scores(
             values=values,
-            scale="probability",
+            unscored=unscored,
+            scale=self.scale,
             parts=dict(parts),
             query_vector=query_vector,
             least_share=self.least_share,
         )
+
+    def uncalibrated(self) -> Fusion:
+        """The same order, for vectors of another encoder than the one that it was fitted for."""
+        return replace(self, calibration=SHARES, least_share={}, scale="points")
+
+    def _estimated(self, parts: Mapping[str, Floats], others: Others, clauses: int) -> tuple[Floats, float]:
+        """Probabilities as they would be, had the others been scored too; and the sum of theirs."""
+        scored = evidence(self.weights, parts, others.spread)
+        sample = evidence(self.weights, others.parts, others.spread)
+        counts = np.repeat(np.array([1, others.each], np.float32), [len(scored), len(sample)])
+        values = self.calibration(softmax(np.concatenate([scored, sample]), counts), clauses)
+        left_out = values[len(scored) :][others.eligible]
+        return values[: len(scored)], others.each * float(left_out.sum(dtype=np.float64))
 
     @classmethod
     def of(cls, fitted: Mapping[str, Any]) -> Fusion:
@@ -97,26 +144,36 @@ def shipped() -> Mapping[str, Fusion]:
     return {name: Fusion.of(fitted[name]) for name in ("hybrid", "words")}
 
 
-def evidence(weights: Mapping[str, float], parts: Mapping[str, Floats]) -> Floats:
+def evidence(
+    weights: Mapping[str, float], parts: Mapping[str, Floats], spread: Mapping[str, Floats] | None = None
+) -> Floats:
     """Σ_p w_p · z(part p) over the parts that are there, shape (n,)."""
-    weighted = [np.float32(weights[name]) * z_score(values) for name, values in parts.items()]
+    weighted = [
+        np.float32(weights[name]) * z_score(values, None if spread is None else spread[name])
+        for name, values in parts.items()
+    ]
     return np.asarray(np.sum(weighted, axis=0), np.float32)
 
 
-def z_score(values: Floats) -> Floats:
-    """Distance from the mean in standard deviations, over the tools of one query; zeros where all are equal."""
-    mean = values.mean(dtype=np.float64)
-    centred = values - mean
-    deviation = math.sqrt(float(centred @ centred) / len(values))
+def z_score(values: Floats, over: Floats | None = None) -> Floats:
+    """Distance from the mean in standard deviations, over the tools of one query; zeros where all are equal.
+
+    Mean and deviation are those of ``over``, where that is given.
+    """
+    whole = values if over is None else over
+    mean = whole.mean(dtype=np.float64)
+    centred = whole - mean
+    deviation = math.sqrt(float(centred @ centred) / len(whole))
     if deviation <= abs(mean) * ROUNDING:
         return np.zeros_like(values)
-    return np.asarray(centred / deviation, np.float32)
+    return np.asarray((centred if over is None else values - mean) / deviation, np.float32)
 
 
-def softmax(values: Floats) -> Floats:
-    """Shares of 1, in the ratio of e to the values."""
+def softmax(values: Floats, counts: Floats | None = None) -> Floats:
+    """Shares of 1, in the ratio of e to the values; each value is that of so many as ``counts`` says."""
     powers = np.exp(values - values.max())
-    return np.asarray(powers / powers.sum(), np.float32)
+    whole = powers.sum() if counts is None else powers @ counts
+    return np.asarray(powers / whole, np.float32)
 
 
 def logit(shares: Floats) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ Span = tuple[int, int]
 """Start and end of a part of a text, in characters."""
 
 MOST = 8
-"""More clauses than this are a document and not a request; the last one then holds the rest."""
+"""More clauses than this are a document and not a request; the one in the middle then holds the rest (P6)."""
 LEAST = 2
 """A clause with fewer words of content than this belongs to the one before it."""
 
@@ -43,7 +43,8 @@ def clauses(text: str) -> list[Span]:
         else:
             found.append((start, end))
     if len(found) > MOST:
-        found[MOST - 1 :] = [(found[MOST - 1][0], found[-1][1])]
+        rest = slice(MOST // 2, len(found) - (MOST - 1) // 2)
+        found[rest] = [(found[rest][0][0], found[rest][-1][1])]
     return found or [(0, len(text))]
 
 

@@ -10,16 +10,18 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from pegboard.errors import EncoderError
-from pegboard.model import Floats, Scores
-from pegboard.retrieval.fusion import Fusion, shipped
+from pegboard.errors import EncoderError, StoreError
+from pegboard.model import Floats, Mask, Scores
+from pegboard.retrieval.fusion import Fusion, Others, shipped
 from pegboard.retrieval.intents import clauses
-from pegboard.retrieval.retriever import Progress, Retriever
+from pegboard.retrieval.nearest import Near
+from pegboard.retrieval.progress import Progress
+from pegboard.retrieval.retriever import Retriever
 from pegboard.retrieval.texts import TextKind
 
 LOGGER = logging.getLogger(__name__)
 
-RankerKind = Literal["summary_cosine", "definition_cosine", "keyword", "bm25", "hybrid"]
+RankerKind = Literal["summary_cosine", "definition_cosine", "keyword", "bm25", "hybrid", "two_layers"]
 
 
 class Ranker(Protocol):
@@ -27,7 +29,9 @@ class Ranker(Protocol):
         """Build what `score` needs."""
         ...
 
-    async def score(self, query: str) -> Scores: ...
+    async def score(self, query: str, among: Mask | None = None) -> Scores:
+        """Of every tool, in catalog order. Only those that ``among``, shape (n,), has need a score."""
+        ...
 
 
 class CosineRanker:
@@ -40,11 +44,29 @@ class CosineRanker:
     async def warm(self, progress: Progress | None = None) -> None:
         await self._retriever.dense(self._kind, progress)
 
-    async def score(self, query: str) -> Scores:
+    async def score(self, query: str, among: Mask | None = None) -> Scores:
         index = await self._retriever.dense(self._kind)
         vector = await self._retriever.embed_query(query)
         cosines = index.similarities(vector)
         return Scores(values=cosines, scale="cosine", parts={"cosine": cosines}, query_vector=vector)
+
+
+class TwoLayerRanker:
+    """cos(q, f_ij) with each tool, and cos(q, f_i) with its server's profile beside it (EHRR eq. 1, not clipped)."""
+
+    def __init__(self, retriever: Retriever) -> None:
+        self._retriever = retriever
+
+    async def warm(self, progress: Progress | None = None) -> None:
+        await self._retriever.dense("definition", progress)
+        await self._retriever.server_vectors()
+
+    async def score(self, query: str, among: Mask | None = None) -> Scores:
+        index = await self._retriever.dense("definition")
+        vector = await self._retriever.embed_query(query)
+        cosines = index.similarities(vector)
+        parts = {"cosine": cosines, "server": await self._retriever.server_similarities(vector)}
+        return Scores(values=cosines, scale="cosine", parts=parts, query_vector=vector)
 
 
 class KeywordRanker:
@@ -56,7 +78,7 @@ class KeywordRanker:
     async def warm(self, progress: Progress | None = None) -> None:
         _ = self._retriever.keyword
 
-    async def score(self, query: str) -> Scores:
+    async def score(self, query: str, among: Mask | None = None) -> Scores:
         points = self._retriever.keyword.scores(query)
         return Scores(values=points, scale="points", parts={"keyword": points})
 
@@ -70,7 +92,7 @@ class Bm25Ranker:
     async def warm(self, progress: Progress | None = None) -> None:
         _ = self._retriever.lexical
 
-    async def score(self, query: str) -> Scores:
+    async def score(self, query: str, among: Mask | None = None) -> Scores:
         points = self._retriever.lexical.scores(query)
         return Scores(values=points, scale="points", parts={"bm25": points})
 
@@ -78,59 +100,128 @@ class Bm25Ranker:
 class HybridRanker:
     """Meaning, clause by clause too, words and server together, as a probability of relevance.
 
-    Where the encoder fails, words alone answer: relevance fails open. So they do while the tools are still being
-    embedded, for a caller that is not ``patient``.
+    Where the encoder or the index fails, words alone answer: relevance fails open. So they do while the tools are still
+    being embedded, for a caller that is not ``patient``. One that is not ``last`` raises EncoderError where the encoder
+    fails, and while the tools are being embedded.
     """
 
     def __init__(
-        self, retriever: Retriever, *, patient: bool = True, fusions: Mapping[str, Fusion] | None = None
+        self,
+        retriever: Retriever,
+        *,
+        patient: bool = True,
+        fusions: Mapping[str, Fusion] | None = None,
+        last: bool = True,
     ) -> None:
         self._retriever = retriever
         self._patient = patient
         self._fusions = shipped() if fusions is None else fusions
+        self._last = last
 
     async def warm(self, progress: Progress | None = None) -> None:
         await asyncio.to_thread(lambda: self._retriever.lexical)
-        await self._retriever.meanings(progress)
-        await self._retriever.jobs()
-        await self._retriever.server_similarities(np.zeros(self._retriever.dimensions, np.float32))
+        try:
+            await self._retriever.warm(progress)
+        except StoreError as error:
+            LOGGER.debug("Not filled, as whoever guards the index has said: %s", error)
+        else:
+            await self._retriever.jobs()
+        await self._retriever.server_vectors()
 
-    async def score(self, query: str) -> Scores:
+    async def score(self, query: str, among: Mask | None = None) -> Scores:
         if not self._retriever.has_lexical:
             await asyncio.to_thread(lambda: self._retriever.lexical)
         words = {"bm25": self._retriever.lexical.scores(query)}
         spans = clauses(query)
         if not self._patient and not self._retriever.has_meanings:
-            return self._fusions["words"].fuse(words, clauses=len(spans))
+            self._retriever.fill_soon()
+            if not self._last:
+                raise EncoderError("The tools are not embedded yet.")
+            return self._by_words(words, len(spans))
         try:
             vectors = await self._retriever.embed_clauses(query, spans)
-            meaning = await self._meaning(vectors)
+            server = {"server": await self._retriever.server_similarities(vectors[0])}
+            near = await self._retriever.near(vectors, words["bm25"], among)
+            if near is None:
+                meaning = _meaning((await self._retriever.meanings()).similarities(vectors))
+                scores = self._fusions["hybrid"].fuse(
+                    meaning | server | words, clauses=len(spans), query_vector=vectors[0]
+                )
+            else:
+                scores = _scores(self._fusions["hybrid"], near, server | words, among, len(spans))
+                scores = replace(scores, query_vector=vectors[0])
+            return replace(scores, jobs=await self._retriever.jobs())
         except EncoderError as error:
+            if not self._last:
+                raise
             LOGGER.warning("Ranking by words alone: %s", error)
-            return self._fusions["words"].fuse(words, clauses=len(spans))
-        scores = self._fusions["hybrid"].fuse(meaning | words, clauses=len(spans), query_vector=vectors[0])
-        return replace(scores, jobs=await self._retriever.jobs())
+        except StoreError as error:
+            LOGGER.debug("Ranking by words alone, as whoever guards the index has said: %s", error)
+        return self._by_words(words, len(spans))
 
-    async def _meaning(self, vectors: Floats) -> dict[str, Floats]:
-        """How near each tool is to the query and to its nearest clause, and its server to the query."""
-        index = await self._retriever.meanings()
-        similarities = index.similarities(vectors)
-        server = await self._retriever.server_similarities(vectors[0])
-        return {"cosine": similarities[0], "clause": similarities[1:].max(axis=0), "server": server}
+    def _by_words(self, words: Mapping[str, Floats], clauses: int) -> Scores:
+        return self._fusions["words"].fuse(words, clauses=clauses)
+
+
+def _meaning(cosines: Floats) -> dict[str, Floats]:
+    """How near each tool is to the query and to its nearest clause, of cosines of shape (1 + clauses, n)."""
+    return {"cosine": cosines[0], "clause": cosines[1:].max(axis=0)}
+
+
+def _scores(fusion: Fusion, near: Near, known: Mapping[str, Floats], among: Mask | None, clauses: int) -> Scores:
+    """Those of the candidates, from parts as if all had been looked at; 0 for every other tool.
+
+    ``known`` are the parts that there are of all tools.
+    """
+    size = len(next(iter(known.values())))
+    sampled = _meaning(near.sample_cosines)
+    left_out = ~np.isin(near.sample, near.places)
+    at = near.sample[left_out]
+    others = Others(
+        spread={**sampled, **known},
+        parts={name: values[left_out] for name, values in sampled.items()}
+        | {name: values[at] for name, values in known.items()},
+        each=(size - len(near.places)) / max(1, len(at)),
+        eligible=np.ones(len(at), np.bool_) if among is None else among[at],
+    )
+    parts = _meaning(near.cosines) | {name: values[near.places] for name, values in known.items()}
+    scores = fusion.fuse(parts, clauses=clauses, others=others)
+    return replace(
+        scores,
+        values=_put(scores.values, near, size),
+        parts={name: known[name] if name in known else _put(values, near, size) for name, values in parts.items()},
+    )
+
+
+def _put(values: Floats, near: Near, size: int) -> Floats:
+    """In catalog order, 0 for whatever is no candidate."""
+    out = np.zeros(size, np.float32)
+    out[near.places] = values
+    return out
 
 
 def ranker(
-    kind: RankerKind, retriever: Retriever, *, patient: bool = True, fusions: Mapping[str, Fusion] | None = None
+    kind: RankerKind,
+    retriever: Retriever,
+    *,
+    patient: bool = True,
+    fusions: Mapping[str, Fusion] | None = None,
+    last: bool = True,
 ) -> Ranker:
-    """``fusions`` takes the place of those that ship, `hybrid` and `words`."""
+    """``fusions`` takes the place of those that ship, `hybrid` and `words`.
+
+    ``last`` is false where another encoder answers if this one fails: words do so only if none does.
+    """
     match kind:
         case "summary_cosine":
             return CosineRanker(retriever, "summary")
         case "definition_cosine":
             return CosineRanker(retriever, "definition")
+        case "two_layers":
+            return TwoLayerRanker(retriever)
         case "keyword":
             return KeywordRanker(retriever)
         case "bm25":
             return Bm25Ranker(retriever)
         case "hybrid":
-            return HybridRanker(retriever, patient=patient, fusions=fusions)
+            return HybridRanker(retriever, patient=patient, fusions=fusions, last=last)

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 
 import numpy as np
 
-from pegboard.model import Floats, Server, Tool
+from pegboard.errors import EncoderError, StoreError
+from pegboard.model import Floats, Mask, Server, Tool
 from pegboard.retrieval.duplicates import Groups, duplicate_groups
+from pegboard.retrieval.encoders.cached import texts_at_once
 from pegboard.retrieval.index.exact import ExactIndex
 from pegboard.retrieval.intents import Span, apart
 from pegboard.retrieval.keyword import KeywordIndex
 from pegboard.retrieval.lexical import Bm25f
+from pegboard.retrieval.nearest import Near, Nearest
+from pegboard.retrieval.progress import Progress
 from pegboard.retrieval.texts import TEXTS, TextKind, fields, full, server_profile, short
-from pegboard.seams import ClauseEncoder, Encoder
+from pegboard.seams import ClauseEncoder, Encoder, VectorIndex
 
-Progress = Callable[[int, int], None]
-"""Called with (done, total) while tools are embedded."""
-
-CHUNK = 64
+MOST_COMPARED = 20_000
+"""Tools of which every two are compared, to know which do the same job: beyond, that takes minutes."""
 TINY = 1e-12
 
 
 class Retriever:
-    """Everything that can be asked about how a text and the tools of a snapshot fit together."""
+    """Everything that can be asked about how a text and the tools of a snapshot fit together.
+
+    With an ``index`` the meanings of tools are there and not in this process's memory, and a query is compared with the
+    nearest alone. ``chunk`` is how many texts the encoder is given at a time, by default as many as it likes.
+    """
 
     def __init__(
         self,
@@ -34,6 +41,8 @@ class Retriever:
         *,
         documents: Encoder,
         queries: Encoder,
+        index: VectorIndex | None = None,
+        chunk: int | None = None,
     ) -> None:
         self.tools = tuple(tools)
         self._servers = servers
@@ -41,8 +50,12 @@ class Retriever:
         self._queries = queries
         self._dense: dict[TextKind, ExactIndex] = {}
         self._meanings: ExactIndex | None = None
+        self._nearest = None if index is None else Nearest(index, self.tools)
+        self._filling: asyncio.Task[None] | None = None
+        self._chunk = chunk or texts_at_once(documents)
         self._jobs: Groups | None = None
         self._server_vectors: Floats | None = None
+        self._width = documents.dimensions
         self._building = asyncio.Lock()
 
     @cached_property
@@ -58,21 +71,17 @@ class Retriever:
     def keyword(self) -> KeywordIndex:
         return KeywordIndex(self.tools)
 
-    @property
-    def dimensions(self) -> int:
-        return self._documents.dimensions
-
     async def embed_query(self, text: str) -> Floats:
         """φ(q), shape (d,)."""
-        return np.asarray((await self._queries.encode([text]))[0])
+        return np.asarray(self._comparable(await self._queries.encode([text]))[0])
 
     async def embed_clauses(self, text: str, spans: Sequence[Span]) -> Floats:
         """φ of the text, then of each of its clauses, shape (1 + len(spans), d); a single one is the text again."""
         if len(spans) < 2:
             return np.repeat((await self.embed_query(text))[None], 2, axis=0)
         if isinstance(self._queries, ClauseEncoder):
-            return await self._queries.encode_clauses(text, spans)
-        return await self._queries.encode(apart(text, spans))
+            return self._comparable(await self._queries.encode_clauses(text, spans))
+        return self._comparable(await self._queries.encode(apart(text, spans)))
 
     async def meanings(self, progress: Progress | None = None) -> ExactIndex:
         """One vector a tool for two texts of it, what it is for and how it does it: the mean direction of the two.
@@ -83,15 +92,73 @@ class Retriever:
         if self._meanings is None:
             async with self._building:
                 if self._meanings is None:
-                    texts = [text for tool in self.tools for text in (short(tool), full(tool))]
-                    vectors = await self._embed(texts, _halved(progress))
-                    self._meanings = self._index(_unit(vectors[::2] + vectors[1::2]))
+                    self._meanings = self._index(await self._meant(progress))
         return self._meanings
 
-    async def jobs(self) -> Groups:
-        """For each tool a number that it shares with those that do the same job on other servers, shape (n,)."""
-        if self._jobs is None:
-            vectors = (await self.meanings()).vectors
+    async def vectors(self) -> Floats:
+        """The vectors of `meanings`, shape (n, d), in catalog order, wherever they are kept."""
+        return (await self.meanings()).vectors if self._nearest is None else await self._meant(None)
+
+    async def warm(self, progress: Progress | None = None) -> None:
+        """Embed the tools and fill the index. Raises StoreError where that is on the network and cannot be used."""
+        if self._nearest is None:
+            await self.meanings(progress)
+        else:
+            try:
+                await self._fill(self._nearest, progress)
+            except StoreError:
+                self._nearest.fail()
+                raise
+
+    async def near(self, queries: Floats, points: Floats, among: Mask | None) -> Near | None:
+        """What the index finds for these vectors, shape (m, d), beside the best by ``points``; None without an index.
+
+        Raises StoreError where the index cannot be used; it is filled again with the next query.
+        """
+        if self._nearest is None:
+            return None
+        try:
+            await self._fill(self._nearest, None)
+            return await self._nearest.find(queries, points, among)
+        except StoreError:
+            self._nearest.fail()
+            raise
+
+    def fill_soon(self) -> None:
+        """Try an index again that failed, for a query that does not wait for it."""
+        if self._nearest is not None and self._nearest.has_failed and (self._filling is None or self._filling.done()):
+            self._filling = asyncio.create_task(self._tried(self._nearest))
+
+    async def filling(self) -> None:
+        """Wait for what `fill_soon` has begun."""
+        if self._filling is not None:
+            await self._filling
+
+    async def _tried(self, nearest: Nearest) -> None:
+        with suppress(StoreError, EncoderError):  # the next query tries again
+            await self._fill(nearest, None)
+
+    async def _fill(self, nearest: Nearest, progress: Progress | None) -> None:
+        if nearest.is_filled:
+            return
+        async with self._building:
+            if not nearest.is_filled:
+                await nearest.check()
+            if not nearest.is_filled:
+                await nearest.fill(await self._meant(progress), progress)
+
+    async def _meant(self, progress: Progress | None) -> Floats:
+        texts = [text for tool in self.tools for text in (short(tool), full(tool))]
+        vectors = await self._embed(texts, _halved(progress))
+        return _unit(vectors[::2] + vectors[1::2])
+
+    async def jobs(self) -> Groups | None:
+        """For each tool a number that it shares with those that do the same job on other servers, shape (n,).
+
+        None where an index is used for more tools than can all be compared.
+        """
+        if self._jobs is None and (self._nearest is None or len(self.tools) <= MOST_COMPARED):
+            vectors = await self.vectors()
             async with self._building:
                 if self._jobs is None:
                     self._jobs = await asyncio.to_thread(duplicate_groups, self.tools, vectors)
@@ -100,7 +167,8 @@ class Retriever:
     @property
     def has_meanings(self) -> bool:
         """Whether the vectors are there already, so that asking for them does not wait."""
-        return self._meanings is not None and self._server_vectors is not None
+        there = self._meanings is not None if self._nearest is None else self._nearest.is_filled
+        return there and self._server_vectors is not None
 
     async def dense(self, kind: TextKind, progress: Progress | None = None) -> ExactIndex:
         """The vectors of one text a tool, in catalog order."""
@@ -112,18 +180,22 @@ class Retriever:
         return self._dense[kind]
 
     def _index(self, vectors: Floats) -> ExactIndex:
-        index = ExactIndex(self._documents.dimensions)
+        index = ExactIndex(vectors.shape[1])
         index.add([tool.id for tool in self.tools], vectors)
         return index
 
     async def server_similarities(self, query: Floats) -> Floats:
         """Cosine of the query with each tool's server profile, shape (n,)."""
+        return np.asarray((await self.server_vectors() @ query)[self._server_of])
+
+    async def server_vectors(self) -> Floats:
+        """One vector a server profile, shape (servers, d)."""
         if self._server_vectors is None:
             async with self._building:
                 if self._server_vectors is None:
                     profiles = [server_profile(server) for server in self._servers.values()]
                     self._server_vectors = await self._embed(profiles, None)
-        return np.asarray((self._server_vectors @ query)[self._server_of])
+        return self._server_vectors
 
     @cached_property
     def _server_of(self) -> np.ndarray:
@@ -131,14 +203,27 @@ class Retriever:
         return np.array([places[tool.server] for tool in self.tools], np.int64)
 
     async def _embed(self, texts: Sequence[str], progress: Progress | None) -> Floats:
-        out = np.zeros((len(texts), self._documents.dimensions), np.float32)
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
-        for start in range(0, len(order), CHUNK):
-            rows = order[start : start + CHUNK]
-            out[rows] = await self._documents.encode([texts[row] for row in rows])
+        made: list[Floats] = []
+        for start in range(0, len(order), self._chunk):
+            rows = order[start : start + self._chunk]
+            made.append(self._comparable(await self._documents.encode([texts[row] for row in rows])))
             if progress is not None:
                 progress(start + len(rows), len(order))
+        out = np.zeros((len(texts), self._width), np.float32)
+        if made:
+            out[order] = np.concatenate(made)
         return out
+
+    def _comparable(self, vectors: Floats) -> Floats:
+        """The vectors, if they have as many numbers as all others here. Raises EncoderError."""
+        self._width = self._width or vectors.shape[1]
+        if self._width != vectors.shape[1]:
+            raise EncoderError(
+                f"Vectors of {self._documents.model!r} have {vectors.shape[1]} numbers, and others {self._width}.",
+                remedy="Another model answers under the same name: give it a name of its own, or empty cache_dir.",
+            )
+        return vectors
 
 
 def _halved(progress: Progress | None) -> Progress | None:

@@ -9,7 +9,7 @@ from pegboard.routing.eligibility import (
     milestone_reached,
     parse_precondition,
 )
-from pegboard.routing.guard import check_arguments, check_available
+from pegboard.routing.guard import check_arguments, check_available, keeps_its_word
 from pegboard.routing.loader import DirectorySource, SchemaLoader
 from pegboard.routing.profiles import PROFILES, Profile, profile_named
 from pegboard.routing.router import Router
@@ -27,6 +27,7 @@ __all__ = [
     "check_available",
     "has_prior_tool_output",
     "is_authenticated",
+    "keeps_its_word",
     "milestone_reached",
     "parse_precondition",
     "profile_named",

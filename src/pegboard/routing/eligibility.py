@@ -10,6 +10,7 @@ import numpy as np
 
 from pegboard.errors import ConfigError
 from pegboard.model import AgentState, Mask, Tool, Turn
+from pegboard.routing.resting import Resting
 from pegboard.seams import Filter
 
 LOGGER = logging.getLogger(__name__)
@@ -65,10 +66,18 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eligible:
-    """Two masks of shape (n,): what the caller may use at all, and what of it the state allows now."""
+    """Masks of shape (n,): what the caller may use at all, what of it the state allows now, what of that is offered.
+
+    Tools of a server that is left alone are not offered, unless there are no others.
+    """
 
     permitted: Mask
     allowed: Mask
+    offered: Mask
+
+    @property
+    def left_alone(self) -> Mask:
+        return self.allowed & ~self.offered
 
     @property
     def gated_out_by_state(self) -> Mask:
@@ -78,8 +87,9 @@ class Eligible:
 class Eligibility:
     """The right factor of seed 000 eq. 6, 1[state ⊨ pre_i], and the caller's rights, over one catalog."""
 
-    def __init__(self, tools: Sequence[Tool], rules: Sequence[Rule] = ()) -> None:
+    def __init__(self, tools: Sequence[Tool], rules: Sequence[Rule] = (), resting: Resting | None = None) -> None:
         self._tools = tools
+        self._resting = resting
         self._size = len(tools)
         self._rules = [(rule, _matches(tools, rule.pattern)) for rule in rules]
 
@@ -93,7 +103,15 @@ class Eligibility:
                 allowed &= ~matched
         if where is not None:
             permitted &= np.fromiter((where.passes(tool.id) for tool in self._tools), np.bool_, self._size)
-        return Eligible(permitted=permitted, allowed=permitted & allowed)
+        allowed &= permitted
+        return Eligible(permitted=permitted, allowed=allowed, offered=self._offered(allowed))
+
+    def _offered(self, allowed: Mask) -> Mask:
+        resting = frozenset() if self._resting is None else self._resting.servers()
+        if not resting:
+            return allowed
+        offered = allowed & np.fromiter((tool.server not in resting for tool in self._tools), np.bool_, self._size)
+        return offered if offered.any() else allowed
 
 
 def _holds(precondition: Precondition, state: AgentState) -> bool:

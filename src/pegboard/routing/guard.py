@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import jsonschema
 import jsonschema.validators
@@ -56,17 +56,28 @@ def check_arguments(tool: Tool, arguments: JsonObject) -> None:
     fails open). References are resolved within the schema only, never over a network.
     """
     schema = tool.input_schema
+    if schema and (problems := _problems(schema, arguments, f"The input schema of {tool.id}")):
+        raise ArgumentsInvalid(tool.name, problems, schema)
+
+
+def keeps_its_word(tool: Tool, result: JsonObject) -> bool:
+    """Whether a tool's result without an error is what its output schema promises (MCP, tools, "Output Schema")."""
+    schema = tool.output_schema
     if not schema:
-        return
+        return True
+    if "structuredContent" not in result:
+        return False
+    return not _problems(schema, result["structuredContent"], f"The output schema of {tool.id}")
+
+
+def _problems(schema: JsonObject, value: Any, what: str) -> list[str]:
     try:
         dialect = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
         validator = dialect(schema, registry=EMPTY_REGISTRY)
-        problems = [_sentence(error) for error in _first(validator.iter_errors(arguments), PROBLEMS)]
+        return [_sentence(error) for error in _first(validator.iter_errors(value), PROBLEMS)]
     except UNUSABLE as error:
-        LOGGER.warning("The input schema of %s cannot be used: %s", tool.id, type(error).__name__)
-        return
-    if problems:
-        raise ArgumentsInvalid(tool.name, problems, schema)
+        LOGGER.warning("%s cannot be used: %s", what, type(error).__name__)
+        return []
 
 
 def _sentence(error: jsonschema.ValidationError) -> str:

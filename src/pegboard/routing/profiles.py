@@ -16,6 +16,7 @@ SCALES: Mapping[RankerKind, Scale] = {
     "keyword": "points",
     "bm25": "points",
     "hybrid": "probability",
+    "two_layers": "utility",
 }
 
 
@@ -26,6 +27,7 @@ class Profile:
     ``threshold`` is on the scale of the ranker's scores, ``k`` a number of tools, ``recall`` the mean recall
     to reach (needs probabilities), ``budget`` and ``pool`` tokens of phase 2 and phase 1.
     With ``rank_or_threshold`` a threshold that is given alone takes the place of k (seed 003, step 4).
+    With ``by_rank`` the scores have an order and no scale of their own: `ranked` makes such a profile.
     """
 
     name: str
@@ -37,10 +39,21 @@ class Profile:
     budget: int | None = None
     pool: int | None = None
     rank_or_threshold: bool = False
+    by_rank: bool = False
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether EHRR's two layers stand between scores and selection."""
+        return self.scale == "utility"
 
     @property
     def scale(self) -> Scale:
         return SCALES[self.ranker]
+
+    def ranked(self, threshold: float | None = None) -> Profile:
+        """The profile for an encoder that nothing is fitted for: its best k, above a threshold that somebody set."""
+        k = self.k if threshold is not None else self.k or RANKED_K
+        return replace(self, threshold=threshold, recall=None, k=k, by_rank=True)
 
     def with_overrides(self, **changes: Any) -> Profile:
         """The profile with every change that is not None; raises ConfigError for one that makes no sense."""
@@ -68,7 +81,8 @@ class Profile:
         if self.threshold is not None and not _fits(self.threshold, self.scale):
             raise ConfigError(
                 f"A threshold of {self.threshold} is off the scale of profile {self.name!r} ({self.scale}).",
-                remedy="A cosine lies between -1 and 1, a probability between 0 and 1, points are 0 or more.",
+                remedy="A cosine lies between -1 and 1, a probability between 0 and 1, points are 0 or more, "
+                "a utility is at most 1.",
             )
 
 
@@ -78,10 +92,15 @@ PROFILES: Mapping[str, Profile] = {
         Profile(name="attention", query="last_user", ranker="summary_cosine", threshold=0.28, k=10),
         Profile(name="keyword", query="last_user", ranker="keyword", threshold=1.0, k=20),
         Profile(name="semantic", query="last_message", ranker="definition_cosine", k=5, rank_or_threshold=True),
+        Profile(name="ehrr", query="last_user", ranker="two_layers", k=3),
         Profile(name="hybrid", query="conversation", ranker="hybrid", k=10, recall=0.9, budget=8000, pool=1000),
     )
 }
-"""`attention` is seed 000 (θ=0.28, k=10), `keyword` 002 (top 20), `semantic` 003 by rank (5), `hybrid` ours."""
+"""`attention` is seed 000 (θ=0.28, k=10), `keyword` 002 (top 20), `semantic` 003 by rank (5), `ehrr` 001
+(n=3, the rest in `economics.Parameters`), `hybrid` ours."""
+
+RANKED_K = 10
+"""The k of an encoder that nothing is fitted for, where the profile has none."""
 
 SEMANTIC_THRESHOLD = 0.7
 """Seed 003's threshold mode keeps every tool at or above this cosine: `--profile semantic --threshold 0.7`."""
@@ -102,3 +121,5 @@ def _fits(threshold: float, scale: Scale) -> bool:
             return 0 <= threshold <= 1
         case "points":
             return threshold >= 0
+        case "utility":
+            return threshold <= 1

@@ -14,6 +14,8 @@ from pegboard.routing.pool import Pool
 from pegboard.routing.profiles import Profile
 from pegboard.routing.select import Indices, Selection
 
+LEFT_ALONE = "its server failed and is left alone for a moment"
+
 
 def candidates(tools: Sequence[Tool], places: Indices, scores: Scores | None) -> tuple[Candidate, ...]:
     """The tools at these places, best first, with the parts of their scores."""
@@ -38,10 +40,12 @@ def decide(
     selection: Selection,
     shown: int,
     gated_out: Mask,
+    left_alone: Mask,
     reachable: frozenset[ToolId],
     phase1: Pool,
     phase2: tuple[JsonObject, ...],
     latency_ms: float,
+    encoder: str = "",
 ) -> Decision:
     """The decision of a turn; at least ``shown`` candidates stand in it, and every chosen tool."""
     tools, chosen = catalog.tools, selection.chosen
@@ -49,7 +53,7 @@ def decide(
         turn_id=turn.id,
         profile=profile.name,
         query=query,
-        scale=profile.scale,
+        scale=profile.scale if scores is None else scores.scale,
         active=tuple(tools[place].id for place in np.sort(chosen)),
         candidates=candidates(tools, selection.order[: max(len(chosen), shown)], scores),
         reachable=reachable,
@@ -61,6 +65,9 @@ def decide(
         session=turn.session,
         latency_ms=latency_ms,
         meets_target=selection.meets_target,
+        encoder=encoder,
+        by_rank=profile.by_rank and scores is not None,
+        left_out={tools[place].id: LEFT_ALONE for place in np.flatnonzero(left_alone)},
     )
 
 
@@ -78,6 +85,8 @@ def route_decided(decision: Decision, scores: Scores | None, *, at: float) -> Ro
         phase1_tokens=decision.phase1_tokens,
         phase2_tokens=decision.phase2_tokens,
         latency_ms=decision.latency_ms,
+        encoder=decision.encoder,
+        by_rank=decision.by_rank,
     )
 
 

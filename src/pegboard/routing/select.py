@@ -67,7 +67,7 @@ def likely_enough(scores: Scores, order: Indices, recall: float | None) -> Indic
     if recall is None or not len(order):
         return order
     values = scores.values[order]
-    bar = scores.share_for(recall) * float(values.sum(dtype=np.float64))
+    bar = scores.share_for(recall) * (float(values.sum(dtype=np.float64)) + scores.unscored)
     return order[: max(1, int(np.count_nonzero(values >= bar - 1e-9)))]
 
 

@@ -1,31 +1,41 @@
-"""State behind the seams: embeddings, tool definitions, events, sessions, statistics, spending and pins."""
+"""State behind the seams: embeddings, tool definitions, events, sessions, statistics, spending, pins and lessons."""
 
 from pegboard.stores.definitions import SqliteDefinitions
-from pegboard.stores.events import FanOut, JsonLinesEvents, LogEvents
+from pegboard.stores.events import AccessLog, FanOut, JsonLinesEvents, LogEvents
+from pegboard.stores.lessons import MemoryLessons, SqliteLessons
 from pegboard.stores.memory import MemoryDefinitions, MemoryEmbeddings, MemoryEvents
 from pegboard.stores.pins import MemoryPins, SqlitePins
+from pegboard.stores.replicas import MemoryReplicas
 from pegboard.stores.sessions import MemorySessions, SqliteSessions
 from pegboard.stores.spend import MemorySpend, SqliteSpend
 from pegboard.stores.sqlite import SqliteEmbeddings
+from pegboard.stores.sqlite_archive import SqliteArchive
 from pegboard.stores.statistics import MemoryStatistics, SqliteStatistics
 from pegboard.stores.tiered import TieredEmbeddings
+from pegboard.stores.tool_embeddings import ToolEmbeddings
 
 __all__ = [
+    "AccessLog",
     "FanOut",
     "JsonLinesEvents",
     "LogEvents",
     "MemoryDefinitions",
     "MemoryEmbeddings",
     "MemoryEvents",
+    "MemoryLessons",
     "MemoryPins",
+    "MemoryReplicas",
     "MemorySessions",
     "MemorySpend",
     "MemoryStatistics",
+    "SqliteArchive",
     "SqliteDefinitions",
     "SqliteEmbeddings",
+    "SqliteLessons",
     "SqlitePins",
     "SqliteSessions",
     "SqliteSpend",
     "SqliteStatistics",
     "TieredEmbeddings",
+    "ToolEmbeddings",
 ]

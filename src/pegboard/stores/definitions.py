@@ -6,8 +6,10 @@ import json
 import sqlite3
 from pathlib import Path
 
+from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError
-from pegboard.seams import Listing
+from pegboard.seams import Clock, Listing
+from pegboard.stores.last_use import LAST_USE, MARKED
 from pegboard.stores.migrations import Migration
 from pegboard.stores.sqlite_file import SqliteFile
 
@@ -16,6 +18,7 @@ MIGRATIONS = (
         "definitions",
         ("CREATE TABLE IF NOT EXISTS definitions (key TEXT PRIMARY KEY, listing TEXT NOT NULL) WITHOUT ROWID",),
     ),
+    LAST_USE["definitions"],
 )
 REMEDY = "Delete the file (it is only a cache), or set cache_dir to a folder that can be written."
 
@@ -23,14 +26,21 @@ REMEDY = "Delete the file (it is only a cache), or set cache_dir to a folder tha
 class SqliteDefinitions:
     """Listings as JSON; a damaged file is an error that names it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self.path = path
         self._file = SqliteFile(path, MIGRATIONS, remedy=REMEDY)
+        self._clock = clock
 
     async def get(self, key: str) -> Listing | None:
+        now = self._clock.time()
+
         def read(connection: sqlite3.Connection) -> Listing | None:
-            row = connection.execute("SELECT listing FROM definitions WHERE key = ?", (key,)).fetchone()
-            return None if row is None else _decoded(row[0])
+            row = connection.execute("SELECT listing, used FROM definitions WHERE key = ?", (key,)).fetchone()
+            if row is None:
+                return None
+            if row[1] <= now - MARKED:
+                connection.execute("UPDATE definitions SET used = ? WHERE key = ?", (now, key))
+            return _decoded(row[0])
 
         try:
             return await self._file.run(read)
@@ -38,12 +48,22 @@ class SqliteDefinitions:
             raise ConfigError(f"The file {str(self.path)!r} holds what is no listing.", remedy=REMEDY) from error
 
     async def put(self, key: str, listing: Listing) -> None:
-        text = _encoded(listing)
+        text, now = _encoded(listing), self._clock.time()
 
         def write(connection: sqlite3.Connection) -> None:
-            connection.execute("INSERT OR REPLACE INTO definitions VALUES (?, ?)", (key, text))
+            connection.execute(
+                "INSERT OR REPLACE INTO definitions (key, listing, used) VALUES (?, ?, ?)", (key, text, now)
+            )
 
         await self._file.run(write)
+
+    async def forget_unused(self, before: float) -> int:
+        """Remove what was last used before a moment; how many there were."""
+
+        def delete(connection: sqlite3.Connection) -> int:
+            return connection.execute("DELETE FROM definitions WHERE used <= ?", (before,)).rowcount
+
+        return await self._file.run(delete)
 
     def close(self) -> None:
         self._file.close()

@@ -11,6 +11,7 @@ from pegboard.stores.sqlite_file import SqliteFile
 from pegboard.stores.sqlite_state import REMEDY, STATE
 
 READ = "SELECT approved, seen FROM pins WHERE server = ? AND name = ?"
+READ_ALL = "SELECT server, name, approved, seen FROM pins"
 SEE = (
     "INSERT INTO pins (server, name, approved, seen) VALUES (?, ?, ?, ?) "
     "ON CONFLICT (server, name) DO UPDATE SET seen = excluded.seen RETURNING approved, seen"
@@ -25,8 +26,8 @@ class MemoryPins:
     def __init__(self) -> None:
         self._pins: dict[ToolId, Pin] = {}
 
-    async def get(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Pin]:
-        return {tool: self._pins[tool] for tool in tools if tool in self._pins}
+    async def get(self, tools: Sequence[ToolId] | None = None) -> Mapping[ToolId, Pin]:
+        return {tool: self._pins[tool] for tool in (self._pins if tools is None else tools) if tool in self._pins}
 
     async def put(self, seen: Mapping[ToolId, Fingerprint]) -> Mapping[ToolId, Pin]:
         for tool, fingerprint in seen.items():
@@ -46,8 +47,14 @@ class SqlitePins:
     def __init__(self, path: Path) -> None:
         self._file = SqliteFile(path, STATE, remedy=REMEDY)
 
-    async def get(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Pin]:
+    async def get(self, tools: Sequence[ToolId] | None = None) -> Mapping[ToolId, Pin]:
+        def read_all(connection: sqlite3.Connection) -> dict[ToolId, Pin]:
+            rows = connection.execute(READ_ALL).fetchall()
+            return {ToolId(server, name): Pin(approved=approved, seen=seen) for server, name, approved, seen in rows}
+
         def read(connection: sqlite3.Connection) -> dict[ToolId, Pin]:
+            if tools is None:
+                return read_all(connection)
             rows = ((tool, connection.execute(READ, tool).fetchone()) for tool in tools)
             return {tool: Pin(approved=row[0], seen=row[1]) for tool, row in rows if row}
 

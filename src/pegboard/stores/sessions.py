@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections import OrderedDict
@@ -105,6 +106,14 @@ class SqliteSessions:
         self._file.close()
 
 
+def key_of(session: str, endpoint: str = "") -> str:
+    """What stands in a store for the id that a client has, at the whole board or a toolset.
+
+    The id lets its holder speak for the session: a store gets its hash.
+    """
+    return hashlib.sha256(f"{endpoint}\0{session}".encode()).hexdigest()
+
+
 def encoded(session: Session) -> str:
     """Everything but the id and the version, as JSON."""
     fields: dict[str, Any] = {
@@ -112,6 +121,7 @@ def encoded(session: Session) -> str:
         "answered": sorted(session.answered),
         "notices": session.notices,
         "client": session.client,
+        "replica": session.replica,
     }
     return json.dumps(fields, separators=(",", ":"))
 
@@ -124,5 +134,6 @@ def decoded(key: str, version: int, state: str) -> Session:
         answered=frozenset(fields["answered"]),
         notices=fields["notices"],
         client=fields["client"],
+        replica=fields.get("replica"),
         version=version,
     )

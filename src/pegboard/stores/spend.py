@@ -22,8 +22,8 @@ LATE = 86_400.0
 SPENT = "SELECT spent FROM spend_meters WHERE kind = ? AND name = ?"
 HELD = "SELECT COALESCE(SUM(amount), 0) FROM spend_holds WHERE kind = ? AND name = ? AND expires > ?"
 CHARGE = (
-    "INSERT INTO spend_meters (kind, name, spent) VALUES (?, ?, ?) "
-    "ON CONFLICT (kind, name) DO UPDATE SET spent = spent + excluded.spent"
+    "INSERT INTO spend_meters (kind, name, spent, used) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (kind, name) DO UPDATE SET spent = spent + excluded.spent, used = excluded.used"
 )
 
 
@@ -105,7 +105,8 @@ class SqliteSpend:
 
     async def settle(self, reservation: Reservation, actual: NanoUsd) -> None:
         check_amount(actual)
-        rows = [(*meter, actual) for meter in meters(reservation.account, reservation.day)]
+        now = self._clock.time()
+        rows = [(*meter, actual, used_at(meter, now)) for meter in meters(reservation.account, reservation.day)]
 
         def charge(connection: sqlite3.Connection) -> None:
             if connection.execute("DELETE FROM spend_holds WHERE reservation = ?", (reservation.id,)).rowcount:
@@ -124,6 +125,11 @@ class SqliteSpend:
 
     def close(self) -> None:
         self._file.close()
+
+
+def used_at(meter: Meter, now: float) -> float | None:
+    """The stamp of a meter that runs. The total of a key has none and never grows old: its limit would begin anew."""
+    return None if meter.kind == "key" else now
 
 
 def _used(connection: sqlite3.Connection, meter: Meter, now: float) -> int:

@@ -8,7 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from pegboard.clock import SYSTEM_CLOCK
 from pegboard.model import Floats
+from pegboard.seams import Clock
+from pegboard.stores.batches import batches
+from pegboard.stores.last_use import LAST_USE, MARKED
 from pegboard.stores.migrations import Migration
 from pegboard.stores.sqlite_file import SqliteFile
 
@@ -17,37 +21,44 @@ MIGRATIONS = (
         "embeddings",
         ("CREATE TABLE IF NOT EXISTS embeddings (key TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID",),
     ),
+    LAST_USE["embeddings"],
 )
 REMEDY = "Delete the file (it is only a cache), or set cache_dir to a folder that can be written."
-KEYS_PER_QUERY = 500
 
 
 class SqliteEmbeddings:
     """Vectors as float32 blobs; a damaged file is an error that names it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self.path = path
         self._file = SqliteFile(path, MIGRATIONS, remedy=REMEDY)
+        self._clock = clock
 
     async def get(self, keys: Sequence[str]) -> Mapping[str, Floats]:
-        wanted = list(dict.fromkeys(keys))
+        wanted, now = dict.fromkeys(keys), self._clock.time()
 
         def read(connection: sqlite3.Connection) -> dict[str, Floats]:
             found: dict[str, Floats] = {}
-            for start in range(0, len(wanted), KEYS_PER_QUERY):
-                some = wanted[start : start + KEYS_PER_QUERY]
+            unmarked: list[tuple[float, str]] = []
+            for some in batches(wanted):
                 marks = ",".join("?" * len(some))
-                rows = connection.execute(f"SELECT key, vector FROM embeddings WHERE key IN ({marks})", some)  # noqa: S608
-                found |= {key: np.frombuffer(blob, np.float32) for key, blob in rows}
+                rows = connection.execute(f"SELECT key, vector, used FROM embeddings WHERE key IN ({marks})", some)  # noqa: S608
+                for key, blob, used in rows:
+                    found[key] = np.frombuffer(blob, np.float32)
+                    if used <= now - MARKED:
+                        unmarked.append((now, key))
+            if unmarked:
+                connection.executemany("UPDATE embeddings SET used = ? WHERE key = ?", unmarked)
             return found
 
         return await self._file.run(read)
 
     async def put(self, vectors: Mapping[str, Floats]) -> None:
-        rows = [(key, np.asarray(vector, np.float32).tobytes()) for key, vector in vectors.items()]
+        now = self._clock.time()
+        rows = [(key, np.asarray(vector, np.float32).tobytes(), now) for key, vector in vectors.items()]
 
         def write(connection: sqlite3.Connection) -> None:
-            connection.executemany("INSERT OR REPLACE INTO embeddings VALUES (?, ?)", rows)
+            connection.executemany("INSERT OR REPLACE INTO embeddings (key, vector, used) VALUES (?, ?, ?)", rows)
 
         await self._file.run(write)
 

@@ -1,10 +1,13 @@
-"""The shape of the file that holds state: sessions, statistics, spend and pins."""
+"""The shape of the file that holds state: sessions, statistics, spend, pins and lessons."""
 
 from __future__ import annotations
 
 from pegboard.stores.migrations import Migration
 
 REMEDY = "Set state_dir to a folder that can be written, or move the file away: its state starts anew."
+
+NOW = "CAST(strftime('%s', 'now') AS REAL)"
+"""Seconds since the epoch, in SQL."""
 
 STATE = (
     Migration(
@@ -38,5 +41,24 @@ STATE = (
             "PRIMARY KEY (server, name)) WITHOUT ROWID",
         ),
     ),
+    Migration(
+        "last use",
+        (
+            "ALTER TABLE tool_statistics ADD COLUMN used REAL NOT NULL DEFAULT 0",
+            f"UPDATE tool_statistics SET used = {NOW}",  # noqa: S608
+            "ALTER TABLE spend_meters ADD COLUMN used REAL",
+            f"UPDATE spend_meters SET used = {NOW} WHERE kind <> 'key'",  # noqa: S608
+        ),
+    ),
+    Migration(
+        "lessons",
+        (
+            "CREATE TABLE lessons (key TEXT PRIMARY KEY, requests REAL NOT NULL, conversations REAL NOT NULL, "
+            "later REAL NOT NULL, asked REAL NOT NULL, growth REAL NOT NULL, wanted REAL NOT NULL, "
+            "added REAL NOT NULL, called REAL NOT NULL, changed REAL NOT NULL, returned REAL NOT NULL, "
+            "kept REAL NOT NULL, alike REAL NOT NULL, used REAL NOT NULL) WITHOUT ROWID",
+        ),
+    ),
 )
-"""Files from before there were named migrations have the first one's tables, with no average in them."""
+"""What was there counts as used when it was migrated. Files from before there were named migrations have the first
+one's tables, with no average in them."""

@@ -9,14 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.averages import PRIOR, SMOOTHING, after_all
+from pegboard.clock import SYSTEM_CLOCK
 from pegboard.model import Outcome, Smoothing, ToolId, ToolStatistics
+from pegboard.seams import Clock
 from pegboard.stores.sqlite_file import SqliteFile
 from pegboard.stores.sqlite_state import REMEDY, STATE
 
 COLUMNS = tuple(field.name for field in fields(ToolStatistics))
 READ = f"SELECT {', '.join(COLUMNS)} FROM tool_statistics WHERE server = ? AND name = ?"  # noqa: S608
 READ_ALL = f"SELECT server, name, {', '.join(COLUMNS)} FROM tool_statistics"  # noqa: S608
-WRITE = f"INSERT OR REPLACE INTO tool_statistics (server, name, {', '.join(COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+WRITE = (
+    f"INSERT OR REPLACE INTO tool_statistics (server, name, {', '.join(COLUMNS)}, used) "  # noqa: S608
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 
 
 def by_tool(outcomes: Sequence[Outcome]) -> dict[ToolId, list[Outcome]]:
@@ -44,18 +49,26 @@ class MemoryStatistics:
 class SqliteStatistics:
     """Statistics in one file, over all processes that share it."""
 
-    def __init__(self, path: Path, *, prior: ToolStatistics = PRIOR, smoothing: Smoothing = SMOOTHING) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        prior: ToolStatistics = PRIOR,
+        smoothing: Smoothing = SMOOTHING,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
         self._file = SqliteFile(path, STATE, remedy=REMEDY)
         self._prior = prior
         self._smoothing = smoothing
+        self._clock = clock
 
     async def observe(self, outcomes: Sequence[Outcome]) -> None:
-        groups = by_tool(outcomes)
+        groups, now = by_tool(outcomes), self._clock.time()
 
         def update(connection: sqlite3.Connection) -> None:
             for tool, group in groups.items():
                 known = self._statistics(connection.execute(READ, tool).fetchone())
-                connection.execute(WRITE, (*tool, *astuple(after_all(known, group, self._smoothing))))
+                connection.execute(WRITE, (*tool, *astuple(after_all(known, group, self._smoothing)), now))
 
         await self._file.run_alone(update)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from pegboard.errors import PegboardError
+from pegboard.errors import PegboardError, StoreError
 from pegboard.model import Floats
 from pegboard.seams import Embeddings
 
@@ -15,7 +15,8 @@ LOGGER = logging.getLogger(__name__)
 class TieredEmbeddings:
     """Reads the near store first and keeps there what the far one had; writes to both.
 
-    A far store that fails is passed over, with one warning: it only saves work.
+    A far store that fails is passed over: it only saves work. A file's failure is said here, once; a store on the
+    network says so itself.
     """
 
     def __init__(self, near: Embeddings, far: Embeddings) -> None:
@@ -47,6 +48,6 @@ class TieredEmbeddings:
             return {}
 
     def _warn(self, error: PegboardError) -> None:
-        if not self._warned:
+        if not self._warned and not isinstance(error, StoreError):
             LOGGER.warning("%s", error)
-        self._warned = True
+            self._warned = True

@@ -9,13 +9,13 @@ from typing import Any
 import httpx2
 
 from pegboard.errors import ConfigError
+from pegboard.retries import asked_for, may_pass
 from pegboard.summaries.refused import Refused
 
 TRIES = 4
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 30.0
 """Seconds between tries: twice as long each time, or what the service asks for, up to this."""
-TOO_MANY = 429
 HOPELESS = {
     401: "it does not accept the key",
     403: "it does not allow this",
@@ -54,9 +54,9 @@ class Chat:
         pause = FIRST_PAUSE
         for left in reversed(range(TRIES)):
             response = await self._once(body)
-            if not (response.status_code == TOO_MANY or response.status_code >= 500) or not left:
+            if not may_pass(response.status_code) or not left:
                 break
-            await self._sleep(min(_asked_for(response, pause), LONGEST_PAUSE))
+            await self._sleep(min(asked_for(response.headers, pause), LONGEST_PAUSE))
             pause *= 2
         if response.status_code in HOPELESS:
             raise ConfigError(
@@ -77,14 +77,6 @@ class Chat:
             raise Refused("time-out") from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise Refused(f"no connection ({type(error).__name__})") from None
-
-
-def _asked_for(response: httpx2.Response, otherwise: float) -> float:
-    """Retry-After in seconds; its other form, a date, is not what such services send."""
-    try:
-        return max(0.0, float(response.headers.get("Retry-After", "")))
-    except ValueError:
-        return otherwise
 
 
 def _content(response: httpx2.Response) -> str:

@@ -1,7 +1,8 @@
 """Connections to the servers behind the board."""
 
+from pegboard.upstreams.explained import NotCarriedOut
 from pegboard.upstreams.fleet import Changes, Fleet
 from pegboard.upstreams.status import ServerStatus
 from pegboard.upstreams.upstream import Upstream
 
-__all__ = ["Changes", "Fleet", "ServerStatus", "Upstream"]
+__all__ = ["Changes", "Fleet", "NotCarriedOut", "ServerStatus", "Upstream"]

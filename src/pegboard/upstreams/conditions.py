@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from pegboard.model import ToolId
 from pegboard.seams import Clock, Definitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """Times are seconds; ``idle_stop`` 0 is never. ``environment`` is what servers inherit and variables stand for."""
+    """Times are seconds; ``idle_stop`` 0 is never. ``environment`` is what servers inherit and variables stand for.
+
+    ``admit`` is asked right before a call is sent, when the server is known to be there, and raises for a tool that is
+    not what it was when it was chosen.
+    """
 
     connect_timeout: float
     call_timeout: float
@@ -19,3 +24,4 @@ class Conditions:
     definitions: Definitions | None = None
     lazy: bool = False
     idle_stop: float = 0.0
+    admit: Callable[[ToolId], None] = lambda tool: None

@@ -52,7 +52,11 @@ class ConnectionLost(UpstreamError):  # noqa: N818
     """The connection ended during a call."""
 
 
-class SessionExpired(UpstreamError):  # noqa: N818
+class NotCarriedOut(UpstreamError):  # noqa: N818
+    """The server has certainly not done the work: the call never reached it, or it refused to hear it."""
+
+
+class SessionExpired(NotCarriedOut):
     """An HTTP server forgot our session: connect again and retry once (M14)."""
 
 

@@ -15,12 +15,12 @@ import anyio
 from mcp.shared.dispatcher import ProgressFnT
 
 from pegboard.catalog import Catalog
-from pegboard.errors import UpstreamError
 from pegboard.events import ServerChanged
 from pegboard.model import JsonObject, ToolId
 from pegboard.seams import Clock, Definitions, EventSink
 from pegboard.server_spec import ServerSpec
 from pegboard.upstreams.conditions import Conditions
+from pegboard.upstreams.explained import NotCarriedOut
 from pegboard.upstreams.status import ServerStatus
 from pegboard.upstreams.upstream import Upstream
 
@@ -56,7 +56,7 @@ class Fleet:
 
     ``on_change`` is awaited whenever the tools that can be called are others than before. With ``definitions``, lazy
     servers that were listed before are started with their first call only, and end after ``idle_stop`` seconds
-    without one.
+    without one. ``admit`` raises for a tool that may not be called after all; it is asked right before a call is sent.
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class Fleet:
         definitions: Definitions | None = None,
         lazy: bool = False,
         idle_stop: float = 0.0,
+        admit: Callable[[ToolId], None] = lambda tool: None,
     ) -> None:
         self._events = events
         self._clock = clock
@@ -87,6 +88,7 @@ class Fleet:
             definitions=definitions,
             lazy=lazy,
             idle_stop=idle_stop,
+            admit=admit,
         )
         self._servers = {name: self._made(spec) for name, spec in specs.items()}
 
@@ -169,7 +171,7 @@ class Fleet:
     ) -> dict[str, Any]:
         """The result of the tool's server, untouched."""
         if tool.server not in self._servers:
-            raise UpstreamError(tool.server, f"No server {tool.server!r} is configured.")
+            raise NotCarriedOut(tool.server, f"No server {tool.server!r} is configured.")
         upstream = self._servers[tool.server].upstream
         return await upstream.call(tool.name, arguments, meta=meta, progress=progress)
 

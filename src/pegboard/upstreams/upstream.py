@@ -16,12 +16,12 @@ from mcp.shared.dispatcher import ProgressFnT
 from pydantic import ValidationError
 
 from pegboard.errors import UpstreamError
-from pegboard.model import JsonObject, Server, ServerName, Tool
+from pegboard.model import JsonObject, Server, ServerName, Tool, ToolId
 from pegboard.seams import Listing
 from pegboard.server_spec import ServerSpec
 from pegboard.upstreams.conditions import Conditions
 from pegboard.upstreams.connection import Connection, Ended
-from pegboard.upstreams.explained import ConnectionLost, SessionExpired, failed_call
+from pegboard.upstreams.explained import ConnectionLost, NotCarriedOut, SessionExpired, failed_call
 from pegboard.upstreams.listing import server_of, tools_of
 from pegboard.upstreams.remembered import Remembered
 from pegboard.upstreams.status import ServerStatus
@@ -140,6 +140,7 @@ class Upstream:
 
     async def _send(self, request: types.CallToolRequest, progress: ProgressFnT | None) -> dict[str, Any]:
         connection, seconds = await self._connected(), self._conditions.call_timeout
+        self._conditions.admit(ToolId(self.spec.name, request.params.name))
         try:
             return await connection.call(request, seconds, progress)
         except (MCPError, ValidationError) as error:
@@ -169,7 +170,7 @@ class Upstream:
         finally:
             self._waiting -= 1
         if self._connection is None:
-            raise UpstreamError(
+            raise NotCarriedOut(
                 self.spec.name,
                 f"Server {self.spec.name!r} is {self.status.state}: {self.status.reason or 'no answer yet'}",
                 remedy="Try again later, or use a tool of another server.",

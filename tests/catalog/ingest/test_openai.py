@@ -31,6 +31,12 @@ def test_flat_functions_are_read_and_hosted_tools_are_left_out(data: Path) -> No
     assert [tool.definition for tool in tools] == [entries[0], entries[4]]
 
 
+@pytest.mark.requirement("P22")
+@pytest.mark.parametrize("entry", [{"type": "custom", "custom": {"name": "x"}}, {"type": "custom", "name": "x"}])
+def test_custom_tools_are_read_in_either_shape(entry: dict[str, object]) -> None:
+    assert [tool.name for tool in tools_from_openai("app", [entry])] == ["x"]
+
+
 @pytest.mark.parametrize("entry", [7, {"type": "function"}, {"function": 1}, {"name": "x", "parameters": []}])
 def test_a_broken_entry_is_an_error_of_ours(entry: object) -> None:
     with pytest.raises(CatalogError):

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -33,10 +34,12 @@ def era(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def client_of(events: MemoryEvents, encoder: FakeEncoder, tmp_path: Path, era: str) -> OpenClient:
-    """A real SDK client, in memory, of a gateway before real servers."""
+    """A real SDK client, in memory, of a gateway before real servers. ``parts`` replace those of the gateway."""
 
     @asynccontextmanager
-    async def connect(*specs: ServerSpec, **options: Any) -> AsyncIterator[Client]:
+    async def connect(
+        *specs: ServerSpec, parts: Mapping[str, Any] = MappingProxyType({}), **options: Any
+    ) -> AsyncIterator[Client]:
         servers = {spec.name: spec for spec in specs or (scripted(),)}
         defaults: dict[str, Any] = {
             "cache_dir": tmp_path,
@@ -45,8 +48,9 @@ def client_of(events: MemoryEvents, encoder: FakeEncoder, tmp_path: Path, era: s
             "exposure": "static",
         }
         settings = Settings(servers=servers, **(defaults | options))
-        parts = default_parts(settings, encoder=encoder, embeddings=MemoryEmbeddings(), events=events)
-        async with open_gateway(settings, parts) as gateway, Client(wire(gateway), mode=era, cache=None) as client:
+        fakes: dict[str, Any] = {"encoder": encoder, "embeddings": MemoryEmbeddings(), "events": events}
+        made = default_parts(settings, **(fakes | dict(parts)))
+        async with open_gateway(settings, made) as gateway, Client(wire(gateway), mode=era, cache=None) as client:
             yield client
 
     return connect
@@ -70,9 +74,12 @@ def open_door(events: MemoryEvents, encoder: FakeEncoder, tmp_path: Path) -> Ope
         }
         settings = Settings(servers=servers, **(defaults | options))
         parts = default_parts(settings, encoder=encoder, embeddings=MemoryEmbeddings(), events=events)
-        async with open_host(settings, parts) as host, door_on(host) as url:
-            await host.gateway().view.started()
-            await at_rest(host.gateway())
-            yield url, host
+        try:
+            async with open_host(settings, parts) as host, door_on(host) as url:
+                await host.gateway().view.started()
+                await at_rest(host.gateway())
+                yield url, host
+        finally:
+            await parts.close()
 
     return serve

@@ -254,7 +254,10 @@ async def test_a_toolset_that_left_the_configuration_is_not_served_any_more_and_
         others = json.loads(json.dumps(TOOLSETS))
         others["words"]["rename"] = {"scripted/echo": "parrot"}
         again = type(before)(
-            **(before.model_dump(exclude={"toolsets", "servers"}) | {"toolsets": others, "servers": before.servers})
+            **(
+                before.model_dump(exclude={"toolsets", "servers", "encoder"})
+                | {"toolsets": others, "servers": before.servers}
+            )
         )
         await host.reconfigure(again)
         client = await Raw(http, f"{url}/words").begin()

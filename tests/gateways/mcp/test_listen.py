@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import socket
 
-from pegboard.gateways.mcp.serve import listen
+from pegboard.gateways.serve import listen
 from pegboard.settings import load_settings
 
 

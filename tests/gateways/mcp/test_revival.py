@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import signal
-import socket
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
@@ -18,54 +13,18 @@ import httpx2
 import pytest
 
 from doors import META, Listener, Raw
+from gateway_processes import GatewayProcess
 from pegboard.gateways.mcp.host import Host
-from processes import descendants, eventually, until
-from upstream_specs import SCRIPTED
+from processes import until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is POSIX")
 
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
 
 
-class Gateway:
-    """`pegboard serve` as a process, on one port whatever happens to it."""
-
-    def __init__(self, folder: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = int(probe.getsockname()[1])
-        self.url = f"http://127.0.0.1:{self.port}/mcp"
-        self.config = folder / "servers.json"
-        server = {"command": sys.executable, "args": [SCRIPTED]}
-        own = {"eager_tools": 0, "eager_tokens": 0, "profile": "keyword", "start_wait": 20}
-        self.config.write_text(json.dumps({"mcpServers": {"scripted": server}, "pegboard": own}))
-        self.environment = dict(os.environ) | {
-            "PEGBOARD_STATE_DIR": str(folder / "state"),
-            "PEGBOARD_CACHE_DIR": str(folder / "cache"),
-        }
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        command = [sys.executable, "-m", "pegboard", "serve", "--config", str(self.config), "--port", str(self.port)]
-        self.process = subprocess.Popen(command, env=self.environment, stdout=subprocess.DEVNULL)
-        assert eventually(self._listens, 60)
-
-    def kill(self) -> None:
-        if self.process is not None:
-            servers = descendants(self.process.pid)
-            self.process.send_signal(signal.SIGKILL)
-            self.process.wait()
-            assert eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in servers), 20)
-            self.process = None
-
-    def _listens(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-
 @pytest.fixture
-def gateway(tmp_path: Path) -> Iterator[Gateway]:
-    gateway = Gateway(tmp_path)
+def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
+    gateway = GatewayProcess(tmp_path)
     gateway.start()
     yield gateway
     gateway.kill()
@@ -79,7 +38,7 @@ async def http() -> AsyncIterator[httpx2.AsyncClient]:
 
 
 @pytest.mark.requirement("mcp.sessions-go-on")
-async def test_the_sdks_client_goes_on_with_its_tools_after_the_gateway_was_killed(gateway: Gateway) -> None:
+async def test_the_sdks_client_goes_on_with_its_tools_after_the_gateway_was_killed(gateway: GatewayProcess) -> None:
     listener = Listener(gateway.url)
     async with listener.client:
         assert await listener.search("add two numbers") == ["add"]
@@ -97,7 +56,7 @@ async def test_the_sdks_client_goes_on_with_its_tools_after_the_gateway_was_kill
 @pytest.mark.requirement("mcp.sessions-go-on")
 @pytest.mark.requirement("M6")
 async def test_after_a_kill_in_the_middle_of_searches_no_session_has_what_it_did_not_search_for(
-    gateway: Gateway, http: httpx2.AsyncClient
+    gateway: GatewayProcess, http: httpx2.AsyncClient
 ) -> None:
     queries = {"add": "add two numbers", "echo": "echo a text back", "folder": "return the working directory"}
     clients = [await Raw(http, gateway.url).begin() for _ in range(12)]
@@ -125,7 +84,7 @@ async def test_after_a_kill_in_the_middle_of_searches_no_session_has_what_it_did
 
 
 async def test_many_sessions_go_on_at_once_and_a_stream_of_theirs_brings_news(
-    gateway: Gateway, http: httpx2.AsyncClient
+    gateway: GatewayProcess, http: httpx2.AsyncClient
 ) -> None:
     clients = [await Raw(http, gateway.url).begin() for _ in range(30)]
     await asyncio.gather(*(client.search("add two numbers", limit=1) for client in clients[:15]))
@@ -140,7 +99,7 @@ async def test_many_sessions_go_on_at_once_and_a_stream_of_theirs_brings_news(
     assert (await Raw(http, gateway.url, session="0" * 32).post("tools/list", {})).status == 404
 
 
-async def test_a_session_that_was_ended_stays_ended(gateway: Gateway, http: httpx2.AsyncClient) -> None:
+async def test_a_session_that_was_ended_stays_ended(gateway: GatewayProcess, http: httpx2.AsyncClient) -> None:
     ended, other = await Raw(http, gateway.url).begin(), await Raw(http, gateway.url).begin()
     for client in (ended, other):
         await client.search("add two numbers", limit=1)

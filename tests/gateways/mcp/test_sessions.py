@@ -192,6 +192,18 @@ async def test_the_store_gets_only_hashes_of_session_ids() -> None:
     assert SECRET not in json.dumps(store.seen)
 
 
+async def test_what_the_store_could_not_take_is_stored_as_soon_as_anybody_asks_for_it_again() -> None:
+    store = Store()
+    here, there = SessionBook(store), SessionBook(store)
+    store.broken = True
+    await here.update("one", sessions.enable(tools("a"), cap=4))
+    store.broken = False
+
+    assert await there.latest("one") is None
+    assert enabled(await here.latest("one") or Session()) == "a"
+    assert enabled(await there.latest("one") or Session()) == "a"
+
+
 async def test_a_change_that_changes_nothing_is_not_written() -> None:
     store = Store()
     book = SessionBook(store)

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 
 import pytest
 
+from failing import Failing
 from pegboard.errors import ConfigError
+from pegboard.gateways.mcp import usage as usages
 from pegboard.gateways.mcp.usage import LEAST_CALLS, Usage
 from pegboard.model import Outcome, ToolId
+from pegboard.routing.economics import Knowledge
 from pegboard.stores import MemoryStatistics
+from pegboard.testing import FakeClock
 
 
 def outcomes(name: str, count: int, *, success: bool = True, server: str = "s") -> list[Outcome]:
@@ -70,6 +74,28 @@ async def test_what_was_observed_is_written_once() -> None:
     assert (await store.read())[ToolId("s", "a")].calls == 3
 
 
+async def test_what_a_store_that_is_down_was_not_told_is_written_when_it_is_back(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(usages, "MOST_WAITING", 4)
+    store = Failing(MemoryStatistics())
+    usage = Usage(store)
+    store.down = True
+    for name in "abc":
+        for outcome in outcomes(name, 2):
+            usage.observe(outcome)
+        await usage.flush()
+    assert await usage.most_called(3, ["s"]) == []
+    store.down = False
+
+    await usage.flush()
+    await usage.flush()
+
+    known = await store.read()
+    assert {tool.name: statistics.calls for tool, statistics in known.items() if tool.name} == {"b": 2, "c": 2}
+    assert caplog.records == [], "stores.breaker says it"
+
+
 async def test_a_store_that_fails_loses_counts_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     usage = Usage(Broken())
     usage.observe(*outcomes("a", 1))
@@ -82,3 +108,33 @@ async def test_a_store_that_fails_loses_counts_and_says_so(caplog: pytest.LogCap
         "Calls could not be counted: The disk is full. Empty it.",
         "Counts of calls could not be read: The disk is full. Empty it.",
     ]
+
+
+async def test_a_call_counts_for_its_tool_and_for_its_server_as_a_whole() -> None:
+    store = MemoryStatistics()
+    usage = Usage(store)
+    for outcome in [*outcomes("a", 2), *outcomes("b", 1, success=False), *outcomes("c", 1, server="t")]:
+        usage.observe(outcome)
+
+    await usage.flush()
+
+    known = await store.read()
+    assert {str(tool): (each.calls, each.successes) for tool, each in known.items() if not tool.name} == {
+        "s/": (3, 2),
+        "t/": (1, 1),
+    }
+
+
+async def test_a_server_as_a_whole_is_no_tool_that_is_called_often() -> None:
+    usage = await counted(outcomes("a", 9), outcomes("b", 9))
+
+    assert [tool.name for tool in await usage.most_called(5, ["s"])] == ["a", "b"]
+
+
+async def test_routing_knows_of_a_call_before_the_store_does() -> None:
+    knowledge = Knowledge(None, FakeClock())
+    usage = Usage(MemoryStatistics(), knowledge.observe)
+
+    usage.observe(outcomes("a", 1, success=False)[0])
+
+    assert {str(tool) for tool, _ in knowledge.changed_since(0)} == {"s/a", "s/"}

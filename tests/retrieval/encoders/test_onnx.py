@@ -217,6 +217,17 @@ def test_a_clause_without_a_token_of_its_own_is_the_whole_text(onnx: OnnxEncoder
     np.testing.assert_array_equal(part, whole)
 
 
+@pytest.mark.requirement("P6")
+def test_the_end_of_a_text_beyond_the_window_is_read_as_its_start_is(onnx: OnnxEncoder) -> None:
+    ask = "Extend the due date of a borrowed book."
+    text = "worker heartbeat lost\n" * 1_000 + ask
+
+    whole, last = onnx.encode_clauses_now(text[-4_000:], [(4_000 - len(ask), 4_000)])
+
+    (meant,) = onnx.encode_now([ask])
+    assert last @ meant > whole @ meant
+
+
 @pytest.mark.requirement("P7")
 @pytest.mark.parametrize("text", SCRIPTS)
 def test_clauses_of_any_script_have_vectors(onnx: OnnxEncoder, text: str) -> None:

@@ -73,6 +73,14 @@ async def test_nothing_is_asked_and_nothing_is_put_without_harm(backend: Backend
     assert await store.get([]) == {}
 
 
+async def test_all_pins_can_be_asked_for(backend: Backend) -> None:
+    assert await backend.pins().get() == {}
+
+    await backend.pins().put({LOG: A, NOW: B})
+
+    assert await backend.pins().get() == {LOG: Pin(approved=A, seen=A), NOW: Pin(approved=B, seen=B)}
+
+
 async def test_many_tools_of_any_name_are_pinned_at_once(backend: Backend) -> None:
     tools = {
         ToolId(f"sérver {number % 7}", f"tool/{number} \"'\\"): Fingerprint(str(number)) for number in range(1_500)

@@ -13,13 +13,21 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.sql import SQL, Identifier
 
+from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError, StoreError
 from pegboard.model import Fingerprint, Outcome, Session, ToolId
 from pegboard.stores.migrations import Migration
-from pegboard.stores.postgres import PostgresDatabase, PostgresPins, PostgresSessions, PostgresStatistics
+from pegboard.stores.postgres import (
+    PostgresArchive,
+    PostgresDatabase,
+    PostgresPins,
+    PostgresSessions,
+    PostgresStatistics,
+)
 from pegboard.stores.postgres.database import fetch
 from pegboard.stores.postgres.tables import MIGRATIONS
 from pegboard.testing import FakeClock
+from records import held
 from servers_at_hand import free_port
 from services import POSTGRES, drop_schema, needs_postgres
 
@@ -127,6 +135,23 @@ async def test_connections_that_the_server_closed_are_made_anew(database: Make) 
     for _ in range(3):
         [(pid,)] = await made.run(lambda connection: fetch(connection, "SELECT pg_backend_pid()"))
         assert pid != mine
+
+
+@needs_postgres
+async def test_what_was_there_before_there_were_stamps_counts_as_used_now(database: Make) -> None:
+    old = database(migrations=MIGRATIONS[:2])
+    await old.run(lambda it: it.execute("INSERT INTO spend_meters VALUES ('key', 'alice', 5)"))
+    await old.run(lambda it: it.execute("INSERT INTO spend_meters VALUES ('day', '2026-01-01 alice', 5)"))
+    await old.run(lambda it: it.execute("INSERT INTO tool_statistics VALUES ('git', 'log', 1, 1, 1, 0, 0, 1)"))
+    await old.run(lambda connection: connection.execute("INSERT INTO embeddings VALUES ('k', '')"))
+
+    archive = PostgresArchive(database(), SYSTEM_CLOCK)
+    used = {record.identity: record.used for record in await held(archive) if hasattr(record, "used")}
+
+    assert used.pop(("key", "alice")) is None
+    assert list(used) == [("git", "log"), ("day", "2026-01-01 alice")]
+    assert all(abs(each - SYSTEM_CLOCK.time()) < 60 for each in used.values())
+    assert await archive.remove("embedding", before=SYSTEM_CLOCK.time() - 60) == 0
 
 
 @needs_postgres

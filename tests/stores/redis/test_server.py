@@ -8,13 +8,18 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from uuid import uuid4
 
+import numpy as np
 import pytest
 
+from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError, StoreError
 from pegboard.model import Session
+from pegboard.stores.breaker import Breaker
 from pegboard.stores.migrations import Migration
-from pegboard.stores.redis import RedisServer, RedisSessions, RedisStatistics
+from pegboard.stores.redis import RedisArchive, RedisEmbeddings, RedisServer, RedisSessions, RedisStatistics
+from pegboard.stores.redis.server import MIGRATIONS
 from pegboard.testing import FakeClock
+from records import held
 from servers_at_hand import free_port
 from services import REDIS, delete_keys, needs_redis
 
@@ -43,6 +48,43 @@ async def test_a_session_leaves_the_server_by_itself(server: Make, clock: FakeCl
 
     async with made.client() as client:
         assert 80_000 < await client.pttl(made.key("session", "one")) <= 90_000
+
+
+@needs_redis
+async def test_an_embedding_has_its_whole_time_again_when_it_is_read(server: Make) -> None:
+    made = server()
+    await RedisEmbeddings(made, ttl=90).put({"a": np.zeros(1, np.float32)})
+    await RedisEmbeddings(made, ttl=9_000).get(["a", "b"])
+
+    async with made.client() as client:
+        assert 8_900_000 < await client.pttl(made.key("embedding", "a")) <= 9_000_000
+        assert await client.exists(made.key("embedding", "b")) == 0
+
+
+@needs_redis
+async def test_an_embedding_may_be_kept_for_ever(server: Make) -> None:
+    made = server()
+    await RedisEmbeddings(made, ttl=None).put({"a": np.zeros(1, np.float32)})
+    await RedisEmbeddings(made, ttl=None).get(["a"])
+
+    async with made.client() as client:
+        assert await client.pttl(made.key("embedding", "a")) == -1
+
+
+@needs_redis
+async def test_what_was_there_before_there_were_stamps_counts_as_used_now(server: Make) -> None:
+    old = server(migrations=MIGRATIONS[:1])
+    async with old.client() as client:
+        await client.hset(old.key("statistics"), '["git", "log"]', "1 1 1 0 0 1")
+        meters = {"key alice": 5, "day 2026-01-01 alice": 5}
+        await client.hset(old.key("spend", "spent"), mapping=meters)
+
+    archive = RedisArchive(server(), SYSTEM_CLOCK)
+    used = {record.identity: record.used for record in await held(archive) if hasattr(record, "used")}
+
+    assert used.pop(("key", "alice")) is None
+    assert list(used) == [("git", "log"), ("day", "2026-01-01 alice")]
+    assert all(abs(each - SYSTEM_CLOCK.time()) < 60 for each in used.values())
 
 
 @needs_redis
@@ -101,3 +143,14 @@ async def test_without_the_package_the_error_says_how_to_install_it(monkeypatch:
 
     with pytest.raises(ConfigError, match=r"'redis' cannot be used.*pip install 'pegboard\[redis\]'"):
         await RedisStatistics(RedisServer(REDIS)).read()
+
+
+@needs_redis
+async def test_what_is_old_is_removed_by_the_first_call_after_an_outage(server: Make, clock: FakeClock) -> None:
+    breaker = Breaker(clock)
+    archive = RedisArchive(server(breaker=breaker), clock)
+    with pytest.raises(StoreError), breaker.call():
+        raise StoreError("It is down.")
+    clock.advance(2)
+
+    assert [await archive.remove(kind, before=1.0) for kind in ("session", "meter", "statistics", "hold")] == [0] * 4

@@ -7,7 +7,24 @@ from typing import Annotated
 import typer
 
 from pegboard import __version__
-from pegboard.apps.cli import audit, calibrate, doctor, init, lint, mcp, rank, route, serve, summarize
+from pegboard.apps.cli import (
+    audit,
+    calibrate,
+    doctor,
+    index,
+    init,
+    keys,
+    lint,
+    mcp,
+    pins,
+    rank,
+    replay,
+    route,
+    serve,
+    shadow,
+    state,
+    summarize,
+)
 from pegboard.apps.cli.options import examples
 from pegboard.apps.cli.program import Program
 
@@ -51,10 +68,16 @@ app.command("rank", epilog=rank.EXAMPLES)(rank.rank)
 app.command("lint", epilog=lint.EXAMPLES)(lint.lint)
 app.command("summarize", epilog=summarize.EXAMPLES)(summarize.summarize)
 app.command("calibrate", epilog=calibrate.EXAMPLES)(calibrate.calibrate)
+app.command("index", epilog=index.EXAMPLES)(index.index)
 app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
 app.command("init", epilog=init.EXAMPLES)(init.init)
 app.command("mcp", epilog=mcp.EXAMPLES)(mcp.mcp)
 app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
+app.command("shadow", epilog=shadow.EXAMPLES)(shadow.shadow)
+app.command("replay", epilog=replay.EXAMPLES)(replay.replay)
+app.add_typer(keys.app, name="keys")
+app.add_typer(pins.app, name="pins", epilog=pins.EXAMPLES)
+app.add_typer(state.state, name="state", epilog=state.EXAMPLES)
 
 
 def main() -> None:

@@ -9,8 +9,9 @@ from typing import Any
 from pegboard.bench.progress import bar
 from pegboard.board import Board
 from pegboard.catalog import Catalog
-from pegboard.compose import build, default_parts
+from pegboard.compose import build, opened_parts
 from pegboard.model import Floats
+from pegboard.retrieval.encoders.cached import texts_at_once
 from pegboard.seams import ClauseEncoder, Encoder
 from pegboard.settings import Settings
 
@@ -37,6 +38,10 @@ class Counting:
     def dimensions(self) -> int:
         return self._encoder.dimensions
 
+    @property
+    def at_once(self) -> int:
+        return texts_at_once(self._encoder)
+
     async def encode(self, texts: Sequence[str]) -> Floats:
         self.texts += len(texts)
         return await self._encoder.encode(texts)
@@ -60,9 +65,9 @@ def counting(encoder: Encoder) -> Counting:
 
 async def warm_board(settings: Settings, catalog: Catalog, replaced: Replaced) -> tuple[Board, bool]:
     """The board, and whether its index was cold. Raises EncoderError where the profile's encoder cannot be used."""
-    parts = default_parts(settings, **(replaced or {}))
-    encoder = counting(parts.encoder)
-    board = build(settings, catalog, parts=replace(parts, encoder=encoder))
-    with bar("embedding tools") as progress:
-        await board.warm(progress)
+    async with opened_parts(settings, **(replaced or {})) as parts:
+        encoder = counting(parts.encoder)
+        board = build(settings, catalog, parts=replace(parts, encoder=encoder))
+        with bar("embedding tools") as progress:
+            await board.warm(progress)
     return board, encoder.texts > 0

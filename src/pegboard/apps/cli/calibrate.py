@@ -123,12 +123,15 @@ async def _learn(
 
 
 def _as_shipped(settings: Settings, profile: str) -> Settings:
-    """A profile as it is without an earlier calibration. Limits set for another profile are not for this one."""
+    """A profile as it is without an earlier calibration. Limits set for another profile are not for this one.
+
+    Without a fallback, too: what is fitted has to be of one space.
+    """
     mine = settings.profile == profile
     limits = {"threshold": settings.threshold, "recall": settings.recall} if mine else {}
-    return settings.model_copy(
-        update={"profile": profile, "calibration": None, "threshold": None, "recall": None} | limits
-    )
+    encoder = settings.encoder.model_copy(update={"fallback": "none"})
+    bare = {"profile": profile, "calibration": None, "threshold": None, "recall": None, "encoder": encoder}
+    return settings.model_copy(update=bare | limits)
 
 
 async def _labelled(

@@ -21,11 +21,14 @@ import numpy as np
 from pegboard import compose
 from pegboard.apps.cli.configs import Configured, given, given_or_usual
 from pegboard.apps.cli.sources import load
+from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.retrieval import OnnxEncoder
 from pegboard.settings import Settings
 from pegboard.stores import SqliteEmbeddings
+from pegboard.stores.state import EMBEDDINGS_FILE, open_state
 
+SAMPLE = "is everything in order?"
 PACKAGES = ("pegboard", "mcp", "onnxruntime", "numpy", "tokenizers", "toktok-rs")
 
 
@@ -119,30 +122,56 @@ async def servers(configured: Configured) -> list[Check]:
 
 
 async def encoder(settings: Settings, folder: Traversable | None = None) -> list[Check]:
+    """The encoder that is configured, and the one in process wherever that may have to answer."""
+    chosen = settings.encoder
+    if chosen.provider == "local":
+        return [await _in_process("encoder", settings, folder)]
+    fallback = [await _in_process("encoder (fallback)", settings, folder)] if chosen.fallback == "local" else []
+    return [await _remote(settings), *fallback]
+
+
+async def _remote(settings: Settings) -> Check:
+    """The service gives a vector, and whether anything is fitted for its model."""
+    try:
+        async with compose.opened_parts(settings) as parts:
+            started = time.perf_counter()
+            await parts.encoder.encode([SAMPLE])
+            took = (time.perf_counter() - started) * 1000
+            ranked = compose.space(settings, parts, parts.encoder).profile.by_rank
+    except PegboardError as error:
+        return failed("encoder", error)
+    about = f"{parts.encoder.model} of {parts.encoder.provider}, {parts.encoder.dimensions} numbers, {took:.0f} ms"
+    if not ranked:
+        return Check(name="encoder", status="ok", detail=about)
+    detail = f"{about}; nothing is fitted for it, so tools are taken by rank"
+    return Check(name="encoder", status="ok", detail=detail, remedy="`pegboard calibrate` fits it to your requests.")
+
+
+async def _in_process(name: str, settings: Settings, folder: Traversable | None) -> Check:
     """It loads, gives unit vectors, and its file is the one that its card describes."""
     folder = folder or resources("pegboard.retrieval.encoders") / "minilm"
     model = OnnxEncoder(folder, threads=settings.encoder_threads)
     again = "Install pegboard again."
     try:
         started = time.perf_counter()
-        vectors = await model.encode(["is everything in order?"])
+        vectors = await model.encode([SAMPLE])
         took = (time.perf_counter() - started) * 1000
         described = model.card["model_sha256"]
     except PegboardError as error:
-        return [failed("encoder", error)]
+        return failed(name, error)
     except KeyError as error:
-        return [Check(name="encoder", status="fail", detail=f"Its card says nothing of {error}.", remedy=again)]
+        return Check(name=name, status="fail", detail=f"Its card says nothing of {error}.", remedy=again)
     actual = hashlib.sha256((folder / "model.onnx").read_bytes()).hexdigest()
     if actual != described:
-        return [Check(name="encoder", status="fail", detail="The model is not the one of its card.", remedy=again)]
+        return Check(name=name, status="fail", detail="The model is not the one of its card.", remedy=again)
     if vectors.shape != (1, model.dimensions) or not np.allclose(np.linalg.norm(vectors), 1, atol=1e-3):
-        return [Check(name="encoder", status="fail", detail="It does not give unit vectors.", remedy=again)]
-    return [Check(name="encoder", status="ok", detail=f"{model.model}, loaded and encoded in {took:.0f} ms")]
+        return Check(name=name, status="fail", detail="It does not give unit vectors.", remedy=again)
+    return Check(name=name, status="ok", detail=f"{model.model}, loaded and encoded in {took:.0f} ms")
 
 
 async def cache(settings: Settings) -> list[Check]:
     """The folder can be written and the file read."""
-    path = settings.cache_dir / compose.EMBEDDINGS_FILE
+    path = settings.cache_dir / EMBEDDINGS_FILE
     store = SqliteEmbeddings(path)
     try:
         await store.put({})
@@ -157,3 +186,18 @@ async def cache(settings: Settings) -> list[Check]:
         store.close()
     size = path.stat().st_size / 1e6
     return [Check(name="cache", status="ok", detail=f"{path}: {entries:,} vectors, {size:.1f} MB")]
+
+
+async def state(settings: Settings) -> list[Check]:
+    """The store answers, and its shape is of this version."""
+    try:
+        store = open_state(settings, SYSTEM_CLOCK)
+        try:
+            about = await store.archive.about()
+        finally:
+            await store.close()
+    except PegboardError as error:
+        return [failed("state", error)]
+    kept = sum(count for kind, count in about.counts.items() if kind != "embedding")
+    detail = f"{about.backend} {about.version}, {about.place}: {kept:,} records, {about.bytes / 1e6:.1f} MB"
+    return [Check(name="state", status="ok", detail=detail)]

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.apps.cli import consent
-from pegboard.client_configs import OWN_NAME, is_pegboard, own_file, usual_files
+from pegboard.client_configs import OWN_NAME, is_pegboard, is_projects, own_file, usual_files
 from pegboard.errors import ConfigError
 from pegboard.server_spec import ServerSpec
-from pegboard.settings import Settings, load_settings
+from pegboard.settings import Settings, load_settings, read_file
 
 RUNNERS = frozenset({"npx", "bunx", "uvx", "uv", "pipx", "run", "node", "python", "python3", "docker"})
 """Programs that start the one which is meant."""
+SENDING = frozenset({"chroma", "encoder", "state"})
+"""Options with an address, and with the names of variables whose values are sent there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,12 @@ def given_or_usual(files: Sequence[Path], **flags: Any) -> Configured:
         return given(files, **flags)
     usable, notes = [], []
     for path in usual_files(Path.home(), Path.cwd()):
+        if elsewhere := _sends_elsewhere(path):
+            notes.append(
+                f"Left out: {str(path)!r} belongs to the project here and says where data and keys go "
+                f"({', '.join(elsewhere)}); `--config {path}` uses it."
+            )
+            continue
         try:
             servers = load_settings([path]).servers
         except ConfigError as error:
@@ -69,6 +77,16 @@ def given_or_usual(files: Sequence[Path], **flags: Any) -> Configured:
         )
     configured = given(list(reversed(usable)), **flags)
     return Configured(settings=configured.settings, files=tuple(usable), notes=(*notes, *configured.notes))
+
+
+def _sends_elsewhere(path: Path) -> list[str]:
+    """Options of a project's own file by which its author would be sent what is the user's."""
+    if not is_projects(path, Path.home(), Path.cwd()):
+        return []
+    try:
+        return sorted(SENDING & read_file(path).keys())
+    except ConfigError:
+        return []  # said when it is loaded
 
 
 def own_files() -> list[Path]:

@@ -26,7 +26,7 @@ COLORS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
 def doctor(config: Configs = None, as_json: Json = False, verbose: Verbose = False) -> None:
-    """Check configuration files, every server, the encoder, the embedding cache and versions.
+    """Check configuration files, every server, the encoder, the embedding cache, the store of state, and versions.
 
     Exits with 1 if something fails. A warning is something that can stay as it is.
     """
@@ -51,7 +51,7 @@ async def _examine(files: Sequence[Path]) -> list[Check]:
     if configured is not None:
         every += [*checks.profile(configured.settings), *await checks.servers(configured)]
     settings = configured.settings if configured else load_settings()
-    return [*every, *await checks.encoder(settings), *await checks.cache(settings)]
+    return [*every, *await checks.encoder(settings), *await checks.cache(settings), *await checks.state(settings)]
 
 
 def _show(checks: Sequence[Check]) -> None:

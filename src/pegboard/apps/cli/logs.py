@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Literal
 
 FORMAT = "pegboard: %(levelname)s: %(message)s"
 
@@ -20,10 +22,48 @@ class OneLine(logging.Formatter):
         return ""
 
 
+class JsonLines(logging.Formatter):
+    """One object a line, with what a record brings in ``fields`` beside its message. Of an exception its kind is said:
+    its text may quote anything, and it and the traceback are for developers."""
+
+    def __init__(self, *, tracebacks: bool) -> None:
+        super().__init__()
+        self._tracebacks = tracebacks
+        self._encode = json.JSONEncoder(default=str).encode
+
+    def format(self, record: logging.LogRecord) -> str:
+        said: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        said |= {name: value for name, value in getattr(record, "fields", {}).items() if name not in said}
+        if record.exc_info and record.exc_info[0]:
+            said["exception"] = record.exc_info[0].__name__
+            if self._tracebacks:
+                said["traceback"] = self.formatException(record.exc_info)
+        return self._encode(said)
+
+
+class Stderr(logging.StreamHandler[Any]):
+    """The program's own handler, in either form."""
+
+    def __init__(self, *, debugging: bool) -> None:
+        super().__init__(sys.stderr)
+        self._debugging = debugging
+        self.speak("text")
+
+    def speak(self, form: Literal["text", "json"]) -> None:
+        if form == "json":
+            self.setFormatter(JsonLines(tracebacks=self._debugging))
+        else:
+            self.setFormatter(logging.Formatter(FORMAT) if self._debugging else OneLine(FORMAT))
+
+
 @contextmanager
 def to_stderr(*, debugging: bool) -> Iterator[None]:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter(FORMAT) if debugging else OneLine(FORMAT))
+    handler = Stderr(debugging=debugging)
     level = OURS.level
     logging.getLogger().addHandler(handler)
     OURS.setLevel(logging.DEBUG if debugging else logging.ERROR)
@@ -37,3 +77,9 @@ def to_stderr(*, debugging: bool) -> Iterator[None]:
 def set_level(level: str | None) -> None:
     """How much a program that stays says; without a level warnings too, which others put into their results."""
     OURS.setLevel(level or min(OURS.level, logging.WARNING))
+
+
+def set_format(form: Literal["text", "json"]) -> None:
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, Stderr):
+            handler.speak(form)

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 import typer
 
 from pegboard.apps.cli import logs
-from pegboard.apps.cli.options import Configs, Exposure, Json, LogLevel, Profile, Verbose, examples
+from pegboard.apps.cli.options import Configs, Exposure, Json, LogFormat, LogLevel, Profile, Verbose, examples
 from pegboard.errors import ConfigError
 
 EXAMPLES = examples(
@@ -35,6 +35,7 @@ def mcp(
         str | None, typer.Option(metavar="NAME", help="Only the tools of this toolset of the configuration.")
     ] = None,
     log_level: LogLevel = None,
+    log_format: LogFormat = None,
     no_attach: Annotated[
         bool, typer.Option("--no-attach", help="Start the servers here, even where `pegboard serve` has them running.")
     ] = False,
@@ -59,9 +60,10 @@ def mcp(
     from pegboard.gateways.mcp.reload import Source
 
     servers = wrapped(command) if command else None
-    read = partial(given, files, servers=servers, profile=profile, exposure=exposure)
+    read = partial(given, files, servers=servers, profile=profile, exposure=exposure, log_format=log_format)
     source = Source.of(files, lambda: read().settings)
     configured = read()
+    logs.set_format(configured.settings.log_format)
     for note in configured.notes:
         logs.OURS.warning(note)
     asyncio.run(serve_stdio(configured.settings, source, toolset=toolset or ""))

@@ -29,13 +29,17 @@ Profile = Annotated[
     typer.Option("--profile", metavar="NAME", help="How tools are chosen: hybrid, attention, keyword or semantic."),
 ]
 Exposure = Annotated[
-    Literal["auto", "eager", "static", "dynamic", "native"] | None,
+    Literal["auto", "eager", "static", "dynamic", "native", "route"] | None,
     typer.Option(
-        help="What the client is listed: all (eager, native), a search (static), and what it found (dynamic)."
+        help="What the client is listed: all (eager, native), a search (static), and what it found (dynamic), or a "
+        "search that goes by price, speed and reliability too (route)."
     ),
 ]
 LogLevel = Annotated[
     Literal["debug", "info", "warning", "error"] | None, typer.Option(help="How much is said on stderr.")
+]
+LogFormat = Annotated[
+    Literal["text", "json"] | None, typer.Option(help="How it is said: in lines to read, or one JSON object a line.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout, and nothing else.")]
 Verbose = Annotated[

@@ -30,7 +30,7 @@ class Program(TyperGroup):
             try:
                 code = super().main(words, *rest, **extra | {"standalone_mode": False})
                 sys.stdout.flush()
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, typer.Abort):  # the latter where a question was not answered
                 code = INTERRUPTED
             except BrokenPipeError:
                 code = _reader_gone()

@@ -26,6 +26,8 @@ EXAMPLES = examples(
     'pegboard route "open an issue about the login page" --catalog tools.json',
     "In words, from live servers, with a threshold on the cosine",
     'pegboard route "what changed on main?" --profile attention --explain',
+    "By price, latency and failure, with every term",
+    'pegboard route "what changed on main?" --profile ehrr --explain',
     "Why was this tool not chosen?",
     'pegboard route "what changed on main?" --tool github/list_commits',
 )
@@ -88,5 +90,11 @@ async def _decide(
     scopes = frozenset(settings.scopes)
     turn = Turn.ask(query, scopes=scopes, state=AgentState(auth=scopes))
     decision, scores = await board.route(turn), await board.scores(turn)
-    reasons = Reasons(board=board, decision=decision, order=await board.rank(turn), scores=scores)
+    reasons = Reasons(
+        board=board,
+        decision=decision,
+        order=await board.rank(turn),
+        scores=scores,
+        priced=await board.priced(turn),
+    )
     return loaded, reasons

@@ -7,10 +7,12 @@ from typing import Any
 from rich.console import Console
 
 from pegboard.apps.cli import explain as words
+from pegboard.apps.cli import priced
 from pegboard.apps.cli.output import cells, plain, stdout, table
 from pegboard.apps.cli.sources import Loaded
 from pegboard.apps.cli.why import Reasons, Verdict
 from pegboard.model import Candidate
+from pegboard.routing.economics import Priced
 
 RUNNERS_UP = 5
 RUNNERS_UP_JSON = 20
@@ -27,9 +29,13 @@ def payload(loaded: Loaded, reasons: Reasons, tool: str | None) -> dict[str, Any
         "candidates": [_row(reasons, candidate) for candidate in _shown(reasons, RUNNERS_UP_JSON)],
         "gated_out_by_state": [str(each) for each in decision.gated_out_by_state],
         "meets_target": decision.meets_target,
+        "encoder": decision.encoder,
+        "by_rank": decision.by_rank,
         "latency_ms": round(decision.latency_ms, 3),
         "tokens": _tokens(reasons),
     } | loaded.payload()
+    if reasons.priced is not None:
+        made |= {"economics": priced.payload(reasons.priced, RUNNERS_UP_JSON)}
     return made if tool is None else made | {"tool": [_verdict(each) for each in reasons.of_name(tool)]}
 
 
@@ -60,10 +66,25 @@ def show(loaded: Loaded, reasons: Reasons, tool: str | None, *, explain: bool) -
 
 
 def _explain(console: Console, reasons: Reasons) -> None:
-    for candidate in _shown(reasons, 0):
+    if reasons.priced is not None:
+        _explain_servers(console, reasons.priced)
+    for candidate in _shown(reasons, 0 if reasons.priced is None else RUNNERS_UP):
         console.print(plain(f"\n{candidate.tool}: {reasons.of_tool(candidate.tool).why}"))
-        for sentence in words.sentences(candidate, reasons.order):
+        for sentence in _sentences(candidate, reasons):
             console.print(plain(f"  {sentence}"))
+
+
+def _explain_servers(console: Console, made: Priced) -> None:
+    for place in priced.servers_shown(made, RUNNERS_UP):
+        console.print(plain(f"\nserver {made.names[place]}: {priced.server_verdict(made, place)}"))
+        for line in priced.server_lines(made, place):
+            console.print(plain(f"  {line}"))
+
+
+def _sentences(candidate: Candidate, reasons: Reasons) -> list[str]:
+    if reasons.priced is None:
+        return list(words.sentences(candidate, reasons.order))
+    return list(priced.tool_lines(reasons.priced, reasons.board.catalog.position[candidate.tool]))
 
 
 def _shown(reasons: Reasons, runners_up: int) -> list[Candidate]:
@@ -76,7 +97,10 @@ def _shown(reasons: Reasons, runners_up: int) -> list[Candidate]:
 
 def _summary(reasons: Reasons) -> str:
     tokens = _tokens(reasons)
-    target = "" if reasons.decision.meets_target else "The recall target was not reached within k and the budget.\n"
+    decision = reasons.decision
+    target = "" if decision.meets_target else "The recall target was not reached within k and the budget.\n"
+    if decision.by_rank:
+        target = f"Nothing is fitted for the encoder {decision.encoder}: its best tools were taken, by rank.\n"
     return (
         f"{target}Phase 1, summaries of all tools: {tokens['phase1']:,} tokens. Phase 2, definitions of the active "
         f"tools: {tokens['phase2']:,}. All definitions: {tokens['all']:,}."
@@ -85,6 +109,8 @@ def _summary(reasons: Reasons) -> str:
 
 def _row(reasons: Reasons, candidate: Candidate) -> dict[str, Any]:
     verdict = reasons.of_tool(candidate.tool)
+    catalog = reasons.board.catalog
+    terms = {} if reasons.priced is None else priced.tool_terms(reasons.priced, catalog.position[candidate.tool])
     return {
         "tool": str(candidate.tool),
         "server": candidate.tool.server,
@@ -96,8 +122,8 @@ def _row(reasons: Reasons, candidate: Candidate) -> dict[str, Any]:
         "active": verdict.status == "active",
         "status": verdict.status,
         "why": verdict.why,
-        "explanation": list(words.sentences(candidate, reasons.order)),
-    }
+        "explanation": _sentences(candidate, reasons),
+    } | ({"terms": terms} if terms else {})
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated
 
 import typer
 
 from pegboard.apps.cli import logs
-from pegboard.apps.cli.options import Configs, Exposure, Json, LogLevel, Profile, Verbose, examples
+from pegboard.apps.cli.options import Configs, Exposure, Json, LogFormat, LogLevel, Profile, Verbose, examples
 
 EXAMPLES = examples(
     "One board for every client on this machine",
@@ -33,26 +34,29 @@ def serve(
     profile: Profile = None,
     exposure: Exposure = None,
     log_level: LogLevel = None,
+    log_format: LogFormat = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
     """Serve many MCP clients on streamable HTTP, with every configured server behind it, started once.
 
-    The board is at /mcp, a toolset at /mcp/NAME; /healthz says how the servers are. Sessions are kept in a file: after
-    a restart they go on. Ends with SIGTERM or Ctrl-C, and every server with it.
+    The board is at /mcp, a toolset at /mcp/NAME; /healthz says how the servers are, /readyz whether requests may come,
+    /metrics what happened. Sessions are kept in a file: after a restart they go on. Ends with SIGTERM or Ctrl-C once
+    the models' answers under way have ended, at once with a second one; and every server with it.
     """
     from pegboard.apps.cli.configs import given, own_files
     from pegboard.apps.cli.mcp import nothing_given
     from pegboard.gateways.mcp.reload import Source
-    from pegboard.gateways.mcp.serve import serve_http
+    from pegboard.gateways.serve import serve_http
 
     files = config or own_files()
     if not files:
         raise nothing_given()
     logs.set_level((log_level or "info").upper())
-    read = partial(given, files, profile=profile, exposure=exposure, host=host, port=port)
+    read = partial(given, files, profile=profile, exposure=exposure, host=host, port=port, log_format=log_format)
     source = Source.of(files, lambda: read().settings)
     configured = read()
+    logs.set_format(configured.settings.log_format)
     for note in configured.notes:
         logs.OURS.warning(note)
 
@@ -62,4 +66,14 @@ def serve(
             sys.stdout.flush()
         logs.OURS.info("Serving MCP at %s", url)
 
-    asyncio.run(serve_http(configured.settings, source, started=started))
+    with asyncio.Runner(loop_factory=_fastest_loop()) as runner:
+        runner.run(serve_http(configured.settings, source, started=started))
+
+
+def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, where there is one: not on Windows."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return None
+    return new_event_loop

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pegboard.apps.cli.configs import Configured
 from pegboard.catalog import Catalog
 from pegboard.catalog.ingest import read_catalog
-from pegboard.compose import SystemClock
+from pegboard.clock import SystemClock
 from pegboard.errors import ConfigError
 from pegboard.stores import LogEvents
 

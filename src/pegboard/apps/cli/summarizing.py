@@ -23,6 +23,7 @@ from pegboard.compose import default_parts
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.model import ToolId
 from pegboard.settings import Settings, SummariesSettings, read_file
+from pegboard.settings.services import key_in
 from pegboard.summaries import Summaries, Summary, as_lines, read_summaries
 from pegboard.summaries.chat import Chat
 from pegboard.summaries.writing import Written, batches, still_good, write
@@ -104,16 +105,7 @@ def _service(configured: Configured, asked: Asked) -> SummariesSettings | None:
 
 def _key(section: SummariesSettings) -> str | None:
     """The key, from the variable that the section names; none where it names none."""
-    name = section.api_key_env
-    if name is None:
-        return None
-    key = os.environ.get(name, "").strip()
-    if not key or not key.isascii() or not key.isprintable():
-        raise ConfigError(
-            f"The variable {name!r} {'holds what is no key' if key else 'is not set'}.",
-            remedy="Put the key of the LLM's service into it.",
-        )
-    return key
+    return None if section.api_key_env is None else key_in(section.api_key_env, "the LLM's service")
 
 
 async def _written(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -9,14 +10,20 @@ from typing import Literal
 
 import numpy as np
 
+from pegboard.apps.cli import priced
 from pegboard.board import Board
 from pegboard.catalog import Catalog
 from pegboard.model import Candidate, Decision, Scores, ToolId
+from pegboard.routing.economics import Priced
 from pegboard.routing.select import likely_enough
 
 Status = Literal[
     "active",
     "below_threshold",
+    "server_not_shortlisted",
+    "server_declined",
+    "too_expensive",
+    "too_slow",
     "recall_reached",
     "beyond_k",
     "over_budget",
@@ -24,6 +31,13 @@ Status = Literal[
     "out_of_scope",
     "unknown",
 ]
+DROPPED: Mapping[str, Status] = {
+    "server_not_shortlisted": "server_not_shortlisted",
+    "server_declined": "server_declined",
+    "too_expensive": "too_expensive",
+    "too_slow": "too_slow",
+}
+"""What became of a tool before selection, by the reason that the two layers of `ehrr` give."""
 SUGGESTIONS = 5
 
 
@@ -46,6 +60,7 @@ class Reasons:
     decision: Decision
     order: tuple[Candidate, ...]
     scores: Scores | None
+    priced: Priced | None = None
 
     def of_name(self, name: str) -> list[Verdict]:
         """One verdict for each tool that goes by ``name`` or ``server/name``; where there is none, what is near."""
@@ -67,6 +82,8 @@ class Reasons:
         k = self.board.profile.k
         if candidate.tool in self._pinned:
             return "over_budget"
+        if self.priced is not None and (reason := self.priced.reason(self._place(candidate.tool))) in DROPPED:
+            return DROPPED[reason]
         if place is None:
             return "below_threshold"
         if place >= self._enough:
@@ -86,6 +103,8 @@ class Reasons:
                     f"{rank}: it is less likely than a recall of {profile.recall or 0:.0%} asks for; "
                     f"{self._enough} before it are likely enough."
                 )
+            case "server_not_shortlisted" | "server_declined" | "too_expensive" | "too_slow" if self.priced is not None:
+                return f"{rank}: {priced.tool_why(self.priced, self._place(candidate.tool))}"
             case "beyond_k":
                 return f"{rank}, and k is {profile.k}."
             case _:
@@ -101,6 +120,9 @@ class Reasons:
             return "Nothing could be said about relevance, so every tool passes."
         return f"{rank}, score {candidate.score:.3f} ({self.decision.scale})."
 
+    def _place(self, tool: ToolId) -> int:
+        return self.board.catalog.position[tool]
+
     @cached_property
     def _candidates(self) -> dict[ToolId, Candidate]:
         return {candidate.tool: candidate for candidate in self.order}
@@ -114,7 +136,13 @@ class Reasons:
         """The place of each tool among those that compete: not pinned, and not below the threshold."""
         threshold = self.board.profile.threshold
         least = np.float32(-np.inf if threshold is None else threshold)
-        competing = [each.tool for each in self.order if each.score >= least and each.tool not in self._pinned]
+        competing = [
+            each.tool
+            for each in self.order
+            if each.score >= least
+            and each.tool not in self._pinned
+            and (self.priced is None or self.priced.among[self._place(each.tool)])
+        ]
         return {tool: place for place, tool in enumerate(competing)}
 
     @cached_property

@@ -9,10 +9,11 @@ from pegboard.model import JsonObject, Tool, ToolId
 
 
 def tool_from_openai(server: str, entry: JsonObject) -> Tool | None:
-    """A function tool, or None for a hosted one (web search, MCP connector), which has no definition to rank (P15)."""
-    if entry.get("type", "function") != "function":
+    """A function or custom tool; None for a hosted one (web search, MCP connector), which has nothing to rank (P15)."""
+    kind = entry.get("type", "function")
+    if kind not in ("function", "custom"):
         return None
-    function = mapping(entry.get("function", entry), "'function' of an OpenAI tool")
+    function = mapping(entry.get(kind, entry), f"{kind!r} of an OpenAI tool")
     name = tool_name(function, "An OpenAI tool")
     return Tool(
         id=ToolId(server, name),

@@ -16,7 +16,9 @@ from pegboard.upstreams import ServerStatus
 Result = dict[str, Any]
 
 SHORT_DESCRIPTION = 300
-META_SCHEMAS: Mapping[str, JsonObject] = {each["name"]: each["inputSchema"] for each in meta_tools.definitions("")}
+META_SCHEMAS: Mapping[str, JsonObject] = {
+    each["name"]: each["inputSchema"] for each in [*meta_tools.definitions(""), *meta_tools.routing_definitions()]
+}
 
 
 def check_meta_arguments(name: str, arguments: JsonObject) -> None:

@@ -13,6 +13,7 @@ from pegboard.compose import Parts, build, default_parts
 from pegboard.errors import CatalogError
 from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.gateways.mcp.in_process import Listing, OneServer, introduced
+from pegboard.gateways.mcp.ledger import Ledger
 from pegboard.gateways.mcp.sessions import SessionBook
 from pegboard.settings import Settings
 from pegboard.stores import MemorySessions
@@ -77,11 +78,17 @@ class Boards:
             events=self._parts.events,
             clock=self._parts.clock,
             book=self._book,
+            ledger=self._ledger,
+            observe=board.observe,
         )
 
     @cached_property
     def _parts(self) -> Parts:
         return default_parts(self._settings) if self._given is None else self._given
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return Ledger(self._parts.spend, self._settings.spend, self._parts.clock)
 
     @cached_property
     def _book(self) -> SessionBook:

@@ -43,10 +43,15 @@ def caller_of(ctx: ServerRequestContext[Any, Any], kind_of: KindOf) -> Caller:
         return Caller(session=STREAM if modern else _stream_of(ctx), kind=kind, modern=modern)
     request = ctx.request
     named = request.headers.get(SESSION_HEADER)
-    session = (named and f"named:{named}") if modern else _handshake_session(ctx, request)
+    session = (named and named_session(named)) if modern else _handshake_session(ctx, request)
     return Caller(
         session=session, kind=kind, modern=modern, exposure=wished(request.headers, dict(request.query_params))
     )
+
+
+def named_session(name: str) -> str:
+    """What a session is called here to which its client gave a name."""
+    return f"named:{name}"
 
 
 def at_end(ctx: ServerRequestContext[Any, Any], forget: Callable[[], None]) -> None:

@@ -5,6 +5,7 @@ eager      the whole board, because it is small or because the configuration say
 static     the meta-tools and what is always available: the same for everybody who may use the same tools
 dynamic    the same, and the tools that searches enabled in this session; for clients that list again when told
 native     the whole board in stable order, for clients that defer it and search it themselves
+route      two meta-tools that go by price, speed and reliability too, and what is always available; where configured
 =========  =========================================================================================================
 """
 
@@ -50,12 +51,11 @@ def choose(caller: Caller, session: Session, settings: Settings, *, small: bool,
 
 
 def wire_names(
-    catalog: Catalog, *, longest: int | None = None, renamed: Mapping[ToolId, str] = MappingProxyType({})
+    tools: Iterable[ToolId], *, longest: int | None = None, renamed: Mapping[ToolId, str] = MappingProxyType({})
 ) -> WireNames:
     """Names on the wire; ours stay, an upstream's tool of the same name is renamed (M12)."""
-    ids = (tool.id for tool in catalog.tools)
     limit = min(MAX_NAME, longest or MAX_NAME)
-    return WireNames.build(ids, reserved=meta_tools.META_TOOLS, limit=limit, renamed=renamed)
+    return WireNames.build(tools, reserved=meta_tools.META_TOOLS, limit=limit, renamed=renamed)
 
 
 def room(caller: Caller, settings: Settings, pinned: int) -> int:
@@ -63,7 +63,7 @@ def room(caller: Caller, settings: Settings, pinned: int) -> int:
     cap = settings.session_tools
     if caller.kind.most_tools is None:
         return cap
-    return max(0, min(cap, caller.kind.most_tools - len(meta_tools.META_TOOLS) - pinned))
+    return max(0, min(cap, caller.kind.most_tools - len(meta_tools.SEARCHING) - pinned))
 
 
 def listing(
@@ -83,11 +83,13 @@ def listing(
     """
     if exposure in ("eager", "native"):
         return [on_the_wire(tool, names) for tool in catalog.tools if tool.id in allowed]
+    routes, dynamic = exposure == "route", exposure == "dynamic"
+    first = meta_tools.routing_definitions() if routes else meta_tools.definitions(pool, dynamic=dynamic)
     pinned = [tool for tool in always if tool in allowed]
-    shown = set(pinned if most is None else pinned[: max(0, most - len(meta_tools.META_TOOLS))])
-    shown |= allowed.intersection(enabled) if exposure == "dynamic" else set()
+    shown = set(pinned if most is None else pinned[: max(0, most - len(first))])
+    shown |= allowed.intersection(enabled) if dynamic else set()
     return [
-        *meta_tools.definitions(pool, dynamic=exposure == "dynamic"),
+        *first,
         *(on_the_wire(tool, names) for tool in catalog.tools if tool.id in shown),
     ]
 
@@ -100,5 +102,5 @@ def on_the_wire(tool: Tool, names: WireNames) -> JsonObject:
 
 def static_listing(catalog: Catalog, pool: str, always: Sequence[ToolId] = ()) -> list[JsonObject]:
     """What a client is listed when the board is not small: for audits."""
-    allowed = frozenset(tool.id for tool in catalog.tools)
-    return listing(catalog, wire_names(catalog), exposure="static", pool=pool, allowed=allowed, always=always)
+    ids = [tool.id for tool in catalog.tools]
+    return listing(catalog, wire_names(ids), exposure="static", pool=pool, allowed=frozenset(ids), always=always)

@@ -4,27 +4,36 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
+
+import mcp_types as types
+from mcp import MCPError
 
 from pegboard.board import Board
 from pegboard.catalog import WireNames
 from pegboard.errors import ArgumentsInvalid, PegboardError, ToolNotAvailable
-from pegboard.events import CallFinished, CallRejected
+from pegboard.events import CallRejected
 from pegboard.gateways.mcp import exposure, meta_tools, sessions
 from pegboard.gateways.mcp.announcer import Announcer
 from pegboard.gateways.mcp.answers import about, check_meta_arguments, entry, has_hints, json_result, not_ready
 from pegboard.gateways.mcp.caller import Caller, Exchange
+from pegboard.gateways.mcp.calls import Calls
 from pegboard.gateways.mcp.clients import ClientKind, client_kind
+from pegboard.gateways.mcp.ledger import Ledger
+from pegboard.gateways.mcp.offers import LastOffers, failed, shown, with_next
 from pegboard.gateways.mcp.servers import Servers
 from pegboard.gateways.mcp.sessions import SessionBook
 from pegboard.gateways.mcp.toolsets import Toolset
+from pegboard.gateways.mcp.trust import Trust
 from pegboard.gateways.mcp.view import View
 from pegboard.model import AgentState, Fingerprint, JsonObject, Message, Outcome, Part, Session, Tool, ToolId, Turn
 from pegboard.routing import check_arguments
+from pegboard.routing.economics import Subtask
 from pegboard.seams import Clock, EventSink, Filter
 from pegboard.settings import Exposure, Settings
-from pegboard.stores import MemorySessions
+from pegboard.stores import MemorySessions, MemorySpend
 
 Result = dict[str, Any]
 
@@ -49,21 +58,27 @@ class Gateway:
         book: SessionBook | None = None,
         observe: Callable[[Outcome], None] = lambda outcome: None,
         toolset: Toolset | None = None,
+        ledger: Ledger | None = None,
+        trust: Trust | None = None,
     ) -> None:
         self.announcer = Announcer()
-        self.view = View(settings, board, fleet, clock=clock, toolset=toolset, changed=self._board_changed)
+        self.view = View(settings, board, fleet, clock=clock, toolset=toolset, trust=trust, changed=self._board_changed)
         self._last_listed: OrderedDict[str, Fingerprint] = OrderedDict()
         self.book = SessionBook(MemorySessions(clock)) if book is None else book
         self._follow(settings, toolset)
         self._fleet = fleet
         self._events = events
         self._clock = clock
-        self._observe = observe
+        ledger = Ledger(MemorySpend(clock), settings.spend, clock) if ledger is None else ledger
+        self._calls = Calls(fleet, self.book, ledger, events=events, clock=clock, observe=observe)
+        self._offered = LastOffers()
         self._meta: Mapping[str, Callable[[JsonObject, Exchange], Awaitable[Result]]] = {
             meta_tools.LIST_CATEGORIES: self._list_categories,
             meta_tools.SEARCH: self._search,
             meta_tools.DESCRIBE: self._describe,
             meta_tools.INVOKE: self._invoke,
+            meta_tools.ROUTE: self._route,
+            meta_tools.EXECUTE: self._execute,
         }
 
     def close(self) -> None:
@@ -101,22 +116,21 @@ class Gateway:
                 return await self._meta[name](arguments, exchange)
             session, tool = await self._resolve(name, exchange.caller)
             if not self._is_listed(tool, exchange.caller, session):
-                check_arguments(self._board.catalog[tool], arguments)
+                self._calls.check(self._board.catalog[tool], arguments)
             return await self._relay(tool, arguments, exchange)
         except PegboardError as error:
-            self._events.emit(CallRejected(at=self._clock.time(), tool=name, reason=error.code))
-            return error.to_mcp()
+            return self._rejected(name, error)
 
     def knows(self, name: str, caller: Caller) -> bool:
         """Whether it is the name of a meta-tool, or of a tool of the board."""
         return name in self._meta or self._names(caller).resolve(name) is not None
 
     def accepts(self, name: str, arguments: JsonObject, caller: Caller) -> bool:
-        """Whether this is a call of a tool of the board, by its name or by `invoke_tool`, that fits its schema."""
-        if name == meta_tools.INVOKE:
+        """Whether this is a call of a tool of the board, by its name or by a meta-tool, that fits its schema."""
+        if name in (meta_tools.INVOKE, meta_tools.EXECUTE):
             name, arguments = str(arguments.get("name")), arguments.get("arguments") or {}
         tool = None if name in self._meta else self._names(caller).resolve(name)
-        if tool is None:
+        if tool is None or tool not in self._board.catalog:
             return False
         try:
             check_arguments(self._board.catalog[tool], arguments)
@@ -137,6 +151,7 @@ class Gateway:
     async def end_session(self, session: str) -> None:
         """Its client has ended it."""
         self.announcer.disconnect(session)
+        self._offered.forget(session)
         await self.book.forget(session)
 
     def kind(self, name: str, title: str | None) -> ClientKind:
@@ -146,7 +161,7 @@ class Gateway:
     def input_schema(self, name: str) -> JsonObject | None:
         """The schema of a listed name, for headers that mirror arguments (MCP 2026-07-28, `Mcp-Param-*`)."""
         tool = self._names(ALONE.caller).resolve(name)
-        return None if tool is None else self._board.catalog[tool].input_schema
+        return None if tool is None or tool not in self._board.catalog else self._board.catalog[tool].input_schema
 
     def continue_session(self, session: str) -> None:
         """It began in an earlier process: what its client was listed there is not known, and is older."""
@@ -208,30 +223,56 @@ class Gateway:
                 unknown[name] = list(error.available)
         return json_result({"tools": described} | ({"unknown": unknown} if unknown else {}))
 
-    async def _invoke(self, arguments: JsonObject, exchange: Exchange) -> Result:
+    async def _route(self, arguments: JsonObject, exchange: Exchange) -> Result:
+        """ROUTE (seed 001, algorithm 2), under whatever profile the board has."""
+        await self.view.started(some=True)
+        caller = exchange.caller
+        session = await self.book.get(caller.session)
+        turn = self._turn(str(Subtask(**arguments["subtask"])), session)
+        turn = replace(turn, max_price=arguments.get("max_price"), deadline=arguments.get("deadline"))
+        offers = await self._board.offers(turn)
+        self._offered.remember(caller.session, [offer.tool for offer in offers.tools])
+        return json_result(shown(offers, self._board.catalog, self._names(caller)) | not_ready(self._fleet.status()))
+
+    async def _execute(self, arguments: JsonObject, exchange: Exchange) -> Result:
+        """EXECUTE-TOOL (seed 001, algorithm 1): what failed comes back as it came, with what else was offered.
+
+        A server's protocol error becomes a result, so that the model sees it, unless the client is to act on it.
+        """
+        try:
+            result = await self._invoke(arguments, exchange, finder=meta_tools.ROUTE)
+        except PegboardError as error:
+            result = self._rejected(meta_tools.EXECUTE, error)
+        except MCPError as error:
+            if error.error.code == types.URL_ELICITATION_REQUIRED:
+                raise
+            result = failed(error)
+        return await self._with_others(arguments["name"], result, exchange) if result.get("isError") else result
+
+    async def _with_others(self, name: str, result: Result, exchange: Exchange) -> Result:
+        caller = exchange.caller
+        session, names = await self.book.get(caller.session), self._names(caller)
+        allowed = self._board.allowed(self._turn("", session))
+        called = names.resolve(name)
+        others = [tool for tool in self._offered.of(caller.session) if tool != called and tool in allowed]
+        return with_next(result, [names.of[tool] for tool in others if tool in names.of])
+
+    async def _invoke(self, arguments: JsonObject, exchange: Exchange, finder: str = meta_tools.SEARCH) -> Result:
         """Rights and arguments are checked on the inner tool, by the one name that is also dispatched (M2, M3)."""
         name, inner = arguments["name"], arguments.get("arguments") or {}
         if name in meta_tools.META_TOOLS:
             raise ToolNotAvailable(name, [], remedy="Call Pegboard's own tools directly.")
-        _, tool = await self._resolve(name, exchange.caller)
-        check_arguments(self._board.catalog[tool], inner)
+        _, tool = await self._resolve(name, exchange.caller, finder)
+        self._calls.check(self._board.catalog[tool], inner)
         return await self._relay(tool, inner, exchange)
+
+    def _rejected(self, name: str, error: PegboardError) -> Result:
+        self._events.emit(CallRejected(at=self._clock.time(), tool=name, reason=error.code))
+        return error.to_mcp()
 
     async def _relay(self, tool: ToolId, arguments: JsonObject, exchange: Exchange) -> Result:
         arguments = self._toolset.arguments(tool, arguments) if self._toolset else arguments
-        started = self._clock.monotonic()
-        success = False
-        try:
-            result = await self._fleet.call(tool, arguments, meta=exchange.meta, progress=exchange.progress)
-            success = not result.get("isError", False)
-        finally:
-            latency = (self._clock.monotonic() - started) * 1000
-            self._events.emit(CallFinished(at=self._clock.time(), tool=str(tool), success=success, latency_ms=latency))
-            self._observe(Outcome(tool=tool, success=success, latency_ms=latency))
-        if success and result.get("resultType") != "input_required":
-            await self.book.update(exchange.caller.session, sessions.answered(tool.name))
-        self.book.touch(exchange.caller.session, sessions.use(tool))
-        return result
+        return await self._calls.relay(self._board.catalog[tool], arguments, exchange)
 
     async def _enable(self, tools: list[ToolId], session: Session, exchange: Exchange) -> None:
         """Where this client lists again when it is told, what was found joins its list (seed 002, approach D)."""
@@ -243,13 +284,13 @@ class Gateway:
         if set(now.enabled) != set(session.enabled) and await self.announcer.tell(key, exchange.notify):
             await self.book.update(key, sessions.noticed)
 
-    async def _resolve(self, name: str, caller: Caller) -> tuple[Session, ToolId]:
+    async def _resolve(self, name: str, caller: Caller, finder: str = meta_tools.SEARCH) -> tuple[Session, ToolId]:
         """The tool of a name. One that is not known yet may belong to a server that is still starting."""
         if self._names(caller).resolve(name) is None:
             await self.view.started()
         session = await self.book.get(caller.session)
         allowed = self._board.allowed(self._turn("", session))
-        return session, self.view.resolve(name, allowed, self._names(caller))
+        return session, self.view.resolve(name, allowed, self._names(caller), finder=finder)
 
     def _is_listed(self, tool: ToolId, caller: Caller, session: Session) -> bool:
         if tool in self._board.pinned:

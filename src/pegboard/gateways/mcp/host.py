@@ -5,21 +5,25 @@ from __future__ import annotations
 import asyncio
 import glob
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 from pegboard.board import Board
 from pegboard.catalog import Catalog
-from pegboard.compose import Parts, build, default_parts
+from pegboard.compose import Parts, build, opened_parts
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.mcp.clients import client_rows
 from pegboard.gateways.mcp.gateway import Gateway
+from pegboard.gateways.mcp.ledger import Ledger
 from pegboard.gateways.mcp.sessions import SessionBook
 from pegboard.gateways.mcp.toolsets import Toolset
+from pegboard.gateways.mcp.trust import Trust
 from pegboard.gateways.mcp.usage import Usage
 from pegboard.settings import Settings
 from pegboard.stores import MemorySessions
 from pegboard.upstreams import Changes, Fleet
+
+SAVE_SECONDS = 2.0
 
 
 class NoToolset(ConfigError):  # noqa: N818
@@ -49,9 +53,14 @@ class Host:
             definitions=parts.definitions,
             lazy=settings.lazy,
             idle_stop=settings.idle_stop,
+            admit=lambda tool: self._trust.check(tool),
         )
-        self._parts = parts
-        self._usage = Usage(parts.statistics)
+        self.parts = parts
+        self._usage = Usage(parts.statistics, parts.knowledge.observe, parts.resting.observe)
+        self._ledger = Ledger(parts.spend, settings.spend, parts.clock)
+        self._trust = Trust(
+            parts.pins, settings.pins, events=parts.events, clock=parts.clock, changed=self._renew_views
+        )
         self._often: tuple[str, ...] = ()
         self._gateways: dict[str, Gateway] = {}
 
@@ -62,12 +71,19 @@ class Host:
         self._check()
         self.gateway()
         async with self.fleet:
-            flushing = asyncio.create_task(self._usage.run())
+            running = (
+                *(self._usage.run(), self._ledger.run(), self._trust.run()),
+                *(self.parts.retirement.run(), self._save_sessions()),
+            )
+            background = [asyncio.create_task(each) for each in running]
             try:
                 yield self
             finally:
-                flushing.cancel()
+                for task in background:
+                    task.cancel()
+                await asyncio.wait(background)
                 await self._usage.flush()
+                await self._ledger.close()
                 for gateway in self._gateways.values():
                     gateway.close()
 
@@ -77,13 +93,15 @@ class Host:
             settings, chosen = self._settings_of(toolset)
             self._gateways[toolset] = Gateway(
                 settings,
-                self._board(settings),
+                self._board(settings, toolset),
                 self.fleet,
-                events=self._parts.events,
-                clock=self._parts.clock,
-                book=SessionBook(self._parts.sessions, toolset),
+                events=self.parts.events,
+                clock=self.parts.clock,
+                book=SessionBook(self.parts.sessions, toolset),
                 observe=self._usage.observe,
                 toolset=chosen,
+                ledger=self._ledger,
+                trust=self._trust,
             )
             self._gateways[toolset].view.renew()
         return self._gateways[toolset]
@@ -101,7 +119,7 @@ class Host:
                 for name, gateway in self._gateways.items()
                 if not name or name in settings.toolsets
             }
-            boards = {name: self._board(of_toolset) for name, (of_toolset, _, _) in adopted.items()}
+            boards = {name: self._board(of_toolset, name) for name, (of_toolset, _, _) in adopted.items()}
         except PegboardError:
             self.settings = before
             raise
@@ -109,6 +127,8 @@ class Host:
             self._gateways.pop(name).close()
         for name, (of_toolset, chosen, gateway) in adopted.items():
             gateway.adopt(of_toolset, boards[name], chosen)
+        self._ledger.adopt(settings.spend)
+        self._trust.adopt(settings.pins)
         return await self.fleet.apply(settings.enabled_servers)
 
     def _check(self) -> None:
@@ -130,24 +150,37 @@ class Host:
             changes = {"exposure": own.exposure} if own.exposure else {}
         return settings.model_copy(update=changes | {"always_available": (*always, *self._often)}), chosen
 
-    def _board(self, settings: Settings) -> Board:
-        return build(settings, Catalog.build([]), parts=self._parts, patient=False)
+    def _board(self, settings: Settings, toolset: str) -> Board:
+        return build(settings, Catalog.build([]), parts=self.parts, patient=False, name=toolset)
+
+    async def _save_sessions(self) -> None:
+        """What could not be stored while the store was down is stored when it is back."""
+        while True:
+            await asyncio.sleep(SAVE_SECONDS)
+            for gateway in list(self._gateways.values()):
+                await gateway.book.save_unsaved()
 
     async def _on_change(self) -> None:
+        await self._trust.see(self.fleet.catalog())
+        self._renew_views()
+
+    def _renew_views(self) -> None:
         for gateway in self._gateways.values():
             gateway.view.renew()
 
 
 @asynccontextmanager
 async def open_host(settings: Settings, parts: Parts | None = None) -> AsyncIterator[Host]:
-    """Servers started, and ended at the end."""
-    async with Host(settings, default_parts(settings) if parts is None else parts).running() as host:
-        yield host
+    """Servers started, and ended at the end. Parts that are given stay open."""
+    async with AsyncExitStack() as stack:
+        own = await stack.enter_async_context(opened_parts(settings)) if parts is None else parts
+        yield await stack.enter_async_context(Host(settings, own).running())
 
 
 @asynccontextmanager
 async def open_gateway(settings: Settings, parts: Parts | None = None) -> AsyncIterator[Gateway]:
     """A gateway for one client, with its servers started, and ended at the end. Its session ends with it."""
-    parts = default_parts(settings) if parts is None else parts
-    async with open_host(settings, replace(parts, sessions=MemorySessions(parts.clock))) as host:
-        yield host.gateway()
+    async with AsyncExitStack() as stack:
+        own = await stack.enter_async_context(opened_parts(settings)) if parts is None else parts
+        own = replace(own, sessions=MemorySessions(own.clock), replicas=None)
+        yield (await stack.enter_async_context(open_host(settings, own))).gateway()

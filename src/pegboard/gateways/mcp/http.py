@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 from anyio.abc import TaskStatus
@@ -16,9 +17,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.mcp.affinity import Affinity
 from pegboard.gateways.mcp.connection import wished
+from pegboard.gateways.mcp.forwarding import Forwarder
 from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.gateways.mcp.host import Host, NoToolset
+from pegboard.gateways.mcp.peers import Peers
 from pegboard.gateways.mcp.revival import Revival
 from pegboard.gateways.mcp.server import wire
 
@@ -32,29 +36,38 @@ class Endpoint:
     """One gateway on the wire."""
 
     gateway: Gateway
-    app: Revival
+    app: Revival | Affinity
     scope: anyio.CancelScope
 
 
 class HttpDoor:
-    """An ASGI application before a host. Serve it within `running`, and end it there with `hang_up`."""
+    """An ASGI application before a host. Serve it within `running`, and end it there with `hang_up`.
 
-    def __init__(self, host: Host, *, health: Callable[[], Mapping[str, Any]] = dict) -> None:
+    With ``peers``, each session's requests go to the process that has it.
+    """
+
+    def __init__(
+        self, host: Host, *, health: Callable[[], Mapping[str, Any]] = dict, peers: Peers | None = None
+    ) -> None:
         self._host = host
         self._health = health
-        self._security = guard(host.settings.host, host.settings.allowed_hosts)
-        self._guard = TransportSecurityMiddleware(self._security)
+        self._peers = peers
+        self._forwarder = Forwarder(peers) if peers else None
+        ours = [urlsplit(peers.me.url).hostname or ""] if peers else []
+        self.security = guard(host.settings.host, (*host.settings.allowed_hosts, *ours))
+        self._guard = TransportSecurityMiddleware(self.security)
         self._endpoints: dict[str, Endpoint] = {}
         self._tasks = anyio.create_task_group()
         self._opening = anyio.Lock()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[HttpDoor]:
-        async with self._tasks:
-            try:
-                yield self
-            finally:
-                self.hang_up()
+        async with AsyncExitStack() as stack:
+            if self._forwarder is not None:
+                await stack.enter_async_context(self._forwarder.opened())
+            await stack.enter_async_context(self._tasks)
+            stack.callback(self.hang_up)
+            yield self
 
     def hang_up(self) -> None:
         """End every connection."""
@@ -103,12 +116,17 @@ class HttpDoor:
 
     async def _serve(self, gateway: Gateway, *, task_status: TaskStatus[Endpoint]) -> None:
         """One toolset's endpoint, for as long as the door is open and the toolset there."""
-        manager = StreamableHTTPSessionManager(wire(gateway), security_settings=self._security)
+        manager = StreamableHTTPSessionManager(wire(gateway), security_settings=self.security)
         with anyio.CancelScope() as scope:
             async with manager.run():
-                app = Revival(manager.handle_request, gateway)
-                task_status.started(Endpoint(gateway=gateway, app=app, scope=scope))
+                task_status.started(Endpoint(gateway=gateway, app=self._app(manager, gateway), scope=scope))
                 await anyio.sleep_forever()
+
+    def _app(self, manager: StreamableHTTPSessionManager, gateway: Gateway) -> Revival | Affinity:
+        local = Revival(manager.handle_request, gateway)
+        if self._peers is None or self._forwarder is None:
+            return local
+        return Affinity(local, gateway, self._peers, self._forwarder)
 
 
 def guard(host: str, allowed: tuple[str, ...]) -> TransportSecuritySettings:

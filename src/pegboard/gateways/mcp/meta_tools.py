@@ -1,4 +1,5 @@
-"""The tools that stand for all others: list categories, search, describe, invoke (seed 002; DESIGN §2.3)."""
+"""The tools that stand for all others: list categories, search, describe, invoke (seed 002; DESIGN §2.3), or route and
+execute (seed 001)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,12 @@ LIST_CATEGORIES = "list_tool_categories"
 SEARCH = "search_tools"
 DESCRIBE = "describe_tools"
 INVOKE = "invoke_tool"
-META_TOOLS = frozenset({LIST_CATEGORIES, SEARCH, DESCRIBE, INVOKE})
+ROUTE = "route_tools"
+EXECUTE = "execute_tool"
+SEARCHING = (LIST_CATEGORIES, SEARCH, DESCRIBE, INVOKE)
+ROUTING = (ROUTE, EXECUTE)
+META_TOOLS = frozenset({*SEARCHING, *ROUTING})
+"""All of them, listed or not: no other tool goes by these names."""
 
 DEFAULT_LIMIT = 5
 MOST_RESULTS = 20
@@ -78,6 +84,48 @@ def definitions(pool: str, *, dynamic: bool = False) -> list[JsonObject]:
             {
                 "name": {"type": "string", "description": f"The tool's name as {SEARCH} gives it"},
                 "arguments": {"type": "object", "description": "The tool's arguments, by its signature or schema"},
+            },
+            ["name"],
+            read_only=False,
+        ),
+    ]
+
+
+def routing_definitions() -> list[JsonObject]:
+    """ROUTE and EXECUTE-TOOL (seed 001, algorithm 1). What there is stays out of the prompt, as the seed has it."""
+    text = {"type": "string"}
+    return [
+        _definition(
+            ROUTE,
+            "Find the few tools that are worth calling for a subtask, by relevance, price, speed and reliability. Most "
+            "tools here are not listed: ask before you conclude that something cannot be done. Each comes with its "
+            "schema, its price in USD a call, the seconds a call is expected to take, its chance of success, and a "
+            f"score (higher is better). Call what you choose with {EXECUTE}. Where there is none, it says why.",
+            {
+                "subtask": {
+                    "type": "object",
+                    "description": "What you need done next, without the values of arguments",
+                    "properties": {
+                        "text": text | {"description": "The subtask in one sentence", "minLength": 1},
+                        "domain": text | {"description": "The field or service, as: maps, GitHub, finance"},
+                        "operation": text | {"description": "What is to be done, as: search, create, convert"},
+                        "target": text | {"description": "To what, as: a place, an issue, an exchange rate"},
+                    },
+                    "required": ["text"],
+                    "additionalProperties": False,
+                },
+                "max_price": {"type": "number", "minimum": 0, "description": "The most a call may cost, USD"},
+                "deadline": {"type": "number", "exclusiveMinimum": 0, "description": "The most it may take, seconds"},
+            },
+            ["subtask"],
+        ),
+        _definition(
+            EXECUTE,
+            f"Call a tool that {ROUTE} offered. Its result comes back unchanged; a failure comes back as it is, with "
+            "what else was offered.",
+            {
+                "name": {"type": "string", "description": f"The tool's name as {ROUTE} gives it"},
+                "arguments": {"type": "object", "description": "The tool's arguments, by its schema"},
             },
             ["name"],
             read_only=False,

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.types import Message, Receive, Scope, Send
 
 from pegboard.gateways.mcp.connection import SESSION_KEY
 from pegboard.gateways.mcp.gateway import Gateway
+from pegboard.gateways.mcp.messages import Headers, Replay, header, with_header
 from pegboard.model import JsonObject
 
 LOGGER = logging.getLogger(__name__)
@@ -27,7 +28,6 @@ JSON = (b"content-type", b"application/json")
 NOT_FOUND = 404
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-Headers = list[tuple[bytes, bytes]]
 
 
 class Revival:
@@ -40,11 +40,11 @@ class Revival:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        session = _header(scope["headers"], SESSION)
+        session = header(scope["headers"], SESSION)
         if session is None:
             await self._transport(scope, receive, send)
             return
-        replay = _Replay(receive)
+        replay = Replay(receive)
         inner = self._inner.get(session, session)
         if scope["method"] == "DELETE":
             self._inner.pop(session, None)
@@ -57,9 +57,17 @@ class Revival:
             if self._inner.get(session, session) == inner:
                 await self._revive(session, scope)
         self._locks.pop(session, None)
-        replay.rewind()
         inner = self._inner.get(session, session)
-        await self._pass(scope, replay.receive, send, session, inner, last=True)
+        await self._pass(scope, replay.again(), send, session, inner, last=True)
+
+    async def release(self, session: str, scope: Scope) -> None:
+        """End the transport's part of a session that another process has now: its client comes again, to that one."""
+        self._gateway.announcer.disconnect(session)
+        inner = self._inner.pop(session, session)
+        headers = [(SESSION, inner.encode())]
+        headers += [each for each in scope["headers"] if each[0].lower() in (b"host", b"origin", VERSION)]
+        ended: Scope = dict(scope) | {"method": "DELETE", "headers": headers}
+        await self._transport(ended, _Once(b"").receive, _nobody)
 
     async def _pass(
         self, scope: Scope, receive: Receive, send: Send, outer: str, inner: str, *, last: bool = False
@@ -71,11 +79,14 @@ class Revival:
             nonlocal unknown
             if message["type"] == "http.response.start":
                 unknown = message["status"] == NOT_FOUND and not last and scope["method"] != "DELETE"
-                message = {**message, "headers": _with(message.get("headers", ()), SESSION, outer, only_there=True)}
+                message = {
+                    **message,
+                    "headers": with_header(message.get("headers", ()), SESSION, outer, only_there=True),
+                }
             if not unknown:
                 await send(message)
 
-        renamed = dict(scope) | {"headers": _with(scope["headers"], SESSION, inner), SESSION_KEY: outer}
+        renamed = dict(scope) | {"headers": with_header(scope["headers"], SESSION, inner), SESSION_KEY: outer}
         await self._transport(renamed, receive, watched)
         return not unknown
 
@@ -85,7 +96,7 @@ class Revival:
         if known is None or known.client is None:
             return
         status, headers = await self._say(scope, None, _request("initialize", known.client))
-        inner = _header(headers, SESSION)
+        inner = header(headers, SESSION)
         if status >= 400 or inner is None:
             LOGGER.warning("A session could not be continued: the transport answered %d", status)
             return
@@ -115,27 +126,6 @@ class Revival:
         return answer["status"], list(answer.get("headers", ()))
 
 
-class _Replay:
-    """A request's body, which can be read a second time."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._read: list[Message] = []
-        self._place = 0
-
-    async def receive(self) -> Message:
-        if self._place == len(self._read):
-            message = await self._receive()
-            if message["type"] != "http.request":
-                return message
-            self._read.append(message)
-        self._place += 1
-        return self._read[self._place - 1]
-
-    def rewind(self) -> None:
-        self._place = 0
-
-
 class _Once:
     """A body of our own, behind which nobody hangs up."""
 
@@ -149,20 +139,13 @@ class _Once:
         return {"type": "http.request", "body": body, "more_body": False}
 
 
+async def _nobody(message: Message) -> None:
+    """There is nobody to be told."""
+
+
 def _request(method: str, params: JsonObject) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": "revived", "method": method, "params": params}).encode()
 
 
 def _notification(method: str) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "method": method}).encode()
-
-
-def _header(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str | None:
-    return next((value.decode("latin-1") for name, value in headers if name.lower() == wanted), None)
-
-
-def _with(headers: Iterable[tuple[bytes, bytes]], name: bytes, value: str, *, only_there: bool = False) -> Headers:
-    """The headers with this one set; with ``only_there``, only where it is."""
-    every = list(headers)
-    kept = [each for each in every if each[0].lower() != name]
-    return every if only_there and len(kept) == len(every) else [*kept, (name, value.encode("latin-1"))]

@@ -23,7 +23,7 @@ from pegboard.gateways.mcp.pages import page
 
 INSTRUCTIONS = (
     "This server stands before many others. Tools of theirs that are not listed here are found with search_tools and "
-    "called with invoke_tool."
+    "called with invoke_tool, or with route_tools and execute_tool where these are listed."
 )
 LIST_TTL_MS = 5000
 MODERN_KEYS = frozenset({"resultType", "ttlMs", "cacheScope"})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
+from contextlib import AsyncExitStack
 from dataclasses import replace
 
 from mcp.server.stdio import stdio_server
 
-from pegboard.compose import default_parts
+from pegboard.compose import opened_parts
 from pegboard.gateways.mcp.host import open_host
 from pegboard.gateways.mcp.reload import Source
 from pegboard.gateways.mcp.server import wire
@@ -22,9 +23,11 @@ async def serve_stdio(settings: Settings, source: Source = Source(), *, toolset:
     every server's reaper ends what it watches when the gateway is gone.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    parts = default_parts(settings)
-    parts = replace(parts, sessions=MemorySessions(parts.clock))
-    async with open_host(settings, parts) as host, stdio_server() as (read, write):
+    async with AsyncExitStack() as stack:
+        parts = await stack.enter_async_context(opened_parts(settings))
+        parts = replace(parts, sessions=MemorySessions(parts.clock), replicas=None)
+        host = await stack.enter_async_context(open_host(settings, parts))
+        read, write = await stack.enter_async_context(stdio_server())
         server = wire(host.gateway(toolset))
         async with source.followed(host):
             await server.run(read, write, server.create_initialization_options())

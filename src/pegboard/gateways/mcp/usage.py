@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Container
+from collections.abc import Callable, Container
 
-from pegboard.errors import PegboardError
+from pegboard.averages import with_servers
+from pegboard.errors import PegboardError, StoreError
 from pegboard.model import Outcome, ToolId
 from pegboard.seams import Statistics
 
@@ -15,17 +16,28 @@ LOGGER = logging.getLogger(__name__)
 LEAST_CALLS = 5
 """Calls that succeeded, below which a tool is not called often used."""
 FLUSH_SECONDS = 5.0
+MOST_WAITING = 50_000
+"""Outcomes that are kept for a store that cannot be reached: the newest."""
 
 
 class Usage:
-    """Collects outcomes and hands them to the store in batches. A store that fails loses counts, never calls."""
+    """Collects outcomes and hands them to the store in batches: a store that fails costs no call.
 
-    def __init__(self, store: Statistics) -> None:
+    What a store that cannot be reached was not told is told when it is back. Where it failed after it had taken a
+    batch in, that batch is counted twice: averages can bear it, and losing an outage's worth of calls they could not.
+    """
+
+    def __init__(self, store: Statistics, *others: Callable[[Outcome], None]) -> None:
+        """``others`` are told of each outcome at once."""
         self._store = store
+        self._others = others
         self._waiting: list[Outcome] = []
 
     def observe(self, outcome: Outcome) -> None:
+        """It counts for this process's own routing at once, and for everybody's when the store has it."""
         self._waiting.append(outcome)
+        for tell in self._others:
+            tell(outcome)
 
     async def run(self) -> None:
         """Write what has been observed, every few seconds, until cancelled."""
@@ -37,7 +49,9 @@ class Usage:
         outcomes, self._waiting = self._waiting, []
         if outcomes:
             try:
-                await self._store.observe(outcomes)
+                await self._store.observe(with_servers(outcomes))
+            except StoreError:
+                self._waiting = [*outcomes, *self._waiting][-MOST_WAITING:]
             except PegboardError as error:
                 LOGGER.warning("Calls could not be counted: %s", error)
 
@@ -47,10 +61,14 @@ class Usage:
             return []
         try:
             known = await self._store.read()
+        except StoreError:
+            return []
         except PegboardError as error:
             LOGGER.warning("Counts of calls could not be read: %s", error)
             return []
         often = [
-            tool for tool, statistics in known.items() if statistics.successes >= LEAST_CALLS and tool.server in servers
+            tool
+            for tool, statistics in known.items()
+            if tool.name and statistics.successes >= LEAST_CALLS and tool.server in servers
         ]
         return sorted(often, key=lambda tool: (-known[tool].successes, tool))[:most]

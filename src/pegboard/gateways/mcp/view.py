@@ -10,13 +10,15 @@ from functools import lru_cache
 
 from pegboard.board import Board
 from pegboard.catalog import Catalog, WireNames
-from pegboard.compose import summaries, with_aliases
+from pegboard.compose import rules, summaries, with_aliases
 from pegboard.errors import ToolNotAvailable
 from pegboard.gateways.mcp import exposure, meta_tools
 from pegboard.gateways.mcp.servers import Servers
 from pegboard.gateways.mcp.toolsets import Toolset
-from pegboard.model import Floats, ToolId
+from pegboard.gateways.mcp.trust import Trust
+from pegboard.model import AgentState, Floats, Tool, ToolId, Turn
 from pegboard.retrieval.categories import categories_of
+from pegboard.routing import Eligibility
 from pegboard.seams import Clock
 from pegboard.settings import Settings
 
@@ -40,6 +42,7 @@ class View:
         *,
         clock: Clock,
         toolset: Toolset | None = None,
+        trust: Trust | None = None,
         changed: Callable[[], Awaitable[None]],
     ) -> None:
         self.board = board
@@ -48,6 +51,8 @@ class View:
         self._fleet = fleet
         self._clock = clock
         self._toolset = toolset
+        self._trust = trust
+        self._held_back: tuple[ToolId, ...] = ()
         self._changed = changed
         self._wait_until = clock.monotonic() + settings.start_wait
         self._complete = False
@@ -99,6 +104,8 @@ class View:
         if some:
             await self._fleet.settled(max(0.0, self._patience - self._settings.start_wait * (1 - SEARCH_SHARE)))
         await self._fleet.settled(self._patience, some=some)
+        if self._trust is not None:
+            await self._trust.settled(self._patience)
         self.refresh()
 
     @property
@@ -110,9 +117,13 @@ class View:
         """Take in what the servers list now."""
         if not self._stale:
             return
-        catalog = with_aliases(self._summaries.put_on(self._fleet.catalog()), self._settings)
+        listed = self._fleet.catalog()
+        admitted = self._trust.admitted(listed) if self._trust else listed
+        catalog = with_aliases(self._summaries.put_on(admitted), self._settings)
         catalog = self._toolset.apply(catalog) if self._toolset else catalog
-        if catalog.fingerprint != self.board.catalog.fingerprint:
+        held_back = tuple(tool for tool in listed.position if tool not in admitted and self._includes(tool))
+        if catalog.fingerprint != self.board.catalog.fingerprint or held_back != self._held_back:
+            self._held_back = held_back
             self.board.replace_catalog(catalog)
             self._named(catalog)
         self._stale = False
@@ -124,13 +135,29 @@ class View:
             self._categories = self._categories_of(self.catalog, None)
         return self._categories
 
-    def resolve(self, name: str, allowed: frozenset[ToolId], names: WireNames) -> ToolId:
-        """The tool of a name, if it may be used; else ToolNotAvailable with names that are near."""
+    def resolve(
+        self, name: str, allowed: frozenset[ToolId], names: WireNames, *, finder: str = meta_tools.SEARCH
+    ) -> ToolId:
+        """The tool of a name, if it may be used; else ToolNotAvailable with names that are near, or NotApproved."""
         tool = names.resolve(name)
+        if tool is not None and self._trust is not None and self._may_be_told_of(tool):
+            self._trust.check(tool)
         if tool is None or tool not in allowed:
             near = self._near(name, allowed, names)
-            raise ToolNotAvailable(name, near, remedy=f"Find tools with {meta_tools.SEARCH}.")
+            raise ToolNotAvailable(name, near, remedy=f"Find tools with {finder}.")
         return tool
+
+    def _includes(self, tool: ToolId) -> bool:
+        return self._toolset is None or self._toolset.includes(tool)
+
+    def _may_be_told_of(self, tool: ToolId) -> bool:
+        """Whether the caller would have a right to it, were it not held back: to others it does not exist."""
+        if tool not in self._held_back:
+            return False
+        scopes = frozenset(self._settings.scopes)
+        turn = Turn.ask("", scopes=scopes, state=AgentState(auth=scopes))
+        eligibility = Eligibility([Tool(id=tool)], [rule for each in self._settings.rules for rule in rules(each)])
+        return bool(eligibility.of(turn).allowed.all())
 
     def _near(self, name: str, allowed: Iterable[ToolId], names: WireNames) -> list[str]:
         allowed = frozenset(allowed)
@@ -191,9 +218,11 @@ class View:
         self._unmatched = unmatched
 
     def _named(self, catalog: Catalog) -> None:
+        """What is held back keeps its name: the names of others do not depend on it."""
         renamed = self._toolset.renamed if self._toolset else {}
+        tools = [*catalog.position, *self._held_back]
         self.names: Callable[[int | None], WireNames] = lru_cache(maxsize=8)(
-            lambda longest: exposure.wire_names(catalog, longest=longest, renamed=renamed)
+            lambda longest: exposure.wire_names(tools, longest=longest, renamed=renamed)
         )
         self._categories = None
         self._small = exposure.is_small(catalog, self._settings)

@@ -8,9 +8,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pegboard.errors import EncoderError
 from pegboard.model import Floats
 from pegboard.retrieval.intents import Span, apart
-from pegboard.seams import ClauseEncoder, Embeddings, Encoder
+from pegboard.seams import BulkEncoder, ClauseEncoder, Embeddings, Encoder
+
+AT_ONCE = 64
+"""Texts a call, of an encoder that does not say: a call has an end, and others have a turn."""
+
+
+def texts_at_once(encoder: Encoder) -> int:
+    """How many of many texts an encoder is given in one call."""
+    return encoder.at_once if isinstance(encoder, BulkEncoder) else AT_ONCE
 
 
 def embedding_key(provider: str, model: str, text: str) -> str:
@@ -47,13 +56,17 @@ class CachedEncoder:
     def dimensions(self) -> int:
         return self._encoder.dimensions
 
+    @property
+    def at_once(self) -> int:
+        return texts_at_once(self._encoder)
+
     async def encode(self, texts: Sequence[str]) -> Floats:
         keys = [embedding_key(self.provider, self.model, text) for text in texts]
         known = dict(await self._store.get(keys))
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
         if missing:
             known |= await self._made(missing)
-        return np.stack([known[key] for key in keys]) if keys else np.zeros((0, self.dimensions), np.float32)
+        return _stacked([known[key] for key in keys]) if keys else np.zeros((0, self.dimensions), np.float32)
 
     async def encode_clauses(self, text: str, spans: Sequence[Span]) -> Floats:
         """The text, then its part in each span: shape (1 + len(spans), dimensions).
@@ -68,7 +81,7 @@ class CachedEncoder:
             vectors = await self._encoder.encode_clauses(text, spans)
             known = dict(zip(keys, vectors, strict=True))
             await self._store.put(known)
-        return np.stack([known[key] for key in keys])
+        return _stacked([known[key] for key in keys])
 
     async def _made(self, texts: dict[str, str]) -> dict[str, Floats]:
         self._start({key: text for key, text in texts.items() if key not in self._underway})
@@ -97,3 +110,14 @@ class CachedEncoder:
             await self._store.put(fresh)
             known |= fresh
         return known
+
+
+def _stacked(vectors: Sequence[Floats]) -> Floats:
+    """Raises EncoderError where a model gives other vectors than it did: what goes by its name is another one now."""
+    widths = {len(vector) for vector in vectors}
+    if len(widths) > 1:
+        raise EncoderError(
+            f"The vectors of one model have {' and '.join(map(str, sorted(widths)))} numbers.",
+            remedy="Another model answers under the same name: give it a name of its own, or empty cache_dir.",
+        )
+    return np.stack(vectors)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pegboard.model import Floats, ToolId
-from pegboard.seams import Filter
+from pegboard.seams import Filter, Hits
 
 
 class ExactIndex:
-    """Vectors in the order they were added; inner product on rows of length 1 is the cosine (seed 000 eq. 5)."""
+    """Vectors in the order they were added; inner product on rows of length 1 is the cosine (seed 000 eq. 5).
+
+    Without I/O, so that it can be used as it is; `ExactVectors` is the same behind the seam.
+    """
 
     def __init__(self, dimensions: int) -> None:
         self._ids: dict[ToolId, int] = {}
@@ -24,6 +28,11 @@ class ExactIndex:
     def vectors(self) -> Floats:
         """All vectors, shape (n, d), in the order they were added."""
         return self._vectors
+
+    @property
+    def tools(self) -> tuple[ToolId, ...]:
+        """What is there, in the order it was added."""
+        return tuple(self._ids)
 
     def add(self, ids: Sequence[ToolId], vectors: Floats) -> None:
         latest = {tool: row for row, tool in enumerate(ids)}
@@ -47,11 +56,44 @@ class ExactIndex:
         """
         return np.asarray(query @ self._vectors.T)
 
-    def search(self, queries: Floats, k: int, where: Filter | None = None) -> list[list[tuple[ToolId, float]]]:
+    def search(self, queries: Floats, k: int, where: Filter | None = None) -> list[Hits]:
+        """For each query the k best that pass ``where``; equal ones in the order they were added."""
         ids = list(self._ids)
-        allowed = np.flatnonzero([where is None or where.passes(tool) for tool in ids])
-        found = []
-        for row in queries @ self._vectors[allowed].T if len(allowed) else np.zeros((len(queries), 0)):
-            best = np.argsort(-row, kind="stable")[:k]
-            found.append([(ids[allowed[place]], float(row[place])) for place in best])
-        return found
+        rows = np.asarray(queries @ self._vectors.T)
+        if where is None:
+            return [[(ids[place], float(row[place])) for place in best_places(row, k)] for row in rows]
+        allowed = np.flatnonzero([where.passes(tool) for tool in ids])
+        return [[(ids[allowed[place]], float(row[place])) for place in best_places(row, k)] for row in rows[:, allowed]]
+
+
+def best_places(values: Floats, k: int) -> NDArray[np.intp]:
+    """The places of the k largest values, the largest first; of equal ones the first.
+
+    >>> best_places(np.array([1.0, 3.0, 2.0, 3.0], np.float32), 3).tolist()
+    [1, 3, 2]
+    """
+    if 0 < k < len(values):
+        least = np.partition(values, len(values) - k)[len(values) - k]
+        among = np.flatnonzero(values >= least)
+    else:
+        among = np.arange(len(values))
+    return among[np.argsort(-values[among], kind="stable")][: max(0, k)]
+
+
+class ExactVectors:
+    """`ExactIndex` as a VectorIndex."""
+
+    def __init__(self, dimensions: int) -> None:
+        self._index = ExactIndex(dimensions)
+
+    async def add(self, ids: Sequence[ToolId], vectors: Floats) -> None:
+        self._index.add(ids, vectors)
+
+    async def remove(self, ids: Sequence[ToolId]) -> None:
+        self._index.remove(ids)
+
+    async def ids(self) -> frozenset[ToolId]:
+        return frozenset(self._index.tools)
+
+    async def search(self, queries: Floats, k: int, where: Filter | None = None) -> list[Hits]:
+        return self._index.search(queries, k, where)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from pegboard.errors import ConfigError, StoreError
-from pegboard.stores.extras import required
+from pegboard.extras import required
+from pegboard.stores.breaker import Breaker
 from pegboard.stores.migrations import Migration, outstanding
 from pegboard.stores.postgres.tables import MIGRATIONS
+from pegboard.stores.together import Together
 
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 MIGRATING = 7_332_001
@@ -32,29 +34,32 @@ class PostgresDatabase:
         connections: int = 8,
         timeout: float = 5.0,
         migrations: Sequence[Migration] = MIGRATIONS,
+        breaker: Breaker | None = None,
     ) -> None:
         if not SCHEMA.fullmatch(schema):
             raise ConfigError(f"{schema!r} is no name of a schema.", remedy="Use small letters, digits and _.")
         self._url = url
-        self._schema = schema
+        self.schema = schema
         self._connections = connections
         self._timeout = timeout
         self._migrations = migrations
+        self._breaker = breaker
         self._pool: Any = None
-        self._opening = asyncio.Lock()
+        self._open = Together(self._opened)
 
     async def run(self, work: Callable[[Any], Awaitable[T]]) -> T:
         """What ``work`` returns; it gets a connection, and its changes are one transaction. Raises StoreError."""
         errors = required("psycopg", "postgres")
-        try:
-            pool = await self._opened()
-            async with pool.connection() as connection:
-                return await work(connection)
-        except (errors.Error, OSError) as error:
-            raise StoreError(
-                f"PostgreSQL at {self._place} cannot be used: {str(error).strip()}.",
-                remedy="Check that it runs, that its address is right, and that the user may use the schema.",
-            ) from error
+        with self._breaker.call() if self._breaker else nullcontext():
+            try:
+                pool = self._pool or await self._open()
+                async with pool.connection() as connection:
+                    return await work(connection)
+            except (errors.Error, OSError) as error:
+                raise StoreError(
+                    f"PostgreSQL at {self.place} cannot be used: {str(error).strip().rstrip('.')}.",
+                    remedy="Check that it runs, that its address is right, and that the user may use the schema.",
+                ) from error
 
     async def close(self) -> None:
         if self._pool is not None:
@@ -62,7 +67,7 @@ class PostgresDatabase:
             self._pool = None
 
     @property
-    def _place(self) -> str:
+    def place(self) -> str:
         """Where it is, without the password."""
         given = self._parts()
         host, port = given.get("host", "localhost"), given.get("port", 5432)
@@ -79,19 +84,17 @@ class PostgresDatabase:
         return parts
 
     async def _opened(self) -> Any:
-        async with self._opening:
-            if self._pool is None:
-                self._parts()
-                pool = self._made()
-                try:
-                    await pool.open(wait=True, timeout=self._timeout)
-                    async with pool.connection() as connection:
-                        await self._migrate(connection)
-                except BaseException:
-                    await pool.close()
-                    raise
-                self._pool = pool
-            return self._pool
+        self._parts()
+        pool = self._made()
+        try:
+            await pool.open(wait=True, timeout=self._timeout)
+            async with pool.connection() as connection:
+                await self._migrate(connection)
+        except BaseException:
+            await pool.close()
+            raise
+        self._pool = pool
+        return pool
 
     def _made(self) -> Any:
         pools = required("psycopg_pool", "postgres")
@@ -109,7 +112,7 @@ class PostgresDatabase:
 
     async def _configure(self, connection: Any) -> None:
         limit = f"{int(self._timeout * 1000)}ms"
-        for name, value in {"search_path": self._schema, "statement_timeout": limit, "lock_timeout": limit}.items():
+        for name, value in {"search_path": self.schema, "statement_timeout": limit, "lock_timeout": limit}.items():
             await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
         await connection.commit()
 
@@ -118,7 +121,7 @@ class PostgresDatabase:
         if not await self._outstanding(connection):
             return
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATING,))
-        await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
+        await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
         await connection.execute(LEDGER)
         for step in await self._outstanding(connection):
             for statement in step.statements:
@@ -126,10 +129,10 @@ class PostgresDatabase:
             await connection.execute("INSERT INTO migrations VALUES (%s)", (step.name,))
 
     async def _outstanding(self, connection: Any) -> list[Migration]:
-        ledger = f"{self._schema}.migrations"
+        ledger = f"{self.schema}.migrations"
         there = await (await connection.execute("SELECT to_regclass(%s)", (ledger,))).fetchone()
         rows = await (await connection.execute("SELECT name FROM migrations")).fetchall() if there[0] else []
-        where = f"The schema {self._schema!r} of PostgreSQL at {self._place}"
+        where = f"The schema {self.schema!r} of PostgreSQL at {self.place}"
         return outstanding(self._migrations, {name for (name,) in rows}, where)
 
 

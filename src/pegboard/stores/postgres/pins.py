@@ -8,6 +8,7 @@ from typing import Any
 from pegboard.model import Fingerprint, Pin, ToolId
 from pegboard.stores.postgres.database import PostgresDatabase, execute_each, fetch
 
+GET_ALL = "SELECT server, name, approved, seen FROM pins"
 GET = (
     "SELECT server, name, approved, seen FROM pins "
     "WHERE (server, name) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
@@ -26,7 +27,7 @@ class PostgresPins:
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
 
-    async def get(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Pin]:
+    async def get(self, tools: Sequence[ToolId] | None = None) -> Mapping[ToolId, Pin]:
         return await self._database.run(lambda connection: _pins(connection, tools))
 
     async def put(self, seen: Mapping[ToolId, Fingerprint]) -> Mapping[ToolId, Pin]:
@@ -45,7 +46,9 @@ def _rows(fingerprints: Mapping[ToolId, Fingerprint]) -> list[tuple[str, ...]]:
     return [(*tool, fingerprint, fingerprint) for tool, fingerprint in sorted(fingerprints.items())]
 
 
-async def _pins(connection: Any, tools: Sequence[ToolId]) -> dict[ToolId, Pin]:
-    values = ([tool.server for tool in tools], [tool.name for tool in tools])
-    rows = await fetch(connection, GET, values)
+async def _pins(connection: Any, tools: Sequence[ToolId] | None) -> dict[ToolId, Pin]:
+    if tools is None:
+        rows = await fetch(connection, GET_ALL)
+    else:
+        rows = await fetch(connection, GET, ([tool.server for tool in tools], [tool.name for tool in tools]))
     return {ToolId(server, name): Pin(approved=approved, seen=seen) for server, name, approved, seen in rows}

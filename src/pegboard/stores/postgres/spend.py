@@ -9,9 +9,9 @@ from typing import Any
 from pegboard.seams import Clock
 from pegboard.spending import Account, Limits, Meter, MeterKind, NanoUsd, Reservation, meters
 from pegboard.stores.postgres.database import PostgresDatabase, execute_each, fetch
-from pegboard.stores.spend import HOLD, LATE, check_amount, check_limits, new_reservation
+from pegboard.stores.spend import HOLD, LATE, check_amount, check_limits, new_reservation, used_at
 
-BEGIN = "INSERT INTO spend_meters (kind, name, spent) VALUES (%s, %s, 0) ON CONFLICT DO NOTHING"
+BEGIN = "INSERT INTO spend_meters (kind, name, spent, used) VALUES (%s, %s, 0, %s) ON CONFLICT DO NOTHING"
 LOCK = (
     "SELECT kind, spent FROM spend_meters WHERE (kind, name) IN (SELECT * FROM unnest(%s::text[], %s::text[])) "
     'ORDER BY kind COLLATE "C", name COLLATE "C" FOR UPDATE'
@@ -22,7 +22,7 @@ HELD = (
 )
 HOLD_BACK = "INSERT INTO spend_holds (kind, name, reservation, amount, expires) VALUES (%s, %s, %s, %s, %s)"
 RELEASE = "DELETE FROM spend_holds WHERE reservation = %s"
-CHARGE = "UPDATE spend_meters SET spent = spent + %s WHERE kind = %s AND name = %s"
+CHARGE = "UPDATE spend_meters SET spent = spent + %s, used = %s WHERE kind = %s AND name = %s"
 FORGET = (
     "DELETE FROM spend_holds WHERE (kind, name, reservation) IN "
     "(SELECT kind, name, reservation FROM spend_holds WHERE expires <= %s FOR UPDATE SKIP LOCKED) RETURNING reservation"
@@ -50,11 +50,11 @@ class PostgresSpend:
 
     async def settle(self, reservation: Reservation, actual: NanoUsd) -> None:
         check_amount(actual)
-        running = sorted(meters(reservation.account, reservation.day))
+        running, now = sorted(meters(reservation.account, reservation.day)), self._clock.time()
 
         async def charge(connection: Any) -> None:
             if (await connection.execute(RELEASE, (reservation.id,))).rowcount:
-                await execute_each(connection, CHARGE, [(actual, *meter) for meter in running])
+                await execute_each(connection, CHARGE, [(actual, used_at(meter, now), *meter) for meter in running])
 
         await self._database.run(charge)
 
@@ -67,7 +67,7 @@ class PostgresSpend:
 async def _used(connection: Any, running: Sequence[Meter], now: float) -> Counter[MeterKind]:
     """What is spent and held on each meter, from now on locked, in one order by everybody."""
     kinds, names = map(list, zip(*running, strict=True))
-    await execute_each(connection, BEGIN, running)
+    await execute_each(connection, BEGIN, [(*meter, used_at(meter, now)) for meter in running])
     used = Counter[MeterKind](dict(await fetch(connection, LOCK, (kinds, names))))
     used.update({kind: int(held) for kind, held in await fetch(connection, HELD, (kinds, names, now))})
     return used

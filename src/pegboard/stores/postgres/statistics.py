@@ -7,7 +7,9 @@ from dataclasses import astuple
 from typing import Any
 
 from pegboard.averages import PRIOR, SMOOTHING, after_all
+from pegboard.clock import SYSTEM_CLOCK
 from pegboard.model import Outcome, Smoothing, ToolId, ToolStatistics
+from pegboard.seams import Clock
 from pegboard.stores.postgres.database import PostgresDatabase, execute_each, fetch
 from pegboard.stores.statistics import COLUMNS, by_tool
 
@@ -21,16 +23,22 @@ LOCK = (
     'ORDER BY server COLLATE "C", name COLLATE "C" FOR UPDATE'
 )
 CHANGE = (
-    f"UPDATE tool_statistics SET {', '.join(f'{column} = %s' for column in COLUMNS)} "  # noqa: S608
+    f"UPDATE tool_statistics SET {', '.join(f'{column} = %s' for column in (*COLUMNS, 'used'))} "  # noqa: S608
     "WHERE server = %s AND name = %s"
 )
 
 
 class PostgresStatistics:
     def __init__(
-        self, database: PostgresDatabase, *, prior: ToolStatistics = PRIOR, smoothing: Smoothing = SMOOTHING
+        self,
+        database: PostgresDatabase,
+        *,
+        prior: ToolStatistics = PRIOR,
+        smoothing: Smoothing = SMOOTHING,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._database = database
+        self._clock = clock
         self._prior = prior
         self._smoothing = smoothing
 
@@ -47,7 +55,8 @@ class PostgresStatistics:
         await execute_each(connection, BEGIN, [(*tool, *astuple(self._prior)) for tool in groups])
         known = _known(await fetch(connection, LOCK, tuple(map(list, zip(*groups, strict=True)))))
         new = {tool: after_all(known[tool], group, self._smoothing) for tool, group in groups.items()}
-        await execute_each(connection, CHANGE, [(*astuple(each), *tool) for tool, each in new.items()])
+        now = self._clock.time()
+        await execute_each(connection, CHANGE, [(*astuple(each), now, *tool) for tool, each in new.items()])
 
 
 def _known(rows: Sequence[tuple[Any, ...]]) -> dict[ToolId, ToolStatistics]:

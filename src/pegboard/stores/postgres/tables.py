@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pegboard.stores.migrations import Migration
 
+NOW = "extract(epoch FROM now())"
+
 MIGRATIONS = (
     Migration(
         "tables",
@@ -24,4 +26,29 @@ MIGRATIONS = (
             "CREATE TABLE embeddings (key text PRIMARY KEY, vector bytea NOT NULL)",
         ),
     ),
+    Migration(
+        "replicas",
+        ("CREATE TABLE replicas (id text PRIMARY KEY, url text NOT NULL, ends double precision NOT NULL)",),
+    ),
+    Migration(
+        "last use",
+        (
+            f"ALTER TABLE tool_statistics ADD COLUMN used double precision NOT NULL DEFAULT {NOW}",
+            "ALTER TABLE spend_meters ADD COLUMN used double precision",
+            f"UPDATE spend_meters SET used = {NOW} WHERE kind <> 'key'",  # noqa: S608
+            f"ALTER TABLE embeddings ADD COLUMN used double precision NOT NULL DEFAULT {NOW}",
+        ),
+    ),
+    Migration(
+        "lessons",
+        (
+            "CREATE TABLE lessons (key text PRIMARY KEY, requests double precision NOT NULL, "
+            "conversations double precision NOT NULL, later double precision NOT NULL, "
+            "asked double precision NOT NULL, growth double precision NOT NULL, wanted double precision NOT NULL, "
+            "added double precision NOT NULL, called double precision NOT NULL, changed double precision NOT NULL, "
+            "returned double precision NOT NULL, kept double precision NOT NULL, alike double precision NOT NULL, "
+            "used double precision NOT NULL)",
+        ),
+    ),
 )
+"""What was there counts as used when it was migrated."""

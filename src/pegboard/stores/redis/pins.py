@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pegboard.model import Fingerprint, Pin, ToolId
-from pegboard.stores.redis.server import RedisServer, batches, field_of
+from pegboard.stores.batches import batches
+from pegboard.stores.redis.server import RedisServer, field_of, tool_of
 
 GET = """
 local found = {}
@@ -38,28 +39,31 @@ class RedisPins:
     def __init__(self, server: RedisServer) -> None:
         self._server = server
 
-    async def get(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Pin]:
+    async def get(self, tools: Sequence[ToolId] | None = None) -> Mapping[ToolId, Pin]:
+        if tools is None:
+            async with self._server.client() as client:
+                tools = [tool_of(field) for field in await client.hkeys(keys(self._server)[0])]
         pins: dict[ToolId, Pin] = {}
         for some in batches(tools):
-            values = await self._server.run(GET, self._keys, [field_of(tool) for tool in some])
+            values = await self._server.run(GET, keys(self._server), [field_of(tool) for tool in some])
             pairs = zip(some, values[::2], values[1::2], strict=True)
             pins |= {tool: _pin(approved, seen.decode()) for tool, approved, seen in pairs if approved is not None}
         return pins
 
     async def put(self, seen: Mapping[ToolId, Fingerprint]) -> Mapping[ToolId, Pin]:
         pins: dict[ToolId, Pin] = {}
-        for some in batches(list(seen.items())):
-            approved = await self._server.run(PUT, self._keys, _arguments(some))
+        for some in batches(seen.items()):
+            approved = await self._server.run(PUT, keys(self._server), _arguments(some))
             pins |= {tool: _pin(known, now) for (tool, now), known in zip(some, approved, strict=True)}
         return pins
 
     async def approve(self, tools: Mapping[ToolId, Fingerprint]) -> None:
-        for some in batches(list(tools.items())):
-            await self._server.run(APPROVE, self._keys, _arguments(some))
+        for some in batches(tools.items()):
+            await self._server.run(APPROVE, keys(self._server), _arguments(some))
 
-    @property
-    def _keys(self) -> tuple[str, str]:
-        return self._server.key("pins", "approved"), self._server.key("pins", "seen")
+
+def keys(server: RedisServer) -> tuple[str, str]:
+    return server.key("pins", "approved"), server.key("pins", "seen")
 
 
 def _arguments(some: Sequence[tuple[ToolId, Fingerprint]]) -> list[str]:

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from typing import Any
 from urllib.parse import urlsplit
 
 from pegboard.errors import ConfigError, StoreError
+from pegboard.extras import required
 from pegboard.model import ToolId
-from pegboard.stores.extras import required
+from pegboard.stores.breaker import Breaker
 from pegboard.stores.migrations import Migration, outstanding
+from pegboard.stores.together import Together
 
-MIGRATIONS = (Migration("hashes"),)
-"""Statements are Lua, with the prefix of all keys in ARGV[2]."""
+MIGRATIONS = (
+    Migration("hashes"),
+    Migration(
+        "last use",
+        (
+            "local now = redis.call('TIME')[1]",
+            "for _, tool in ipairs(redis.call('HKEYS', ARGV[2] .. ':statistics')) do "
+            "redis.call('ZADD', ARGV[2] .. ':statistics:used', now, tool) end",
+            "for _, meter in ipairs(redis.call('HKEYS', ARGV[2] .. ':spend:spent')) do "
+            "if string.sub(meter, 1, 4) ~= 'key ' then redis.call('ZADD', ARGV[2] .. ':spend:used', now, meter) end "
+            "end",
+        ),
+    ),
+    Migration("lessons"),
+)
+"""Statements are Lua, with the prefix of all keys in ARGV[2]. What was there counts as used when it was migrated."""
 STEP = "if redis.call('SADD', KEYS[1], ARGV[1]) == 1 then {} end"
-BATCH = 500
-"""So many values a script or command, that others are not kept waiting."""
-
-T = TypeVar("T")
 
 
 class RedisServer:
@@ -37,17 +48,19 @@ class RedisServer:
         connections: int = 16,
         timeout: float = 2.0,
         migrations: Sequence[Migration] = MIGRATIONS,
+        breaker: Breaker | None = None,
     ) -> None:
         self._url = url
-        self._prefix = prefix
+        self.prefix = prefix
         self._connections = connections
         self._timeout = timeout
         self._migrations = migrations
+        self._breaker = breaker
         self._client: Any = None
-        self._opening = asyncio.Lock()
+        self._open = Together(self._opened)
 
     def key(self, *parts: str) -> str:
-        return ":".join((self._prefix, *parts))
+        return ":".join((self.prefix, *parts))
 
     async def run(self, script: str, keys: Sequence[str], arguments: Sequence[str | int | bytes]) -> Any:
         """What the Lua script returns; it runs alone."""
@@ -58,13 +71,16 @@ class RedisServer:
     async def client(self) -> AsyncIterator[Any]:
         """The client of the server, up to date. Raises StoreError, ConfigError."""
         errors = required("redis.exceptions", "redis")
-        try:
-            yield await self._opened()
-        except (errors.RedisError, OSError) as error:
-            raise StoreError(
-                f"Redis at {self._place} cannot be used: {error}.",
-                remedy="Check that it runs and that its address and password are right.",
-            ) from error
+        with self._breaker.call() if self._breaker else nullcontext():
+            try:
+                yield self._client or await self._open()
+            except (errors.RedisError, OSError) as error:
+                if self._client is not None:  # what waits in the pool was cut off too, and would fail one by one
+                    await self._client.connection_pool.disconnect(inuse_connections=False)
+                raise StoreError(
+                    f"Redis at {self.place} cannot be used: {str(error).rstrip('.')}.",
+                    remedy="Check that it runs and that its address and password are right.",
+                ) from error
 
     async def close(self) -> None:
         if self._client is not None:
@@ -73,22 +89,20 @@ class RedisServer:
             self._client = None
 
     @property
-    def _place(self) -> str:
+    def place(self) -> str:
         """Where it is, without the password."""
         parts = urlsplit(self._url)
         return f"{parts.hostname or 'localhost'}:{parts.port or 6379}{parts.path}"
 
     async def _opened(self) -> Any:
-        async with self._opening:
-            if self._client is None:
-                client = self._connected()
-                try:
-                    await self._migrate(client)
-                except BaseException:
-                    await client.connection_pool.disconnect()
-                    raise
-                self._client = client
-            return self._client
+        client = self._connected()
+        try:
+            await self._migrate(client)
+        except BaseException:
+            await client.connection_pool.disconnect()
+            raise
+        self._client = client
+        return client
 
     def _connected(self) -> Any:
         redis = required("redis.asyncio", "redis")
@@ -110,8 +124,8 @@ class RedisServer:
         """Each step and its name in one script: no other process can be in between."""
         ledger = self.key("migrations")
         applied = {name.decode() for name in await client.smembers(ledger)}
-        for step in outstanding(self._migrations, applied, f"The Redis at {self._place} under {self._prefix!r}"):
-            await client.eval(STEP.format(" ".join(step.statements)), 1, ledger, step.name, self._prefix)
+        for step in outstanding(self._migrations, applied, f"The Redis at {self.place} under {self.prefix!r}"):
+            await client.eval(STEP.format(" ".join(step.statements)), 1, ledger, step.name, self.prefix)
 
 
 def field_of(tool: ToolId) -> str:
@@ -121,7 +135,3 @@ def field_of(tool: ToolId) -> str:
 
 def tool_of(field: bytes) -> ToolId:
     return ToolId(*json.loads(field))
-
-
-def batches(values: Sequence[T], size: int = BATCH) -> Iterator[Sequence[T]]:
-    return (values[start : start + size] for start in range(0, len(values), size))

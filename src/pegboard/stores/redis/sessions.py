@@ -54,4 +54,8 @@ class RedisSessions:
         return max(1, int(min(self._ttl * 1000, MOST_MS)))
 
     def _key(self, key: str) -> str:
-        return self._server.key("session", key)
+        return key_of_session(self._server, key)
+
+
+def key_of_session(server: RedisServer, key: str) -> str:
+    return server.key("session", key)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from pegboard.errors import SpendLimitReached
 from pegboard.seams import Clock
-from pegboard.spending import Account, Limits, Meter, NanoUsd, Reservation, meters
+from pegboard.spending import Account, Limits, Meter, MeterKind, NanoUsd, Reservation, meters
 from pegboard.stores.redis.server import RedisServer
 from pegboard.stores.spend import HOLD, LATE, check_amount, limit_of, new_reservation
 
@@ -32,7 +34,8 @@ SETTLE = """
 if redis.call('ZREM', KEYS[2], ARGV[1]) == 0 then return end
 for meter = 1, 3 do
   redis.call('HDEL', KEYS[2 + meter], ARGV[1])
-  redis.call('HINCRBY', KEYS[1], ARGV[2 + meter], ARGV[2])
+  redis.call('HINCRBY', KEYS[1], ARGV[3 + meter], ARGV[2])
+  if meter ~= 2 then redis.call('ZADD', KEYS[6], ARGV[3], ARGV[3 + meter]) end
 end
 """
 
@@ -57,7 +60,7 @@ class RedisSpend:
             repr(reservation.expires),
             repr(now),
             keep,
-            *map(_field, running),
+            *map(field_of_meter, running),
         ]
         values += ["" if limit is None else limit for limit in at_most]
         refused, *used = await self._server.run(RESERVE, self._keys(running), values)
@@ -69,18 +72,31 @@ class RedisSpend:
     async def settle(self, reservation: Reservation, actual: NanoUsd) -> None:
         check_amount(actual)
         running = meters(reservation.account, reservation.day)
-        values: list[str | int] = [reservation.id, actual, *map(_field, running)]
-        await self._server.run(SETTLE, self._keys(running), values)
+        values: list[str | int] = [reservation.id, actual, repr(self._clock.time()), *map(field_of_meter, running)]
+        await self._server.run(SETTLE, [*self._keys(running), shared_keys(self._server)[2]], values)
 
     async def expire(self) -> int:
         async with self._server.client() as client:
             past = repr(self._clock.time() - LATE)
-            return int(await client.zremrangebyscore(self._server.key("spend", "reservations"), "-inf", past))
+            return int(await client.zremrangebyscore(shared_keys(self._server)[1], "-inf", past))
 
     def _keys(self, running: tuple[Meter, ...]) -> list[str]:
-        shared = [self._server.key("spend", "spent"), self._server.key("spend", "reservations")]
-        return shared + [self._server.key("spend", "held", _field(meter)) for meter in running]
+        return [*shared_keys(self._server)[:2], *(held_key(self._server, meter) for meter in running)]
 
 
-def _field(meter: Meter) -> str:
+def shared_keys(server: RedisServer) -> tuple[str, str, str]:
+    """What each meter shows, when each reservation ends, and when each meter of a session or day last ran."""
+    return server.key("spend", "spent"), server.key("spend", "reservations"), server.key("spend", "used")
+
+
+def held_key(server: RedisServer, meter: Meter) -> str:
+    return server.key("spend", "held", field_of_meter(meter))
+
+
+def field_of_meter(meter: Meter) -> str:
     return f"{meter.kind} {meter.name}"
+
+
+def meter_of(field: str) -> Meter:
+    kind, _, name = field.partition(" ")
+    return Meter(cast("MeterKind", kind), name)

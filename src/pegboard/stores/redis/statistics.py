@@ -6,12 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 
 from pegboard.averages import PRIOR, SMOOTHING
+from pegboard.clock import SYSTEM_CLOCK
 from pegboard.model import Outcome, Smoothing, ToolId, ToolStatistics
-from pegboard.stores.redis.server import RedisServer, batches, field_of, tool_of
+from pegboard.seams import Clock
+from pegboard.stores.batches import batches
+from pegboard.stores.redis.server import RedisServer, field_of, tool_of
 
 OBSERVE = """
 local function ema(old, observed, weight) return (1 - weight) * old + weight * observed end
-for at = 11, #ARGV, 5 do
+local called = {}
+for at = 12, #ARGV, 5 do
   local y, fail, seconds = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
   local s = {}
   local known = redis.call('HGET', KEYS[1], ARGV[at]) or table.concat({unpack(ARGV, 1, 6)}, ' ')
@@ -25,29 +29,41 @@ for at = 11, #ARGV, 5 do
     s[6] = ema(s[6], seconds, tonumber(ARGV[10]))
   end
   redis.call('HSET', KEYS[1], ARGV[at], string.format('%d %d %.17g %.17g %.17g %.17g', unpack(s)))
+  called[ARGV[at]] = true
 end
+for tool in pairs(called) do redis.call('ZADD', KEYS[2], ARGV[11], tool) end
 """
-"""`pegboard.averages.after` in Lua: six values of the prior, four weights, then five values an outcome."""
+"""`pegboard.averages.after` in Lua: six values of the prior, four weights, the time, then five values an outcome."""
 
 
 class RedisStatistics:
-    def __init__(self, server: RedisServer, *, prior: ToolStatistics = PRIOR, smoothing: Smoothing = SMOOTHING) -> None:
+    def __init__(
+        self,
+        server: RedisServer,
+        *,
+        prior: ToolStatistics = PRIOR,
+        smoothing: Smoothing = SMOOTHING,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
         self._server = server
+        self._clock = clock
         self._constants = [repr(value) for value in (*astuple(prior), *astuple(smoothing))]
 
     async def observe(self, outcomes: Sequence[Outcome]) -> None:
         for some in batches(outcomes):
             values = [value for outcome in some for value in _values(outcome)]
-            await self._server.run(OBSERVE, [self._key], [*self._constants, *values])
+            now = repr(self._clock.time())
+            await self._server.run(OBSERVE, keys(self._server), [*self._constants, now, *values])
 
     async def read(self) -> Mapping[ToolId, ToolStatistics]:
         async with self._server.client() as client:
-            found = await client.hgetall(self._key)
-        return {tool_of(field): _statistics(value) for field, value in found.items()}
+            found = await client.hgetall(keys(self._server)[0])
+        return {tool_of(field): statistics_of(value) for field, value in found.items()}
 
-    @property
-    def _key(self) -> str:
-        return self._server.key("statistics")
+
+def keys(server: RedisServer) -> tuple[str, str]:
+    """The statistics, and when each tool was last called."""
+    return server.key("statistics"), server.key("statistics", "used")
 
 
 def _values(outcome: Outcome) -> tuple[str | int, ...]:
@@ -56,7 +72,7 @@ def _values(outcome: Outcome) -> tuple[str | int, ...]:
     return field_of(outcome.tool), follows, int(outcome.success), fail, repr(outcome.latency_ms / 1000)
 
 
-def _statistics(value: bytes) -> ToolStatistics:
+def statistics_of(value: bytes) -> ToolStatistics:
     calls, successes, *averages = value.split()
     success, variance, failure, latency = map(float, averages)
     return ToolStatistics(

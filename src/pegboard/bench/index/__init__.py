@@ -1,0 +1,1 @@
+"""What the indexes for vectors cost and find, beside the exact one."""

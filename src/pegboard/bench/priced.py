@@ -1,0 +1,102 @@
+"""What EHRR's two layers add to retrieval, on one thread: `python -m pegboard.bench.priced`.
+
+The vectors are random, as the work does not depend on them; the encoder's own time belongs to neither side. Every tool
+has been called, so that every average fades; the second figure has a call between two routes, which the arrays follow.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from pegboard.bench.datasets import CATALOG
+from pegboard.bench.synthetic import synthetic_catalog
+from pegboard.catalog import Catalog
+from pegboard.catalog.ingest import read_catalog
+from pegboard.clock import SystemClock
+from pegboard.model import Floats, Mask, Outcome, Scores
+from pegboard.routing.economics import Economics, Knowledge, PriceList, Pricing
+from pegboard.routing.select import best_first
+
+LARGE = "mcp_large"
+SYNTHETIC_SIZE = 1_080
+DIMENSIONS = 384
+ROUTES = 400
+SEED = 20260728
+
+
+def main(
+    data: Annotated[
+        Path | None, typer.Option(envvar="PEGBOARD_DATA", help="Folder of the tool-retrieval sets.")
+    ] = None,
+) -> None:
+    """Print milliseconds, p50: retrieval alone, and what pricing adds to it."""
+    large = data is not None and (data / LARGE / CATALOG).is_file()
+    catalog = read_catalog(data / LARGE / CATALOG) if data and large else synthetic_catalog(SYNTHETIC_SIZE, SEED)
+    for name, value in measure(catalog).items():
+        typer.echo(f"{name}: {value:.3f}")
+
+
+def measure(catalog: Catalog, routes: int = ROUTES) -> dict[str, float]:
+    """Medians over so many routes, milliseconds, by what was measured."""
+    random = np.random.default_rng(SEED)
+    tools, servers = _unit(random, len(catalog)), _unit(random, len(catalog.servers))
+    allowed: Mask = np.ones(len(catalog), np.bool_)
+    knowledge = Knowledge(None, SystemClock())
+    outcomes = [
+        Outcome(tool=tool.id, success=bool(random.random() < 0.8), latency_ms=float(random.exponential(500)))
+        for tool in catalog.tools
+    ]
+    for outcome in outcomes:
+        knowledge.observe(outcome)
+    pricing = Pricing(catalog, Economics(knowledge=knowledge, prices=PriceList(tiers=True)))
+    place = {name: at for at, name in enumerate(catalog.servers)}
+    server_of = np.array([place[tool.server] for tool in catalog.tools], np.intp)
+    queries = _unit(random, routes)
+
+    def retrieve(query: Floats) -> Floats:
+        return np.asarray(tools @ query)
+
+    def price(query: Floats, cosines: Floats) -> None:
+        of_servers = np.asarray((servers @ query)[server_of])
+        priced = pricing.priced(
+            Scores(values=cosines, scale="cosine", parts={"cosine": cosines, "server": of_servers}), allowed
+        )
+        best_first(priced.scores.values, priced.among)
+
+    price(queries[0], retrieve(queries[0]))
+    alone, added, learning = [], [], []
+    for number, query in enumerate(queries):
+        cosines = retrieve(query)
+        alone.append(_taken(partial(retrieve, query)))
+        added.append(_taken(partial(price, query, cosines)))
+        knowledge.observe(outcomes[number % len(outcomes)])
+        learning.append(_taken(partial(price, query, cosines)))
+    size = f"{len(catalog)}"
+    return {
+        f"retrieval_p50_ms/{size}": median(alone),
+        f"economics_added_p50_ms/{size}/cached": median(added),
+        f"economics_added_p50_ms/{size}/learning": median(learning),
+    }
+
+
+def _unit(random: np.random.Generator, count: int) -> Floats:
+    vectors = random.standard_normal((count, DIMENSIONS)).astype(np.float32)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+
+
+def _taken(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return (time.perf_counter() - started) * 1000
+
+
+if __name__ == "__main__":
+    typer.run(main)

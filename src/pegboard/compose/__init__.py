@@ -1,0 +1,29 @@
+"""The composition root: the only place where parts are chosen and put together."""
+
+from pegboard.compose.boards import boards_of_requests, build
+from pegboard.compose.configured import rules, summaries, with_aliases
+from pegboard.compose.encoders import configured_encoder, embedding_service, in_process
+from pegboard.compose.fitted import QUERY_CACHE, calibration, local_fit, profile, space
+from pegboard.compose.indexes import collection
+from pegboard.compose.parts import Parts, default_parts, events_and, opened_parts
+
+__all__ = [
+    "QUERY_CACHE",
+    "Parts",
+    "boards_of_requests",
+    "build",
+    "calibration",
+    "collection",
+    "configured_encoder",
+    "default_parts",
+    "embedding_service",
+    "events_and",
+    "in_process",
+    "local_fit",
+    "opened_parts",
+    "profile",
+    "rules",
+    "space",
+    "summaries",
+    "with_aliases",
+]

@@ -1,0 +1,80 @@
+"""A board of a catalog, and those of the tools that requests bring along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pegboard.board import Board, Space
+from pegboard.catalog import Catalog
+from pegboard.compose.configured import rules, summaries, with_aliases
+from pegboard.compose.economics import economics
+from pegboard.compose.fitted import space
+from pegboard.compose.parts import Parts, default_parts
+from pegboard.routing import Profile
+from pegboard.seams import (
+    Embeddings,
+)
+from pegboard.settings import Settings
+
+
+def boards_of_requests(
+    settings: Settings, parts: Parts, near: Embeddings | None = None
+) -> Callable[[Catalog, Profile], Board]:
+    """Makes a board of the tools that a request brings along; whatever was embedded for one is there for all, in
+    ``near`` or else in memory.
+
+    Over an encoder that nothing is fitted for, the profile goes by rank.
+    """
+    first = space(settings, parts, parts.encoder, near)
+    of_settings = economics(settings, parts)
+    second = None if parts.fallback is None else space(settings, parts, parts.fallback, near)
+
+    def under(profile: Profile, over: Space) -> Profile:
+        threshold = profile.threshold if profile.scale == "cosine" else None
+        return profile.ranked(threshold) if over.profile.by_rank else profile
+
+    def board(catalog: Catalog, profile: Profile) -> Board:
+        return Board(
+            catalog,
+            under(profile, first),
+            documents=first.documents,
+            queries=first.queries,
+            events=parts.events,
+            clock=parts.clock,
+            fusions=first.fusions,
+            economics=of_settings,
+            fallback=None if second is None else replace(second, profile=under(profile, second)),
+        )
+
+    return board
+
+
+def build(
+    settings: Settings, catalog: Catalog, *, parts: Parts | None = None, patient: bool = True, name: str = ""
+) -> Board:
+    """A board over a catalog. Raises ConfigError for options that contradict each other, or a file that is not there.
+
+    ``patient=False`` answers from words while the tools are still being embedded. ``name`` tells boards apart that keep
+    their vectors on one server.
+    """
+    parts = default_parts(settings) if parts is None else parts
+    first = space(settings, parts, parts.encoder)
+    return Board(
+        with_aliases(summaries(settings).put_on(catalog), settings),
+        first.profile,
+        documents=first.documents,
+        queries=first.queries,
+        events=parts.events,
+        clock=parts.clock,
+        rules=[rule for each in settings.rules for rule in rules(each)],
+        always_available=settings.always_available,
+        patient=patient,
+        fusions=first.fusions,
+        economics=economics(settings, parts),
+        resting=parts.resting,
+        index=parts.index(name),
+        fallback=None
+        if parts.fallback is None
+        else replace(space(settings, parts, parts.fallback), index=parts.fallback_index(name)),
+    )

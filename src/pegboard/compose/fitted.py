@@ -1,0 +1,88 @@
+"""What is fitted for an encoder, and the profile over it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from pegboard.board import Space
+from pegboard.compose.parts import Parts
+from pegboard.retrieval import CachedEncoder
+from pegboard.retrieval.fusion import Fusion, shipped
+from pegboard.retrieval.local_fit import THRESHOLD_OF, LocalFit
+from pegboard.routing import Profile, profile_named
+from pegboard.seams import (
+    Embeddings,
+    Encoder,
+)
+from pegboard.settings import Settings
+from pegboard.stores import (
+    MemoryEmbeddings,
+    TieredEmbeddings,
+)
+
+LOGGER = logging.getLogger(__name__)
+
+QUERY_CACHE = 4096
+
+
+FITTED = frozenset({"onnx", "fake"})
+"""Providers for which the package's fusion and thresholds hold: the one in it, and the fake that stands for it."""
+
+
+def space(settings: Settings, parts: Parts, encoder: Encoder, near: Embeddings | None = None) -> Space:
+    """An encoder with what is fitted for it; where nothing is, its scores are used by rank."""
+    is_first = encoder is parts.encoder
+    fitted = calibration(settings, encoder) if is_first else fit_for(settings, encoder)
+    fusions: Mapping[str, Fusion] = shipped() if fitted is None else {**shipped(), **fitted.fusions}
+    chosen = profile(settings, fitted)
+    threshold = settings.threshold if chosen.scale == "cosine" else None
+    if threshold is not None and not is_first:  # the cosine that was set is one of the first encoder
+        chosen, threshold = profile(settings.model_copy(update={"threshold": None}), fitted), None
+    if fitted is None and encoder.provider not in FITTED and chosen.scale not in ("points", "utility"):
+        chosen = chosen.ranked(threshold)
+        fusions = {**fusions, "hybrid": fusions["hybrid"].uncalibrated()}
+    return Space(
+        documents=CachedEncoder(encoder, TieredEmbeddings(near or MemoryEmbeddings(), parts.embeddings)),
+        queries=CachedEncoder(encoder, MemoryEmbeddings(QUERY_CACHE)),
+        profile=chosen,
+        fusions=fusions,
+    )
+
+
+def calibration(settings: Settings, encoder: Encoder) -> LocalFit | None:
+    """What was fitted for this deployment, if it was for this encoder. Raises ConfigError for a file that is none."""
+    fitted = fit_for(settings, encoder)
+    if fitted is None and (other := local_fit(settings)) is not None:
+        LOGGER.warning(
+            "Not used: the calibration %s is for the encoder %r, and this one is %r. Run `pegboard calibrate` again.",
+            settings.calibration,
+            other.encoder,
+            encoder.model,
+        )
+    return fitted
+
+
+def fit_for(settings: Settings, encoder: Encoder) -> LocalFit | None:
+    """The calibration that the settings name, if it is for this encoder."""
+    fitted = local_fit(settings)
+    return fitted if fitted is None or fitted.encoder == encoder.model else None
+
+
+def local_fit(settings: Settings) -> LocalFit | None:
+    """The calibration that the settings name, for whatever encoder. Raises ConfigError for a file that is none."""
+    return None if settings.calibration is None else LocalFit.read(settings.calibration)
+
+
+def profile(settings: Settings, fitted: LocalFit | None = None) -> Profile:
+    """The named profile with the settings' overrides; a threshold that was fitted counts where none is set."""
+    named = profile_named(settings.profile)
+    learned = fitted.threshold if fitted and named.name == THRESHOLD_OF else None
+    return named.with_overrides(
+        k=settings.k,
+        threshold=learned if settings.threshold is None else settings.threshold,
+        recall=settings.recall,
+        query=settings.query,
+        budget=settings.budget,
+        pool=settings.pool,
+    )

@@ -1,0 +1,191 @@
+"""What calls cost: held back before they are sent, charged when they are over, within limits that fail closed.
+
+What a store could not be told is kept until it can: relevance and calls go on without a store, a limit does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from uuid import uuid4
+
+import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
+
+from pegboard.errors import PegboardError, SpendLimitReached, StoreError, UpstreamError
+from pegboard.gateways.mcp.connection import STREAM
+from pegboard.gateways.mcp.outage import Outage
+from pegboard.model import ToolId
+from pegboard.seams import Clock, Spend
+from pegboard.settings.state import SpendSettings
+from pegboard.spending import Account, Limits, NanoUsd, Reservation, dollars, nano_usd
+from pegboard.upstreams import NotCarriedOut
+
+LOGGER = logging.getLogger(__name__)
+
+FREE = NanoUsd(0)
+NO_LIMITS = Limits()
+MOST_KEPT = 10_000
+"""Charges that wait for the store at once."""
+FLUSH_SECONDS = 5.0
+EXPIRE_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """What a call costs its account. Without a reservation none could be made when the call began."""
+
+    account: Account
+    amount: NanoUsd
+    reservation: Reservation | None = None
+
+
+class Ledger:
+    """Prices, and the account of each session. One for all gateways of a process."""
+
+    def __init__(self, store: Spend, settings: SpendSettings, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._process = uuid4().hex
+        self._kept: deque[Charge] = deque()
+        self._lost = 0
+        self._paying = asyncio.Lock()
+        self._outage = Outage("What calls cost cannot be written down")
+        self._expired_at: float | None = None
+        self.adopt(settings)
+
+    def adopt(self, settings: SpendSettings) -> None:
+        """Go by these prices and limits from now on."""
+        self._limits = settings.limits
+        self._priced = bool(settings.prices)
+        self.price: Callable[[ToolId], NanoUsd] = lru_cache(maxsize=4096)(lambda tool: _price(tool, settings))
+
+    @asynccontextmanager
+    async def charged(self, session: str | None, tool: ToolId) -> AsyncIterator[None]:
+        """Around a call. Charges its price, unless the server has certainly not done the work.
+
+        Raises SpendLimitReached where it does not fit, and StoreError where that cannot be found out: then the call
+        may not be made.
+        """
+        price = self.price(tool)
+        if not price:
+            yield
+            return
+        charge = await self._held(tool, Charge(account=self._account(session), amount=price))
+        cost = FREE
+        try:
+            await checkpoint_if_cancelled()
+            cost = price
+            yield
+        except PegboardError as error:
+            if isinstance(error, NotCarriedOut) or not isinstance(error, UpstreamError):
+                cost = FREE
+            raise
+        finally:
+            with anyio.CancelScope(shield=True), suppress(PegboardError):
+                await self._pay(replace(charge, amount=cost))
+
+    async def run(self) -> None:
+        """Charge what was kept, and forget what nobody will settle, now and then, until cancelled."""
+        while True:
+            with suppress(PegboardError):
+                await self._expire()
+                await self._pay_kept()
+            await asyncio.sleep(FLUSH_SECONDS)
+
+    async def close(self) -> None:
+        """Charge what was kept, if that can be done now."""
+        with suppress(PegboardError):
+            await self._pay_kept()
+        self._say_lost(len(self._kept))
+
+    async def _held(self, tool: ToolId, charge: Charge) -> Charge:
+        """The charge with its reservation, whoever hangs up meanwhile: what is held is settled in the end."""
+        try:
+            with anyio.CancelScope(shield=True):
+                await self._catch_up()
+                held = await self._store.reserve(charge.account, charge.amount, self._limits)
+        except SpendLimitReached:
+            raise
+        except PegboardError as error:
+            self._outage.began(error)
+            if self._limits == NO_LIMITS:
+                return charge
+            raise StoreError(
+                f"{str(tool)!r} costs {dollars(charge.amount)} a call, and whether a limit leaves room for that cannot "
+                "be found out: the store of what was spent does not answer.",
+                remedy="Try again in a moment. The gateway's log says what is wrong with the store.",
+            ) from error
+        return replace(charge, reservation=held)
+
+    async def _pay(self, charge: Charge) -> None:
+        """Charge it now, or keep it. Raises PegboardError where it is kept."""
+        try:
+            if charge.reservation is None and charge.amount:
+                made = await self._store.reserve(charge.account, charge.amount, NO_LIMITS)
+                charge = replace(charge, reservation=made)
+            if charge.reservation is not None:
+                await self._store.settle(charge.reservation, charge.amount)
+        except BaseException as error:
+            self._keep(charge)
+            if isinstance(error, PegboardError):
+                self._outage.began(error)
+            raise
+        self._outage.ended()
+
+    async def _catch_up(self) -> None:
+        """Under a limit all that was kept counts before anything is spent; else one charge a call: none waits long."""
+        if self._limits != NO_LIMITS:
+            await self._pay_kept()
+        elif not self._paying.locked():
+            await self._pay_kept(most=1)
+
+    async def _pay_kept(self, most: int = MOST_KEPT) -> None:
+        """Raises PegboardError where one of them could not be charged."""
+        if not self._kept and not self._paying.locked():
+            return
+        async with self._paying:
+            for _ in range(min(most, len(self._kept))):
+                await self._pay(self._kept.popleft())
+        if not self._kept:
+            self._say_lost(0)
+
+    def _keep(self, charge: Charge) -> None:
+        self._kept.append(charge)
+        while len(self._kept) > MOST_KEPT:
+            self._kept.popleft()
+            if not self._lost:
+                LOGGER.warning("More than %d charges wait for the store: the oldest are lost.", MOST_KEPT)
+            self._lost += 1
+
+    def _say_lost(self, more: int) -> None:
+        if self._lost or more:
+            LOGGER.warning("Charges for %d calls could not be written down and are lost.", self._lost + more)
+        self._lost = 0
+
+    async def _expire(self) -> None:
+        now = self._clock.monotonic()
+        if self._priced and (self._expired_at is None or now - self._expired_at >= EXPIRE_SECONDS):
+            await self._store.expire()
+            self._expired_at = now
+
+    def _account(self, session: str | None) -> Account:
+        """An id lets its holder speak for the session: the store gets its hash.
+
+        A pair of streams has no id of its own in every era of the protocol: it lives as long as this process.
+        """
+        if session is None:
+            return Account(session="")
+        own = f"{session}\0{self._process}" if session == STREAM else session
+        return Account(session=hashlib.sha256(own.encode("utf-8", "surrogatepass")).hexdigest())
+
+
+def _price(tool: ToolId, settings: SpendSettings) -> NanoUsd:
+    """Of the first pattern that fits."""
+    return next((nano_usd(usd) for pattern, usd in settings.prices.items() if tool.fits(pattern)), FREE)

@@ -1,0 +1,161 @@
+"""`pegboard serve`: MCP and models for many clients, until a signal ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+from uuid import uuid4
+
+import uvicorn
+
+from pegboard.clock import SystemClock
+from pegboard.compose import Parts, events_and, opened_parts
+from pegboard.errors import ConfigError
+from pegboard.gateways.asgi import Front
+from pegboard.gateways.drain import Server
+from pegboard.gateways.llm.opened import open_models
+from pegboard.gateways.mcp.host import Host, open_host
+from pegboard.gateways.mcp.http import PATH, HttpDoor
+from pegboard.gateways.mcp.peers import Peers, address
+from pegboard.gateways.mcp.reload import Source
+from pegboard.gateways.mcp.running import announce, health, running_folder
+from pegboard.gateways.readiness import Readiness, Warming
+from pegboard.model import Replica
+from pegboard.seams import EventSink
+from pegboard.settings import Settings
+from pegboard.stores import AccessLog
+from pegboard.stores.metrics import Metrics
+
+LOGGER = logging.getLogger(__name__)
+
+LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
+ANY = frozenset({"", "0.0.0.0", "::"})  # noqa: S104
+GRACE_SECONDS = 3
+"""Time that requests but those to models have to finish once a signal came."""
+
+
+async def serve_http(settings: Settings, source: Source, *, started: Callable[[str], None] = lambda url: None) -> None:
+    """Serve on streamable HTTP until SIGTERM or SIGINT; ``started`` is told the address once it is listened on.
+
+    `pegboard mcp` with the same files as ``source`` attaches to this process.
+    Raises ConfigError for an address that cannot be listened on.
+    """
+    async with serving(settings, source, started=started) as server:
+        with server.signals(), announce(server.url, source.files, running_folder()):
+            await server.until_end()
+
+
+@asynccontextmanager
+async def serving(
+    settings: Settings,
+    source: Source,
+    *,
+    started: Callable[[str], None] = lambda url: None,
+    sinks: Sequence[EventSink] = (),
+    **replaced: Any,
+) -> AsyncIterator[Server]:
+    """A server that is ready to serve until its end, with everything behind it. Parts and more sinks for events may be
+    given. Raises ConfigError for an address that cannot be listened on."""
+    listening = listen(settings)
+    if settings.host not in LOCAL:
+        LOGGER.warning(
+            "Whoever can reach %s:%d can call every tool: there are no accounts.", settings.host, settings.port
+        )
+    if settings.host in ANY and not settings.allowed_hosts:
+        LOGGER.warning("Other machines are refused until allowed_hosts names what they call this one.")
+    with listening:
+        url = f"http://{_name(settings.host)}:{listening.getsockname()[1]}{PATH}"
+        metrics = Metrics(version("pegboard"))
+        events = events_and(AccessLog(), metrics, *sinks)
+        async with AsyncExitStack() as stack:
+            parts = await stack.enter_async_context(opened_parts(settings, events=events, **replaced))
+            host = await stack.enter_async_context(open_host(settings, parts))
+            peers = await company(stack, host, settings, listening.getsockname()[1])
+            door = HttpDoor(host, health=lambda: health(source.files) | _servers(host), peers=peers)
+            await stack.enter_async_context(door.running())
+            models = await stack.enter_async_context(open_models(settings, parts)) if settings.llm.enabled else None
+            front = Front(
+                door,
+                models,
+                door.security,
+                readiness=readied(stack, settings, parts, peers),
+                metrics=metrics if settings.metrics else None,
+            )
+            await stack.enter_async_context(source.followed(host))
+            config = uvicorn.Config(front, **_options())
+            yield Server(
+                config,
+                front,
+                listening,
+                url=url,
+                wait=settings.drain_wait,
+                timeout=settings.drain_timeout,
+                started=started,
+                hang_up=door.hang_up,
+            )
+
+
+def readied(stack: AsyncExitStack, settings: Settings, parts: Parts, peers: Peers | None) -> Readiness:
+    """What is looked at before it is said that requests may come. The encoder is loaded meanwhile."""
+    readiness = Readiness()
+    if settings.llm.enabled:
+        warming = Warming(parts.encoder)
+        readiness.needed.append(warming.amiss)
+        loading = asyncio.create_task(warming.run())
+        stack.callback(loading.cancel)
+    if peers is not None:
+        readiness.missed.append(lambda: "" if peers.store_answers else "The state store does not answer.")
+    return readiness
+
+
+async def company(stack: AsyncExitStack, host: Host, settings: Settings, port: int) -> Peers | None:
+    """The others on the same store, who know of this process as long as the stack is open."""
+    if host.parts.replicas is None:
+        return None
+    me = Replica(id=uuid4().hex, url=address(settings.replica_url, settings.host, port))
+    return await stack.enter_async_context(Peers(host.parts.replicas, me, SystemClock()).known())
+
+
+def listen(settings: Settings) -> socket.socket:
+    """A socket on the configured address.
+
+    Its connections do not wait to fill a packet: asyncio sees to that only for sockets whose protocol is named, and an
+    answer in two parts would take 40 ms more.
+    """
+    try:
+        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+        listening = socket.create_server((settings.host, settings.port), family=family)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listening
+    except (OSError, OverflowError) as error:
+        raise ConfigError(
+            f"Cannot listen on {_name(settings.host)}:{settings.port}: {getattr(error, 'strerror', None) or error}.",
+            remedy="Choose another with --port (0 takes a free one) or --host.",
+        ) from error
+
+
+def _name(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _options() -> dict[str, Any]:
+    return {
+        "lifespan": "off",
+        "access_log": False,
+        "log_config": None,
+        "timeout_graceful_shutdown": GRACE_SECONDS,
+        "server_header": False,
+        "date_header": False,
+        "ws": "none",
+        "proxy_headers": False,
+    }
+
+
+def _servers(host: Host) -> dict[str, Any]:
+    servers = {status.name: status.state for status in host.fleet.status()}
+    return {"version": version("pegboard"), "servers": servers}

@@ -1,0 +1,197 @@
+"""Which tools a request is sent with, so that its conversation is billed least (DESIGN §2.4).
+
+What is relevant is always sent; beyond that the expected bill decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Literal
+
+from pegboard.prompt_cache.bill import Outlook, later, salvage, turn
+from pegboard.prompt_cache.prices import CachePrices
+
+Kind = Literal["first", "kept", "grown", "shrunk", "whole"]
+Places = frozenset[int]
+REASONS: dict[Kind, str] = {
+    "first": "first turn",
+    "kept": "what was sent before is cached",
+    "grown": "the intent needs more",
+    "shrunk": "fewer tools cost less from here on",
+    "whole": "all tools cost least",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """What is known when a request comes. Places are those of tools in the request.
+
+    The fields from ``growth`` on are what traffic has taught, or the stated priors.
+    """
+
+    tokens: Sequence[int]
+    """Of each offered tool, as sent."""
+    must: Places
+    """Stay whatever is relevant: hosted, forced, called, always wanted."""
+    relevant: tuple[int, ...]
+    """Wanted now, best first."""
+    likely: tuple[int, ...]
+    """The next best by relevance: what over-provisioning takes from."""
+    held: Places | None
+    """Sent on the turn before; None on the first known turn."""
+    behind: int
+    """H: tokens behind the tools that are cached now, if anything is: system and history before this turn."""
+    ahead: int
+    """Tokens of this turn that are new in any case."""
+    idle: float | None
+    """Seconds since the prefix with ``held`` was last sent. None: never, or not known."""
+    whole_idle: float | None
+    """Seconds since anybody with the same provider key and model sent all tools with this system. None: never."""
+    turns: float
+    """Expected number of turns of the conversation from now on, this one included."""
+    growth: float | None = None
+    """Expected tokens that a later turn adds. None: as many as this one."""
+    returns: float = 0.9
+    """The chance that the next turn comes within the cache's lifetime."""
+    news: float = 0.15
+    """The chance that a later turn wants a tool that is not relevant now."""
+    system: int = 0
+    """Tokens of ``behind`` that other conversations begin with too; on the first turn all of them are taken for it."""
+    kept: float = 0.0
+    """The chance that other conversations keep all tools with this system cached, where none is known to have."""
+
+    @cached_property
+    def base(self) -> Places:
+        return self.must | frozenset(self.relevant)
+
+    @cached_property
+    def shares(self) -> Mapping[int, float]:
+        """Of what is wanted later, by Zipf's law over the next best, not normalised."""
+        order = (place for place in self.likely if place not in self.base)
+        return {place: 1 / rank for rank, place in enumerate(order, 1)}
+
+    @cached_property
+    def outlook(self) -> Outlook:
+        wanted = [self.tokens[place] for place in self.relevant]
+        return Outlook(
+            turns=self.turns,
+            growth=self.ahead if self.growth is None else self.growth,
+            returns=self.returns,
+            addition=sum(wanted) / len(wanted) if wanted else 0.0,
+        )
+
+    @cached_property
+    def total(self) -> int:
+        """T of all tools."""
+        return sum(self.tokens)
+
+    @cached_property
+    def all(self) -> Places:
+        return frozenset(range(len(self.tokens)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """``places`` are in the request's order (P18) and hold ``must`` and ``relevant``.
+
+    ``bill`` is expected, of this and the later turns, in tokens of plain input; ``whole_bill`` the same had all tools
+    been sent each time.
+    """
+
+    places: tuple[int, ...]
+    kind: Kind
+    reason: str
+    bill: float
+    whole_bill: float
+
+
+def verdict(moment: Moment, prices: CachePrices) -> Verdict:
+    """The cheapest set that holds what is wanted; of equal ones, the one that changes least."""
+    bills = {places: expected_bill(places, moment, prices) for places in dict.fromkeys(_options(moment))}
+    best = min(bills, key=bills.__getitem__)
+    kind = _kind(best, moment)
+    return Verdict(
+        places=tuple(sorted(best)),
+        kind=kind,
+        reason=REASONS[kind],
+        bill=bills[best],
+        whole_bill=whole_bill(moment, prices),
+    )
+
+
+def expected_bill(places: Places, moment: Moment, prices: CachePrices) -> float:
+    """Of sending these tools now and going on with them."""
+    if len(places) == len(moment.tokens):
+        return _whole(moment, prices, sent=places == moment.held)
+    prefix = sum(moment.tokens[place] for place in places) + moment.behind
+    warm = _warm(moment, prices) if places == moment.held else 0.0
+    now = turn(prefix, moment.ahead, warm, prices)
+    return now + later(prefix + moment.ahead, moment.outlook, prices, news=missing(places, moment))
+
+
+def whole_bill(moment: Moment, prices: CachePrices) -> float:
+    """Had all tools been sent from the first turn on."""
+    return _whole(moment, prices, sent=moment.held is not None)
+
+
+def missing(places: Places, moment: Moment) -> float:
+    """The chance that a later turn wants a tool beyond these.
+
+    Prior: that falls on the tools not wanted now by Zipf's law over their relevance, as many for an intent as now.
+    """
+    if moment.news == 0 or len(places) == len(moment.tokens):
+        return 0.0
+    held = sum(share for place, share in moment.shares.items() if place in places)
+    covered = held / _harmonic(max(len(moment.tokens) - len(moment.base), 1))
+    return moment.news * (1 - covered ** max(len(moment.relevant), 1))
+
+
+@lru_cache(maxsize=4096)
+def _harmonic(count: int) -> float:
+    return sum(1 / rank for rank in range(1, count + 1))
+
+
+def shared(moment: Moment, prices: CachePrices) -> float:
+    """The chance that all tools with this system are cached."""
+    return 1.0 if moment.whole_idle is not None and moment.whole_idle < prices.ttl else moment.kept
+
+
+def _options(moment: Moment) -> Iterator[Places]:
+    """Sets worth comparing: what changes least comes first."""
+    held = moment.held or frozenset()
+    yield held | moment.base
+    yield moment.base
+    more = 1
+    while more < 2 * len(moment.likely):
+        provided = moment.base | frozenset(moment.likely[:more])
+        yield provided
+        yield held | provided
+        more *= 2
+    yield moment.all
+
+
+def _whole(moment: Moment, prices: CachePrices, *, sent: bool) -> float:
+    """All tools; ``sent``: this conversation sent them before. What others keep of them ends with the system prompt."""
+    system = moment.behind if moment.held is None else moment.system
+    salvaged = salvage(moment.total + system, shared(moment, prices), prices)
+    warm = _warm(moment, prices) if sent else 0.0
+    prefix = moment.total + moment.behind
+    now = turn(prefix, moment.ahead, warm, prices, salvaged)
+    return now + later(prefix + moment.ahead, moment.outlook, prices, salvaged=salvaged)
+
+
+def _warm(moment: Moment, prices: CachePrices) -> float:
+    """The chance that what this conversation sent last is cached still."""
+    return moment.returns if moment.idle is None else float(moment.idle < prices.ttl)
+
+
+def _kind(places: Places, moment: Moment) -> Kind:
+    if places == moment.held:
+        return "kept"
+    if len(places) == len(moment.tokens):
+        return "whole"
+    if moment.held is None:
+        return "first"
+    return "grown" if places > moment.held or not moment.base <= moment.held else "shrunk"

@@ -1,0 +1,177 @@
+"""What stores keep, thing by thing, in the same shape whatever store it is in: a line of an export, a row of a table.
+
+Outside data enters here (a file that is imported), so that pydantic checks these types strictly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from pegboard.spending import Meter, MeterKind
+
+Kind = Literal["session", "statistics", "lesson", "meter", "hold", "pin", "embedding"]
+Key = tuple[str, ...]
+
+Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+"""PostgreSQL keeps no NUL."""
+Whole = Annotated[int, Field(ge=0, le=2**53)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Seconds = Annotated[float, Field(ge=0)]
+Sum = Annotated[float, Field(ge=0)]
+Moment = float
+"""Seconds since the epoch."""
+
+
+class _Checked:
+    """``names`` are the fields that tell a record from the others of its kind."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[Any] = {
+        "extra": "forbid",
+        "strict": True,
+        "allow_inf_nan": False,
+        "ser_json_bytes": "base64",
+        "val_json_bytes": "base64",
+    }
+    names: ClassVar[tuple[str, ...]]
+
+    @property
+    def identity(self) -> Key:
+        return tuple(getattr(self, name) for name in self.names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionState(_Checked):
+    """What a conversation has accumulated, as `pegboard.model.Session` says."""
+
+    enabled: list[Annotated[list[Text], Field(min_length=2, max_length=2)]]
+    answered: list[str]
+    notices: Whole
+    client: dict[str, Any] | None
+    replica: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord(_Checked):
+    """``key`` is a hash of the id that the client has (`stores.sessions.key_of`)."""
+
+    names: ClassVar = ("key",)
+    record: Literal["session"] = "session"
+    key: Text
+    version: Whole
+    expires: Moment
+    state: SessionState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticsRecord(_Checked):
+    """``used`` is when the tool was last called."""
+
+    names: ClassVar = ("server", "name")
+    record: Literal["statistics"] = "statistics"
+    server: Text
+    name: Text
+    calls: Whole
+    successes: Whole
+    success: Share
+    variance: Share
+    failure: Share
+    latency: Seconds
+    used: Moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LessonRecord(_Checked):
+    """Sums over the turns of a key's conversations, as `pegboard.traffic.Seen` says; ``used`` is when one was added."""
+
+    names: ClassVar = ("key",)
+    record: Literal["lesson"] = "lesson"
+    key: Text
+    requests: Sum
+    conversations: Sum
+    later: Sum
+    asked: Sum
+    growth: Sum
+    wanted: Sum
+    added: Sum
+    called: Sum
+    changed: Sum
+    returned: Sum
+    kept: Sum
+    alike: Sum
+    used: Moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeterRecord(_Checked):
+    """What was spent, in billionths of a dollar. ``used`` is None for the total of a key: that is kept for ever."""
+
+    names: ClassVar = ("kind", "name")
+    record: Literal["meter"] = "meter"
+    kind: MeterKind
+    name: Text
+    spent: Whole
+    used: Moment | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldRecord(_Checked):
+    """Money held back for a call: ``session``, ``caller`` and ``day`` are the names of its three meters."""
+
+    names: ClassVar = ("reservation",)
+    record: Literal["hold"] = "hold"
+    reservation: Annotated[str, Field(pattern=r"^\S+$")]
+    session: Text
+    caller: Text
+    day: Text
+    amount: Whole
+    expires: Moment
+
+    @property
+    def meters(self) -> tuple[Meter, Meter, Meter]:
+        return Meter("session", self.session), Meter("key", self.caller), Meter("day", self.day)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinRecord(_Checked):
+    names: ClassVar = ("server", "name")
+    record: Literal["pin"] = "pin"
+    server: Text
+    name: Text
+    approved: Text
+    seen: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingRecord(_Checked):
+    """``vector`` is float32, little-endian; ``key`` the hash of provider, model and text."""
+
+    names: ClassVar = ("key",)
+    record: Literal["embedding"] = "embedding"
+    key: Text
+    vector: bytes
+
+
+Record = SessionRecord | StatisticsRecord | LessonRecord | MeterRecord | HoldRecord | PinRecord | EmbeddingRecord
+
+RECORDS: dict[Kind, type[Record]] = {
+    "session": SessionRecord,
+    "statistics": StatisticsRecord,
+    "lesson": LessonRecord,
+    "meter": MeterRecord,
+    "hold": HoldRecord,
+    "pin": PinRecord,
+    "embedding": EmbeddingRecord,
+}
+KINDS: tuple[Kind, ...] = tuple(RECORDS)
+"""In the order of an export."""
+STATE: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind != "embedding")
+"""What cannot be computed again."""
+
+
+def columns(kind: Kind) -> tuple[str, ...]:
+    """The fields of a record of this kind, without that which says the kind."""
+    return tuple(field.name for field in fields(RECORDS[kind]) if field.name != "record")

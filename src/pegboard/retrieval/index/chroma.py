@@ -1,0 +1,215 @@
+"""A collection on a Chroma server, by its HTTP API (v2).
+
+Not by Chroma's own client: that waits for ever (its time-out is fixed at none), keeps one connection pool with its
+headers for all servers of a process, so that one is sent the other's token, and brings gRPC and OpenTelemetry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+import httpx2
+import numpy as np
+
+from pegboard.errors import StoreError
+from pegboard.model import Floats, ToolId
+from pegboard.seams import Filter, Hits
+
+BATCH = 300
+"""Vectors a request: the server stores so many in well under a second."""
+PAGE = 2_000
+"""Ids a request."""
+MOST_NAMED = 500
+"""Servers or tools that a request names; what a longer filter leaves out is left out here."""
+FILLING = 15.0
+"""So many times as long as a search may what fills the collection take: the server builds its graph meanwhile."""
+GRAPH = {"space": "ip", "ef_construction": 100, "ef_search": 200, "max_neighbors": 16}
+"""Inner products, exact for what is found; candidates enough that hardly anything near is missed."""
+
+T = TypeVar("T")
+
+
+class ChromaIndex:
+    """Vectors in one collection, made where it is not there.
+
+    Every request answers within ``timeout`` seconds or is a StoreError. Nothing stays open: each has a connection of
+    its own. ``guard`` is put around each, so that a server that is down can be left alone.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        collection: str,
+        *,
+        tenant: str = "default_tenant",
+        database: str = "default_database",
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 2.0,
+        guard: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self._place = f"{url.rstrip('/')}/api/v2/tenants/{tenant}/databases/{database}/collections"
+        self._url = url
+        self._name = collection
+        self._headers = dict(headers or {})
+        self._timeout = timeout
+        self._guard = guard
+        self._client: httpx2.AsyncClient | None = None
+        self._id: str | None = None
+
+    async def add(self, ids: Sequence[ToolId], vectors: Floats) -> None:
+        """What has the same vector already is not sent again: its hash is stored beside it."""
+        latest = {tool: vectors[place] for place, tool in enumerate(ids)}
+        hashes = {tool: _hash(vector) for tool, vector in latest.items()}
+        for some in _batches(list(latest), BATCH):
+            found = await self._ask(
+                "get", {"ids": [*map(_key, some)], "include": ["metadatas"]}, self._timeout * FILLING
+            )
+            known = {_tool(key): row["hash"] for key, row in zip(found["ids"], found["metadatas"], strict=True)}
+            if new := [tool for tool in some if known.get(tool) != hashes[tool]]:
+                rows = {
+                    "ids": [_key(tool) for tool in new],
+                    "embeddings": [_written(latest[tool]) for tool in new],
+                    "metadatas": [{"server": tool.server, "hash": hashes[tool]} for tool in new],
+                }
+                await self._ask("upsert", rows, self._timeout * FILLING)
+
+    async def remove(self, ids: Sequence[ToolId]) -> None:
+        for some in _batches(list(ids), BATCH):
+            await self._ask("delete", {"ids": [*map(_key, some)]}, self._timeout * FILLING)
+
+    async def ids(self) -> frozenset[ToolId]:
+        there: set[ToolId] = set()
+        while True:
+            page = await self._ask("get", {"limit": PAGE, "offset": len(there), "include": []}, self._timeout * FILLING)
+            there |= {_tool(key) for key in page["ids"]}
+            if len(page["ids"]) < PAGE:
+                return frozenset(there)
+
+    async def search(self, queries: Floats, k: int, where: Filter | None = None) -> list[Hits]:
+        """As many more are asked for as are excluded; then twice as many each time, until k are found that pass, or all
+        have been seen."""
+        body = _restricted(where)
+        if k < 1 or not len(queries) or body is None:
+            return [[] for _ in queries]
+        if where is not None and where.only is not None and len(where.only) <= MOST_NAMED:
+            return await self._compared(queries, k, [tool for tool in where.only if where.passes(tool)])
+        excluded = len(where.excluded) if where is not None else 0
+        wanted = k + 1 + min(excluded, MOST_NAMED)
+        while True:
+            found = await self._ask("query", body | {"query_embeddings": queries.tolist(), "n_results": wanted})
+            hits = [
+                [(_tool(key), 1.0 - distance) for key, distance in zip(*row, strict=True)]
+                for row in zip(found["ids"], found["distances"], strict=True)
+            ]
+            passing = [[hit for hit in row if where is None or where.passes(hit[0])] for row in hits]
+            if all(len(seen) < wanted or _is_settled(row, seen, k) for row, seen in zip(passing, hits, strict=True)):
+                return [_best(row, k) for row in passing]
+            wanted *= 2
+
+    async def _compared(self, queries: Floats, k: int, tools: Sequence[ToolId]) -> list[Hits]:
+        """With the vectors of these tools, fetched: the server's graph would be walked through whole for them."""
+        nothing: list[Hits] = [[] for _ in queries]
+        if not tools:
+            return nothing
+        found = await self._ask("get", {"ids": [*map(_key, tools)], "include": ["embeddings"]})
+        there = [_tool(key) for key in found["ids"]]
+        if not there:
+            return nothing
+        products = await _aside(lambda: queries @ np.array(found["embeddings"], np.float32).T)
+        return [_best(list(zip(there, row, strict=True)), k) for row in products.tolist()]
+
+    async def _ask(self, what: str, body: Mapping[str, Any], timeout: float | None = None) -> Any:
+        """What the collection answers. Raises StoreError."""
+        with self._guard():
+            return await self._posted(f"{self._place}/{await self._collection()}/{what}", body, timeout)
+
+    async def _collection(self) -> str:
+        if self._id is None:
+            body = {"name": self._name, "get_or_create": True, "configuration": {"hnsw": GRAPH}}
+            self._id = str((await self._posted(self._place, body))["id"])
+        return self._id
+
+    async def _posted(self, url: str, body: Mapping[str, Any], timeout: float | None = None) -> Any:
+        """Messages hold no word of the library's or the server's but a number: what was sent may be in them."""
+        limit = timeout or self._timeout
+        try:
+            async with asyncio.timeout(limit):
+                content = await _aside(lambda: json.dumps(body).encode())
+                response = await self._opened().post(url, content=content, timeout=limit)
+                if response.is_success:
+                    return await _aside(response.json)
+        except (TimeoutError, httpx2.TimeoutException):
+            raise self._unusable(f"no answer within {limit:g} s") from None
+        except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
+            raise self._unusable(type(error).__name__) from None
+        self._id = None  # it may be another server's by now, or an emptied one
+        raise self._unusable(f"status {response.status_code}")
+
+    def _opened(self) -> httpx2.AsyncClient:
+        """Made once: that reads the certificates. No connection is kept, so it belongs to no event loop."""
+        if self._client is None:
+            limits = httpx2.Limits(max_keepalive_connections=0)
+            headers = {"Content-Type": "application/json"} | self._headers
+            self._client = httpx2.AsyncClient(headers=headers, limits=limits, trust_env=False)
+        return self._client
+
+    def _unusable(self, why: str) -> StoreError:
+        return StoreError(
+            f"Chroma at {self._url} cannot be used: {why}.",
+            remedy="Check that it runs and that [chroma] names its address.",
+        )
+
+
+def _restricted(where: Filter | None) -> dict[str, Any] | None:
+    """A filter in Chroma's own terms, as far as those are short; None where nothing can pass it.
+
+    Excluded tools are not named (`$nin`): so many more are asked for, which the server answers sooner.
+    """
+    body: dict[str, Any] = {"include": ["distances"]}
+    if where is None:
+        return body
+    if where.servers == frozenset() or where.only == frozenset():
+        return None
+    if where.servers is not None and len(where.servers) <= MOST_NAMED:
+        body["where"] = {"server": {"$in": sorted(where.servers)}}
+    return body
+
+
+def _is_settled(passing: Hits, seen: Hits, k: int) -> bool:
+    """Whether k pass, and none that has not been seen can be as good as the last of them."""
+    return len(passing) >= k and passing[k - 1][1] > seen[-1][1]
+
+
+def _best(hits: Hits, k: int) -> Hits:
+    return sorted(hits, key=lambda hit: (-hit[1], hit[0]))[:k]
+
+
+def _key(tool: ToolId) -> str:
+    return json.dumps(tool)
+
+
+def _tool(key: str) -> ToolId:
+    return ToolId(*json.loads(key))
+
+
+def _hash(vector: Floats) -> str:
+    return hashlib.sha256(np.asarray(vector, "<f4").tobytes()).hexdigest()[:32]
+
+
+def _written(vector: Floats) -> str:
+    return base64.b64encode(np.asarray(vector, "<f4").tobytes()).decode()
+
+
+def _batches(tools: Sequence[ToolId], size: int) -> Iterator[Sequence[ToolId]]:
+    return (tools[start : start + size] for start in range(0, len(tools), size))
+
+
+async def _aside(work: Callable[[], T]) -> T:
+    """Megabytes of numbers as text take a moment: not on the event loop."""
+    return await asyncio.to_thread(work)

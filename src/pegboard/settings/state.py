@@ -1,0 +1,104 @@
+"""Options of what lasts: where it is kept, how tools' statistics are averaged, and what calls may cost."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from pegboard.model import Smoothing, ToolStatistics
+from pegboard.spending import Limits, NanoUsd, nano_usd
+
+Weight = Annotated[float, Field(gt=0, le=1)]
+Usd = Annotated[float, Field(ge=0, le=1e6)]
+Days = Annotated[float, Field(ge=0, le=36_500)]
+PinPolicy = Literal["allow", "warn", "quarantine"]
+
+
+class StateSettings(BaseModel):
+    """Where state is kept that several processes share. ``url`` may hold variables, and is secret."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    url: SecretStr | None = None
+    """`redis://…`, `rediss://…` or `postgresql://…`; without one, a file in ``state_dir``."""
+    prefix: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]{0,62}$")] = "pegboard"
+    """Of all keys on Redis; the schema in PostgreSQL."""
+    connections: int = Field(default=16, ge=1)
+    timeout: float = Field(default=2.0, gt=0)
+    """Seconds that the store has to answer."""
+    rest: float = Field(default=1.0, ge=0)
+    """Seconds that a store which failed is not asked again."""
+
+
+class SmoothingSettings(BaseModel):
+    """The weights λ of the newest call in the moving averages of a tool (EHRR eq. 8, table V)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    success: Weight = 0.15
+    variance: Weight = 0.15
+    failure: Weight = 0.15
+    latency: Weight = 0.15
+
+
+class PriorSettings(BaseModel):
+    """What is assumed of a tool that was never called; ``latency`` in seconds. The paper gives none."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    success: float = Field(default=0.9, ge=0, le=1)
+    variance: float = Field(default=0.09, ge=0, le=1)
+    failure: float = Field(default=0.05, ge=0, le=1)
+    latency: float = Field(default=1.0, gt=0)
+
+
+class StatisticsSettings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    smoothing: SmoothingSettings = SmoothingSettings()
+    prior: PriorSettings = PriorSettings()
+
+    @property
+    def weights(self) -> Smoothing:
+        return Smoothing(**self.smoothing.model_dump())
+
+    @property
+    def start(self) -> ToolStatistics:
+        return ToolStatistics(**self.prior.model_dump())
+
+
+class RetentionSettings(BaseModel):
+    """Days after which what was not used is removed; 0 keeps it. Sessions have `session_ttl`; pins are kept, because a
+    tool without one is approved as it is seen next."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    spend: Days = 400.0
+    """What was spent in a session, and with a key on a day; the total of a key is kept, its limit would begin anew."""
+    statistics: Days = 0.0
+    lessons: Days = 90.0
+    """What turns of conversations with models have summed up to."""
+    embeddings: Days = 90.0
+    definitions: Days = 90.0
+    """Of tools, in the cache that lets servers start late."""
+
+
+class SpendSettings(BaseModel):
+    """What a call costs, in US dollars, by patterns on ``server/name`` of which the first that fits counts, and what
+    may be spent in a session, with a key, and with a key on one day (UTC)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    prices: dict[str, Usd] = Field(default_factory=dict)
+    session: Usd | None = None
+    key: Usd | None = None
+    day: Usd | None = None
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(session=_nano(self.session), key=_nano(self.key), day=_nano(self.day))
+
+
+def _nano(usd: float | None) -> NanoUsd | None:
+    return None if usd is None else nano_usd(usd)

@@ -1,0 +1,115 @@
+"""State as a file of JSON lines: the first says what it is, the last how many records are between them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from pegboard.client_configs import sentences
+from pegboard.errors import ConfigError
+from pegboard.records import RECORDS, Kind, Record
+from pegboard.seams import Archive
+
+NAME = "pegboard state"
+FORMAT = 1
+"""Goes up when a program of today could not read the file rightly."""
+
+Report = Callable[[int], None]
+"""Is told how many records are done."""
+
+
+@cache
+def _types() -> dict[str, TypeAdapter[Record]]:
+    return {kind: TypeAdapter(of_kind) for kind, of_kind in RECORDS.items()}
+
+
+async def export(
+    archive: Archive, kinds: Sequence[Kind], file: IO[bytes], *, now: float, report: Report
+) -> Counter[Kind]:
+    """Write the records of these kinds, in this order, as they are read; how many of each there were."""
+    about, written = await archive.about(), Counter[Kind](dict.fromkeys(kinds, 0))
+    date = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
+    file.write(_line({"format": NAME, "version": FORMAT, "backend": about.backend, "date": date}))
+    for kind in kinds:
+        async for record in archive.read(kind):
+            file.write(_types()[kind].dump_json(record) + b"\n")
+            written[kind] += 1
+            report(written.total())
+    file.write(_line({"records": written.total()}))
+    return written
+
+
+def records(path: Path) -> Iterator[Record]:
+    """What an export holds. Raises ConfigError that says which line is wrong, and how."""
+    try:
+        with path.open("rb") as file:
+            yield from _checked(path, file)
+    except OSError as error:
+        raise ConfigError(f"Cannot read {str(path)!r}: {error.strerror}.", remedy="Check the path.") from error
+
+
+def _checked(path: Path, file: IO[bytes]) -> Iterator[Record]:
+    _check_header(path, file.readline())
+    number, count, said = 1, 0, None
+    for number, line in enumerate(file, start=2):
+        if said is not None:
+            raise _wrong(path, number, "the last line was before it")
+        fields = _fields(path, number, line)
+        if "records" in fields:
+            said = fields["records"]
+            continue
+        count += 1
+        yield _record(path, number, line, fields)
+    if said is None:
+        raise _wrong(path, number + 1, "the file ends too early: its last line is missing")
+    if said != count:
+        raise _wrong(path, number, f"it speaks of {said!r} records, and there are {count}")
+
+
+def _check_header(path: Path, line: bytes) -> None:
+    header = _fields(path, 1, line)
+    version = header.get("version")
+    if header.get("format") != NAME or not isinstance(version, int):
+        raise _wrong(path, 1, f'it does not begin with {{"format": "{NAME}", "version": {FORMAT}, …}}')
+    if version > FORMAT:
+        raise ConfigError(
+            f"{str(path)!r} has format {version}, and this version of Pegboard reads {FORMAT}.",
+            remedy="Upgrade Pegboard here, or export it again with this version.",
+        )
+
+
+def _fields(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict):
+        raise _wrong(path, number, "it is no JSON object")
+    return fields
+
+
+def _record(path: Path, number: int, line: bytes, fields: dict[str, Any]) -> Record:
+    kind = fields.get("record")
+    if kind not in RECORDS:
+        raise _wrong(path, number, f"there are no records of the kind {kind!r}")
+    try:
+        return _types()[kind].validate_json(line)
+    except ValidationError as error:
+        raise _wrong(path, number, sentences(error)) from error
+
+
+def _wrong(path: Path, number: int, what: str) -> ConfigError:
+    return ConfigError(
+        f"{str(path)!r}, line {number}: {what}.", remedy="Nothing was imported. Export it again, or mend the line."
+    )
+
+
+def _line(fields: dict[str, Any]) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"

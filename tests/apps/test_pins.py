@@ -1,0 +1,90 @@
+"""`pegboard pins`: what differs from what was approved, and approving it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from pegboard.model import Fingerprint, Pin, ToolId
+from pegboard.stores import SqlitePins
+from pegboard.stores.state import STATE_FILE
+
+Run = Callable[..., Result]
+RunJson = Callable[..., Any]
+
+MERGE, FORK, PAGE = ToolId("github", "merge"), ToolId("github", "fork"), ToolId("wiki", "page")
+OLD, NEW = Fingerprint("a" * 64), Fingerprint("b" * 64)
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three tools, of which two have changed."""
+    monkeypatch.setenv("PEGBOARD_STATE_DIR", str(tmp_path))
+    path = tmp_path / STATE_FILE
+
+    async def fill(store: SqlitePins) -> None:
+        await store.put({MERGE: OLD, FORK: OLD, PAGE: OLD})
+        await store.put({MERGE: NEW, PAGE: NEW})
+
+    store = SqlitePins(path)
+    asyncio.run(fill(store))
+    store.close()
+    return path
+
+
+def pins(path: Path) -> dict[ToolId, Pin]:
+    store = SqlitePins(path)
+    found = asyncio.run(store.get())
+    store.close()
+    return dict(found)
+
+
+def test_only_what_changed_is_listed_or_everything(run: Run, run_json: RunJson, state: Path) -> None:
+    changed, every = run_json("pins"), run_json("pins", "--all")
+
+    assert (changed["tools"], changed["changed"]) == (3, 2)
+    assert [(pin["server"], pin["tool"]) for pin in changed["pins"]] == [MERGE, PAGE]
+    assert changed["pins"][0] | {"changed": True, "approved": OLD, "seen": NEW} == changed["pins"][0]
+    assert [pin["tool"] for pin in every["pins"]] == ["fork", "merge", "page"]
+    shown = run("pins").stdout
+    assert "merge" in shown
+    assert "fork" not in shown
+    assert "2 of 3 tools" in shown
+
+
+def test_what_is_approved_is_what_the_tools_are_now(run: Run, run_json: RunJson, state: Path) -> None:
+    approved = run_json("pins", "approve", "github/*")
+
+    assert [pin["tool"] for pin in approved["approved"]] == ["merge"]
+    assert pins(state)[MERGE] == Pin(approved=NEW, seen=NEW)
+    assert pins(state)[PAGE].changed
+    assert "Nothing to approve" in run("pins", "approve", "github/*").stdout
+    assert run("pins", "approve", "page", "merge").stdout == "Approved: wiki/page\n"
+
+
+def test_a_pattern_that_fits_nothing_is_an_error_and_approves_nothing(run_json: RunJson, state: Path) -> None:
+    error = run_json("pins", "approve", "wiki/*", "wikki/*", code=1)
+
+    assert "'wikki/*'" in error["message"]
+    assert "pegboard pins --all" in error["remedy"]
+    assert pins(state)[PAGE].changed
+
+
+def test_where_nothing_was_ever_seen_nothing_is_wrong(run: Run, run_json: RunJson) -> None:
+    assert run_json("pins") == {"tools": 0, "changed": 0, "pins": []}
+    assert run("pins").exit_code == 0
+
+
+def test_a_state_that_cannot_be_reached_is_an_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEGBOARD_STATE", "redis://user:hush-hush@127.0.0.1:1/0")
+
+    result = run("pins")
+
+    assert result.exit_code == 1
+    assert "Redis at 127.0.0.1:1" in result.stderr
+    assert "hush-hush" not in result.output

@@ -1,0 +1,170 @@
+"""Answers are followed as they pass, whatever pieces they come in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model_bodies import CODECS
+from pegboard.gateways.llm.codec import Codec, Observation, Started, ToolCalled, Usage
+from pegboard.gateways.llm.codecs import Gemini, Generic, OpenAIChat
+from pegboard.gateways.llm.streams import MOST_HELD, DocumentObserver, EventLines
+
+EVENTS = "text/event-stream; charset=utf-8"
+RENEWED = "renew_loan"
+SEEN: dict[str, list[Observation]] = {
+    "openai_chat": [
+        Started(id="chatcmpl-1"),
+        ToolCalled(name=RENEWED, id="call_a"),
+        ToolCalled(name=RENEWED, id="call_b"),
+        Usage(input=120, output=20, cache_read=100),
+    ],
+    "openai_responses": [
+        Started(id="resp_1"),
+        ToolCalled(name=RENEWED, id="call_a"),
+        Usage(input=120, output=20, cache_read=100),
+    ],
+    "anthropic": [
+        Started(id="msg_1"),
+        Usage(input=120, output=1, cache_read=100, cache_write=10),
+        ToolCalled(name=RENEWED, id="toolu_a"),
+        Usage(input=120, output=20, cache_read=100, cache_write=10),
+    ],
+    "gemini": [
+        Started(id="r-1"),
+        Started(id="r-1"),
+        ToolCalled(name=RENEWED),
+        Usage(input=120, output=20, cache_read=100),
+    ],
+}
+formats = pytest.mark.parametrize("name", CODECS)
+
+
+def observed(codec: Codec, content_type: str, pieces: Sequence[bytes]) -> list[Observation]:
+    observer = codec.observe(content_type)
+    return [seen for piece in pieces for seen in observer.feed(piece)] + list(observer.finish())
+
+
+def cut_up(text: bytes, places: Sequence[int]) -> list[bytes]:
+    edges = [0, *sorted(min(place, len(text)) for place in places), len(text)]
+    return [text[start:end] for start, end in pairwise(edges)]
+
+
+@pytest.mark.requirement("P27")
+@formats
+def test_a_stream_tells_the_calls_and_the_usage(name: str, data: Path) -> None:
+    stream = (data / "llm" / f"{name}.sse").read_bytes()
+
+    assert observed(CODECS[name], EVENTS, [stream]) == SEEN[name]
+
+
+@pytest.mark.requirement("P27")
+@formats
+@given(places=st.lists(st.integers(0, 2000), max_size=12), ends=st.sampled_from([b"\n", b"\r\n", b"\r"]))
+def test_a_stream_cut_anywhere_tells_the_same(name: str, data: Path, places: list[int], ends: bytes) -> None:
+    stream = (data / "llm" / f"{name}.sse").read_bytes().replace(b"\n", ends)
+
+    assert observed(CODECS[name], EVENTS, cut_up(stream, places)) == SEEN[name]
+
+
+@pytest.mark.requirement("P27")
+@formats
+def test_a_stream_in_single_bytes_tells_the_same(name: str, data: Path) -> None:
+    stream = (data / "llm" / f"{name}.sse").read_bytes()
+
+    assert observed(CODECS[name], EVENTS, [stream[at : at + 1] for at in range(len(stream))]) == SEEN[name]
+
+
+WHOLE: dict[str, tuple[object, list[Observation]]] = {
+    "openai_chat": (
+        {
+            "id": "chatcmpl-1",
+            "choices": [{"message": {"tool_calls": [{"id": "call_a", "function": {"name": RENEWED}}]}}],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 2},
+        },
+        [Started(id="chatcmpl-1"), ToolCalled(name=RENEWED, id="call_a"), Usage(input=9, output=2)],
+    ),
+    "openai_responses": (
+        {
+            "id": "resp_1",
+            "output": [{"type": "custom_tool_call", "call_id": "call_a", "name": RENEWED}, {"type": "message"}],
+            "usage": {"input_tokens": 9, "output_tokens": 2},
+        },
+        [Started(id="resp_1"), ToolCalled(name=RENEWED, id="call_a"), Usage(input=9, output=2)],
+    ),
+    "anthropic": (
+        {
+            "id": "msg_1",
+            "content": [{"type": "text", "text": "x"}, {"type": "tool_use", "id": "toolu_a", "name": RENEWED}],
+            "usage": {"input_tokens": 9, "output_tokens": 2},
+        },
+        [Started(id="msg_1"), ToolCalled(name=RENEWED, id="toolu_a"), Usage(input=9, output=2)],
+    ),
+    "gemini": (
+        [{"responseId": "r-1"}, {"candidates": [{"content": {"parts": [{"functionCall": {"name": RENEWED}}]}}]}],
+        [Started(id="r-1"), ToolCalled(name=RENEWED)],
+    ),
+}
+
+
+@pytest.mark.requirement("P27")
+@formats
+def test_a_whole_answer_tells_the_same_as_a_stream_would(name: str) -> None:
+    document, seen = WHOLE[name]
+    text = json.dumps(document).encode()
+
+    assert observed(CODECS[name], "application/json", [text[:7], text[7:]]) == seen
+
+
+def test_a_call_of_old_is_a_call() -> None:
+    answer = json.dumps({"choices": [{"message": {"function_call": {"name": RENEWED, "arguments": "{}"}}}]}).encode()
+
+    assert observed(OpenAIChat(), "application/json", [answer]) == [ToolCalled(name=RENEWED)]
+
+
+def test_a_server_that_repeats_the_name_in_every_chunk_has_made_one_call() -> None:
+    call = b'{"index":0,"function":{"name":"renew_loan","arguments":"{"}}'
+    chunk = b'data: {"choices":[{"delta":{"tool_calls":[' + call + b"]}}]}\n\n"
+
+    assert observed(OpenAIChat(), EVENTS, [chunk] * 3) == [ToolCalled(name=RENEWED)]
+
+
+@pytest.mark.requirement("P27")
+@formats
+@given(noise=st.lists(st.binary(max_size=40) | st.sampled_from([b"\n\n", b"data: ", b"data: {}\n\n", b"data: [[["])))
+def test_nothing_that_passes_by_breaks_the_observer(name: str, noise: list[bytes]) -> None:
+    for content_type in (EVENTS, "application/json", "text/html", ""):
+        observed(CODECS[name], content_type, noise)
+
+
+def test_an_event_that_nothing_ends_is_told_at_the_end(data: Path) -> None:
+    stream = (data / "llm" / "gemini.sse").read_bytes().rstrip(b"\n")
+
+    assert observed(Gemini(), EVENTS, [stream]) == SEEN["gemini"]
+
+
+def test_what_is_too_large_to_hold_passes_unread_and_what_follows_is_read() -> None:
+    lines = EventLines(most=100)
+
+    assert list(lines.feed(b"data: " + b"x" * 200)) == []
+    assert list(lines.feed(b"x" * 200 + b"\n\ndata: next\n\n")) == [b"next"]
+
+
+def test_a_document_too_large_to_hold_is_not_held() -> None:
+    observer = DocumentObserver(lambda _: [Started(id="read")], most=10)
+
+    observer.feed(b"x" * 8)
+    observer.feed(b"x" * 8)
+
+    assert list(observer.finish()) == []
+    assert MOST_HELD > 1024
+
+
+def test_of_any_other_format_nothing_is_known() -> None:
+    assert observed(Generic(), "application/json", [b'{"tool_calls": []}']) == []

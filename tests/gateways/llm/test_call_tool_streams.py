@@ -1,0 +1,233 @@
+"""Answers with calls of `call_tool` become answers with native calls, streamed in pieces cut anywhere or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mock_providers.scripted import SCRIPTED, STREAMS, Calls, Says
+from mock_providers.wire import event_bytes
+from model_bodies import asking
+from one_tool_models import OWN, by
+from pegboard.gateways.event_stream import EventLines
+from pegboard.gateways.llm.one_tool import DIALECTS
+from pegboard.gateways.llm.one_tool.format import OneToolFormat
+from pegboard.gateways.llm.one_tool.gate import Gate
+from pegboard.gateways.llm.way_back import FORMATS
+from pegboard.gateways.llm.way_back.wire import Document
+from pegboard.testing import fake_tool
+
+formats = pytest.mark.parametrize("name", DIALECTS)
+
+ALPHA = Calls(tool="alpha", arguments={"what": 'Zoë "1"', "big": 12345678901234567890123})
+BETA = Calls(tool="beta", arguments={})
+NOBODY = Calls(tool="nobody", arguments={"x": 1.5})
+NAMELESS = Calls(tool=OWN, arguments={"x": 1})
+
+
+def format_of(name: str) -> OneToolFormat:
+    tools = {tool: [fake_tool(tool)] for tool in ("alpha", "beta")}
+    gate = Gate(own=OWN, callable=tools, shown={"alpha"})
+    offered = json.dumps(asking(name)["tools"]).encode()
+    return OneToolFormat(FORMATS[name], DIALECTS[name], gate, offered=offered)
+
+
+def wrapped(says: Says) -> Says:
+    calls = [call if call.tool == OWN else by(OWN, call) for call in says.calls]
+    return Says(text=says.text, thought=says.thought, calls=calls)
+
+
+def said(name: str, says: Says, *, streams: bool, id_: str = "answer_0") -> Any:
+    more = {STREAMS: streams, "stream": streams, "stream_options": {"include_usage": True}, "store": False}
+    return SCRIPTED[name](lambda _: says, asking(name, **more), id_)
+
+
+def streamed(name: str, says: Says) -> list[bytes]:
+    """The events of an answer."""
+    return [event_bytes(*event) for event in said(name, says, streams=True).events or ()]
+
+
+def joined(name: str, pieces: Sequence[bytes]) -> bytes:
+    format_ = format_of(name)
+    joiner = format_.joiner()
+    joiner.begin(format_.is_ours)
+    out = b"".join(map(joiner.feed, pieces))
+    joiner.close()
+    return out + joiner.finish(format_.is_ours)
+
+
+def whole(name: str, stream: bytes) -> Document:
+    """What the events of a stream amount to."""
+    joiner = FORMATS[name].joiner()
+    joiner.begin(lambda _: False)
+    joiner.feed(stream)
+    document = joiner.close()
+    assert document is not None
+    return document
+
+
+def cut_up(text: bytes, places: Sequence[int]) -> list[bytes]:
+    edges = [0, *sorted(min(place, len(text)) for place in places), len(text)]
+    return [text[start:end] for start, end in pairwise(edges)]
+
+
+ANSWERS = [
+    Says(text="Hello, Zoë."),
+    Says(calls=[ALPHA]),
+    Says(text="So:", calls=[ALPHA, BETA, ALPHA]),
+    Says(text="Hm.", thought="I wonder.", calls=[BETA]),
+    Says(calls=[NOBODY, ALPHA]),
+]
+
+
+@formats
+@pytest.mark.parametrize("says", ANSWERS)
+def test_a_stream_amounts_to_what_it_would_with_native_calls(name: str, says: Says) -> None:
+    events = streamed(name, wrapped(says))
+
+    out = joined(name, events)
+
+    found, expected = whole(name, out), whole(name, b"".join(streamed(name, says)))
+    assert sorted_calls(name, found) == sorted_calls(name, expected)
+    assert OWN.encode() not in out
+
+
+@formats
+@pytest.mark.parametrize("says", ANSWERS)
+def test_so_does_a_whole_answer(name: str, says: Says) -> None:
+    document = said(name, wrapped(says), streams=False).document
+
+    assert format_of(name).merged([document], lambda _: False) == said(name, says, streams=False).document
+
+
+@pytest.mark.requirement("P27")
+@formats
+def test_an_answer_without_calls_of_ours_is_the_bytes_that_came(name: str) -> None:
+    events = streamed(name, Says(text="Hello, Zoë.", calls=[Calls(tool="hosted")]))
+
+    out = joined(name, events)
+
+    if name == "openai_responses":  # it repeats the tools
+        assert whole(name, out) == whole(name, b"".join(events))
+    else:
+        assert out == b"".join(events)
+
+
+@formats
+def test_whatever_pieces_it_comes_in_the_client_gets_the_same(name: str) -> None:
+    text = b"".join(streamed(name, wrapped(Says(text="So, Zoë:", calls=[ALPHA, NOBODY, BETA]))))
+    expected = joined(name, [text])
+
+    @given(places=st.lists(st.integers(0, len(text)), max_size=40))
+    def holds(places: list[int]) -> None:
+        assert joined(name, cut_up(text, places)) == expected
+
+    holds()
+
+
+@pytest.mark.requirement("P27")
+@formats
+def test_text_and_calls_that_are_whole_pass_before_the_answer_has_ended(name: str) -> None:
+    events = streamed(name, wrapped(Says(text="Let me look.", calls=[ALPHA, BETA])))
+    format_ = format_of(name)
+    joiner = format_.joiner()
+    joiner.begin(format_.is_ours)
+    of_the_end = {"openai_chat": 3, "anthropic": 2}.get(name, 1)
+
+    passed = b"".join(map(joiner.feed, events[:-of_the_end]))
+
+    assert b"Let m" in passed
+    assert b'"alpha"' in passed
+
+
+@formats
+def test_nothing_is_made_of_a_call_without_a_name_and_the_answer_ends_without_calls(name: str) -> None:
+    events = streamed(name, Says(text="Hm.", calls=[NAMELESS, NAMELESS]))
+    document = said(name, Says(text="Hm.", calls=[NAMELESS]), streams=False).document
+
+    for found in (whole(name, joined(name, events)), format_of(name).merged([document], lambda _: True)):
+        assert FORMATS[name].calls(found) == []
+        assert "Hm." in json.dumps(found)
+        assert not {"tool_calls", "tool_use"} & set(json.dumps(found).split('"'))
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "anthropic"])
+def test_a_call_that_was_cut_off_is_the_beginning_of_a_native_one(name: str) -> None:
+    events = streamed(name, wrapped(Says(calls=[ALPHA])))
+    last = max(place for place, event in enumerate(events) if b"partial_json" in event or b'"arguments"' in event)
+    stream = b"".join(events[:last] + events[last + 1 :])
+    stream = stream.replace(b'"tool_calls"}', b'"length"}').replace(b'"tool_use", "stop', b'"max_tokens", "stop')
+
+    out = joined(name, [stream])
+
+    assert b'"alpha"' in out
+    assert b"Zo" in out
+    assert b"67890123" not in out
+    assert OWN.encode() not in out
+
+
+def test_a_chunk_may_have_whole_calls_beside_the_reason_of_the_end() -> None:
+    calls = [
+        {"index": place, "id": f"c{place}", "type": "function", "function": {"name": OWN, "arguments": arguments}}
+        for place, arguments in enumerate(['{"name": "alpha", "arguments": {"a": 1.0}}', '{"name": "beta"}'])
+    ]
+    delta = {"role": "assistant", "content": "So:", "tool_calls": calls}
+    chunk = {"id": "a", "choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls"}], "usage": {"n": 1}}
+
+    out = joined("openai_chat", [b": ping\n\n", event_bytes("", chunk), event_bytes("", "[DONE]")])
+
+    assert out.startswith(b": ping\n\n")
+    message = whole("openai_chat", out)["choices"][0]["message"]
+    assert message["content"] == "So:"
+    assert [(call["id"], call["function"]) for call in message["tool_calls"]] == [
+        ("c0", {"name": "alpha", "arguments": '{"a": 1.0}'}),
+        ("c1", {"name": "beta", "arguments": "{}"}),
+    ]
+    assert out.count(b'"usage"') == 1
+
+
+def test_a_word_that_the_provider_is_there_does_not_end_a_call() -> None:
+    events = streamed("openai_chat", wrapped(Says(calls=[ALPHA])))
+    with_pings = [each for event in events for each in (b": ping\n\n", event)]
+
+    out = joined("openai_chat", with_pings)
+
+    assert whole("openai_chat", out) == whole("openai_chat", b"".join(streamed("openai_chat", Says(calls=[ALPHA]))))
+
+
+def test_the_blocks_of_a_message_keep_their_places_and_the_items_of_a_response_theirs() -> None:
+    for name, places in (("anthropic", "index"), ("openai_responses", "output_index")):
+        out = joined(name, streamed(name, wrapped(Says(text="So:", calls=[ALPHA, BETA]))))
+        events = [json.loads(data) for data in EventLines().feed(out)]
+
+        begun = [event[places] for event in events if event["type"] in ("content_block_start", ADDED)]
+        assert begun == [0, 1, 2]
+        if name == "openai_responses":
+            assert [event["sequence_number"] for event in events] == list(range(len(events)))
+            repeated = [tool["name"] for tool in events[-1]["response"]["tools"]]
+            assert repeated == [tool["name"] for tool in asking(name)["tools"]]
+
+
+def test_a_response_that_repeats_ours_repeats_the_tools_of_the_client() -> None:
+    offered = [{"type": "function", "name": OWN}]
+    document = said("openai_responses", Says(text="Hm."), streams=False).document | {"tools": offered}
+
+    found = format_of("openai_responses").merged([document], lambda _: False)
+
+    assert found["tools"] == asking("openai_responses")["tools"]
+
+
+ADDED = "response.output_item.added"
+
+
+def sorted_calls(name: str, document: Document) -> Any:
+    """The calls without their order, and all else: one that does not fit is sent last."""
+    calls = FORMATS[name].calls(document)
+    read = [(call.name, json.loads(call.arguments or "{}"), call.id) for call in calls]
+    return sorted(read, key=str), FORMATS[name].waits(document)

@@ -1,0 +1,102 @@
+"""A server that answers as model providers do, and refuses what they would refuse.
+
+It calls the first tools that a request offers, until one of them has answered; then it says something.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from mock_providers import anthropic, gemini, openai
+from mock_providers.scripted import SCRIPTED, STREAMS, Model
+from mock_providers.wire import Provider, Reply
+from pegboard.gateways.llm.codecs import codec_for
+from strict_upstreams import PROBLEMS
+from strict_upstreams.conversations import CONVERSATIONS
+
+PROVIDERS: Mapping[str, Provider] = {
+    "openai_chat": openai.Chat(),
+    "openai_responses": openai.Responses(),
+    "anthropic": anthropic.Messages(),
+    "gemini": gemini.Contents(),
+}
+MODELS = {"object": "list", "data": [{"id": "some-model", "object": "model", "created": 1, "owned_by": "mock"}]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """A request as it arrived."""
+
+    method: str
+    target: str
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    def header(self, name: str) -> str | None:
+        found = [value.decode("latin-1") for key, value in self.headers if key.decode("latin-1") == name]
+        return ", ".join(found) if found else None
+
+
+@dataclass
+class MockProviders:
+    """An ASGI application; ``refused`` tells what was wrong with requests that got a 400. ``model`` says what it
+    answers, where there is one."""
+
+    received: list[Received] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    answers: set[str] = field(default_factory=set)
+    model: Model | None = None
+
+    @property
+    def last(self) -> Received:
+        return self.received[-1]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = b"".join([piece async for piece in _pieces(receive)])
+        raw = scope["raw_path"].partition(b"?")[0] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
+        self.received.append(
+            Received(method=scope["method"], target=raw.decode(), headers=list(scope["headers"]), body=body)
+        )
+        codec = codec_for(scope["path"]) if scope["method"] == "POST" else None
+        reply = Reply(document=MODELS) if codec is None else self._answer(codec.name, scope, body)
+        await reply.send(send)
+
+    def _answer(self, format_: str, scope: Scope, body: bytes) -> Reply:
+        provider = PROVIDERS[format_]
+        try:
+            asked = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            return self._refuse(provider, [f"the body is no JSON: {error}"])
+        problems = PROBLEMS[format_](asked)
+        problems += CONVERSATIONS[format_](asked) if self.model is not None else []
+        earlier = asked.get("previous_response_id")
+        if earlier is not None and earlier not in self.answers:
+            problems.append(f"previous_response_id: {earlier!r} is not known")
+        if problems:
+            return self._refuse(provider, problems)
+        id_ = f"answer_{len(self.answers)}"
+        self.answers.add(id_)
+        if self.model is not None:
+            return SCRIPTED[format_](self.model, asked | {STREAMS: "stream" in scope["path"]}, id_)
+        return provider.answer(asked, id_, scope["path"])
+
+    def _refuse(self, provider: Provider, problems: list[str]) -> Reply:
+        self.refused += problems
+        return Reply(document=provider.error("; ".join(problems)), status=400)
+
+
+async def _pieces(receive: Receive) -> AsyncIterator[bytes]:
+    more = True
+    while more:
+        message = await receive()
+        yield message.get("body", b"")
+        more = message.get("more_body", False)

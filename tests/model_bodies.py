@@ -1,0 +1,118 @@
+"""Model requests for tests, in every format, with the few parts that a test is about."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from pegboard.gateways.llm.codec import Codec, Request
+from pegboard.gateways.llm.codecs import AnthropicMessages, Gemini, OpenAIChat, OpenAIResponses
+from pegboard.gateways.llm.obedience import WhenNone, obey
+
+CODECS: Mapping[str, Codec] = {
+    codec.name: codec for codec in (OpenAIChat(), OpenAIResponses(), AnthropicMessages(), Gemini())
+}
+FORMATS = list(CODECS)
+PATH = "/v1beta/models/some-model:generateContent"
+NAMES = ("alpha", "beta", "gamma", "delta")
+
+
+def parsed(name: str, body: Mapping[str, Any]) -> Request:
+    return CODECS[name].parse(json.dumps(body).encode(), PATH)
+
+
+def filtered(
+    name: str, body: Mapping[str, Any], *wanted: str, barred: Collection[int] = (), when_none: WhenNone = "all"
+) -> Any:
+    """The body that leaves when these tools are relevant."""
+    request = parsed(name, body)
+    relevant = {place: "relevant" for place, tool in enumerate(request.tools) if tool.name in wanted}
+    kept = obey(request, relevant, barred=barred, when_none=when_none)
+    return json.loads(CODECS[name].rewrite(request, kept.places))
+
+
+def names_of(name: str, body: Mapping[str, Any]) -> list[str]:
+    """The tools that a body offers by name."""
+    return [tool.name for tool in parsed(name, body).tools if tool.name]
+
+
+def asking(name: str, said: str = "Hello", tools: Collection[str] = NAMES, **more: Any) -> dict[str, Any]:
+    """A request of one user message, in this format, with tools of these names."""
+    message = {"role": "user", "content": said}
+    match name:
+        case "openai_chat":
+            return {"messages": [message], "tools": [function(tool) for tool in tools]} | more
+        case "openai_responses":
+            return {"input": [message], "tools": [{"type": "function", "name": tool} for tool in tools]} | more
+        case "anthropic":
+            return {"messages": [message], "tools": [anthropic_tool(tool) for tool in tools]} | more
+        case _:
+            declared = [{"name": tool} for tool in tools]
+            contents = [{"role": "user", "parts": [{"text": said}]}]
+            return {"contents": contents, "tools": [{"functionDeclarations": declared}]} | more
+
+
+def function(name: str, **more: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name} | more}
+
+
+def anthropic_tool(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "input_schema": {"type": "object"}} | more
+
+
+def called(name: str, tool: str, result: str = "done") -> list[dict[str, Any]]:
+    """What a call of a tool, and its result, add to a conversation."""
+    match name:
+        case "openai_chat":
+            call = {"id": "c1", "type": "function", "function": {"name": tool, "arguments": "{}"}}
+            said = {"role": "assistant", "content": None, "tool_calls": [call]}
+            return [said, {"role": "tool", "tool_call_id": "c1", "content": result}]
+        case "openai_responses":
+            call = {"type": "function_call", "call_id": "c1", "name": tool, "arguments": "{}"}
+            return [call, {"type": "function_call_output", "call_id": "c1", "output": result}]
+        case "anthropic":
+            use = {"type": "tool_use", "id": "t1", "name": tool, "input": {}}
+            answer = {"type": "tool_result", "tool_use_id": "t1", "content": result}
+            return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [answer]}]
+        case _:
+            call = {"functionCall": {"name": tool, "args": {}}}
+            answer = {"functionResponse": {"name": tool, "response": {"result": result}}}
+            return [{"role": "model", "parts": [call]}, {"role": "user", "parts": [answer]}]
+
+
+CONVERSATION = {"openai_chat": "messages", "openai_responses": "input", "anthropic": "messages", "gemini": "contents"}
+
+
+def after_a_call(name: str, tool: str, said: str = "Hello", result: str = "done", **more: Any) -> dict[str, Any]:
+    """A request in which this tool has been called."""
+    body = asking(name, said, **more)
+    return body | {CONVERSATION[name]: body[CONVERSATION[name]] + called(name, tool, result)}
+
+
+def forcing(name: str, tool: str) -> dict[str, Any]:
+    """The fields that force a call of this tool."""
+    match name:
+        case "openai_chat":
+            return {"tool_choice": {"type": "function", "function": {"name": tool}}}
+        case "openai_responses":
+            return {"tool_choice": {"type": "function", "name": tool}}
+        case "anthropic":
+            return {"tool_choice": {"type": "tool", "name": tool}}
+        case _:
+            return {"toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [tool]}}}
+
+
+REQUIRING: Mapping[str, dict[str, Any]] = {
+    "openai_chat": {"tool_choice": "required"},
+    "openai_responses": {"tool_choice": "required"},
+    "anthropic": {"tool_choice": {"type": "any"}},
+    "gemini": {"tool_config": {"function_calling_config": {"mode": "ANY"}}},
+}
+CHOOSING: Mapping[str, dict[str, Any]] = {
+    "openai_chat": {"tool_choice": "auto", "parallel_tool_calls": False},
+    "openai_responses": {"tool_choice": "auto", "parallel_tool_calls": False},
+    "anthropic": {"tool_choice": {"type": "auto"}},
+    "gemini": {"toolConfig": {"functionCallingConfig": {"mode": "AUTO"}}},
+}
+"""Fields that leave the choice to the model, and may not be there without tools."""

@@ -1,0 +1,126 @@
+"""What belongs to a person, a key or a server is found in any store, and nothing else goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from backends import Backend
+from pegboard.model import Fingerprint, Outcome, Session, ToolId
+from pegboard.records import Kind, MeterRecord
+from pegboard.spending import Account, Limits, nano_usd
+from pegboard.stores.forgetting import forget_caller, forget_everything, forget_session, forget_tools
+from pegboard.stores.sessions import key_of
+from pegboard.traffic import Seen
+from records import held
+
+ENDPOINTS = ("", "reading")
+TOOLS = [ToolId("git", "log"), ToolId("git", "show"), ToolId("time", "now")]
+
+
+@pytest.fixture
+async def full(lasting: Backend) -> Backend:
+    """Alice has two sessions, one of them with a toolset; Bob has one, and a call of his is under way."""
+    accounts = [
+        Account(session=key_of("first"), key="alice"),
+        Account(session=key_of("second", "reading"), key="alice"),
+        Account(session=key_of("third"), key="bob"),
+    ]
+    spend = lasting.spend()
+    for account in accounts:
+        await lasting.sessions().save(Session(id=account.session))
+        await spend.settle(await spend.reserve(account, nano_usd(1), Limits()), nano_usd(1))
+    await spend.reserve(accounts[2], nano_usd(1), Limits())
+    await lasting.statistics().observe([Outcome(tool=tool, success=True, latency_ms=1) for tool in TOOLS])
+    await lasting.lessons().add({"talks": Seen(requests=1.0)})
+    await lasting.pins().put(dict.fromkeys(TOOLS, Fingerprint("a")))
+    return lasting
+
+
+def some(removed: Mapping[Kind, int]) -> dict[Kind, int]:
+    return {kind: count for kind, count in removed.items() if count}
+
+
+@pytest.mark.requirement("design.forget")
+async def test_a_session_goes_with_what_it_spent_and_the_totals_stay(full: Backend) -> None:
+    assert some(await forget_session(full.archive(), "first", ENDPOINTS)) == {"session": 1, "meter": 1}
+
+    assert await full.sessions().load(key_of("first")) is None
+    assert await full.sessions().load(key_of("third")) is not None
+    meters = [record async for record in full.archive().read("meter") if isinstance(record, MeterRecord)]
+    assert {each.name: each.spent for each in meters if each.kind == "key"} == {
+        "alice": nano_usd(2),
+        "bob": nano_usd(1),
+    }
+
+
+async def test_the_session_of_a_toolset_is_found_by_the_id_that_its_client_has(full: Backend) -> None:
+    assert some(await forget_session(full.archive(), "second", ENDPOINTS)) == {"session": 1, "meter": 1}
+    assert some(await forget_session(full.archive(), "second", ENDPOINTS)) == {}
+
+
+async def test_what_is_held_for_a_session_goes_too(full: Backend) -> None:
+    assert some(await forget_session(full.archive(), "third", ENDPOINTS)) == {"session": 1, "meter": 1, "hold": 1}
+
+
+async def test_a_session_whose_account_has_the_clients_own_id_is_found_too(lasting: Backend) -> None:
+    spend = lasting.spend()
+    await spend.settle(await spend.reserve(Account(session="raw", key="k"), nano_usd(1), Limits()), nano_usd(1))
+
+    assert some(await forget_session(lasting.archive(), "raw", ENDPOINTS)) == {"meter": 1}
+
+
+@pytest.mark.requirement("design.forget")
+async def test_a_key_goes_with_its_days_its_sessions_and_what_they_spent(full: Backend) -> None:
+    assert some(await forget_caller(full.archive(), "alice", ENDPOINTS)) == {"session": 2, "meter": 4}
+
+    assert "alice" not in repr(await held(full.archive()))
+    assert "bob" in repr(await held(full.archive()))
+
+
+async def test_what_is_held_for_a_key_goes_too(full: Backend) -> None:
+    assert some(await forget_caller(full.archive(), "bob", ENDPOINTS)) == {"session": 1, "meter": 3, "hold": 1}
+
+
+async def test_a_call_that_ends_after_its_key_was_forgotten_is_charged_to_nobody(lasting: Backend) -> None:
+    spend = lasting.spend()
+    reservation = await spend.reserve(Account(session="s", key="alice"), nano_usd(1), Limits())
+    await forget_caller(lasting.archive(), "alice", ENDPOINTS)
+
+    await spend.settle(reservation, nano_usd(1))
+
+    assert await held(lasting.archive()) == []
+
+
+async def test_a_server_goes_with_the_statistics_and_pins_of_its_tools(full: Backend) -> None:
+    removed = await forget_tools(full.archive(), lambda server, _: server == "git")
+
+    assert removed == {"statistics": 2, "pin": 2}
+    assert (await full.statistics().read()).keys() == (await full.pins().get(TOOLS)).keys() == {TOOLS[2]}
+
+
+async def test_everything_goes(full: Backend) -> None:
+    assert some(await forget_everything(full.archive())) == {
+        "session": 3,
+        "statistics": 3,
+        "lesson": 1,
+        "meter": 7,
+        "hold": 1,
+        "pin": 3,
+    }
+    assert await held(full.archive()) == []
+
+
+async def test_of_what_is_not_there_nothing_is_removed(full: Backend) -> None:
+    before = await held(full.archive())
+    archive = full.archive()
+
+    removed = [
+        await forget_session(archive, "nobody", ENDPOINTS),
+        await forget_caller(archive, "ali", ENDPOINTS),
+        await forget_tools(archive, lambda server, _: server == "gi"),
+    ]
+
+    assert [some(each) for each in removed] == [{}, {}, {}]
+    assert await held(archive) == before

@@ -1,0 +1,71 @@
+"""What providers refuse in a history with calls: each has its result right behind it, and thoughts are as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+
+def messages_problems(body: Mapping[str, Any]) -> list[str]:
+    return list(_messages(body["messages"]))
+
+
+def _messages(messages: list[Any]) -> Iterator[str]:
+    open_: set[str] = set()
+    for message in messages:
+        blocks = message["content"] if isinstance(message["content"], list) else []
+        results = {block["tool_use_id"] for block in blocks if block["type"] == "tool_result"}
+        if results != open_:
+            yield f"messages: tool_use {sorted(open_)} is followed by tool_result {sorted(results)}"
+        open_ = {block["id"] for block in blocks if block["type"] == "tool_use"}
+        if any(block["type"] == "text" and not block["text"].strip() for block in blocks):
+            yield "messages: text content blocks must contain non-whitespace text"
+        if not message["content"]:
+            yield "messages: a message must have non-empty content"
+    if open_:
+        yield f"messages: tool_use {sorted(open_)} is followed by nothing"
+
+
+def responses_problems(body: Mapping[str, Any]) -> list[str]:
+    return list(_responses(body["input"] if isinstance(body["input"], list) else [], body))
+
+
+def _responses(items: list[Any], body: Mapping[str, Any]) -> Iterator[str]:
+    calls = {item["call_id"] for item in items if item.get("type") == "function_call"}
+    results = {item["call_id"] for item in items if item.get("type") == "function_call_output"}
+    for id_ in sorted(calls - results):
+        yield f"No tool output found for function call {id_}."
+    for id_ in sorted(results - calls) if "previous_response_id" not in body else ():
+        yield f"No tool call found for function call output with call_id {id_}."
+    if body.get("store") is False:
+        for item in items:
+            if item.get("type") == "reasoning" and "encrypted_content" not in item:
+                yield f"Item with id {item['id']!r} not found. Items are not persisted when `store` is set to false."
+
+
+def contents_problems(body: Mapping[str, Any]) -> list[str]:
+    return list(_contents(body["contents"]))
+
+
+def _contents(contents: list[Any]) -> Iterator[str]:
+    open_: list[str] = []
+    for content in contents:
+        if not content.get("parts"):
+            yield "contents: a content has no parts"
+        answers = [part["functionResponse"]["name"] for part in content["parts"] if "functionResponse" in part]
+        if answers != open_:
+            yield f"contents: function calls {open_} are followed by function responses {answers}"
+        open_ = [part["functionCall"]["name"] for part in content["parts"] if "functionCall" in part]
+
+
+def no_problems(_: Mapping[str, Any]) -> list[str]:
+    return []
+
+
+CONVERSATIONS: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "openai_chat": no_problems,
+    "openai_responses": responses_problems,
+    "anthropic": messages_problems,
+    "gemini": contents_problems,
+}
+"""By the name of a codec; of chat completions, `PROBLEMS` says it already."""
