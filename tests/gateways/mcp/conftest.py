@@ -58,10 +58,15 @@ def client_of(events: MemoryEvents, encoder: FakeEncoder, tmp_path: Path, era: s
 
 @pytest.fixture
 def open_door(events: MemoryEvents, encoder: FakeEncoder, tmp_path: Path) -> OpenDoor:
-    """The HTTP door of a host before real servers: its address, and the host. Sessions are kept in ``tmp_path``."""
+    """The HTTP door of a host before real servers: its address, and the host. Sessions are kept in ``tmp_path``.
+
+    ``replaced`` are the parts that are not the default ones.
+    """
 
     @asynccontextmanager
-    async def serve(*specs: ServerSpec, **options: Any) -> AsyncIterator[tuple[str, Host]]:
+    async def serve(
+        *specs: ServerSpec, replaced: Mapping[str, Any] = MappingProxyType({}), **options: Any
+    ) -> AsyncIterator[tuple[str, Host]]:
         servers = {spec.name: spec for spec in specs or (scripted(),)}
         defaults: dict[str, Any] = {
             "cache_dir": tmp_path,
@@ -73,7 +78,8 @@ def open_door(events: MemoryEvents, encoder: FakeEncoder, tmp_path: Path) -> Ope
             "eager_tokens": 0,
         }
         settings = Settings(servers=servers, **(defaults | options))
-        parts = default_parts(settings, encoder=encoder, embeddings=MemoryEmbeddings(), events=events)
+        fakes: dict[str, Any] = {"encoder": encoder, "embeddings": MemoryEmbeddings(), "events": events}
+        parts = default_parts(settings, **(fakes | dict(replaced)))
         try:
             async with open_host(settings, parts) as host, door_on(host) as url:
                 await host.gateway().view.started()

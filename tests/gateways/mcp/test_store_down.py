@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from doors import LEGACY, META, Raw
+from doors import META, Raw
 from gateway_processes import GatewayProcess, balanced
 from processes import until
 from services import RedisProcess, needs_redis_program
@@ -82,7 +82,7 @@ async def test_redis_is_away_for_ten_seconds_under_load_and_no_call_fails(
         _away(redis, how)
         phase, since = "away", time.monotonic()
         await until(lambda: all("Until it answers again" in each.said() for each in pair), 9)
-        new = [(await _begun(http, url), list(QUERIES)[place % 3]) for place in range(4)]
+        new = [(await Raw(http, url).begin(), list(QUERIES)[place % 3]) for place in range(4)]
         working += [asyncio.create_task(work(place, *each)) for place, each in enumerate(new, len(old))]
         await asyncio.sleep(AWAY_SECONDS - (time.monotonic() - since))
         _back(redis, how)
@@ -127,18 +127,6 @@ async def test_pins_stay_in_force_and_a_limit_refuses_while_redis_is_away(
         assert await client.call("add", a=1, b=2) == "3"
     finally:
         gateway.kill()
-
-
-async def _begun(http: httpx2.AsyncClient, url: str) -> Raw:
-    """A session, by a client that begins again where its handshake went to two processes that could not yet agree."""
-    for _ in range(10):
-        client = Raw(http, url)
-        hello = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": client.name, "version": "1"}}
-        client.session = (await client.post("initialize", hello)).headers["mcp-session-id"]
-        if (await client.post("notifications/initialized", None)).status == 202:
-            return client
-        await asyncio.sleep(0.2)
-    raise AssertionError("no session could be begun")
 
 
 def _away(redis: RedisProcess, how: str) -> None:

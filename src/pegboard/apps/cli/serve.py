@@ -71,7 +71,7 @@ def serve(
 
 
 def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's, where there is one: not on Windows."""
+    """uvloop's, where it is installed (the extra `fast`)."""
     try:
         from uvloop import new_event_loop
     except ImportError:

@@ -59,7 +59,8 @@ class Affinity:
         session = _session(scope)
         if session is None:
             await self._local(scope, receive, self._claiming(send))
-        elif header(scope["headers"], FORWARDED) is not None:
+        elif bringer := header(scope["headers"], FORWARDED):
+            await self._peers.find(bringer)  # one that just began: known before the store may go away
             await self._brought(session, scope, receive, send)
         else:
             await self._bring(session, scope, Replay(receive), send)

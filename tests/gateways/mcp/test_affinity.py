@@ -1,0 +1,40 @@
+"""A session's requests find the process that has it, whatever the store says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+import httpx2
+import pytest
+
+from doors import META, Raw
+from failing import Failing
+from pegboard.clock import SystemClock
+from pegboard.gateways.mcp import peers
+from pegboard.gateways.mcp.host import Host
+from pegboard.stores import MemorySessions
+from pegboard.stores.replicas import MemoryReplicas
+
+OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
+
+
+@pytest.mark.requirement("design.store-down")
+async def test_a_process_is_known_to_the_other_from_the_first_request_it_brings(
+    open_door: OpenDoor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "BEAT_SECONDS", 3600)  # nobody learns of the other by and by
+    stores = {"sessions": Failing(MemorySessions(SystemClock())), "replicas": Failing(MemoryReplicas(SystemClock()))}
+    async with (
+        open_door(replaced=stores) as (first, _),
+        open_door(replaced=stores) as (second, _),
+        httpx2.AsyncClient(trust_env=False, timeout=30) as http,
+    ):
+        early = await Raw(http, first).begin()
+        early.url = second
+        assert await early.names() == META, "the second process brings it to the first"
+        for store in stores.values():
+            store.down = True
+        late = await Raw(http, second).begin()
+        late.url = first
+        assert await late.names() == META, "the first process asks the second one for it"
