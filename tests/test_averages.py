@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import astuple, replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -80,6 +82,29 @@ def test_only_a_servers_failure_raises_the_chance_that_it_fails(failure: None) -
 
     assert known.success < PRIOR.success
     assert known.failure < PRIOR.failure
+
+
+@pytest.mark.requirement("001.verdict")
+@given(prior=priors, many=st.lists(outcomes, max_size=9), smoothing=smoothings, ms=st.floats(0, 1e5))
+def test_a_verdict_makes_the_last_success_a_failure_in_every_average_but_time(
+    prior: ToolStatistics, many: list[Outcome], smoothing: Smoothing, ms: float
+) -> None:
+    good = Outcome(tool=TOOL, success=True, latency_ms=ms)
+    useless = Outcome(tool=TOOL, success=False, failure="verdict", latency_ms=0)
+    known = after_all(prior, many, smoothing)
+
+    revised = astuple(after_all(known, [good, useless], smoothing))
+    failed = astuple(after(known, replace(good, success=False, failure="tool"), smoothing))
+
+    assert revised == pytest.approx(failed, abs=1e-9)
+
+
+@given(many=st.lists(st.one_of(outcomes, st.just(Outcome(tool=TOOL, success=False, failure="verdict", latency_ms=0)))))
+def test_verdicts_that_come_late_or_too_often_leave_shares_that_are_shares(many: list[Outcome]) -> None:
+    known = after_all(PRIOR, many, SMOOTHING)
+
+    assert all(0 <= share <= 1 + 1e-12 for share in (known.success, known.variance, known.failure))
+    assert known.successes >= 0
 
 
 def test_the_callers_own_mistake_says_nothing_of_the_tool() -> None:

@@ -252,12 +252,16 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a call went. ``failure`` names whose fault it was; bad arguments are not the server's."""
+    """How a call went. ``failure`` names whose fault it was; bad arguments are not the server's.
+
+    A ``verdict`` is no other call: whoever asked for the tool's last one, which counted as a success, found its result
+    of no use, and it counts as a failure of the tool instead.
+    """
 
     tool: ToolId
     success: bool
     latency_ms: float
-    failure: Literal["server", "caller", "tool"] | None = None
+    failure: Literal["server", "caller", "tool", "verdict"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

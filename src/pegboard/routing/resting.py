@@ -43,8 +43,12 @@ class Resting:
         now = self._clock.monotonic()
         return frozenset(name for name, each in self._circuits.items() if each.opened is not None and now < each.until)
 
+    def adopt(self, *, failures: int, rest: float, longest: float) -> None:
+        """Go by these from now on; what rests now rests as it was told."""
+        self._failures, self._rest, self._longest = failures, rest, longest
+
     def observe(self, outcome: Outcome) -> None:
-        if outcome.failure == "caller" or not self._failures:
+        if outcome.failure in ("caller", "verdict") or not self._failures:
             return
         server = outcome.tool.server
         if outcome.failure == "server":

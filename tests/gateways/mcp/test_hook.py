@@ -137,7 +137,7 @@ async def test_a_server_may_be_routed_and_learns_from_what_is_executed(lazy: Laz
         return dict(json.loads(text(answer))["tools"][0])
 
     async with Client(server, mode=era, cache=None) as client:
-        assert await names(client) == ["route_tools", "execute_tool"]
+        assert await names(client) == ["route_tools", "execute_tool", "report_outcome"]
         first = await best(client)
         assert (first["name"], first["price_from"]) == ("refuses", "free")
 

@@ -30,6 +30,7 @@ OpenClient = Callable[..., AbstractAsyncContextManager[Client]]
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
 
 NUMBERS = {"text": "add two numbers"}
+ROUTING = ["route_tools", "execute_tool", "report_outcome"]
 
 
 def said(result: types.CallToolResult, at: int = 0) -> dict[str, Any]:
@@ -47,9 +48,9 @@ async def execute(client: Client, name: str, **arguments: Any) -> types.CallTool
 
 
 @pytest.mark.requirement("001.alg1")
-async def test_a_client_that_routes_is_listed_two_tools_and_what_is_always_available(client_of: OpenClient) -> None:
+async def test_a_client_that_routes_is_listed_what_that_takes_and_what_is_always_available(client_of: OpenClient) -> None:
     async with client_of(exposure="route", always_available=("scripted/echo",)) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == ["route_tools", "execute_tool", "echo"]
+        assert [tool.name for tool in (await client.list_tools()).tools] == [*ROUTING, "echo"]
 
 
 @pytest.mark.requirement("001.alg1", "001.alg2")
@@ -158,6 +159,42 @@ async def test_a_failure_comes_back_as_it_is_with_the_other_tools_of_the_last_ro
         assert said(died, 1)["try_next"]["tools"] == [name for name in tools if name != "die"]
 
 
+@pytest.mark.requirement("001.verdict")
+async def test_an_agents_verdict_takes_the_place_of_the_success_that_its_call_counted_as(open_door: OpenDoor) -> None:
+    async with open_door(exposure="route") as (url, _), httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+        client = await Raw(http, url).begin()
+
+        async def chance() -> float:
+            offered = (await client.ask("route_tools", subtask=NUMBERS))["tools"]
+            return float(next(tool["success"] for tool in offered if tool["name"] == "add"))
+
+        async def report(*, useful: bool) -> bool:
+            return bool((await client.ask("report_outcome", name="add", useful=useful))["counted"])
+
+        add = {"name": "add", "arguments": {"a": 1, "b": 2}}
+        before = await chance()
+        assert not await report(useful=False), "nothing was called yet"
+        await client.call("execute_tool", **add)
+        better = await chance()
+        assert better > before
+        assert await report(useful=False)
+        worse = await chance()
+        assert worse < before
+        assert not await report(useful=False), "once a call"
+
+        await client.call("execute_tool", **add)
+        good = await chance()
+        assert await report(useful=True)
+        assert await chance() == good, "it counted as a success already"
+
+        await client.call("execute_tool", **add)
+        stranger = await Raw(http, url).begin()
+        assert not (await stranger.ask("report_outcome", name="add", useful=False))["counted"]
+        nameless = Raw(http, url, modern=True)
+        await nameless.call("execute_tool", **add)
+        assert "why" in await nameless.ask("report_outcome", name="add", useful=False)
+
+
 @pytest.mark.requirement("001.alg1")
 async def test_wrong_calls_are_refused_with_what_was_wrong_before_any_server_sees_them(
     client_of: OpenClient, events: MemoryEvents
@@ -215,7 +252,7 @@ async def test_a_connection_may_ask_for_routing_and_without_a_session_nothing_is
     async with open_door() as (url, _), httpx2.AsyncClient(timeout=30) as http:
         asking = {"x-pegboard-exposure": "route"}
         named = Raw(http, url, modern=True, headers=asking | {"x-pegboard-session": "work"})
-        assert await named.names() == ["route_tools", "execute_tool"]
+        assert await named.names() == ROUTING
         assert "search_tools" in await Raw(http, url, modern=True).names()
 
         for client, others in ((named, 2), (Raw(http, url, modern=True, headers=asking), 0)):
@@ -246,6 +283,7 @@ async def test_what_is_executed_moves_the_traffic_from_a_server_that_fails_withi
 
 CLOCK = """
 import sys
+import time
 from pathlib import Path
 from mcp import MCPError
 from mcp.server.mcpserver import MCPServer
@@ -254,8 +292,10 @@ server = MCPServer(sys.argv[1])
 
 @server.tool(description=sys.argv[2])
 def now() -> str:
-    if Path(sys.argv[3]).exists():
+    if Path(sys.argv[3] + ".failing").exists():
         raise MCPError(-32050, "the clock has stopped")
+    if Path(sys.argv[3] + ".slow").exists():
+        time.sleep(2.5)
     return sys.argv[1]
 
 server.run()
@@ -263,16 +303,17 @@ server.run()
 
 
 @pytest.mark.requirement("001.alg1", "001.fading")
-async def test_a_server_that_fails_loses_its_traffic_within_ten_calls_and_regains_it_after_it_heals(
-    client_of: OpenClient, tmp_path: Path
+@pytest.mark.parametrize("how", ["failing", "slow"])
+async def test_a_server_that_degrades_loses_its_traffic_within_ten_calls_and_regains_it_after_it_heals(
+    client_of: OpenClient, tmp_path: Path, how: str
 ) -> None:
-    """On real processes and the system's clock; the second server is less relevant, and never fails."""
-    broken = tmp_path / "broken"
+    """On real processes and the system's clock; the second server is less relevant, and never degrades."""
+    broken = tmp_path / f"near.{how}"
     specs = [
         ServerSpec(name=name, command=sys.executable, args=("-c", CLOCK, name, about, str(file)))
         for name, about, file in (
-            ("near", "Tell the time of day", broken),
-            ("far", "Tell the hour somewhere", tmp_path / "never"),
+            ("near", "Tell the time of day", tmp_path / "near"),
+            ("far", "Tell the hour somewhere", tmp_path / "far"),
         )
     ]
     economics = EconomicsSettings(servers=1, half_life=1.0)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -46,6 +47,21 @@ async def test_counts_and_averages_follow_the_calls_in_their_order(backend: Back
     assert (known[LOG].calls, known[LOG].successes) == (4, 1)
     assert values(known[LOG]) == pytest.approx(values(after_all(PRIOR, of_log, SMOOTHING)), rel=1e-12)
     assert values(known[NOW]) == pytest.approx(values(after_all(PRIOR, [outcome(NOW)], SMOOTHING)), rel=1e-12)
+
+
+@pytest.mark.requirement("001.verdict")
+async def test_a_verdict_revises_the_averages_and_counts_no_call(backend: Backend) -> None:
+    store = backend.statistics()
+    calls = [outcome(), outcome(failure="server", ms=3_000), outcome(), outcome(failure="verdict", ms=0)]
+    many = [outcome(failure="verdict", ms=0)] * 30
+
+    await store.observe([*calls, outcome(NOW)])
+    await store.observe([replace(each, tool=NOW) for each in many])
+
+    known = await store.read()
+    assert (known[LOG].calls, known[LOG].successes, known[NOW].calls, known[NOW].successes) == (3, 1, 1, 0)
+    assert values(known[LOG]) == pytest.approx(values(after_all(PRIOR, calls, SMOOTHING)), rel=1e-12)
+    assert values(known[NOW]) == pytest.approx(values(after_all(PRIOR, [outcome(), *many], SMOOTHING)), abs=1e-12)
 
 
 async def test_several_processes_count_together(backend: Backend) -> None:

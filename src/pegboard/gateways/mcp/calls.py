@@ -15,6 +15,7 @@ from pegboard.gateways.mcp.caller import Exchange
 from pegboard.gateways.mcp.ledger import Ledger
 from pegboard.gateways.mcp.servers import Servers
 from pegboard.gateways.mcp.sessions import SessionBook
+from pegboard.gateways.mcp.verdicts import Awaiting
 from pegboard.model import JsonObject, Outcome, Tool, ToolId
 from pegboard.routing import check_arguments, keeps_its_word
 from pegboard.seams import Clock, EventSink
@@ -45,6 +46,7 @@ class Calls:
         self._events = events
         self._clock = clock
         self._observe = observe
+        self._awaiting = Awaiting()
 
     def check(self, tool: Tool, arguments: JsonObject) -> None:
         """Raises ArgumentsInvalid, which is the caller's fault: no server sees such a call, and it is counted."""
@@ -64,6 +66,17 @@ class Calls:
         self._book.touch(session, sessions.use(tool))
         return result
 
+    def judge(self, session: str | None, tool: ToolId, *, useful: bool) -> bool:
+        """The agent's verdict on its last call of a tool, which succeeded; whether there was one to judge."""
+        if not self._awaiting.judged(session, tool):
+            return False
+        if not useful:
+            self._observe(Outcome(tool=tool, success=False, latency_ms=0, failure="verdict"))
+        return True
+
+    def forget(self, session: str) -> None:
+        self._awaiting.forget(session)
+
     async def _observed(self, called: Tool, arguments: JsonObject, exchange: Exchange) -> Result:
         """A call that its client cancels shows nothing of the tool, nor does one that was held back."""
         tool, started = called.id, self._clock.monotonic()
@@ -71,17 +84,18 @@ class Calls:
             result = await self._fleet.call(tool, arguments, meta=exchange.meta, progress=exchange.progress)
         except Exception as error:
             if isinstance(error, UpstreamError) or not isinstance(error, PegboardError):
-                self._note(tool, started, fault_of(error))
+                self._note(exchange, tool, started, fault_of(error))
             raise
-        self._note(tool, started, "tool" if _failed(called, result) else None)
+        self._note(exchange, tool, started, "tool" if _failed(called, result) else None)
         return result
 
-    def _note(self, tool: ToolId, started: float, fault: Fault | None) -> None:
+    def _note(self, exchange: Exchange, tool: ToolId, started: float, fault: Fault | None) -> None:
         latency = (self._clock.monotonic() - started) * 1000
         success = fault is None
         self._events.emit(
             CallFinished(at=self._clock.time(), tool=str(tool), server=tool.server, success=success, latency_ms=latency)
         )
+        self._awaiting.called(exchange.caller.session, tool, success=success)
         self._observe(Outcome(tool=tool, success=success, latency_ms=latency, failure=fault))
 
 

@@ -40,6 +40,8 @@ Result = dict[str, Any]
 MOST_REMEMBERED = 10_000
 """Sessions of which it is known what they listed last."""
 
+NOTHING_TO_JUDGE = "No call of this tool in this session succeeded since the last report."
+
 ALONE = Exchange(caller=Caller(session="alone"))
 """The one client of a gateway that has no other."""
 
@@ -79,6 +81,7 @@ class Gateway:
             meta_tools.INVOKE: self._invoke,
             meta_tools.ROUTE: self._route,
             meta_tools.EXECUTE: self._execute,
+            meta_tools.REPORT: self._report,
         }
 
     def close(self) -> None:
@@ -152,6 +155,7 @@ class Gateway:
         """Its client has ended it."""
         self.announcer.disconnect(session)
         self._offered.forget(session)
+        self._calls.forget(session)
         await self.book.forget(session)
 
     def kind(self, name: str, title: str | None) -> ClientKind:
@@ -248,6 +252,12 @@ class Gateway:
                 raise
             result = failed(error)
         return await self._with_others(arguments["name"], result, exchange) if result.get("isError") else result
+
+    async def _report(self, arguments: JsonObject, exchange: Exchange) -> Result:
+        """The agent's own verdict counts once for each call of its session that succeeded."""
+        _, tool = await self._resolve(arguments["name"], exchange.caller, meta_tools.ROUTE)
+        counted = self._calls.judge(exchange.caller.session, tool, useful=arguments["useful"])
+        return json_result({"counted": counted} | ({} if counted else {"why": NOTHING_TO_JUDGE}))
 
     async def _with_others(self, name: str, result: Result, exchange: Exchange) -> Result:
         caller = exchange.caller

@@ -128,6 +128,8 @@ class Host:
         for name, (of_toolset, chosen, gateway) in adopted.items():
             gateway.adopt(of_toolset, boards[name], chosen)
         self._ledger.adopt(settings.spend)
+        self.parts.knowledge.half_life = settings.economics.half_life
+        self.parts.resting.adopt(**settings.breakers.model_dump())
         self._trust.adopt(settings.pins)
         return await self.fleet.apply(settings.enabled_servers)
 

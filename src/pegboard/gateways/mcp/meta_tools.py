@@ -1,5 +1,5 @@
-"""The tools that stand for all others: list categories, search, describe, invoke (seed 002; DESIGN §2.3), or route and
-execute (seed 001)."""
+"""The tools that stand for all others: list categories, search, describe, invoke (seed 002; DESIGN §2.3), or route,
+execute and report (seed 001)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ DESCRIBE = "describe_tools"
 INVOKE = "invoke_tool"
 ROUTE = "route_tools"
 EXECUTE = "execute_tool"
+REPORT = "report_outcome"
 SEARCHING = (LIST_CATEGORIES, SEARCH, DESCRIBE, INVOKE)
-ROUTING = (ROUTE, EXECUTE)
+ROUTING = (ROUTE, EXECUTE, REPORT)
 META_TOOLS = frozenset({*SEARCHING, *ROUTING})
 """All of them, listed or not: no other tool goes by these names."""
 
@@ -92,7 +93,10 @@ def definitions(pool: str, *, dynamic: bool = False) -> list[JsonObject]:
 
 
 def routing_definitions() -> list[JsonObject]:
-    """ROUTE and EXECUTE-TOOL (seed 001, algorithm 1). What there is stays out of the prompt, as the seed has it."""
+    """ROUTE and EXECUTE-TOOL (seed 001, algorithm 1), and the agent's verdict, of which its r_ij learns (eq. 8).
+
+    What there is stays out of the prompt, as the seed has it.
+    """
     text = {"type": "string"}
     return [
         _definition(
@@ -129,6 +133,16 @@ def routing_definitions() -> list[JsonObject]:
             },
             ["name"],
             read_only=False,
+        ),
+        _definition(
+            REPORT,
+            "Say that a result was of no use to you, though its tool did not fail: such tools are offered less. Once a "
+            "call, soon after it.",
+            {
+                "name": {"type": "string", "description": "The name of the tool that you called"},
+                "useful": {"type": "boolean", "description": "Whether its last result helped"},
+            },
+            ["name", "useful"],
         ),
     ]
 

@@ -62,7 +62,7 @@ class Knowledge:
         """A call of this process: it counts with the next turn, for its tool and for its server."""
         for key in (outcome.tool, outcome.tool.whole):
             known = self._known.get(key) or self._unknown
-            if outcome.failure == "caller":
+            if outcome.failure in ("caller", "verdict"):
                 self._put(key, after(known.statistics, outcome, self._smoothing), known.target, known.at)
             elif is_good(outcome, known.target):
                 good = after(self._faded(known), outcome, self._smoothing)

@@ -20,8 +20,16 @@ for at = 12, #ARGV, 5 do
   local s = {}
   local known = redis.call('HGET', KEYS[1], ARGV[at]) or table.concat({unpack(ARGV, 1, 6)}, ' ')
   for value in string.gmatch(known, '%S+') do s[#s + 1] = tonumber(value) end
-  s[1], s[2] = s[1] + 1, s[2] + y
-  if ARGV[at + 1] == '1' then
+  if ARGV[at + 1] == 'verdict' then
+    local weight = tonumber(ARGV[7])
+    local before = (s[3] - weight) / (1 - weight)
+    s[2] = math.max(s[2] - 1, 0)
+    s[3] = math.max(s[3] - weight, 0)
+    s[4] = math.min(math.max(s[4] + tonumber(ARGV[8]) * (2 * before - 1), 0), 1)
+  else
+    s[1], s[2] = s[1] + 1, s[2] + y
+  end
+  if ARGV[at + 1] == 'call' then
     local surprise = y - s[3]
     s[3] = ema(s[3], y, tonumber(ARGV[7]))
     s[4] = ema(s[4], surprise * surprise, tonumber(ARGV[8]))
@@ -34,6 +42,8 @@ end
 for tool in pairs(called) do redis.call('ZADD', KEYS[2], ARGV[11], tool) end
 """
 """`pegboard.averages.after` in Lua: six values of the prior, four weights, the time, then five values an outcome."""
+KINDS = {"caller": "count", "verdict": "verdict"}
+"""What an outcome does by its failure: it counts alone, or revises; every other one is a `call` to the averages."""
 
 
 class RedisStatistics:
@@ -67,9 +77,9 @@ def keys(server: RedisServer) -> tuple[str, str]:
 
 
 def _values(outcome: Outcome) -> tuple[str | int, ...]:
-    """Which tool, whether the averages follow it, y, fail, and seconds."""
-    follows, fail = int(outcome.failure != "caller"), int(outcome.failure == "server")
-    return field_of(outcome.tool), follows, int(outcome.success), fail, repr(outcome.latency_ms / 1000)
+    """Which tool, what is done with it, y, fail, and seconds."""
+    kind, fail = KINDS.get(outcome.failure or "", "call"), int(outcome.failure == "server")
+    return field_of(outcome.tool), kind, int(outcome.success), fail, repr(outcome.latency_ms / 1000)
 
 
 def statistics_of(value: bytes) -> ToolStatistics:
