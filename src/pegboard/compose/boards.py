@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pegboard.board import Board, Space
@@ -12,6 +12,7 @@ from pegboard.compose.economics import economics
 from pegboard.compose.fitted import space
 from pegboard.compose.parts import Parts, default_parts
 from pegboard.routing import Profile
+from pegboard.routing.economics import no_connections
 from pegboard.seams import (
     Embeddings,
 )
@@ -51,12 +52,19 @@ def boards_of_requests(
 
 
 def build(
-    settings: Settings, catalog: Catalog, *, parts: Parts | None = None, patient: bool = True, name: str = ""
+    settings: Settings,
+    catalog: Catalog,
+    *,
+    parts: Parts | None = None,
+    patient: bool = True,
+    name: str = "",
+    connections: Callable[[], Mapping[str, float]] = no_connections,
 ) -> Board:
     """A board over a catalog. Raises ConfigError for options that contradict each other, or a file that is not there.
 
     ``patient=False`` answers from words while the tools are still being embedded. ``name`` tells boards apart that keep
-    their vectors on one server.
+    their vectors on one server. ``connections`` are the seconds until a call can be sent to servers that no connection
+    is open to (L^conn, EHRR eq. 2).
     """
     parts = default_parts(settings) if parts is None else parts
     first = space(settings, parts, parts.encoder)
@@ -71,7 +79,7 @@ def build(
         always_available=settings.always_available,
         patient=patient,
         fusions=first.fusions,
-        economics=economics(settings, parts),
+        economics=economics(settings, parts, connections),
         resting=parts.resting,
         index=parts.index(name),
         fallback=None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from pegboard.compose.parts import Parts
-from pegboard.routing.economics import Economics, Parameters, PriceList
+from pegboard.routing.economics import Economics, Parameters, PriceList, no_connections
 from pegboard.settings import Settings
 
 
-def economics(settings: Settings, parts: Parts) -> Economics:
+def economics(
+    settings: Settings, parts: Parts, connections: Callable[[], Mapping[str, float]] = no_connections
+) -> Economics:
     said = settings.economics
     return Economics(
         knowledge=parts.knowledge,
@@ -28,4 +32,5 @@ def economics(settings: Settings, parts: Parts) -> Economics:
         ),
         prices=PriceList(patterns=settings.spend.prices, tiers=said.tiers),
         asks=said.asks,
+        connections=connections,
     )

@@ -31,6 +31,8 @@ Listener = Callable[[], Awaitable[None]]
 LOOKS_PER_STOP = 4
 LONGEST_LOOK = 30.0
 """Seconds between two looks at who is idle, at most."""
+CONNECTING_SECONDS = 1.0
+"""What is assumed of a server that was never connected to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +162,14 @@ class Fleet:
 
     def status(self) -> list[ServerStatus]:
         return [each.upstream.status for each in self._servers.values()]
+
+    def connections(self) -> Mapping[str, float]:
+        """Seconds that connecting took last, of the servers that no connection is open to (L^conn, EHRR eq. 2)."""
+        return {
+            each.name: CONNECTING_SECONDS if each.latency_ms is None else each.latency_ms / 1000
+            for each in self.status()
+            if each.state != "ready"
+        }
 
     async def call(
         self,

@@ -48,7 +48,9 @@ async def execute(client: Client, name: str, **arguments: Any) -> types.CallTool
 
 
 @pytest.mark.requirement("001.alg1")
-async def test_a_client_that_routes_is_listed_what_that_takes_and_what_is_always_available(client_of: OpenClient) -> None:
+async def test_a_client_that_routes_is_listed_what_that_takes_and_what_is_always_available(
+    client_of: OpenClient,
+) -> None:
     async with client_of(exposure="route", always_available=("scripted/echo",)) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == [*ROUTING, "echo"]
 
@@ -120,6 +122,17 @@ async def test_tools_that_cost_more_than_is_offered_are_named_with_the_cheapest(
     async with client_of(exposure="route", spend=spend, economics=asks) as client:
         [why] = (await routed(client))["why"]
     assert why.startswith("Too expensive are 13 tools: the cheapest, scripted/echo, costs $0.3 a call, and $0.0")
+
+
+@pytest.mark.requirement("001.eq2")
+async def test_the_time_to_connect_counts_until_a_connection_is_open(client_of: OpenClient) -> None:
+    async with client_of(exposure="route") as client:
+        await routed(client)  # from now on the tools are known without the server
+    async with client_of(exposure="route", lazy=True) as client:
+        before = (await routed(client))["tools"][0]["expected_seconds"]
+        await execute(client, "echo", text="now there is a connection")
+        assert before == 2.0
+        assert (await routed(client))["tools"][0]["expected_seconds"] == 1.0
 
 
 @pytest.mark.requirement("001.breakers")

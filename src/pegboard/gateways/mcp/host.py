@@ -153,7 +153,10 @@ class Host:
         return settings.model_copy(update=changes | {"always_available": (*always, *self._often)}), chosen
 
     def _board(self, settings: Settings, toolset: str) -> Board:
-        return build(settings, Catalog.build([]), parts=self.parts, patient=False, name=toolset)
+        empty = Catalog.build([])
+        return build(
+            settings, empty, parts=self.parts, patient=False, name=toolset, connections=self.fleet.connections
+        )
 
     async def _save_sessions(self) -> None:
         """What could not be stored while the store was down is stored when it is back."""

@@ -1,6 +1,6 @@
 """Economics-aware hierarchical routing (EHRR, seed 001): its formulas and algorithms, pure, over plain arrays."""
 
-from pegboard.routing.economics.books import Economics
+from pegboard.routing.economics.books import Economics, no_connections
 from pegboard.routing.economics.episode import Decide, Episode, Execute, Route, Stop, episode
 from pegboard.routing.economics.equations import (
     Array,
@@ -67,6 +67,7 @@ __all__ = [
     "conservative_success",
     "cosines",
     "episode",
+    "no_connections",
     "observed",
     "overhead",
     "posted_price",
