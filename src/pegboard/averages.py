@@ -52,8 +52,8 @@ def after(statistics: ToolStatistics, outcome: Outcome, smoothing: Smoothing) ->
 def revised(statistics: ToolStatistics, smoothing: Smoothing) -> ToolStatistics:
     """The statistics as if the last call, a success, had failed: y = 0 in eq. 8 where it was 1.
 
-    Exact where nothing was observed since. After other calls the one that is judged weighs less than is taken away: what
-    comes late counts a little more against the tool, never in its favour.
+    Exact where nothing was observed since. After other calls the one that is judged weighs less than is taken away:
+    what comes late counts a little more against the tool, never in its favour.
 
     >>> from pegboard.model import ToolId
     >>> good = Outcome(tool=ToolId("a", "b"), success=True, latency_ms=1_000)

@@ -91,6 +91,8 @@ class SpendSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     prices: dict[str, Usd] = Field(default_factory=dict)
+    declared: bool = False
+    """Whether what no pattern fits costs what its server says in the tool's `_meta`."""
     session: Usd | None = None
     key: Usd | None = None
     day: Usd | None = None

@@ -65,6 +65,24 @@ async def test_a_price_is_that_of_the_first_pattern_that_fits_and_none_is_free(
     assert store.asked == [], "what is free asks no store"
 
 
+async def test_what_a_server_says_its_tool_costs_is_charged_where_that_is_configured(
+    store: Failing, clock: FakeClock
+) -> None:
+    prices = {"shop/look": 0}
+    silent, declared = made(store, clock, prices=prices), made(store, clock, prices=prices, declared=True, day=1)
+
+    assert silent.price(PAY, 0.25) == 0
+    assert [declared.price(tool, 0.25) for tool in (PAY, FREE)] == [nano_usd("0.25"), 0], "a pattern comes first"
+    assert declared.price(PAY) == 0
+    assert declared.price(PAY, 1e300) == nano_usd(1e6)
+    async with declared.charged("one", PAY, stated=0.25):
+        pass
+    assert await used(store) == Decimal("0.25")
+    with pytest.raises(SpendLimitReached):
+        async with declared.charged("one", PAY, stated=0.8):
+            pass
+
+
 @pytest.mark.parametrize(
     ("error", "dollars"),
     [

@@ -18,6 +18,7 @@ from pegboard.gateways.mcp.sessions import SessionBook
 from pegboard.gateways.mcp.verdicts import Awaiting
 from pegboard.model import JsonObject, Outcome, Tool, ToolId
 from pegboard.routing import check_arguments, keeps_its_word
+from pegboard.routing.economics.prices import stated_usd
 from pegboard.seams import Clock, EventSink
 
 Result = dict[str, Any]
@@ -59,7 +60,7 @@ class Calls:
     async def relay(self, called: Tool, arguments: JsonObject, exchange: Exchange) -> Result:
         """What the server answers to exactly these arguments. Raises MCPError as it does, and PegboardError."""
         session, tool = exchange.caller.session, called.id
-        async with self._ledger.charged(session, tool):
+        async with self._ledger.charged(session, tool, stated=stated_usd(called, "price_usd")):
             result = await self._observed(called, arguments, exchange)
         if not result.get("isError", False) and result.get("resultType") != "input_required":
             await self._book.update(session, sessions.answered(tool.name))

@@ -154,9 +154,7 @@ class Host:
 
     def _board(self, settings: Settings, toolset: str) -> Board:
         empty = Catalog.build([])
-        return build(
-            settings, empty, parts=self.parts, patient=False, name=toolset, connections=self.fleet.connections
-        )
+        return build(settings, empty, parts=self.parts, patient=False, name=toolset, connections=self.fleet.connections)
 
     async def _save_sessions(self) -> None:
         """What could not be stored while the store was down is stored when it is back."""

@@ -33,6 +33,8 @@ FREE = NanoUsd(0)
 NO_LIMITS = Limits()
 MOST_KEPT = 10_000
 """Charges that wait for the store at once."""
+MOST_USD = 1e6
+"""A server's word for the price of a call goes no further than a configuration may."""
 FLUSH_SECONDS = 5.0
 EXPIRE_SECONDS = 3600.0
 
@@ -63,17 +65,25 @@ class Ledger:
     def adopt(self, settings: SpendSettings) -> None:
         """Go by these prices and limits from now on."""
         self._limits = settings.limits
-        self._priced = bool(settings.prices)
-        self.price: Callable[[ToolId], NanoUsd] = lru_cache(maxsize=4096)(lambda tool: _price(tool, settings))
+        self._declared = settings.declared
+        self._priced = bool(settings.prices) or settings.declared
+        self._listed: Callable[[ToolId], NanoUsd | None] = lru_cache(maxsize=4096)(lambda tool: _listed(tool, settings))
+
+    def price(self, tool: ToolId, stated: float | None = None) -> NanoUsd:
+        """Of the first pattern that fits; else, where that is configured, the USD that its server ``stated``."""
+        listed = self._listed(tool)
+        if listed is not None:
+            return listed
+        return nano_usd(min(stated, MOST_USD)) if self._declared and stated is not None else FREE
 
     @asynccontextmanager
-    async def charged(self, session: str | None, tool: ToolId) -> AsyncIterator[None]:
+    async def charged(self, session: str | None, tool: ToolId, *, stated: float | None = None) -> AsyncIterator[None]:
         """Around a call. Charges its price, unless the server has certainly not done the work.
 
         Raises SpendLimitReached where it does not fit, and StoreError where that cannot be found out: then the call
         may not be made.
         """
-        price = self.price(tool)
+        price = self.price(tool, stated)
         if not price:
             yield
             return
@@ -186,6 +196,5 @@ class Ledger:
         return Account(session=hashlib.sha256(own.encode("utf-8", "surrogatepass")).hexdigest())
 
 
-def _price(tool: ToolId, settings: SpendSettings) -> NanoUsd:
-    """Of the first pattern that fits."""
-    return next((nano_usd(usd) for pattern, usd in settings.prices.items() if tool.fits(pattern)), FREE)
+def _listed(tool: ToolId, settings: SpendSettings) -> NanoUsd | None:
+    return next((nano_usd(usd) for pattern, usd in settings.prices.items() if tool.fits(pattern)), None)
