@@ -24,7 +24,7 @@ from pegboard.routing import (
     check_arguments,
     check_available,
 )
-from pegboard.routing.economics import Economics, Knowledge, Offers, Priced, Pricing
+from pegboard.routing.economics import Economics, Knowledge, NearTies, Offers, Priced, Pricing, Worth
 from pegboard.routing.offering import Offering
 from pegboard.routing.resting import Resting
 from pegboard.routing.standby import Way
@@ -191,8 +191,14 @@ class Board:
             events=self._events,
             clock=self._clock,
             always_available=self._pinned(catalog),
-            pricing=Pricing(catalog, self._economics) if self.profile.is_priced else None,
+            pricing=self._worth_of(catalog),
         )
+
+    def _worth_of(self, catalog: Catalog) -> Worth | None:
+        if self.profile.is_priced:
+            return Pricing(catalog, self._economics)
+        ties = self._economics.near_ties > 0 and self.profile.scale == "probability"
+        return NearTies(catalog, self._economics) if ties else None
 
     def _offering_of(self, catalog: Catalog) -> Offering:
         spaces = self._spaces

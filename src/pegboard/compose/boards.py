@@ -28,7 +28,7 @@ def boards_of_requests(
     Over an encoder that nothing is fitted for, the profile goes by rank.
     """
     first = space(settings, parts, parts.encoder, near)
-    of_settings = economics(settings, parts)
+    of_settings = replace(economics(settings, parts), near_ties=0.0)  # what changes with calls breaks prompt caches
     second = None if parts.fallback is None else space(settings, parts, parts.fallback, near)
 
     def under(profile: Profile, over: Space) -> Profile:

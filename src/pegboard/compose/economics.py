@@ -33,4 +33,5 @@ def economics(
         prices=PriceList(patterns=settings.spend.prices, tiers=said.tiers),
         asks=said.asks,
         connections=connections,
+        near_ties=said.near_ties,
     )

@@ -13,7 +13,7 @@ from pegboard.catalog import Catalog
 from pegboard.model import Candidate, Choices, Decision, JsonObject, Mask, Scores, ToolId, Turn
 from pegboard.retrieval import QUERIES, Progress
 from pegboard.routing import select
-from pegboard.routing.economics.pricing import Priced, Pricing, worth
+from pegboard.routing.economics.pricing import Priced, Pricing, Worth, worth
 from pegboard.routing.eligibility import Eligibility, Eligible
 from pegboard.routing.loader import SchemaLoader
 from pegboard.routing.pool import Pool
@@ -40,7 +40,7 @@ class Router:
         way: Way,
         fallback: Way | None = None,
         *,
-        pricing: Pricing | None = None,
+        pricing: Worth | None = None,
         eligibility: Eligibility,
         loader: SchemaLoader,
         events: EventSink,
@@ -126,7 +126,8 @@ class Router:
     async def priced(self, turn: Turn) -> Priced | None:
         """Every term of EHRR's two layers; None under other profiles, and where relevance is unknown."""
         scores, allowed = await self._scored(turn)
-        return None if scores is None or self._pricing is None else await self._pricing.price(scores, allowed, turn)
+        pricing = self._pricing if isinstance(self._pricing, Pricing) else None
+        return None if scores is None or pricing is None else await pricing.price(scores, allowed, turn)
 
     async def rank(self, turn: Turn) -> tuple[Candidate, ...]:
         """Every eligible tool, best first, with no gate."""

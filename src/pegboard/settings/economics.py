@@ -41,6 +41,9 @@ class EconomicsSettings(BaseModel):
     """Seconds without a call in which half of what went wrong is forgotten; 0 forgets nothing, as the paper."""
     tiers: bool = False
     """Whether a tool without a price is taken to cost what the paper's tier for it does."""
+    near_ties: float = Field(default=0.0, ge=0, le=1)
+    """Under `hybrid`: a tool that is less likely than another of its job by no more than this share takes its place
+    where it costs less than half; 0: never."""
     asks: dict[str, Usd] = Field(default_factory=dict)
     """What a call costs a server, by patterns on its name, of which the first that fits counts."""
 

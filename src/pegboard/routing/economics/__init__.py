@@ -35,7 +35,8 @@ from pegboard.routing.economics.loop import solve
 from pegboard.routing.economics.offers import Offer, Offers, Subtask
 from pegboard.routing.economics.parameters import Parameters
 from pegboard.routing.economics.prices import Price, PriceList
-from pegboard.routing.economics.pricing import Priced, Pricing
+from pegboard.routing.economics.pricing import Priced, Pricing, Worth
+from pegboard.routing.economics.ties import NearTies
 
 __all__ = [
     "Array",
@@ -46,6 +47,7 @@ __all__ = [
     "Execute",
     "Knowledge",
     "Market",
+    "NearTies",
     "Offer",
     "Offers",
     "Parameters",
@@ -59,6 +61,7 @@ __all__ = [
     "Stop",
     "Subtask",
     "ToolLayer",
+    "Worth",
     "accepted_of",
     "accepts",
     "best",

@@ -31,7 +31,8 @@ class Economics:
     """What EHRR goes by, of one process.
 
     ``asks`` are c_i by patterns on a server's name; ``accept`` asks the server itself. ``connections`` are the seconds
-    L^conn to servers that no connection is open to; one that is not in it has one.
+    L^conn to servers that no connection is open to; one that is not in it has one. ``near_ties`` is for `NearTies`: the
+    share by which a tool's probability may be below the best one's; 0 for never.
     """
 
     knowledge: Knowledge
@@ -40,6 +41,7 @@ class Economics:
     asks: Mapping[str, float] = field(default_factory=dict)
     accept: Accept | None = None
     connections: Callable[[], Mapping[str, float]] = no_connections
+    near_ties: float = 0.0
 
 
 class Books:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -55,14 +55,17 @@ class Priced:
         return "too_slow" if self.tools.feasible[place] else "too_expensive"
 
 
-async def worth(
-    pricing: Pricing | None, scores: Scores | None, allowed: Mask, turn: Turn
-) -> tuple[Scores | None, Mask]:
+class Worth(Protocol):
+    """What stands between scores and selection."""
+
+    async def worth(self, scores: Scores, allowed: Mask, turn: Turn) -> tuple[Scores, Mask]:
+        """The scores that selection goes by, and what it may take of ``allowed``."""
+        ...
+
+
+async def worth(stage: Worth | None, scores: Scores | None, allowed: Mask, turn: Turn) -> tuple[Scores | None, Mask]:
     """The utilities of tools, and those worth their price; without prices, or scores, all as it was."""
-    if pricing is None or scores is None:
-        return scores, allowed
-    priced = await pricing.price(scores, allowed, turn)
-    return priced.scores, priced.among
+    return (scores, allowed) if stage is None or scores is None else await stage.worth(scores, allowed, turn)
 
 
 class Pricing:
@@ -72,6 +75,10 @@ class Pricing:
         self._economics = economics
         self._books = Books(catalog, economics)
         self._everything = np.ones(len(catalog), np.bool_)
+
+    async def worth(self, scores: Scores, allowed: Mask, turn: Turn) -> tuple[Scores, Mask]:
+        priced = await self.price(scores, allowed, turn)
+        return priced.scores, priced.among
 
     async def price(self, scores: Scores, allowed: Mask, turn: Turn) -> Priced:
         """Scores with the parts ``cosine`` and ``server``, each of shape (n,), to utilities and those worth it.
