@@ -1,7 +1,8 @@
-"""What EHRR's two layers add to retrieval, on one thread: `python -m pegboard.bench.priced`.
+"""`python -m pegboard.bench.priced` writes `bench/results/priced.json`: what EHRR's two layers add to retrieval.
 
-The vectors are random, as the work does not depend on them; the encoder's own time belongs to neither side. Every tool
-has been called, so that every average fades; the second figure has a call between two routes, which the arrays follow.
+On one thread. The vectors are random, as the work does not depend on them; the encoder's own time belongs to neither
+side. Every tool has been called, so that every average fades; the second figure has a call between two routes, which
+the arrays follow.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from typing import Annotated
 
 import numpy as np
 import typer
 
+from pegboard.bench import results
 from pegboard.bench.datasets import CATALOG
+from pegboard.bench.page import write_page
 from pegboard.bench.synthetic import synthetic_catalog
 from pegboard.catalog import Catalog
 from pegboard.catalog.ingest import read_catalog
@@ -36,16 +39,24 @@ def main(
     data: Annotated[
         Path | None, typer.Option(envvar="PEGBOARD_DATA", help="Folder of the tool-retrieval sets.")
     ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for priced.json.")] = Path("bench/results"),
+    page: Annotated[Path | None, typer.Option(help="Write the results as a section of this page too.")] = None,
 ) -> None:
-    """Print milliseconds, p50: retrieval alone, and what pricing adds to it."""
+    """Measure retrieval alone, and what pricing adds to it."""
     large = data is not None and (data / LARGE / CATALOG).is_file()
     catalog = read_catalog(data / LARGE / CATALOG) if data and large else synthetic_catalog(SYNTHETIC_SIZE, SEED)
-    for name, value in measure(catalog).items():
+    figures = measure(catalog)
+    tables = {"tools": len(catalog), "servers": len(catalog.servers), "routes": ROUTES, "synthetic": not large}
+    path = results.write("priced", command="make bench-priced", seed=SEED, figures=figures, tables=tables, folder=out)
+    for name, value in figures.items():
         typer.echo(f"{name}: {value:.3f}")
+    typer.echo(f"Written to {path}", err=True)
+    if page is not None:
+        write_page(page, out)
 
 
 def measure(catalog: Catalog, routes: int = ROUTES) -> dict[str, float]:
-    """Medians over so many routes, milliseconds, by what was measured."""
+    """p50 and p95 over so many routes, milliseconds, by what was measured."""
     random = np.random.default_rng(SEED)
     tools, servers = _unit(random, len(catalog)), _unit(random, len(catalog.servers))
     allowed: Mask = np.ones(len(catalog), np.bool_)
@@ -80,11 +91,13 @@ def measure(catalog: Catalog, routes: int = ROUTES) -> dict[str, float]:
         knowledge.observe(outcomes[number % len(outcomes)])
         learning.append(_taken(partial(price, query, cosines)))
     size = f"{len(catalog)}"
-    return {
-        f"retrieval_p50_ms/{size}": median(alone),
-        f"economics_added_p50_ms/{size}/cached": median(added),
-        f"economics_added_p50_ms/{size}/learning": median(learning),
+    measured = {
+        f"retrieval_{{}}_ms/{size}": alone,
+        f"economics_added_{{}}_ms/{size}/cached": added,
+        f"economics_added_{{}}_ms/{size}/learning": learning,
     }
+    percentiles = {"p50": median, "p95": lambda times: quantiles(times, n=20)[-1]}
+    return {name.format(share): of(times) for name, times in measured.items() for share, of in percentiles.items()}
 
 
 def _unit(random: np.random.Generator, count: int) -> Floats:
