@@ -14,8 +14,8 @@ INTRODUCTION = """## What pricing adds to retrieval
 
 Written by `{command}`; run it yourself with `PEGBOARD_DATA` set to a folder of sets.
 
-{measured}, one thread. {tools:,} {kind} tools on {servers:,} servers, all of which have been called, {routes} routes. The
-vectors are random: the work does not depend on them, and the encoder's time belongs to neither side.
+{measured}, one thread. {tools:,} {kind} tools on {servers:,} servers, all of which have been called, {routes} routes.
+The vectors are random: the work does not depend on them, and the encoder's time belongs to neither side.
 
 | | p50, ms | p95, ms |
 |---|---:|---:|
