@@ -79,8 +79,8 @@ class Connection:
             return self._ended(self.too_late)
         except Exception as error:  # noqa: BLE001
             another_era = not self._opened and self._mode == "legacy"
-            return self._ended(self._because(described(error)), at_once=another_era)
-        return self._ended(self._because("The connection broke."))
+            return self._ended(self._because(self._broke(described(error))), at_once=another_era)
+        return self._ended(self._because(self._broke()))
 
     async def call(
         self, request: types.CallToolRequest, seconds: float, progress: ProgressFnT | None
@@ -135,7 +135,8 @@ class Connection:
 
     @asynccontextmanager
     async def _transport(self, spec: ServerSpec) -> AsyncIterator[TransportStreams]:
-        async with open_transport(spec, self._conditions.environment, self._stderr) as (read, write):
+        limit = self._conditions.result_limit
+        async with open_transport(spec, self._conditions.environment, self._stderr, limit=limit) as (read, write):
             self._watched = Watched(read)
             yield self._watched, write
 
@@ -151,6 +152,9 @@ class Connection:
 
     def _ended(self, reason: str, *, at_once: bool = False, final: bool = False) -> Ended:
         return Ended(reason=reason, opened=self._opened, at_once=at_once or self._agreed, final=final)
+
+    def _broke(self, otherwise: str = "The connection broke.") -> str:
+        return (self._watched.broken if self._watched else "") or otherwise
 
     def _because(self, what: str) -> str:
         """What happened, with the last words of the server's stderr, and without its secrets."""
