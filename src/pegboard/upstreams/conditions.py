@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pegboard.model import ToolId
 from pegboard.seams import Clock, Definitions
-from pegboard.upstreams.sizes import RESULT_LIMIT
+from pegboard.upstreams.substitutes import RESULT_LIMIT
 
 HEALTH_TIMEOUT = 10.0
 
@@ -16,7 +16,7 @@ HEALTH_TIMEOUT = 10.0
 class Conditions:
     """Times are seconds; ``idle_stop`` 0 is never. ``environment`` is what servers inherit and variables stand for.
 
-    ``result_limit`` is in bytes. ``health_timeout`` is what a server that let a call time out has to say anything at all.
+    ``result_limit`` is in bytes. A server that let a call time out has ``health_timeout`` to say anything at all.
 
     ``admit`` is asked right before a call is sent, when the server is known to be there, and raises for a tool that is
     not what it was when it was chosen.

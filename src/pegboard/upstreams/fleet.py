@@ -21,8 +21,8 @@ from pegboard.seams import Clock, Definitions, EventSink
 from pegboard.server_spec import ServerSpec
 from pegboard.upstreams.conditions import HEALTH_TIMEOUT, Conditions
 from pegboard.upstreams.explained import NotCarriedOut
-from pegboard.upstreams.sizes import RESULT_LIMIT
 from pegboard.upstreams.status import ServerStatus
+from pegboard.upstreams.substitutes import RESULT_LIMIT
 from pegboard.upstreams.upstream import Upstream
 
 LOGGER = logging.getLogger(__name__)
@@ -58,7 +58,8 @@ class Fleet:
     ``on_change`` is awaited whenever the tools that can be called are others than before. With ``definitions``, lazy
     servers that were listed before are started with their first call only, and end after ``idle_stop`` seconds
     without one. An answer of more than ``result_limit`` bytes is an error for whom it answers. A server that let a call
-    time out, and then says nothing for ``health_timeout`` seconds, is started again. ``admit`` raises for a tool that may not be called after all; it is asked right before a call is sent.
+    time out, and then says nothing for ``health_timeout`` seconds, is started again. ``admit`` raises for a tool that
+    may not be called after all; it is asked right before a call is sent.
     """
 
     def __init__(

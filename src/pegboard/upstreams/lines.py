@@ -1,4 +1,4 @@
-"""What a server writes, cut into messages; of one that is too long only the ends are kept, which say whose answer it is."""
+"""What a server writes, cut into lines; of one that is too long only the ends are kept, which say whom it answers."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
 
 from pegboard.upstreams.lines import Lines, TooLong
-from pegboard.upstreams.sizes import Unattributable, too_large
+from pegboard.upstreams.substitutes import Unattributable, misshapen, too_large
 
 CHUNK_BYTES = 262_144
 FLUSH_SECONDS = 0.5
@@ -90,7 +90,7 @@ def _message(line: bytes | TooLong, limit: int) -> SessionMessage | Exception:
         text = line.decode("utf-8", "replace")
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(text, by_name=False))
     except ValueError as error:
-        return error
+        return misshapen(line, error)
 
 
 async def _write(stdin: ByteSendStream, outgoing: Outgoing, incoming: Incoming, written: anyio.Event) -> None:

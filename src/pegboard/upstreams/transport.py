@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from pegboard.errors import UpstreamError
 from pegboard.server_spec import ServerSpec
 from pegboard.upstreams.pipes import piped
-from pegboard.upstreams.sizes import Unattributable
+from pegboard.upstreams.substitutes import Unattributable
 from pegboard.upstreams.web import web
 
 TAIL_LINES = 5

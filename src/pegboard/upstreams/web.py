@@ -12,14 +12,15 @@ import mcp_types as types
 from mcp.client._transport import TransportStreams
 from mcp.client.streamable_http import streamable_http_client
 
-from pegboard.upstreams.lines import ENDS_BYTES, answered
+from pegboard.upstreams.lines import ENDS_BYTES, Lines, TooLong, answered
 
 CONNECT_SECONDS = 30.0
-"""To connect and to write. How long an answer may take, the call decides, and a stream of news may be silent for days."""
+"""To connect and to write. How long an answer may take, the call decides; a stream of news may be silent for days."""
 SESSION_HEADER = "mcp-session-id"
 NOT_FOUND = 404
 BAD_GATEWAY = 502
 NO_ANSWER = "The server closed the connection before it answered"
+DATA = b"data:"
 BROKE_OFF = "its answer broke off"
 """Of an answer that is JSON; the SDK finds words of its own for a stream."""
 
@@ -56,8 +57,11 @@ class _Client(httpx2.AsyncClient):
             body = {"jsonrpc": "2.0", "id": None, "error": error}
             return httpx2.Response(BAD_GATEWAY, json=body, request=request)
         await _say_that_the_session_ended(response)
-        if response.is_success and response.headers.get("content-type", "").lower().startswith("application/json"):
-            response.stream = _Checked(response, self._limit)
+        asked = _id_in(request.content) if request.method == "POST" and response.is_success else None
+        if asked is not None and "content-encoding" not in response.headers:
+            checked = CHECKED.get(response.headers.get("content-type", "").partition(";")[0].strip().lower())
+            if checked is not None:
+                response.stream = checked(response.stream, asked, self._limit)
         return response
 
 
@@ -79,38 +83,67 @@ class _Unreadable(httpx2.StreamError):
 
 
 class _Checked(httpx2.AsyncByteStream):
-    """A body of JSON, within the limit, whole, and the answer to this very request (M23)."""
+    """The body of an answer, checked on its way."""
 
-    def __init__(self, response: httpx2.Response, limit: int) -> None:
-        self._stream = response.stream
-        self._asked = response.request.content
-        self._plain = "content-encoding" not in response.headers
+    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream, asked: int | str, limit: int) -> None:
+        self._stream = stream
+        self._asked = asked
         self._limit = limit
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        head, tail, size = b"", b"", 0
+    async def aclose(self) -> None:
+        await self._stream.aclose()  # type: ignore[union-attr]  # that of an asynchronous client
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
         try:
-            async for chunk in self._stream:  # type: ignore[union-attr]  # that of an asynchronous client
-                head = (head + chunk[:ENDS_BYTES])[:ENDS_BYTES]
-                tail = (tail + chunk[-ENDS_BYTES:])[-ENDS_BYTES:]
-                size += len(chunk)
-                if size > self._limit:
-                    raise _Unreadable(f"it is larger than the {self._limit:,} bytes that are allowed (result_limit)")
+            async for chunk in self._stream:  # type: ignore[union-attr]
                 yield chunk
         except httpx2.TransportError as error:
             raise _Unreadable(BROKE_OFF) from error
-        wanted, came = _id_in(self._asked), answered(head, tail)
-        if self._plain and None not in (wanted, came) and str(wanted) != str(came):
+
+    def _is_anothers(self, head: bytes, tail: bytes) -> bool:
+        came = answered(head, tail)
+        return came is not None and str(came) != str(self._asked)
+
+
+class _Whole(_Checked):
+    """JSON: within the limit, to its end, and the answer to this very request (M23)."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        head, tail, size = b"", b"", 0
+        async for chunk in self._chunks():
+            head = (head + chunk[:ENDS_BYTES])[:ENDS_BYTES]
+            tail = (tail + chunk[-ENDS_BYTES:])[-ENDS_BYTES:]
+            size += len(chunk)
+            if size > self._limit:
+                raise _Unreadable(f"it is larger than the {self._limit:,} bytes that are allowed (result_limit)")
+            yield chunk
+        if self._is_anothers(head, tail):
             raise _Unreadable("it answers another request")
 
-    async def aclose(self) -> None:
-        await self._stream.aclose()  # type: ignore[union-attr]
+
+class _Events(_Checked):
+    """A stream of events, without those that answer another request: the SDK would take them for the answer (M23)."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        lines = Lines(self._limit + len(DATA))
+        async for chunk in self._chunks():
+            kept = [line for line in lines.feed(chunk) if not self._is_left_out(line)]
+            if any(isinstance(line, TooLong) for line in kept):
+                raise httpx2.SSEError(f"it is larger than the {self._limit:,} bytes that are allowed (result_limit)")
+            yield b"".join(line + b"\n" for line in kept if isinstance(line, bytes))
+
+    def _is_left_out(self, line: bytes | TooLong) -> bool:
+        if isinstance(line, TooLong) or not line.startswith(DATA):
+            return False
+        head = line[len(DATA) : len(DATA) + ENDS_BYTES].lstrip()
+        return head.startswith(b"{") and self._is_anothers(head, line[-ENDS_BYTES:])
+
+
+CHECKED: Mapping[str, type[_Checked]] = {"application/json": _Whole, "text/event-stream": _Events}
 
 
 def _id_in(request: bytes) -> int | str | None:
-    with suppress(ValueError):
-        message = json.loads(request)
-        if isinstance(message, dict):
-            found: int | str | None = message.get("id")
-            return found
-    return None
+    """Of our own requests, as the SDK spells them."""
+    message = json.loads(request)
+    found: int | str | None = message.get("id") if "method" in message else None
+    return found
