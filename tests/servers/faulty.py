@@ -95,6 +95,7 @@ def called(name: str, arguments: dict[str, Any], own: Any, token: Any) -> Iterat
             os.kill(os.getpid(), signal.SIGKILL)
         case "freeze":
             os.kill(os.getpid(), signal.SIGSTOP)
+            threading.Event().wait()  # another thread may have been stopped first
         case "hang":
             threading.Event().wait()
         case "late":

@@ -32,6 +32,7 @@ EXIT_SECONDS = 2.0
 REAP_SECONDS = 4.0
 """For the reaper to end everything once it is told to."""
 POLL_SECONDS = 0.01
+WATCH_SECONDS = 0.5
 
 Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 Outgoing = MemoryObjectReceiveStream[SessionMessage]
@@ -56,6 +57,7 @@ async def piped(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_read, process.stdout, incoming, limit)
         tasks.start_soon(_write, process.stdin, outgoing, incoming, written)
+        tasks.start_soon(_watch, process, incoming)
         try:
             yield read, write
         finally:
@@ -106,6 +108,15 @@ async def _write(stdin: ByteSendStream, outgoing: Outgoing, incoming: Incoming, 
         written.set()
 
 
+async def _watch(process: Process, incoming: Incoming) -> None:
+    """A reaper that was killed may leave processes that hold its server's pipes open: nothing is read of its end."""
+    while process.returncode is None:  # noqa: ASYNC110
+        await anyio.sleep(WATCH_SECONDS)
+    _kill_what_is_left(process)
+    await anyio.sleep(WATCH_SECONDS)
+    await incoming.aclose()
+
+
 async def _end(process: Process) -> None:
     """Its input is closed; then the reaper is told; then, as if there were none, the group is killed."""
     await _closed(process.stdin)
@@ -113,14 +124,19 @@ async def _end(process: Process) -> None:
         with suppress(ProcessLookupError):
             process.terminate()
         await _ended(process, REAP_SECONDS)
-    if process.returncode in (None, -signal.SIGKILL):  # a reaper that was killed reaped nobody
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await _ended(process, EXIT_SECONDS)
+    _kill_what_is_left(process)
+    await _ended(process, EXIT_SECONDS)
     await _closed(process.stdout)
     transport = getattr(getattr(process, "_process", None), "_transport", None)
     if transport is not None:  # open for as long as a descendant that got away holds an end of a pipe
         transport.close()
+
+
+def _kill_what_is_left(process: Process) -> None:
+    """Of the group of a reaper that does not end, or was killed itself."""
+    if process.returncode in (None, -signal.SIGKILL):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 async def _closed(stream: ByteReceiveStream | ByteSendStream | None) -> None:
