@@ -176,3 +176,17 @@ async def test_an_http_answer_that_breaks_off_fails_no_other_call(client_of: Ope
         for _ in range(5):
             assert "broke off" in await failure(client, "half")
         assert await slow == "slow"
+
+
+@over(PIPES[0], *(way for way in WAYS if way.name in ("events-2025", "json-2026")))
+@pytest.mark.requirement("M15")
+async def test_a_hundred_and_fifty_calls_that_are_not_answered_hold_up_no_other(
+    client_of: OpenClient, faulty: MakeFaulty
+) -> None:
+    async with client_of(faulty()) as client:
+        hanging = [asyncio.create_task(text(client, "hang")) for _ in range(150)]
+        await echoes(client, 10)
+        assert not any(each.done() for each in hanging)
+        for each in hanging:
+            each.cancel()
+        await asyncio.wait(hanging)
