@@ -2,7 +2,7 @@
 
 It says what it says by hand, in plain Python, and each call has a thread of its own. FAULTY_MODERN: it speaks the 2026
 era only, else the handshake era only. FAULTY_JSON: on HTTP it answers with JSON, not with a stream of events.
-FAULTY_LIST: so many bytes of definitions are listed.
+FAULTY_LIST: so many bytes of definitions are listed. FAULTY_ENDLESS: after each page there is the same one again.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def said(message: dict[str, Any]) -> Iterator[dict[str, Any] | bytes]:
     elif method == "server/discover" and MODERN:
         yield answer({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}} | LISTED)
     elif method == "tools/list":
-        yield answer({"tools": padded()} | LISTED)
+        more = {"nextCursor": "more"} if os.environ.get("FAULTY_ENDLESS") else {}
+        yield answer({"tools": padded()} | more | LISTED)
     elif method == "ping" and not MODERN:
         yield answer({})
     elif method == "tools/call":

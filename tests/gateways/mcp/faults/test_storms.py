@@ -26,7 +26,7 @@ ECHO = ToolId("faulty", "echo")
 
 @over(*TOLD_OF_NEWS)
 @pytest.mark.requirement("M18")
-async def test_a_thousand_announcements_are_few_listings_and_calls_are_answered_meanwhile(
+async def test_in_a_storm_of_a_thousand_announcements_calls_are_answered_and_nobody_is_told_of_no_change(
     fleet_of: MakeFleet, faulty: MakeFaulty
 ) -> None:
     changes: list[int] = []
