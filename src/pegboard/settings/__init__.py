@@ -152,6 +152,12 @@ class Settings(BaseSettings):
     start_wait: float = Field(5.0, ge=0, description="Seconds the first listing waits for servers that are starting.")
     connect_timeout: float = Field(30.0, gt=0, description="Seconds a server has to answer its first request.")
     call_timeout: float = Field(300.0, gt=0, description="Seconds a tool call may take.")
+    health_timeout: float = Field(
+        10.0, gt=0, description="Seconds a server that let a call time out has to say anything; else it starts again."
+    )
+    result_limit: int = Field(
+        32_000_000, ge=100_000, description="Bytes of one answer of a server; a longer one is an error that says so."
+    )
     host: str = Field("127.0.0.1", description="Address that `pegboard serve` listens on.")
     port: int = Field(7332, ge=0, le=65_535, description="Port that `pegboard serve` listens on; 0 takes a free one.")
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 from pegboard.model import ToolId
 from pegboard.seams import Clock, Definitions
+from pegboard.upstreams.substitutes import RESULT_LIMIT
+
+HEALTH_TIMEOUT = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
     """Times are seconds; ``idle_stop`` 0 is never. ``environment`` is what servers inherit and variables stand for.
+
+    ``result_limit`` is in bytes. A server that let a call time out has ``health_timeout`` to say anything at all.
 
     ``admit`` is asked right before a call is sent, when the server is known to be there, and raises for a tool that is
     not what it was when it was chosen.
@@ -24,4 +29,6 @@ class Conditions:
     definitions: Definitions | None = None
     lazy: bool = False
     idle_stop: float = 0.0
+    result_limit: int = RESULT_LIMIT
+    health_timeout: float = HEALTH_TIMEOUT
     admit: Callable[[ToolId], None] = lambda tool: None

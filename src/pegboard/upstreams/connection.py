@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 import mcp_types as types
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.client._transport import TransportStreams
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
@@ -22,12 +22,15 @@ from pegboard.seams import Listing
 from pegboard.server_spec import ServerSpec
 from pegboard.upstreams.announcements import Announcements
 from pegboard.upstreams.conditions import Conditions
-from pegboard.upstreams.explained import Redactor, described
+from pegboard.upstreams.explained import TIMED_OUT, Redactor, described
+from pegboard.upstreams.health import answers
 from pegboard.upstreams.listing import read_listing, untouched
 from pegboard.upstreams.transport import StderrTail, Watched, open_transport
 
 LAST_ANSWERS = 1.0
 """Seconds for other calls under way to get their own answers when one was told that the session is gone."""
+WRITE_SECONDS = 5.0
+"""For a request to be written, and no longer than its answer may take."""
 QUOTED_CHARACTERS = 80
 WORDS_CHARACTERS = 1000
 
@@ -58,6 +61,7 @@ class Connection:
         self._client: Client | None = None
         self._opened = False
         self._agreed = False
+        self._doubted = asyncio.Event()
         self._calls = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -79,19 +83,25 @@ class Connection:
             return self._ended(self.too_late)
         except Exception as error:  # noqa: BLE001
             another_era = not self._opened and self._mode == "legacy"
-            return self._ended(self._because(described(error)), at_once=another_era)
-        return self._ended(self._because("The connection broke."))
+            return self._ended(self._because(self._broke(described(error))), at_once=another_era)
+        return self._ended(self._because(self._broke()))
 
     async def call(
         self, request: types.CallToolRequest, seconds: float, progress: ProgressFnT | None
     ) -> dict[str, Any]:
-        """The result, untouched. Raises MCPError, and ValidationError for what is no result."""
+        """The result, untouched. Raises MCPError, and ValidationError for what is no result.
+
+        The answer may take ``seconds`` from when the request was written, which a server that does not read delays.
+        """
         if self._client is None:
             raise RuntimeError("a connection is called between `opened` and its end")
         self._calls += 1
         self._quiet.clear()
         try:
-            return await untouched(self._client, request, seconds, progress)
+            with anyio.fail_after(seconds + min(seconds, WRITE_SECONDS)):
+                return await untouched(self._client, request, seconds, progress)
+        except TimeoutError:
+            raise MCPError(types.REQUEST_TIMEOUT, TIMED_OUT) from None
         finally:
             self._calls -= 1
             if not self._calls:
@@ -102,6 +112,10 @@ class Connection:
         self._agreed = self._agreed or agreed
         if self._watched is not None:
             self._watched.ended.set()
+
+    def doubt(self) -> None:
+        """It owes an answer: if it does not say in time that it is there, it is over."""
+        self._doubted.set()
 
     @property
     def over(self) -> bool:
@@ -135,7 +149,8 @@ class Connection:
 
     @asynccontextmanager
     async def _transport(self, spec: ServerSpec) -> AsyncIterator[TransportStreams]:
-        async with open_transport(spec, self._conditions.environment, self._stderr) as (read, write):
+        limit = self._conditions.result_limit
+        async with open_transport(spec, self._conditions.environment, self._stderr, limit=limit) as (read, write):
             self._watched = Watched(read)
             yield self._watched, write
 
@@ -144,13 +159,25 @@ class Connection:
             return
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._announcements.follow, client, self._conditions.connect_timeout, listed)
+            tasks.start_soon(self._look_after, client, self._watched)
             await self._watched.ended.wait()
             with anyio.move_on_after(LAST_ANSWERS if self._agreed else 0):
                 await self._quiet.wait()
             tasks.cancel_scope.cancel()
 
+    async def _look_after(self, client: Client, watched: Watched) -> None:
+        seconds = self._conditions.health_timeout
+        while await self._doubted.wait():
+            if not await answers(client, watched, seconds):
+                watched.broken = f"It let a call time out, and then said nothing for {seconds:g} s."
+                watched.ended.set()
+            self._doubted.clear()
+
     def _ended(self, reason: str, *, at_once: bool = False, final: bool = False) -> Ended:
         return Ended(reason=reason, opened=self._opened, at_once=at_once or self._agreed, final=final)
+
+    def _broke(self, otherwise: str = "The connection broke.") -> str:
+        return (self._watched.broken if self._watched else "") or otherwise
 
     def _because(self, what: str) -> str:
         """What happened, with the last words of the server's stderr, and without its secrets."""

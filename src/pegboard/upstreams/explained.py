@@ -11,6 +11,10 @@ from pydantic import ValidationError
 
 from pegboard.errors import PegboardError, UpstreamError
 from pegboard.server_spec import ServerSpec
+from pegboard.upstreams.substitutes import UNPARSED, Size
+from pegboard.upstreams.web import BROKE_OFF, NO_ANSWER
+
+WHY_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +56,23 @@ class ConnectionLost(UpstreamError):  # noqa: N818
     """The connection ended during a call."""
 
 
+class AnswerLost(UpstreamError):  # noqa: N818
+    """The answer did not come, or not whole, although the connection stands: the server may be in trouble."""
+
+
 class NotCarriedOut(UpstreamError):  # noqa: N818
     """The server has certainly not done the work: the call never reached it, or it refused to hear it."""
 
 
 class SessionExpired(NotCarriedOut):
     """An HTTP server forgot our session: connect again and retry once (M14)."""
+
+
+TIMED_OUT = "Request 'tools/call' timed out"
+UNREADABLE = (UNPARSED, "Failed to parse SSE message: ", "SSE stream failed: ")
+"""How the SDK begins what it says of an answer that it could not read."""
+BROKEN_OFF = "SSE stream ended"
+UNKNOWN_EFFECT = "Whether the call took effect is not known."
 
 
 def failed_call(error: MCPError | ValidationError, server: str, tool: str, seconds: float) -> Exception:
@@ -68,6 +83,8 @@ def failed_call(error: MCPError | ValidationError, server: str, tool: str, secon
             f"Server {server!r} answered {tool!r} with something that is no tool result.",
             remedy="Report it to the server's authors.",
         )
+    if isinstance(error.data, Size):
+        return _too_large(server, tool, f"{error.data.bytes:,} bytes, and {error.data.limit:,} are allowed")
     match error.code, error.message:
         case types.CONNECTION_CLOSED, "Connection closed":
             return ConnectionLost(
@@ -75,12 +92,38 @@ def failed_call(error: MCPError | ValidationError, server: str, tool: str, secon
                 f"Server {server!r} closed the connection during the call.",
                 remedy="It is being restarted; whether the call took effect is not known.",
             )
-        case types.REQUEST_TIMEOUT, "Request 'tools/call' timed out":
-            return UpstreamError(
+        case types.REQUEST_TIMEOUT, message if message == TIMED_OUT:
+            return AnswerLost(
                 server,
                 f"Server {server!r} did not answer within {seconds:g} s.",
                 remedy="Raise call_timeout, or ask for less.",
             )
         case types.INVALID_REQUEST, "Session terminated":
             return SessionExpired(server, f"Server {server!r} forgets its sessions at once.", remedy="Try again later.")
+        case types.CONNECTION_CLOSED, message if message == NO_ANSWER or message.startswith(BROKEN_OFF):
+            return AnswerLost(server, f"Server {server!r} broke off its answer to {tool!r}.", remedy=UNKNOWN_EFFECT)
+        case ((types.CONNECTION_CLOSED | types.PARSE_ERROR), message) if message.startswith(UNREADABLE):
+            return _unreadable(server, tool, message)
     return error
+
+
+def _unreadable(server: str, tool: str, message: str) -> UpstreamError:
+    why = next(message.removeprefix(each) for each in UNREADABLE if message.startswith(each)).rstrip(".")
+    if why == BROKE_OFF:
+        return AnswerLost(server, f"Server {server!r} broke off its answer to {tool!r}.", remedy=UNKNOWN_EFFECT)
+    if "byte limit" in why or "result_limit" in why:
+        return _too_large(server, tool, "more than is allowed")
+    why = "it is no JSON-RPC answer" if "validation error" in why else why[:WHY_CHARACTERS]
+    return UpstreamError(
+        server,
+        f"Server {server!r} answered {tool!r} with what cannot be read: {why}.",
+        remedy="Report it to the server's authors.",
+    )
+
+
+def _too_large(server: str, tool: str, how_much: str) -> UpstreamError:
+    return UpstreamError(
+        server,
+        f"Server {server!r} answered {tool!r} with {how_much}.",
+        remedy="Ask for less, or raise result_limit. The call was carried out.",
+    )

@@ -19,9 +19,10 @@ from pegboard.events import ServerChanged
 from pegboard.model import JsonObject, ToolId
 from pegboard.seams import Clock, Definitions, EventSink
 from pegboard.server_spec import ServerSpec
-from pegboard.upstreams.conditions import Conditions
+from pegboard.upstreams.conditions import HEALTH_TIMEOUT, Conditions
 from pegboard.upstreams.explained import NotCarriedOut
 from pegboard.upstreams.status import ServerStatus
+from pegboard.upstreams.substitutes import RESULT_LIMIT
 from pegboard.upstreams.upstream import Upstream
 
 LOGGER = logging.getLogger(__name__)
@@ -58,7 +59,9 @@ class Fleet:
 
     ``on_change`` is awaited whenever the tools that can be called are others than before. With ``definitions``, lazy
     servers that were listed before are started with their first call only, and end after ``idle_stop`` seconds
-    without one. ``admit`` raises for a tool that may not be called after all; it is asked right before a call is sent.
+    without one. An answer of more than ``result_limit`` bytes is an error for whom it answers. A server that let a call
+    time out, and then says nothing for ``health_timeout`` seconds, is started again. ``admit`` raises for a tool that
+    may not be called after all; it is asked right before a call is sent.
     """
 
     def __init__(
@@ -74,6 +77,8 @@ class Fleet:
         definitions: Definitions | None = None,
         lazy: bool = False,
         idle_stop: float = 0.0,
+        result_limit: int = RESULT_LIMIT,
+        health_timeout: float = HEALTH_TIMEOUT,
         admit: Callable[[ToolId], None] = lambda tool: None,
     ) -> None:
         self._events = events
@@ -90,6 +95,8 @@ class Fleet:
             definitions=definitions,
             lazy=lazy,
             idle_stop=idle_stop,
+            result_limit=result_limit,
+            health_timeout=health_timeout,
             admit=admit,
         )
         self._servers = {name: self._made(spec) for name, spec in specs.items()}

@@ -21,19 +21,22 @@ MOST_PAGES = 1000
 
 
 async def read_listing(client: Client, seconds: float) -> Listing:
-    """Every page of the listing; an empty page is not the end, and an empty cursor is a cursor (M9).
+    """Every page of the listing; an empty page is not the end, and an empty cursor is a cursor (M9), but one that came
+    before leads nowhere new.
 
     A page may take ``seconds``. Raises MCPError.
     """
     pages: list[JsonObject] = []
     cursor: str | None = None
+    seen: set[str | None] = {None}
     for _ in range(MOST_PAGES):
         request = types.ListToolsRequest(params=types.PaginatedRequestParams(cursor=cursor))
         page = await untouched(client, request, seconds)
         pages.append(page)
         cursor = page.get("nextCursor")
-        if cursor is None:
+        if cursor in seen:
             break
+        seen.add(cursor)
     return Listing(introduction=_introduction(client), pages=tuple(pages), protocol=str(client.protocol_version))
 
 

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import anyio
-import httpx2
-import mcp_types as types
 from mcp.client._transport import ReadStream, TransportStreams
 from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from pegboard.errors import UpstreamError
 from pegboard.server_spec import ServerSpec
+from pegboard.upstreams.pipes import piped
+from pegboard.upstreams.substitutes import Unattributable
+from pegboard.upstreams.web import web
 
 TAIL_LINES = 5
 LINE_CHARACTERS = 4000
-SESSION_HEADER = "mcp-session-id"
-NOT_FOUND = 404
 MOST_GARBAGE = 100
 """Unreadable lines in a row after which a server is given up: it may print some lines, but not flood us (M23)."""
 
@@ -52,66 +48,46 @@ class StderrTail:
 
 
 def open_transport(
-    spec: ServerSpec, environment: Mapping[str, str], stderr: StderrTail
+    spec: ServerSpec, environment: Mapping[str, str], stderr: StderrTail, *, limit: int
 ) -> AbstractAsyncContextManager[TransportStreams]:
-    """The streams of a server whose spec has its variables put in. Raises UpstreamError for a missing command."""
-    if spec.url is not None:
-        return _http(spec.url, spec.headers)
-    return _stdio(spec, environment, stderr)
+    """The streams of a server whose spec has its variables put in. Raises UpstreamError for a missing command.
 
-
-@asynccontextmanager
-async def _http(url: str, headers: Mapping[str, str]) -> AsyncIterator[TransportStreams]:
-    async with (
-        _http_client(headers) as client,
-        streamable_http_client(url, http_client=client, max_sse_event_size=None) as streams,
-    ):
-        yield streams
-
-
-def _http_client(headers: Mapping[str, str]) -> httpx2.AsyncClient:
-    client = create_mcp_http_client(headers=dict(headers))
-    client.event_hooks = {"response": [_say_that_the_session_ended]}
-    return client
-
-
-async def _say_that_the_session_ended(response: httpx2.Response) -> None:
-    """A 404 to a request of a session means that the server forgot it (MCP 2025-11-25, transports), whatever stands in
-    the body: the SDK says so itself only where that is no JSON-RPC error, which the SDKs' own servers do send (M14).
+    An answer of more than ``limit`` bytes is an error for whom it answers.
     """
-    if response.status_code != NOT_FOUND or SESSION_HEADER not in response.request.headers:
-        return
-    body = await response.aread()
-    with suppress(ValueError, KeyError, TypeError):
-        if json.loads(body)["error"]["code"] == types.METHOD_NOT_FOUND:
-            return
-    response.headers["content-type"] = "text/plain"
+    if spec.url is not None:
+        return web(spec.url, spec.headers, limit=limit)
+    return _stdio(spec, environment, stderr, limit)
 
 
 @asynccontextmanager
 async def _stdio(
-    spec: ServerSpec, environment: Mapping[str, str], stderr: StderrTail
+    spec: ServerSpec, environment: Mapping[str, str], stderr: StderrTail, limit: int
 ) -> AsyncIterator[TransportStreams]:
     env = dict(environment) | spec.env
     cwd = _folder(spec)
-    command = _executable(spec, env)
+    argv = [_executable(spec, env), *spec.args]
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as errlog:
         drain = await _drain(reading, stderr)
         try:
-            async with stdio_client(_parameters(command, spec, env, cwd), errlog=errlog) as streams:
+            async with _process(argv, env, cwd, errlog, limit) as streams:
                 yield streams
         finally:
             drain.close()
 
 
-def _parameters(command: str, spec: ServerSpec, env: dict[str, str], cwd: Path | None) -> StdioServerParameters:
-    """Under the reaper where there is one; elsewhere the SDK's own job object does the reaping."""
-    argv = [command, *spec.args]
-    if sys.platform != "win32":
-        reaper = str(files("pegboard.upstreams") / "reaper.py")
-        argv = [sys.executable, "-I", "-S", reaper, str(os.getpid()), *argv]
-    return StdioServerParameters(command=argv[0], args=argv[1:], env=env, cwd=cwd, encoding_error_handler="replace")
+def _process(
+    argv: list[str], env: dict[str, str], cwd: Path | None, errlog: TextIO, limit: int
+) -> AbstractAsyncContextManager[TransportStreams]:
+    """Under the reaper where there is one; on Windows the SDK's own job object does the reaping."""
+    if sys.platform == "win32":
+        command = StdioServerParameters(
+            command=argv[0], args=argv[1:], env=env, cwd=cwd, encoding_error_handler="replace"
+        )
+        return stdio_client(command, errlog=errlog)
+    reaper = str(files("pegboard.upstreams") / "reaper.py")
+    argv = [sys.executable, "-I", "-S", reaper, str(os.getpid()), *argv]
+    return piped(argv, env=env, cwd=cwd, stderr=errlog, limit=limit)
 
 
 def _executable(spec: ServerSpec, env: Mapping[str, str]) -> str:
@@ -167,7 +143,11 @@ class Watched:
     def __init__(self, stream: ReadStream[SessionMessage | Exception]) -> None:
         self._stream = stream
         self.ended = asyncio.Event()
+        self.heard = 0
+        """Messages so far."""
         self.garbage = ""
+        self.broken = ""
+        """What came that nothing can be read after."""
         self._unread = 0
 
     async def receive(self) -> SessionMessage | Exception:
@@ -178,7 +158,12 @@ class Watched:
             raise
         if not isinstance(item, Exception):
             self._unread = 0
+            self.heard += 1
             return item
+        if isinstance(item, Unattributable):
+            self.broken = f"{item}."
+            self.ended.set()
+            raise anyio.EndOfStream
         self.garbage = self.garbage or _quoted(item)
         self._unread += 1
         if self._unread > MOST_GARBAGE:
@@ -218,6 +203,3 @@ def _quoted(error: Exception) -> str:
     if isinstance(error, ValidationError):
         return repr(error.errors(include_url=False)[0]["input"])[:LINE_CHARACTERS]
     return type(error).__name__
-
-
-HttpError = httpx2.HTTPError

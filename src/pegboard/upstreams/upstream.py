@@ -21,8 +21,9 @@ from pegboard.seams import Listing
 from pegboard.server_spec import ServerSpec
 from pegboard.upstreams.conditions import Conditions
 from pegboard.upstreams.connection import Connection, Ended
-from pegboard.upstreams.explained import ConnectionLost, NotCarriedOut, SessionExpired, failed_call
+from pegboard.upstreams.explained import AnswerLost, ConnectionLost, NotCarriedOut, SessionExpired, failed_call
 from pegboard.upstreams.listing import server_of, tools_of
+from pegboard.upstreams.pacing import Paced
 from pegboard.upstreams.remembered import Remembered
 from pegboard.upstreams.status import ServerStatus
 
@@ -61,6 +62,8 @@ class Upstream:
         self._protocol = ""
         self._connection: Connection | None = None
         self._settled = asyncio.Event()
+        self._back_soon = False
+        self._returned = asyncio.Event()
         self._wanted = asyncio.Event()
         self._wanted.set()
         self._calls = 0
@@ -84,11 +87,13 @@ class Upstream:
                 self._wanted.clear()
                 await self._set(state="idle" if ended.opened else "unhealthy", reason=ended.reason)
             else:
+                pause = FIRST_PAUSE if time.monotonic() - started > STEADY_SECONDS else pause
+                self._back_soon = ended.opened and pause == FIRST_PAUSE
                 await self._set(state="unhealthy", reason=ended.reason)
                 if ended.final:
                     return
-                pause = FIRST_PAUSE if time.monotonic() - started > STEADY_SECONDS else pause
                 await asyncio.sleep(pause)
+                self._be_back()
                 pause = min(pause * 2, LONGEST_PAUSE)
 
     async def call(
@@ -101,17 +106,22 @@ class Upstream:
     ) -> dict[str, Any]:
         """The server's result, untouched (M7). Raises MCPError as the server sent it, UpstreamError for a broken one.
 
-        Cancelling the call cancels it at the server.
+        Cancelling the call cancels it at the server. What it reports comes before its result.
         """
         params = types.CallToolRequestParams(name=name, arguments=None if arguments is None else dict(arguments))
         if meta:
             params.meta = dict(meta)  # type: ignore[assignment]  # any JSON object is a legal _meta
         request = types.CallToolRequest(params=params)
+        paced = None if progress is None else Paced(progress)
         self._calls += 1
         try:
-            with suppress(SessionExpired):
-                return await self._send(request, progress)
-            return await self._send(request, progress)
+            try:
+                result = await self._send(request, paced)
+            except SessionExpired:
+                result = await self._send(request, paced)
+            if paced is not None:
+                await paced.finished()
+            return result
         finally:
             self._calls -= 1
             self._last_used = self._conditions.clock.monotonic()
@@ -136,6 +146,7 @@ class Upstream:
         """From now on every call is refused; cancelling `run` ends those under way."""
         self._connection = None
         self.status = replace(self.status, state="stopped", reason="Its configuration was changed or removed.")
+        self._be_back()
         self._settled.set()
 
     async def _send(self, request: types.CallToolRequest, progress: ProgressFnT | None) -> dict[str, Any]:
@@ -153,6 +164,8 @@ class Upstream:
                 )
             elif isinstance(failure, ConnectionLost | SessionExpired):
                 self._give_up(connection, agreed=isinstance(failure, SessionExpired))
+            elif isinstance(failure, AnswerLost):
+                connection.doubt()
             raise failure from error
 
     async def _connected(self) -> Connection:
@@ -188,9 +201,21 @@ class Upstream:
                 self.status = replace(self.status, state="starting", reason="")
                 self._settled.clear()
                 self._wanted.set()
+            elif self._back_soon:
+                await self._returned.wait()
             elif self.status.settled:
                 return
             await self._settled.wait()
+
+    def _be_back(self) -> None:
+        """The first pause after the connection broke is over: calls that came in it wait for what comes of it."""
+        if self._back_soon:
+            self._back_soon = False
+            if self.status.state != "stopped":
+                self.status = replace(self.status, state="starting")
+                self._settled.clear()
+            self._returned.set()
+            self._returned.clear()
 
     def _give_up(self, connection: Connection, *, agreed: bool) -> None:
         """No more calls on this connection; the supervising task makes a new one. Another is left alone."""

@@ -53,6 +53,8 @@ class Host:
             definitions=parts.definitions,
             lazy=settings.lazy,
             idle_stop=settings.idle_stop,
+            result_limit=settings.result_limit,
+            health_timeout=settings.health_timeout,
             admit=lambda tool: self._trust.check(tool),
         )
         self.parts = parts
