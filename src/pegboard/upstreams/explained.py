@@ -75,7 +75,7 @@ def failed_call(error: MCPError | ValidationError, server: str, tool: str, secon
                 f"Server {server!r} closed the connection during the call.",
                 remedy="It is being restarted; whether the call took effect is not known.",
             )
-        case types.REQUEST_TIMEOUT, "Request 'tools/call' timed out":
+        case types.REQUEST_TIMEOUT, str(message) if message.startswith("Request '") and message.endswith("timed out"):
             return UpstreamError(
                 server,
                 f"Server {server!r} did not answer within {seconds:g} s.",

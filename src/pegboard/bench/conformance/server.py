@@ -54,11 +54,13 @@ PROMPTS = [
     prompt("test_prompt_with_image"),
     prompt("test_input_required_result_prompt"),
 ]
+extra: list[Result] = []
+"""A tool that comes and goes."""
 bus = InMemorySubscriptionBus()
 
 
 async def list_tools(_ctx: Context, _params: Any) -> Result:
-    return {"tools": tools.definitions()} | CACHED
+    return {"tools": [*tools.definitions(), *extra]} | CACHED
 
 
 async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> Result:
@@ -67,6 +69,7 @@ async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> Result
     except tools.Unanswered as question:
         result = tools.required({tools.ASKED: question.request})
     if params.name == "test_trigger_tool_change":
+        extra[:] = [] if extra else [tools.EXTRA]
         await bus.publish(ToolsListChanged())
         await ctx.session.send_tool_list_changed()
     if params.name == "test_trigger_prompt_change":

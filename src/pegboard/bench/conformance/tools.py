@@ -78,6 +78,7 @@ SCHEMA_2020_12 = {
     "else": {"required": ["email"]},
     "additionalProperties": False,
 }
+EXTRA: Result = {"name": "test_extra", "description": "A tool that comes and goes", "inputSchema": {"type": "object"}}
 WITH_ARGUMENT = {
     "test_sampling": {"prompt": {"type": "string"}},
     "test_elicitation": {"message": {"type": "string"}},
