@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format bench bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced clean
+.PHONY: demo test check format conformance bench bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -66,6 +66,11 @@ bench-priced: $(READY)    ## what EHRR's two layers add to retrieval, on one thr
 
 bench-state: $(READY)     ## what sessions, statistics and limits cost on each store (Redis and PostgreSQL where they answer)
 	$(BIN)/python -m pegboard.bench.state --page docs/benchmarks.md
+
+conformance: $(READY)     ## the protocol's own test suite, against servers and against the gateway before them
+	$(BIN)/python scripts/install_servers.py .demo
+	$(BIN)/python scripts/install_clients.py .demo/clients
+	$(BIN)/python -m pegboard.bench.conformance --page docs/conformance.md
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

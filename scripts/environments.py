@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -69,8 +70,12 @@ def site_packages(environment: Path) -> Path:
 
 
 def from_npm(folder: Path, packages: Sequence[str]) -> bool:
-    """Whether the packages are in the folder now; a second call installs only what is missing."""
-    missing = [package for package in packages if not (folder / "node_modules" / package / "package.json").exists()]
+    """Whether the packages, each with `@VERSION` or without, are in the folder now; a second call installs the rest."""
+    missing = [
+        package
+        for package in packages
+        if not (folder / "node_modules" / re.sub("(?<=.)@.*", "", package) / "package.json").exists()
+    ]
     if not missing:
         return True
     if not has("npm", "node"):

@@ -3,7 +3,8 @@
     python scripts/install_clients.py [FOLDER]        # default .demo/clients
 
 `sdk1/`: the Python SDK 1.x. `fastmcp/`: FastMCP, client and proxy, and this Pegboard, which can be hooked into its
-servers. `npm/`: the TypeScript SDK 1.x, its successor 2.x, and the inspector's CLI. A second run installs nothing.
+servers. `npm/`: the TypeScript SDK 1.x, its successor 2.x, and the inspector's CLI. `conformance/`: the protocol's own
+test suite, with a node that is new enough for it. A second run installs nothing.
 """
 
 from __future__ import annotations
@@ -21,14 +22,17 @@ PYPI = (
 """Environment, requirement, and a program that is there when it is installed."""
 NPM = tuple(f"@modelcontextprotocol/{name}" for name in ("sdk", "client", "inspector-cli"))
 
+SUITE = ("@modelcontextprotocol/conformance@0.2.0-alpha.12", "node@22")
+"""The suite of before 0.2 knows nothing of revision 2026-07-28."""
+
 
 def install(folder: Path) -> bool:
     """Everything that can be installed here; whether that was everything."""
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     done = [from_pypi(folder / name, requirement, program) is not None for name, requirement, program in PYPI]
-    done.append(from_npm(folder / "npm", NPM))
-    if not done[-1]:
+    done += [from_npm(folder / "npm", NPM), from_npm(folder / "conformance", SUITE)]
+    if not all(done[-2:]):
         say("going on without the clients from npm: they need node, and its registry")
     return all(done)
 

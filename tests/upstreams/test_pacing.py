@@ -21,7 +21,6 @@ async def test_reports_are_passed_on_in_order_and_one_at_a_time() -> None:
 
     paced = Paced(take)
     await asyncio.gather(*(paced(number, None, None) for number in range(50)))
-    await paced.finished()
     assert taken == list(range(50))
 
 
@@ -54,5 +53,4 @@ async def test_after_a_report_that_failed_the_next_is_passed_on() -> None:
     paced = Paced(take)
     await asyncio.gather(paced(0, None, None), return_exceptions=True)
     await paced(1, None, None)
-    await paced.finished()
     assert taken == [1]

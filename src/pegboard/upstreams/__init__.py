@@ -2,7 +2,8 @@
 
 from pegboard.upstreams.explained import NotCarriedOut
 from pegboard.upstreams.fleet import Changes, Fleet
+from pegboard.upstreams.origin import ORIGIN, Inputs, Origin
 from pegboard.upstreams.status import ServerStatus
 from pegboard.upstreams.upstream import Upstream
 
-__all__ = ["Changes", "Fleet", "NotCarriedOut", "ServerStatus", "Upstream"]
+__all__ = ["ORIGIN", "Changes", "Fleet", "Inputs", "NotCarriedOut", "Origin", "ServerStatus", "Upstream"]

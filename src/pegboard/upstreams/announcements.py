@@ -58,20 +58,26 @@ class Announcements:
 
     async def _listen(self, client: Client) -> None:
         """What was missed while there was no stream, at the beginning too, is found by listing."""
-        capabilities = client.server_capabilities.tools
-        if capabilities is None or not capabilities.list_changed:
+        wanted = changing(client.server_capabilities)
+        if not any(wanted.values()):
             return
         pause = FIRST_PAUSE
         while True:
             try:
-                async with client.listen(tools_list_changed=True) as subscription:
+                async with client.listen(**wanted) as subscription:  # type: ignore[arg-type]
                     pause = FIRST_PAUSE
                     self._news.set()
                     async for _ in subscription:
-                        self._news.set()
+                        pass
             except (MCPError, SubscriptionLost) as error:
                 if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
                     return
                 LOGGER.info("Server %s ended its announcements: %s", self._server, self._redacted(str(error)))
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
+
+
+def changing(capabilities: types.ServerCapabilities) -> dict[str, bool]:
+    """Which of its lists a server says to announce changes of, as `subscriptions/listen` asks for them."""
+    parts = {"tools": capabilities.tools, "prompts": capabilities.prompts, "resources": capabilities.resources}
+    return {f"{name}_list_changed": bool(part and part.list_changed) for name, part in parts.items()}

@@ -21,20 +21,32 @@ from pegboard.errors import ConfigError, PegboardError
 from pegboard.seams import Listing
 from pegboard.server_spec import ServerSpec
 from pegboard.upstreams.announcements import Announcements
+from pegboard.upstreams.asking import Asked
 from pegboard.upstreams.conditions import Conditions
 from pegboard.upstreams.explained import TIMED_OUT, Redactor, described
 from pegboard.upstreams.health import answers
 from pegboard.upstreams.listing import read_listing, untouched
+from pegboard.upstreams.pacing import Paced
+from pegboard.upstreams.speaking import Headers, speak_for_clients
+from pegboard.upstreams.subscriptions import Subscriptions
 from pegboard.upstreams.transport import StderrTail, Watched, open_transport
 
 LAST_ANSWERS = 1.0
 """Seconds for other calls under way to get their own answers when one was told that the session is gone."""
-WRITE_SECONDS = 5.0
-"""For a request to be written, and no longer than its answer may take."""
+NEWS = (
+    types.PromptListChangedNotification,
+    types.ResourceListChangedNotification,
+    types.ResourceUpdatedNotification,
+)
+ALL_OF_SAMPLING = types.SamplingCapability(
+    context=types.SamplingContextCapability(), tools=types.SamplingToolsCapability()
+)
+"""What a client lacks of it, it is not asked for."""
 QUOTED_CHARACTERS = 80
 WORDS_CHARACTERS = 1000
 
 Listed = Callable[[Listing], Awaitable[None]]
+Heard = Callable[[types.ServerNotification], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +60,25 @@ class Ended:
 
 
 class Connection:
-    """A session with one server. ``protocol`` is the revision that it spoke last, empty where that is not known."""
+    """A session with one server. ``protocol`` is the revision that it spoke last, empty where that is not known.
 
-    def __init__(self, spec: ServerSpec, conditions: Conditions, *, protocol: str) -> None:
+    ``heard`` is awaited with what the server says without being asked, ``unclear`` called when it asked somebody, and
+    whom is not known.
+    """
+
+    def __init__(
+        self,
+        spec: ServerSpec,
+        conditions: Conditions,
+        *,
+        protocol: str,
+        heard: Heard,
+        unclear: Callable[[], None],
+    ) -> None:
+        self._heard = heard
+        self._asked = Asked(spec.name, unclear)
+        self._subscriptions = Subscriptions(spec.name)
+        self._headers = Headers()
         self._spec = spec
         self._conditions = conditions
         self._mode = mode_of(protocol)
@@ -86,26 +114,34 @@ class Connection:
             return self._ended(self._because(self._broke(described(error))), at_once=another_era)
         return self._ended(self._because(self._broke()))
 
-    async def call(
-        self, request: types.CallToolRequest, seconds: float, progress: ProgressFnT | None
-    ) -> dict[str, Any]:
-        """The result, untouched. Raises MCPError, and ValidationError for what is no result.
+    async def call(self, request: types.ClientRequest, seconds: float, progress: ProgressFnT | None) -> dict[str, Any]:
+        """The result, untouched, once what the server said before it has been passed on.
 
-        The answer may take ``seconds`` from when the request was written, which a server that does not read delays.
+        ``seconds`` are the server's own: it is not held to account for the time that others take to answer it. Raises
+        MCPError, and ValidationError for what is no result.
         """
-        if self._client is None:
-            raise RuntimeError("a connection is called between `opened` and its end")
+        client = self._opened_client()
         self._calls += 1
         self._quiet.clear()
         try:
-            with anyio.fail_after(seconds + min(seconds, WRITE_SECONDS)):
-                return await untouched(self._client, request, seconds, progress)
-        except TimeoutError:
-            raise MCPError(types.REQUEST_TIMEOUT, TIMED_OUT) from None
+            with self._asked.working(seconds) as work:
+                with work.limit:
+                    paced = None if progress is None else Paced(progress)
+                    result = await untouched(client, request, None, work.reporting(paced))
+                    await work.said()
+                    return result
+                raise MCPError(types.REQUEST_TIMEOUT, TIMED_OUT)
         finally:
             self._calls -= 1
             if not self._calls:
                 self._quiet.set()
+
+    async def watch(self, uri: str) -> None:
+        """Hear when a resource changes. Raises MCPError where the server will not say."""
+        await self._subscriptions.add(self._opened_client(), uri, self._conditions.connect_timeout)
+
+    async def unwatch(self, uri: str) -> None:
+        await self._subscriptions.remove(self._opened_client(), uri, self._conditions.connect_timeout)
 
     def end(self, *, agreed: bool) -> None:
         """Let `run` return. ``agreed``: nothing is wrong with the server."""
@@ -127,6 +163,17 @@ class Connection:
         """Why it is given up when its time is over."""
         return self._because(f"No answer within {self._conditions.connect_timeout:g} s.")
 
+    def _opened_client(self) -> Client:
+        if self._client is None:
+            raise RuntimeError("a connection is called between `opened` and its end")
+        return self._client
+
+    async def _on_message(self, message: object) -> None:
+        await self._announcements.on_message(message)
+        await self._asked.on_message(message)
+        if isinstance(message, NEWS):
+            await self._heard(message)
+
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[tuple[Client, Listing]]:
         """Introduced and listed, within the time a server has for it."""
@@ -135,12 +182,18 @@ class Connection:
             self._transport(self._spec.expanded(self._conditions.environment)),
             mode=self._mode,
             cache=None,
-            message_handler=self._announcements.on_message,
+            message_handler=self._on_message,
             client_info=types.Implementation(name="pegboard", version=version("pegboard")),
+            sampling_callback=self._asked.sampling,  # type: ignore[arg-type]  # it answers each request with its result
+            sampling_capabilities=ALL_OF_SAMPLING,
+            elicitation_callback=self._asked.elicitation,  # type: ignore[arg-type]
+            list_roots_callback=self._asked.roots,  # type: ignore[arg-type]
         )
         with anyio.CancelScope(deadline=anyio.current_time() + seconds) as limit:
             async with client:
+                speak_for_clients(client, self._headers)
                 listing = await read_listing(client, seconds)
+                self._headers.read(listing)
                 limit.deadline = math.inf
                 self._client, self._opened = client, True
                 yield client, listing
@@ -157,8 +210,14 @@ class Connection:
     async def _serve(self, client: Client, listed: Listed) -> None:
         if self._watched is None:
             return
+
+        async def listed_again(listing: Listing) -> None:
+            self._headers.read(listing)
+            await listed(listing)
+
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._announcements.follow, client, self._conditions.connect_timeout, listed)
+            tasks.start_soon(self._announcements.follow, client, self._conditions.connect_timeout, listed_again)
+            tasks.start_soon(self._subscriptions.follow, client)
             tasks.start_soon(self._look_after, client, self._watched)
             await self._watched.ended.wait()
             with anyio.move_on_after(LAST_ANSWERS if self._agreed else 0):

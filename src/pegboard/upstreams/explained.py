@@ -68,7 +68,7 @@ class SessionExpired(NotCarriedOut):
     """An HTTP server forgot our session: connect again and retry once (M14)."""
 
 
-TIMED_OUT = "Request 'tools/call' timed out"
+TIMED_OUT = "The request timed out"
 UNREADABLE = (UNPARSED, "Failed to parse SSE message: ", "SSE stream failed: ")
 """How the SDK begins what it says of an answer that it could not read."""
 BROKEN_OFF = "SSE stream ended"

@@ -12,11 +12,12 @@ from types import TracebackType
 from typing import Any
 
 import anyio
+import mcp_types as types
 from mcp.shared.dispatcher import ProgressFnT
 
 from pegboard.catalog import Catalog
 from pegboard.events import ServerChanged
-from pegboard.model import JsonObject, ToolId
+from pegboard.model import JsonObject, ServerName, ToolId
 from pegboard.seams import Clock, Definitions, EventSink
 from pegboard.server_spec import ServerSpec
 from pegboard.upstreams.conditions import HEALTH_TIMEOUT, Conditions
@@ -28,6 +29,7 @@ from pegboard.upstreams.upstream import Upstream
 LOGGER = logging.getLogger(__name__)
 
 Listener = Callable[[], Awaitable[None]]
+NewsListener = Callable[[ServerName, types.ServerNotification], Awaitable[None]]
 
 LOOKS_PER_STOP = 4
 LONGEST_LOOK = 30.0
@@ -57,11 +59,12 @@ class Running:
 class Fleet:
     """Starts every server on entering and ends every process on leaving.
 
-    ``on_change`` is awaited whenever the tools that can be called are others than before. With ``definitions``, lazy
-    servers that were listed before are started with their first call only, and end after ``idle_stop`` seconds
-    without one. An answer of more than ``result_limit`` bytes is an error for whom it answers. A server that let a call
-    time out, and then says nothing for ``health_timeout`` seconds, is started again. ``admit`` raises for a tool that
-    may not be called after all; it is asked right before a call is sent.
+    ``on_change`` is awaited whenever the tools that can be called are others than before, ``on_news`` with what a
+    server says of its resources and prompts. With ``definitions``, lazy servers that were listed before are started
+    with their first call only, and end after ``idle_stop`` seconds without one. An answer of more than ``result_limit``
+    bytes is an error for whom it answers. A server that let a call time out, and then says nothing for
+    ``health_timeout`` seconds, is started again. ``admit`` raises for a tool that may not be called after all; it is
+    asked right before a call is sent.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class Fleet:
         clock: Clock,
         environment: Mapping[str, str] | None = None,
         on_change: Listener | None = None,
+        on_news: NewsListener | None = None,
         definitions: Definitions | None = None,
         lazy: bool = False,
         idle_stop: float = 0.0,
@@ -84,6 +88,7 @@ class Fleet:
         self._events = events
         self._clock = clock
         self._on_change = on_change
+        self._on_news = on_news
         self._settled = asyncio.Condition()
         self._applying = asyncio.Lock()
         self._tasks = anyio.create_task_group()
@@ -187,10 +192,18 @@ class Fleet:
         progress: ProgressFnT | None = None,
     ) -> dict[str, Any]:
         """The result of the tool's server, untouched."""
-        if tool.server not in self._servers:
-            raise NotCarriedOut(tool.server, f"No server {tool.server!r} is configured.")
-        upstream = self._servers[tool.server].upstream
-        return await upstream.call(tool.name, arguments, meta=meta, progress=progress)
+        return await self.upstream(tool.server).call(tool.name, arguments, meta=meta, progress=progress)
+
+    @property
+    def upstreams(self) -> list[Upstream]:
+        """In the order of the configuration."""
+        return [each.upstream for each in self._servers.values()]
+
+    def upstream(self, server: str) -> Upstream:
+        """The server of a name. Raises NotCarriedOut where there is none."""
+        if server not in self._servers:
+            raise NotCarriedOut(server, f"No server {server!r} is configured.")
+        return self._servers[server].upstream
 
     async def stop_idle(self) -> None:
         """End every lazy server that nobody has called for ``idle_stop`` seconds. The fleet does it by itself."""
@@ -203,7 +216,7 @@ class Fleet:
             await self.stop_idle()
 
     def _made(self, spec: ServerSpec) -> Running:
-        return Running(upstream=Upstream(spec, self._changed, self._conditions))
+        return Running(upstream=Upstream(spec, self._changed, self._conditions, self._heard))
 
     def _succeed(self, running: Running, before: Running | None) -> None:
         """Start a server, after its predecessor of the same name has ended."""
@@ -223,6 +236,10 @@ class Fleet:
     async def _changed(self, upstream: Upstream) -> None:
         self._tell(upstream)
         await self._notify()
+
+    async def _heard(self, server: ServerName, message: types.ServerNotification) -> None:
+        if self._on_news is not None:
+            await self._on_news(server, message)
 
     def _tell(self, upstream: Upstream) -> None:
         status = upstream.status

@@ -56,7 +56,7 @@ def tools_of(spec: ServerSpec, listing: Listing) -> tuple[Tool, ...]:
 
 
 async def untouched(
-    client: Client, request: types.ClientRequest, seconds: float, progress: ProgressFnT | None = None
+    client: Client, request: types.ClientRequest, seconds: float | None, progress: ProgressFnT | None = None
 ) -> dict[str, Any]:
     """The result as the dictionary it arrived as (M7)."""
     return await client.session.send_request(

@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-import anyio
 from mcp.shared.dispatcher import ProgressFnT
 
 MOST_WAITING = 100
-LAST_PROGRESS = 1.0
-"""Seconds that a result waits for the progress that came before it."""
 
 
 class Paced:
@@ -36,8 +33,3 @@ class Paced:
                 await self._report(*self._waiting.popleft())
         finally:
             self._idle.set()
-
-    async def finished(self) -> None:
-        """All that came was taken, or its time is over."""
-        with anyio.move_on_after(LAST_PROGRESS):
-            await self._idle.wait()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -19,11 +20,11 @@ from pegboard.errors import UpstreamError
 from pegboard.model import JsonObject, Server, ServerName, Tool, ToolId
 from pegboard.seams import Listing
 from pegboard.server_spec import ServerSpec
+from pegboard.upstreams.asking import in_rounds
 from pegboard.upstreams.conditions import Conditions
-from pegboard.upstreams.connection import Connection, Ended
+from pegboard.upstreams.connection import Connection, Ended, mode_of
 from pegboard.upstreams.explained import AnswerLost, ConnectionLost, NotCarriedOut, SessionExpired, failed_call
 from pegboard.upstreams.listing import server_of, tools_of
-from pegboard.upstreams.pacing import Paced
 from pegboard.upstreams.remembered import Remembered
 from pegboard.upstreams.status import ServerStatus
 
@@ -42,18 +43,28 @@ STEADY_SECONDS = 30.0
 class Upstream:
     """A server's connection, kept and shared by all callers (M16), and the tools it listed last.
 
-    ``changed`` is awaited after every change of state or tools. Run `run` as a task of its own: the connection
-    lives and dies in it. A lazy server whose tools are known has a connection only while it is called.
+    ``changed`` is awaited after every change of state or tools, ``heard`` with what it says of its resources and
+    prompts. ``asks_unclearly`` once it asked somebody, and whom was not known. Run `run` as a task of its own: the
+    connection lives and dies in it. A lazy server whose tools are known has a connection only while it is called.
     """
 
     def __init__(
-        self, spec: ServerSpec, changed: Callable[[Upstream], Awaitable[None]], conditions: Conditions
+        self,
+        spec: ServerSpec,
+        changed: Callable[[Upstream], Awaitable[None]],
+        conditions: Conditions,
+        heard: Callable[[ServerName, types.ServerNotification], Awaitable[None]],
     ) -> None:
         self.spec = spec
         self.server = Server(name=ServerName(spec.name), description=spec.description)
         self.tools: tuple[Tool, ...] = ()
         self.status = ServerStatus(name=spec.name, state="starting")
+        self.capabilities: JsonObject = {}
+        self.asks_unclearly = False
         self._changed = changed
+        self._heard = heard
+        self._watched: Counter[str] = Counter()
+        self._level: types.LoggingLevel | None = None
         self._conditions = conditions
         self._lazy = conditions.lazy if spec.lazy is None else spec.lazy
         self._remembered = Remembered(conditions.definitions, spec, conditions.environment)
@@ -111,20 +122,38 @@ class Upstream:
         params = types.CallToolRequestParams(name=name, arguments=None if arguments is None else dict(arguments))
         if meta:
             params.meta = dict(meta)  # type: ignore[assignment]  # any JSON object is a legal _meta
-        request = types.CallToolRequest(params=params)
-        paced = None if progress is None else Paced(progress)
-        self._calls += 1
-        try:
-            try:
-                result = await self._send(request, paced)
-            except SessionExpired:
-                result = await self._send(request, paced)
-            if paced is not None:
-                await paced.finished()
-            return result
-        finally:
-            self._calls -= 1
-            self._last_used = self._conditions.clock.monotonic()
+        return await self.request(types.CallToolRequest(params=params), progress)
+
+    async def request(self, request: types.ClientRequest, progress: ProgressFnT | None = None) -> dict[str, Any]:
+        """The result of any request, as that of a call; what the server asks goes to the request's `ORIGIN`."""
+
+        async def sent() -> dict[str, Any]:
+            with suppress(SessionExpired):
+                return await self._send(request, progress)
+            return await self._send(request, progress)
+
+        with self._in_use():
+            return await in_rounds(request, sent)
+
+    async def watch(self, uri: str) -> None:
+        """Hear when a resource changes, on later connections too. Raises MCPError where the server will not say."""
+        if not self._watched[uri]:
+            with self._in_use():
+                await (await self._connected()).watch(uri)
+        self._watched[uri] += 1
+
+    async def unwatch(self, uri: str) -> None:
+        """As often as it was watched; otherwise nothing happens."""
+        if self._watched[uri] > 1:
+            self._watched[uri] -= 1
+        elif self._watched.pop(uri, 0) and self._connection is not None:
+            await self._connection.unwatch(uri)
+
+    async def set_level(self, level: types.LoggingLevel) -> None:
+        """How much a server of the handshake era is to log; one that does not run is told when it does."""
+        self._level = level
+        if self._connection is not None:
+            await self._say_level(self._connection)
 
     def inherit(self, before: Upstream) -> None:
         """The tools of the same server under its old configuration, until it lists its own."""
@@ -135,7 +164,7 @@ class Upstream:
     async def stop_if_idle(self) -> None:
         """End a lazy server that nobody has called for ``idle_stop`` seconds. Its tools stay."""
         limit = self._conditions.idle_stop
-        if self._connection is None or self._calls or not self._rests or not limit:
+        if self._connection is None or self._calls or self._watched or not self._rests or not limit:
             return
         if self._conditions.clock.monotonic() - self._last_used >= limit:
             self._wanted.clear()
@@ -149,13 +178,23 @@ class Upstream:
         self._be_back()
         self._settled.set()
 
-    async def _send(self, request: types.CallToolRequest, progress: ProgressFnT | None) -> dict[str, Any]:
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        self._calls += 1
+        try:
+            yield
+        finally:
+            self._calls -= 1
+            self._last_used = self._conditions.clock.monotonic()
+
+    async def _send(self, request: types.ClientRequest, progress: ProgressFnT | None) -> dict[str, Any]:
         connection, seconds = await self._connected(), self._conditions.call_timeout
-        self._conditions.admit(ToolId(self.spec.name, request.params.name))
+        if isinstance(request, types.CallToolRequest):
+            self._conditions.admit(ToolId(self.spec.name, request.params.name))
         try:
             return await connection.call(request, seconds, progress)
         except (MCPError, ValidationError) as error:
-            failure = failed_call(error, self.spec.name, request.params.name, seconds)
+            failure = failed_call(error, self.spec.name, _what(request), seconds)
             if isinstance(failure, ConnectionLost) and self.status.state == "stopped":
                 failure = UpstreamError(
                     self.spec.name,
@@ -251,7 +290,13 @@ class Upstream:
     async def _serve_once(self) -> Ended:
         """One connection, from beginning to end. One that was never opened says nothing of the era it speaks."""
         started = time.monotonic()
-        connection = Connection(self.spec, self._conditions, protocol=self._protocol)
+        connection = Connection(
+            self.spec,
+            self._conditions,
+            protocol=self._protocol,
+            heard=lambda message: self._heard(self.server.name, message),
+            unclear=self._has_asked_unclearly,
+        )
         loop = asyncio.get_running_loop()
         late = loop.call_later(self._conditions.connect_timeout, self._say_that_it_hangs, connection)
 
@@ -263,6 +308,7 @@ class Upstream:
             self._last_used = self._conditions.clock.monotonic()
             latency = (time.monotonic() - started) * 1000
             try:
+                await self._catch_up(connection)
                 await self._set(state="ready", reason="", latency_ms=latency, protocol=listing.protocol)
             finally:
                 await self._remembered.put(listing)
@@ -275,6 +321,27 @@ class Upstream:
         if not ended.opened:
             self._protocol = ""
         return ended
+
+    async def _say_level(self, connection: Connection) -> None:
+        if self._level is None or "logging" not in self.capabilities or mode_of(self._protocol) != "legacy":
+            return
+        try:
+            request = types.SetLevelRequest(params=types.SetLevelRequestParams(level=self._level))
+            await connection.call(request, self._conditions.connect_timeout, None)
+        except (MCPError, ValidationError) as error:
+            LOGGER.info("Server %s takes no level of logging: %s", self.spec.name, error)
+
+    async def _catch_up(self, connection: Connection) -> None:
+        """Tell a new connection what was asked of the one before it."""
+        await self._say_level(connection)
+        for uri in sorted(self._watched):
+            try:
+                await connection.watch(uri)
+            except MCPError as error:
+                LOGGER.warning("Server %s does not watch %s any more: %s", self.spec.name, uri, error)
+
+    def _has_asked_unclearly(self) -> None:
+        self.asks_unclearly = True
 
     def _say_that_it_hangs(self, connection: Connection) -> None:
         """At once, and not only when it has been ended, which takes seconds."""
@@ -290,6 +357,7 @@ class Upstream:
     def _take(self, listing: Listing) -> None:
         """Raises CatalogError for a listing that cannot be read, and leaves what there was."""
         self.server, self.tools = server_of(self.spec, listing), tools_of(self.spec, listing)
+        self.capabilities = listing.introduction.get("capabilities") or {}
         self._listed = True
         self._protocol = listing.protocol
 
@@ -304,3 +372,8 @@ class Upstream:
         if self.status.state == "unhealthy" and self.status.reason != old.reason:
             LOGGER.warning("Server %s is unhealthy: %s", self.spec.name, self.status.reason)
         await self._changed(self)
+
+
+def _what(request: types.ClientRequest) -> str:
+    """The tool that is called, or the request itself."""
+    return request.params.name if isinstance(request, types.CallToolRequest) else request.method

@@ -1,4 +1,4 @@
-"""Tells clients that their list of tools changed: at once, and then no more than a burst's worth (M18)."""
+"""Tells clients that a list of theirs changed: at once, and then no more than a burst's worth (M18)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 import anyio
-from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
+from mcp.server.subscriptions import InMemorySubscriptionBus, ServerEvent, ToolsListChanged
 
 from pegboard.gateways.mcp.caller import Notify
 
@@ -24,8 +24,14 @@ MOST_CHANNELS = 10_000
 class Announcer:
     """Each session of the handshake era has a channel of its own; streams of `subscriptions/listen` hang on ``bus``."""
 
-    def __init__(self, window: float = WINDOW) -> None:
-        self.bus = InMemorySubscriptionBus()
+    def __init__(
+        self,
+        event: ServerEvent = ToolsListChanged(),  # noqa: B008 - frozen
+        bus: InMemorySubscriptionBus | None = None,
+        window: float = WINDOW,
+    ) -> None:
+        self.bus = InMemorySubscriptionBus() if bus is None else bus
+        self._event = event
         self._window = window
         self._channels: OrderedDict[str, Notify] = OrderedDict()
         self._resting: dict[str, asyncio.Task[None]] = {}
@@ -55,7 +61,7 @@ class Announcer:
 
     async def tell_all(self, concerned: Callable[[str], bool] = lambda session: True) -> None:
         """The board itself changed: tell all streams, and the sessions that are concerned."""
-        await self.bus.publish(ToolsListChanged())
+        await self.bus.publish(self._event)
         await asyncio.gather(*(self.tell(session) for session in list(self._channels) if concerned(session)))
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -22,7 +22,10 @@ from pegboard.gateways.mcp.caller import Caller, Exchange
 from pegboard.gateways.mcp.calls import Calls
 from pegboard.gateways.mcp.clients import ClientKind, client_kind
 from pegboard.gateways.mcp.ledger import Ledger
+from pegboard.gateways.mcp.levels import Levels
+from pegboard.gateways.mcp.library import Library
 from pegboard.gateways.mcp.offers import LastOffers, failed, shown, with_next
+from pegboard.gateways.mcp.rounds import Rounds
 from pegboard.gateways.mcp.servers import Servers
 from pegboard.gateways.mcp.sessions import SessionBook
 from pegboard.gateways.mcp.toolsets import Toolset
@@ -34,6 +37,7 @@ from pegboard.routing.economics import Subtask
 from pegboard.seams import Clock, EventSink, Filter
 from pegboard.settings import Exposure, Settings
 from pegboard.stores import MemorySessions, MemorySpend
+from pegboard.upstreams import Upstream
 
 Result = dict[str, Any]
 
@@ -62,8 +66,12 @@ class Gateway:
         toolset: Toolset | None = None,
         ledger: Ledger | None = None,
         trust: Trust | None = None,
+        upstreams: Callable[[], Sequence[Upstream]] = tuple,
     ) -> None:
         self.announcer = Announcer()
+        self.rounds = Rounds()
+        self.library = Library(upstreams, self.announcer.bus, self._servers)
+        self.levels = Levels(upstreams)
         self.view = View(settings, board, fleet, clock=clock, toolset=toolset, trust=trust, changed=self._board_changed)
         self._last_listed: OrderedDict[str, Fingerprint] = OrderedDict()
         self.book = SessionBook(MemorySessions(clock)) if book is None else book
@@ -87,6 +95,8 @@ class Gateway:
     def close(self) -> None:
         self.view.close()
         self.announcer.close()
+        self.rounds.close()
+        self.library.close()
 
     async def list_tools(self, caller: Caller = ALONE.caller) -> list[JsonObject]:
         """The definitions a client is listed."""
@@ -153,7 +163,10 @@ class Gateway:
 
     async def end_session(self, session: str) -> None:
         """Its client has ended it."""
-        self.announcer.disconnect(session)
+        for news in (self.announcer, self.library.prompts_news, self.library.resources_news):
+            news.disconnect(session)
+        self.levels.forget(session)
+        await self.library.forget(session)
         self._offered.forget(session)
         self._calls.forget(session)
         await self.book.forget(session)
@@ -166,6 +179,10 @@ class Gateway:
         """The schema of a listed name, for headers that mirror arguments (MCP 2026-07-28, `Mcp-Param-*`)."""
         tool = self._names(ALONE.caller).resolve(name)
         return None if tool is None or tool not in self._board.catalog else self._board.catalog[tool].input_schema
+
+    def _servers(self) -> Collection[str] | None:
+        """Whose resources and prompts there are: a toolset's are those of its servers; None is all."""
+        return None if self._toolset is None else self.view.catalog.servers.keys()
 
     def continue_session(self, session: str) -> None:
         """It began in an earlier process: what its client was listed there is not known, and is older."""

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
+import mcp_types as types
+
 from pegboard.board import Board
 from pegboard.catalog import Catalog
 from pegboard.compose import Parts, build, opened_parts
@@ -19,6 +21,7 @@ from pegboard.gateways.mcp.sessions import SessionBook
 from pegboard.gateways.mcp.toolsets import Toolset
 from pegboard.gateways.mcp.trust import Trust
 from pegboard.gateways.mcp.usage import Usage
+from pegboard.model import ServerName
 from pegboard.settings import Settings
 from pegboard.stores import MemorySessions
 from pegboard.upstreams import Changes, Fleet
@@ -50,6 +53,7 @@ class Host:
             events=parts.events,
             clock=parts.clock,
             on_change=self._on_change,
+            on_news=self._on_news,
             definitions=parts.definitions,
             lazy=settings.lazy,
             idle_stop=settings.idle_stop,
@@ -104,6 +108,7 @@ class Host:
                 toolset=chosen,
                 ledger=self._ledger,
                 trust=self._trust,
+                upstreams=lambda: self.fleet.upstreams,
             )
             self._gateways[toolset].view.renew()
         return self._gateways[toolset]
@@ -168,6 +173,10 @@ class Host:
     async def _on_change(self) -> None:
         await self._trust.see(self.fleet.catalog())
         self._renew_views()
+
+    async def _on_news(self, server: ServerName, message: types.ServerNotification) -> None:
+        for gateway in list(self._gateways.values()):
+            await gateway.library.on_news(server, message)
 
     def _renew_views(self) -> None:
         for gateway in self._gateways.values():

@@ -23,6 +23,7 @@ from pegboard.gateways.mcp.forwarding import Forwarder
 from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.gateways.mcp.host import Host, NoToolset
 from pegboard.gateways.mcp.peers import Peers
+from pegboard.gateways.mcp.resuming import ResumableSessions
 from pegboard.gateways.mcp.revival import Revival
 from pegboard.gateways.mcp.server import wire
 
@@ -116,7 +117,7 @@ class HttpDoor:
 
     async def _serve(self, gateway: Gateway, *, task_status: TaskStatus[Endpoint]) -> None:
         """One toolset's endpoint, for as long as the door is open and the toolset there."""
-        manager = StreamableHTTPSessionManager(wire(gateway), security_settings=self.security)
+        manager = ResumableSessions(wire(gateway), security_settings=self.security)
         with anyio.CancelScope() as scope:
             async with manager.run():
                 task_status.started(Endpoint(gateway=gateway, app=self._app(manager, gateway), scope=scope))

@@ -17,21 +17,23 @@ MARK_LENGTH = 12
 MOST_DIGITS = 9
 
 
-def page(definitions: Sequence[JsonObject], cursor: str | None) -> dict[str, Any]:
-    """One page of the list, and the cursor of the next where there is one.
+def page(
+    definitions: Sequence[JsonObject], cursor: str | None, *, part: str = "tools", identity: str = "name"
+) -> dict[str, Any]:
+    """One page of the list, under ``part``, and the cursor of the next where there is one.
 
     A cursor carries a mark of its list: raises MCPError (invalid params) where the list has changed since.
     """
     sizes = [len(_bytes(compact_json(each))) for each in definitions]
     if cursor is None and sum(sizes) <= PAGE_BYTES:
-        return {"tools": list(definitions)}
-    mark = _mark(definitions)
+        return {part: list(definitions)}
+    mark = _mark(definitions, identity)
     start = _start(cursor, mark)
     end, taken = start, 0
     while end < len(sizes) and (end == start or taken + sizes[end] <= PAGE_BYTES):
         taken += sizes[end]
         end += 1
-    found: dict[str, Any] = {"tools": list(definitions[start:end])}
+    found: dict[str, Any] = {part: list(definitions[start:end])}
     return found | ({"nextCursor": f"{mark}.{end}"} if end < len(sizes) else {})
 
 
@@ -44,8 +46,8 @@ def _start(cursor: str | None, mark: str) -> int:
     return int(place)
 
 
-def _mark(definitions: Sequence[JsonObject]) -> str:
-    names = "\0".join(str(each["name"]) for each in definitions)
+def _mark(definitions: Sequence[JsonObject], identity: str) -> str:
+    names = "\0".join(str(each[identity]) for each in definitions)
     return hashlib.sha256(_bytes(names)).hexdigest()[:MARK_LENGTH]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -29,6 +30,9 @@ NOT_FOUND = 404
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+MOST_ENDED = 10_000
+"""Sessions of which it is known that their clients ended them."""
+
 
 class Revival:
     """The transport of one gateway, with the sessions it forgot. An ASGI application."""
@@ -38,6 +42,7 @@ class Revival:
         self._gateway = gateway
         self._inner: dict[str, str] = {}
         self._locks: dict[str, asyncio.Lock] = {}
+        self._ended: OrderedDict[str, None] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         session = header(scope["headers"], SESSION)
@@ -48,8 +53,9 @@ class Revival:
         inner = self._inner.get(session, session)
         if scope["method"] == "DELETE":
             self._inner.pop(session, None)
+            self._end(session)
             await self._gateway.end_session(session)
-        if await self._pass(scope, replay.receive, send, session, inner):
+        if await self._pass(scope, replay.receive, send, session, inner, last=session in self._ended):
             if scope["method"] == "DELETE":
                 self._inner.pop(session, None)
             return
@@ -59,6 +65,12 @@ class Revival:
         self._locks.pop(session, None)
         inner = self._inner.get(session, session)
         await self._pass(scope, replay.again(), send, session, inner, last=True)
+
+    def _end(self, session: str) -> None:
+        """For good: a request that was still under way may keep something of it, and it is not to begin again."""
+        self._ended[session] = None
+        while len(self._ended) > MOST_ENDED:
+            self._ended.popitem(last=False)
 
     async def release(self, session: str, scope: Scope) -> None:
         """End the transport's part of a session that another process has now: its client comes again, to that one."""

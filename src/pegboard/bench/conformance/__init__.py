@@ -1,0 +1,1 @@
+"""The protocol's own test suite, run against servers and against the gateway before them."""

@@ -1,0 +1,90 @@
+"""The protocol's own test suite passes behind the gateway wherever it passes without.
+
+The suite is installed by `python scripts/install_clients.py`, the reference server by `scripts/install_servers.py` (CI
+does both); without them this skips.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pegboard.bench.conformance.__main__ import TRANSPORTS
+from pegboard.bench.conformance.page import page
+from pegboard.bench.conformance.sides import Subject, subjects
+from pegboard.bench.conformance.suite import Suite, lost, passed, read
+
+ROOT = Path(__file__).parents[3]
+SUITE = Suite(ROOT / ".demo" / "clients" / "conformance")
+SUBJECTS = {each.name: each for each in subjects(ROOT / ".demo" / "npm")}
+ALL = ("server-everything", "conforming")
+
+
+@pytest.fixture(scope="module")
+def subject(request: pytest.FixtureRequest) -> Subject:
+    found = SUBJECTS.get(request.param)
+    if found is None or not SUITE.installed:
+        message = "install the suite and the server: python scripts/install_clients.py, scripts/install_servers.py"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return found
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.requirement("M7")
+@pytest.mark.requirement("M17")
+@pytest.mark.requirement("M21")
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("subject", ALL, indirect=True)
+async def test_what_a_server_passes_of_the_suite_the_gateway_before_it_passes_too(
+    subject: Subject, transport: str, tmp_path: Path
+) -> None:
+    async with subject.alone() as url:
+        direct = await SUITE.run(url)
+    async with subject.behind(transport, tmp_path) as url:
+        through = await SUITE.run(url)
+
+    assert passed(direct) > 40
+    assert lost(direct, through) == []
+
+
+def write(folder: Path, scenario: str, *checks: tuple[str, str]) -> None:
+    path = folder / f"server-{scenario}-2026-11-22T21-20-20-200Z" / "checks.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps([{"id": name, "status": status} for name, status in checks]))
+
+
+def test_a_check_that_was_made_twice_has_the_worse_of_its_statuses(tmp_path: Path) -> None:
+    write(tmp_path, "tools-list", ("a", "SUCCESS"), ("a", "FAILURE"), ("b", "SUCCESS"), ("b", "INFO"))
+    write(tmp_path, "ping", ("p", "SUCCESS"))
+    found = read(tmp_path)
+
+    assert found == {"ping": {"p": "SUCCESS"}, "tools-list": {"a": "FAILURE", "b": "INFO"}}
+    assert passed(found) == 1
+
+
+def test_what_is_not_passed_any_more_or_not_checked_any_more_is_lost() -> None:
+    direct = {"one": {"a": "SUCCESS", "b": "FAILURE"}, "two": {"c": "SUCCESS"}}
+
+    assert lost(direct, {"one": {"a": "SUCCESS"}, "two": {"c": "SKIPPED"}}) == ["two/c"]
+    assert lost(direct, {"one": {"a": "WARNING", "b": "SUCCESS"}}) == ["one/a", "two/c"]
+
+
+def test_the_page_has_a_column_for_each_side_and_names_what_is_lost() -> None:
+    sides = {"direct": {"one": {"a": "SUCCESS", "b": "INFO"}}, "stdio": {"one": {"a": "FAILURE"}}, "http": {}}
+    machine = {"cores": 2, "cpu": "a cpu", "python": "3.11"}
+    results: dict[str, Any] = {"commit": "c" * 40, "date": "2026-11-22T00:00:00", "machine": machine}
+    shown = page(results | {"tables": {"suite": "1.0", "checks": {"a-server": sides}}})
+
+    assert "| one | 1 of 1 | 0 of 1 | – |" in shown
+    assert "Lost behind the gateway: `one/a` (stdio), `one/a` (http)." in shown
+
+
+def test_the_page_in_the_documentation_is_that_of_the_results_file() -> None:
+    results = json.loads((ROOT / "bench" / "results" / "conformance.json").read_text("utf-8"))
+    assert (ROOT / "docs" / "conformance.md").read_text("utf-8") == page(results), "run make conformance"
