@@ -287,9 +287,14 @@ class Smoothing:
     latency: float = 0.15
 
 
+NEVER = Fingerprint("")
+"""What stands for the approved definition of a tool of which none was approved."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """The definition of a tool that was approved (at first the one seen first), and the one that was seen last."""
+    """The definition of a tool that was approved, and the one that was seen last. ``ToolId.whole`` stands for what a
+    server says of itself."""
 
     approved: Fingerprint
     seen: Fingerprint
@@ -297,3 +302,16 @@ class Pin:
     @property
     def changed(self) -> bool:
         return self.seen != self.approved
+
+    @property
+    def new(self) -> bool:
+        """No definition of it was ever approved."""
+        return self.approved == NEVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """The definitions that a pin's fingerprints stand for, as JSON; None where the store was not told."""
+
+    approved: str | None = None
+    seen: str | None = None

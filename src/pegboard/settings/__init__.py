@@ -20,7 +20,14 @@ from pegboard.settings.economics import BreakerSettings, EconomicsSettings
 from pegboard.settings.encoder import EncoderSettings
 from pegboard.settings.llm import LlmSettings
 from pegboard.settings.services import KeyVariable, ServiceUrl
-from pegboard.settings.state import PinPolicy, RetentionSettings, SpendSettings, StateSettings, StatisticsSettings
+from pegboard.settings.state import (
+    PinPolicy,
+    RetentionSettings,
+    ScanPolicy,
+    SpendSettings,
+    StateSettings,
+    StatisticsSettings,
+)
 from pegboard.settings.vectors import ChromaSettings, IndexKind
 
 Exposure = Literal["eager", "static", "dynamic", "native", "route"]
@@ -191,6 +198,9 @@ class Settings(BaseSettings):
     )
     pins: PinPolicy = Field(
         "warn", description="What is done about a tool whose definition changed: allow, warn or quarantine."
+    )
+    scan: ScanPolicy = Field(
+        "warn", description="What is done about a new definition that seems poisoned: off, warn or quarantine."
     )
     llm: LlmSettings = Field(LlmSettings(), description="The LLM gateway: upstreams, keys, and how tools are picked.")
     replica_url: str | None = Field(

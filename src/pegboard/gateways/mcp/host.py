@@ -59,7 +59,12 @@ class Host:
         self._usage = Usage(parts.statistics, parts.knowledge.observe, parts.resting.observe)
         self._ledger = Ledger(parts.spend, settings.spend, parts.clock)
         self._trust = Trust(
-            parts.pins, settings.pins, events=parts.events, clock=parts.clock, changed=self._renew_views
+            parts.pins,
+            settings.pins,
+            settings.scan,
+            events=parts.events,
+            clock=parts.clock,
+            changed=self._renew_views,
         )
         self._often: tuple[str, ...] = ()
         self._gateways: dict[str, Gateway] = {}
@@ -128,7 +133,7 @@ class Host:
         for name, (of_toolset, chosen, gateway) in adopted.items():
             gateway.adopt(of_toolset, boards[name], chosen)
         self._ledger.adopt(settings.spend)
-        self._trust.adopt(settings.pins)
+        self._trust.adopt(settings.pins, settings.scan)
         return await self.fleet.apply(settings.enabled_servers)
 
     def _check(self) -> None:
