@@ -51,10 +51,11 @@ class ToolId(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """Where tools come from, as it introduced itself."""
+    """Where tools come from, as it introduced itself. ``description`` is the configuration's, or else its title."""
 
     name: ServerName
     description: str = ""
+    title: str = ""
     instructions: str = ""
     version: str = ""
 
@@ -143,6 +144,7 @@ class Replica:
 class Turn:
     """One step of an agent: the conversation so far, who asks, and what is known to be true.
 
+    ``only`` are patterns of the tools that the caller may use at all, None for any.
     ``max_price`` (USD) and ``deadline`` (seconds) are what a call of a tool may cost and take; the profile `ehrr` goes
     by them.
     """
@@ -151,6 +153,7 @@ class Turn:
     session: Session = Session()
     state: AgentState = AgentState()
     scopes: frozenset[str] = frozenset()
+    only: tuple[str, ...] | None = None
     id: str = ""
     max_price: float | None = None
     deadline: float | None = None

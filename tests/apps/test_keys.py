@@ -9,7 +9,7 @@ from pathlib import Path
 
 from typer.testing import Result
 
-from pegboard.gateways.llm.keys import hashed
+from pegboard.gateways.keys import hashed
 from pegboard.settings.llm import LlmSettings
 
 Run = Callable[..., Result]

@@ -42,9 +42,8 @@ def fingerprint(tool: Tool) -> Fingerprint:
 
 
 def server_fingerprint(server: Server) -> Fingerprint:
-    """SHA-256 over what a server tells models about itself: not its version, which changes with every release, and not
-    its description, which may be the configuration's."""
-    return Fingerprint(hashlib.sha256(_canonical({"instructions": server.instructions})).hexdigest())
+    """SHA-256 over what a server says of itself to models: not its version, which changes with every release."""
+    return Fingerprint(hashlib.sha256(_canonical([server.title, server.instructions])).hexdigest())
 
 
 def _canonical(value: object) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from pegboard.model import Server, Tool
 from pegboard.trust import characters, wording
@@ -40,7 +41,7 @@ def scan(tool: Tool) -> Verdict:
 
 def scan_server(server: Server) -> Verdict:
     """What is suspicious in what a server says of itself."""
-    return _scanned(text(server.instructions, "instructions"))
+    return _scanned(chain(text(server.title, "title"), text(server.instructions, "instructions")))
 
 
 def _scanned(of: Iterable[Text]) -> Verdict:

@@ -46,7 +46,7 @@ def new(
     import tomli_w
 
     from pegboard.apps.cli.output import print_json
-    from pegboard.gateways.llm.keys import hashed, new_key
+    from pegboard.gateways.keys import hashed, new_key
 
     key = new_key()
     table = {"hash": hashed(key), "upstreams": _patterns(upstreams)}

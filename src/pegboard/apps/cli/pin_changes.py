@@ -43,7 +43,7 @@ class Differing:
             return Verdict()
         said = json.loads(self.wording.seen)
         if not self.tool.name:
-            return scan_server(Server(name=ServerName(self.tool.server), instructions=said["instructions"]))
+            return scan_server(Server(name=ServerName(self.tool.server), **said))
         try:
             return scan(tool_from_mcp(self.tool.server, said))
         except CatalogError:

@@ -39,9 +39,9 @@ class Sightings:
         """Of what a server says of itself, which has its place under `ToolId.whole`."""
         whole = ToolId(server.name, "")
         known = self._known.get(whole)
-        if known is None or known.source != server.instructions:
-            seen = server_fingerprint(server)
-            known = self._known[whole] = Sighting(source=server.instructions, fingerprint=seen)
+        said = server.title, server.instructions
+        if known is None or known.source != said:
+            known = self._known[whole] = Sighting(source=said, fingerprint=server_fingerprint(server))
         return known
 
     def look(self, catalog: Catalog, *, scanning: bool) -> None:
@@ -74,6 +74,7 @@ def introduced(catalog: Catalog) -> Iterator[Server]:
 
 def text_of(tool: ToolId, catalog: Catalog) -> str | None:
     """The definition as JSON, for people to read; None where it is too long to be kept."""
-    said = catalog[tool].definition if tool.name else {"instructions": catalog.servers[tool.server].instructions}
+    server = catalog.servers[tool.server]
+    said = catalog[tool].definition if tool.name else {"title": server.title, "instructions": server.instructions}
     text = json.dumps(said, sort_keys=True, default=str)
     return text if len(text) <= LONGEST_TEXT else None

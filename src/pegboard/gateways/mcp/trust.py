@@ -182,9 +182,10 @@ class Trust:
         self._taken = self._catalog
 
     def _introduced(self, server: Server) -> Server:
-        whole = ToolId(server.name, "")
-        held = server.instructions and self._holds(whole, self._sightings.of_server(server))
-        return replace(server, instructions="") if held else server
+        if not self._holds(ToolId(server.name, ""), self._sightings.of_server(server)):
+            return server
+        own = server.description == server.title
+        return replace(server, instructions="", title="", description="" if own else server.description)
 
     def _admits(self, tool: Tool) -> bool:
         return not self._holds(tool.id, self._sightings.of(tool))

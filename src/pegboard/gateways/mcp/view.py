@@ -16,7 +16,7 @@ from pegboard.gateways.mcp import exposure, meta_tools
 from pegboard.gateways.mcp.servers import Servers
 from pegboard.gateways.mcp.toolsets import Toolset
 from pegboard.gateways.mcp.trust import Trust
-from pegboard.model import AgentState, Floats, Tool, ToolId, Turn
+from pegboard.model import Floats, Tool, ToolId, Turn
 from pegboard.retrieval.categories import categories_of
 from pegboard.routing import Eligibility
 from pegboard.seams import Clock
@@ -136,11 +136,17 @@ class View:
         return self._categories
 
     def resolve(
-        self, name: str, allowed: frozenset[ToolId], names: WireNames, *, finder: str = meta_tools.SEARCH
+        self,
+        name: str,
+        allowed: frozenset[ToolId],
+        names: WireNames,
+        turn: Turn,
+        *,
+        finder: str = meta_tools.SEARCH,
     ) -> ToolId:
         """The tool of a name, if it may be used; else ToolNotAvailable with names that are near, or NotApproved."""
         tool = names.resolve(name)
-        if tool is not None and self._trust is not None and self._may_be_told_of(tool):
+        if tool is not None and self._trust is not None and self._may_be_told_of(tool, turn):
             self._trust.check(tool)
         if tool is None or tool not in allowed:
             near = self._near(name, allowed, names)
@@ -150,12 +156,10 @@ class View:
     def _includes(self, tool: ToolId) -> bool:
         return self._toolset is None or self._toolset.includes(tool)
 
-    def _may_be_told_of(self, tool: ToolId) -> bool:
+    def _may_be_told_of(self, tool: ToolId, turn: Turn) -> bool:
         """Whether the caller would have a right to it, were it not held back: to others it does not exist."""
         if tool not in self._held_back:
             return False
-        scopes = frozenset(self._settings.scopes)
-        turn = Turn.ask("", scopes=scopes, state=AgentState(auth=scopes))
         eligibility = Eligibility([Tool(id=tool)], [rule for each in self._settings.rules for rule in rules(each)])
         return bool(eligibility.of(turn).allowed.all())
 
