@@ -41,7 +41,7 @@ class Change:
 
 def changes(before: str | None, after: str) -> list[Change]:
     """Between two definitions as JSON, in the order of their places; against None, everything is new."""
-    old, new = (dict(_leaves(ordered(json.loads(text or "{}")), "")) for text in (before, after))
+    old, new = ({} if text is None else dict(_leaves(ordered(json.loads(text)), "")) for text in (before, after))
     return [
         Change(place=place, before=old.get(place), after=new.get(place))
         for place in sorted(old.keys() | new.keys())

@@ -16,7 +16,9 @@ from pegboard.trust.findings import Text
 DEEPEST = 40
 """Levels of a schema that are read: deeper ones are no schema that anybody meant to be read."""
 LONGEST = 20_000
-"""Characters of one text that are read: its two ends count, where it is longer."""
+"""Characters that are read at once: a longer text is read in parts."""
+OVERLAP = 500
+"""Characters that a part has in common with the one before: no pattern is longer."""
 ENCODED = re.compile(r"(?<![\w/+=])[A-Za-z0-9+/]{32,}={0,2}(?![\w/+=])")
 LOOK_ALIKES = str.maketrans("аеорсухіјѕԁոαορν", "aeopcyxijsdnaopv")
 """Cyrillic, Armenian and Greek letters that are drawn as Latin ones."""
@@ -33,11 +35,12 @@ def texts(tool: Tool) -> Iterator[Text]:
 
 def text(raw: str, where: str) -> Iterator[Text]:
     """The text, and what is encoded in it."""
-    raw = raw if len(raw) <= LONGEST else raw[: LONGEST // 2] + raw[-LONGEST // 2 :]
-    yield Text(where=where, raw=raw, plain=plain(raw))
-    for found in ENCODED.finditer(raw):
-        if decoded := _decoded(found.group()):
-            yield Text(where=f"{where} (base64)", raw=decoded, plain=plain(decoded))
+    for start in range(0, max(1, len(raw) - OVERLAP), LONGEST - OVERLAP):
+        part = raw[start : start + LONGEST]
+        yield Text(where=where, raw=part, plain=plain(part))
+        for found in ENCODED.finditer(part):
+            if decoded := _decoded(found.group()):
+                yield Text(where=f"{where} (base64)", raw=decoded, plain=plain(decoded))
 
 
 def plain(raw: str) -> str:

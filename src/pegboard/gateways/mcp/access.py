@@ -111,6 +111,10 @@ class Access:
     def needed(self) -> bool:
         return bool(self._holders)
 
+    def holder_of(self, token: str) -> Holder | None:
+        """Whose a token is."""
+        return self._holders.get(hashed(token))
+
     def holder(self, headers: Iterable[tuple[bytes, bytes]]) -> Holder | None:
         """Who asks; None where no token is needed. Raises Unauthorized."""
         if not self._holders:
@@ -123,7 +127,7 @@ class Access:
             raise Unauthorized(shown=False)
         if not token.strip():
             raise InvalidRequest
-        found = self._holders.get(hashed(token.strip()))
+        found = self.holder_of(token.strip())
         if found is None:
             raise Unauthorized(shown=True)
         return found

@@ -87,6 +87,11 @@ class Trust:
         ]
         return Catalog.build(groups, counter=catalog.counter)
 
+    def is_new(self, tool: ToolId) -> bool:
+        """Whether no definition of it was ever approved, as far as is known."""
+        pin = self._pins.get(tool)
+        return pin is None or pin.new
+
     def check(self, tool: ToolId) -> None:
         """Raises NotApproved for a tool that is held back."""
         if tool in self._held_back:

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from pegboard.board import Board
 from pegboard.catalog import Catalog, WireNames
+from pegboard.catalog.names import SEPARATOR
 from pegboard.compose import rules, summaries, with_aliases
 from pegboard.errors import ToolNotAvailable
 from pegboard.gateways.mcp import exposure, meta_tools
@@ -222,9 +223,13 @@ class View:
         self._unmatched = unmatched
 
     def _named(self, catalog: Catalog) -> None:
-        """What is held back keeps its name: the names of others do not depend on it."""
-        renamed = self._toolset.renamed if self._toolset else {}
+        """What is held back keeps its name: the names of others do not depend on it. What nobody ever approved takes
+        none that another tool has, so that it shadows none."""
+        renamed = dict(self._toolset.renamed) if self._toolset else {}
         tools = [*catalog.position, *self._held_back]
+        new = [tool for tool in self._held_back if self._trust is not None and self._trust.is_new(tool)]
+        known = {tool.name for tool in tools if tool not in new} if new else frozenset()
+        renamed = {tool: f"{tool.server}{SEPARATOR}{tool.name}" for tool in new if tool.name in known} | renamed
         self.names: Callable[[int | None], WireNames] = lru_cache(maxsize=8)(
             lambda longest: exposure.wire_names(tools, longest=longest, renamed=renamed)
         )
