@@ -62,4 +62,4 @@ def test_where_there_are_no_tools_that_is_an_error(run_json: RunJson, tmp_path: 
     empty = tmp_path / "empty.json"
     empty.write_text('{"tools": []}', "utf-8")
 
-    assert "There are no tools to look at." in run_json("scan", "--catalog", str(empty), code=1)["message"]
+    assert "holds no tools" in run_json("scan", "--catalog", str(empty), code=2)["message"]
