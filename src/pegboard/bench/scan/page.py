@@ -13,7 +13,8 @@ Written by `{command}`; run it yourself with `PEGBOARD_DATA` set to a folder of 
 
 [The scanner](trust-and-spend.md#definitions-that-seem-poisoned) looks at every definition of catalogs of real tools.
 These are taken to be harmless, so each one that it suspects counts as a false alarm; none has been proved so, and a
-tool may be in several catalogs. "Something found" is what any rule found, also below the score of 0.5.
+tool may be in several catalogs. The rules were narrowed where they were wrong on these very catalogs: on others expect
+more. "Something found" is what any rule found, also below the score of 0.5.
 
 | tools of | tools | suspicious | share | something found | ms a definition, p50 / p99 |
 |---|---|---|---|---|---|
