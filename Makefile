@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format conformance bench bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced clean
+.PHONY: demo test check format conformance bench bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -21,7 +21,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced    ## every benchmark there is; results go to bench/results
+bench: bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan    ## every benchmark there is; results go to bench/results
 
 .demo/untuned/model.onnx: | $(READY)    # the encoder as published: what tuning gave is measured beside it
 	$(PYTHON) -m venv .demo/encoder
@@ -71,6 +71,9 @@ conformance: $(READY)     ## the protocol's own test suite, against servers and 
 	$(BIN)/python scripts/install_servers.py .demo
 	$(BIN)/python scripts/install_clients.py .demo/clients
 	$(BIN)/python -m pegboard.bench.conformance --page docs/conformance.md
+
+bench-scan: $(READY)      ## the scanner of definitions: false alarms on real tools, hits on planted poisons (sets: PEGBOARD_DATA)
+	$(BIN)/python -m pegboard.bench.scan --page docs/benchmarks.md
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

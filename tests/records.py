@@ -25,6 +25,7 @@ NOW = 1_000.0
 """When nothing of them has expired."""
 
 texts = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=6)
+definitions = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=6)
 wholes = st.integers(0, 2**53)
 shares = st.floats(0, 1)
 moments = st.floats(0, 4e9)
@@ -64,7 +65,15 @@ RECORDS = {
         amount=wholes,
         expires=later,
     ),
-    "pin": st.builds(PinRecord, server=texts, name=texts, approved=texts, seen=texts),
+    "pin": st.builds(
+        PinRecord,
+        server=texts,
+        name=texts,
+        approved=texts,
+        seen=texts,
+        approved_text=st.none() | definitions,
+        seen_text=st.none() | definitions,
+    ),
     "embedding": st.builds(EmbeddingRecord, key=texts, vector=st.binary(max_size=8)),
 }
 everything = st.tuples(

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from pegboard.errors import (
+    HELD_BACK,
     ArgumentsInvalid,
     CatalogError,
     ConfigError,
@@ -30,8 +31,7 @@ ALL = [
     StoreError("It is down.", remedy="Start it."),
     RequestNotUnderstood("It is no JSON.", remedy="Check its format."),
     ToolNotAvailable("fly", ["walk", "swim"], remedy="Walk."),
-    NotApproved("zoo/fly", known=True),
-    NotApproved("zoo/fly", known=False),
+    *(NotApproved("zoo/fly", why) for why in HELD_BACK),
     ArgumentsInvalid("walk", ["'far' is not a number"], {"type": "object"}),
 ]
 

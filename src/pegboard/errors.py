@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pegboard.spending import NanoUsd, dollars
 
@@ -134,23 +134,35 @@ class ToolNotAvailable(PegboardError):  # noqa: N818
         return super().payload() | {"tool": self.name, "available": list(self.available)}
 
 
+HeldBack = Literal["changed", "new", "suspicious", "unknown"]
+HELD_BACK: Mapping[HeldBack, str] = {
+    "changed": "its definition is not the one that was approved",
+    "new": "its server has it since its other tools were approved",
+    "suspicious": "its definition reads as if it were meant to mislead",
+    "unknown": "its definition is new, and the approved ones cannot be asked for now",
+}
+
+
 class NotApproved(ToolNotAvailable):
-    """A tool that is held back because of its definition. ``known`` is whether another one was approved (M28)."""
+    """A tool that is held back because of its definition (M28, M29)."""
 
     code = "definition_not_approved"
     http_status = 403
 
-    def __init__(self, tool: str, *, known: bool) -> None:
+    def __init__(self, tool: str, why: HeldBack) -> None:
         super().__init__(
             tool,
             [],
-            remedy=f"Whoever runs the gateway looks at it and says `pegboard pins approve {shlex.quote(tool)}`."
-            if known
-            else "Try again in a moment: new tools are admitted when the store of approved definitions answers.",
+            remedy="Try again in a moment: tools are admitted when the store of approved definitions answers."
+            if why == "unknown"
+            else f"Whoever runs the gateway looks at it with `pegboard pins diff {shlex.quote(tool)}` and says "
+            f"`pegboard pins approve {shlex.quote(tool)}`.",
         )
-        self.message = f"Tool {tool!r} is held back: its definition is " + (
-            "not the one that was approved." if known else "new, and the approved ones cannot be asked for now."
-        )
+        self.message = f"Tool {tool!r} is held back: {HELD_BACK[why]}."
+        self.why = why
+
+    def payload(self) -> dict[str, Any]:
+        return super().payload() | {"why": self.why}
 
 
 class ArgumentsInvalid(PegboardError):  # noqa: N818

@@ -62,11 +62,26 @@ class CallFinished(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionChanged(Event):
-    """A tool is defined otherwise than was approved, by fingerprints; ``held_back`` is whether it may not be used."""
+    """A tool is defined otherwise than was approved, by fingerprints; ``held_back`` is whether it may not be used.
+
+    ``approved`` is empty for a tool that its server did not have when it was approved. A ``tool`` without a name after
+    the slash is what a server says of itself.
+    """
 
     tool: str
     approved: str
     seen: str
+    held_back: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefinitionSuspected(Event):
+    """The scanner holds a definition for poisoned: its score, and the rules that found something, heaviest first."""
+
+    tool: str
+    seen: str
+    score: float
+    rules: tuple[str, ...]
     held_back: bool
 
 

@@ -51,10 +51,11 @@ class ToolId(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """Where tools come from, as it introduced itself."""
+    """Where tools come from, as it introduced itself. ``description`` is the configuration's, or else its title."""
 
     name: ServerName
     description: str = ""
+    title: str = ""
     instructions: str = ""
     version: str = ""
 
@@ -143,6 +144,7 @@ class Replica:
 class Turn:
     """One step of an agent: the conversation so far, who asks, and what is known to be true.
 
+    ``only`` are patterns of the tools that the caller may use at all, None for any.
     ``max_price`` (USD) and ``deadline`` (seconds) are what a call of a tool may cost and take; the profile `ehrr` goes
     by them.
     """
@@ -151,6 +153,7 @@ class Turn:
     session: Session = Session()
     state: AgentState = AgentState()
     scopes: frozenset[str] = frozenset()
+    only: tuple[str, ...] | None = None
     id: str = ""
     max_price: float | None = None
     deadline: float | None = None
@@ -291,9 +294,14 @@ class Smoothing:
     latency: float = 0.15
 
 
+NEVER = Fingerprint("")
+"""What stands for the approved definition of a tool of which none was approved."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """The definition of a tool that was approved (at first the one seen first), and the one that was seen last."""
+    """The definition of a tool that was approved, and the one that was seen last. ``ToolId.whole`` stands for what a
+    server says of itself."""
 
     approved: Fingerprint
     seen: Fingerprint
@@ -301,3 +309,16 @@ class Pin:
     @property
     def changed(self) -> bool:
         return self.seen != self.approved
+
+    @property
+    def new(self) -> bool:
+        """No definition of it was ever approved."""
+        return self.approved == NEVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """The definitions that a pin's fingerprints stand for, as JSON; None where the store was not told."""
+
+    approved: str | None = None
+    seen: str | None = None

@@ -137,12 +137,16 @@ class HoldRecord(_Checked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinRecord(_Checked):
+    """Fingerprints, and the definitions behind them as JSON, where they are known."""
+
     names: ClassVar = ("server", "name")
     record: Literal["pin"] = "pin"
     server: Text
     name: Text
     approved: Text
     seen: Text
+    approved_text: Text | None = None
+    seen_text: Text | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

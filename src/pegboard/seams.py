@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from pegboard.events import Event
-from pegboard.model import Fingerprint, Floats, JsonObject, Outcome, Pin, Replica, Session, ToolId, ToolStatistics
+from pegboard.model import (
+    Fingerprint,
+    Floats,
+    JsonObject,
+    Outcome,
+    Pin,
+    Replica,
+    Session,
+    ToolId,
+    ToolStatistics,
+    Wording,
+)
 from pegboard.records import Key, Kind, Record
 from pegboard.spending import Account, Limits, NanoUsd, Reservation
 from pegboard.traffic import Seen
+
+NO_TEXTS: Mapping[ToolId, str] = MappingProxyType({})
 
 
 class Clock(Protocol):
@@ -134,12 +148,25 @@ class Pins(Protocol):
         """The pins that are there, all or of these tools; one that was never seen is missing from the answer."""
         ...
 
-    async def put(self, seen: Mapping[ToolId, Fingerprint]) -> Mapping[ToolId, Pin]:
-        """Note what was seen, and return the pins of these tools. What is seen first counts as approved."""
+    async def put(
+        self,
+        seen: Mapping[ToolId, Fingerprint],
+        *,
+        texts: Mapping[ToolId, str] = NO_TEXTS,
+        doubted: Collection[ToolId] = (),
+    ) -> Mapping[ToolId, Pin]:
+        """Note what was seen, with its ``texts`` where they are given, and return the pins of these tools.
+
+        What is seen first counts as approved, except where it is ``doubted``.
+        """
         ...
 
     async def approve(self, tools: Mapping[ToolId, Fingerprint]) -> None:
         """These fingerprints and no others, whatever has been seen in the meantime."""
+        ...
+
+    async def wordings(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Wording]:
+        """The texts behind the pins of these tools; one that was never seen is missing from the answer."""
         ...
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from typer.testing import Result
 
-from pegboard.gateways.llm.keys import hashed
+from pegboard.gateways.keys import hashed
+from pegboard.settings import Settings
 from pegboard.settings.llm import LlmSettings
 
 Run = Callable[..., Result]
@@ -50,3 +51,18 @@ def test_a_key_is_checked_by_the_configuration_and_never_said(run: Run, tmp_path
     assert found.stdout == "team, for the upstreams openai\n"
     assert (unknown.exit_code, unknown.stdout) == (1, "")
     assert "pgb_of-nobody" not in unknown.output
+
+
+def test_a_token_for_mcp_is_made_and_checked_in_the_same_way(run: Run, tmp_path: Path) -> None:
+    options = ("--mcp", "--tools", "github/*, time/*", "--scopes", "dba", "--json")
+    made = json.loads(run("keys", "new", "ann", *options).stdout)
+    config = tmp_path / "pegboard.toml"
+    config.write_text(made["toml"])
+    configured = Settings.model_validate(tomllib.loads(made["toml"])).access["ann"]
+
+    found = run("keys", "check", "--config", config, typed=f"{made['key']}\n")
+
+    assert configured.hash == hashed(made["key"])
+    assert (configured.tools, configured.scopes) == (("github/*", "time/*"), ("dba",))
+    assert made["key"] not in made["toml"]
+    assert found.stdout == "ann, for the tools github/*, time/* of MCP\n"

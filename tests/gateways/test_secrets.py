@@ -15,7 +15,7 @@ from model_bodies import asking
 from model_upstream import ModelUpstream
 from pegboard.apps.cli.logs import JsonLines
 from pegboard.events import Event, ModelRequestServed
-from pegboard.gateways.llm.keys import hashed
+from pegboard.gateways.keys import hashed
 from pegboard.stores import MemoryEvents
 from processes import until
 from served import Gateway, OpenGateway

@@ -13,6 +13,7 @@ from pegboard.bench.index import page as index_page
 from pegboard.bench.learning import page as gate_page
 from pegboard.bench.llm import page as llm_page
 from pegboard.bench.mcp import page as mcp_page
+from pegboard.bench.scan import page as scan_page
 from pegboard.bench.simulate import page as simulate_page
 from pegboard.bench.state import page as state_page
 
@@ -28,6 +29,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "gate": gate_page.section,
     "index": index_page.section,
     "state": state_page.section,
+    "scan": scan_page.section,
 }
 HEAD = """# Benchmarks
 

@@ -1,6 +1,6 @@
 """Tools and what they cost: the immutable catalog, token counts, summaries, and the readers that make tools."""
 
-from pegboard.catalog.catalog import Catalog, fingerprint
+from pegboard.catalog.catalog import Catalog, fingerprint, ordered, server_fingerprint
 from pegboard.catalog.names import WireNames
 from pegboard.catalog.summaries import summarize
 from pegboard.catalog.tokens import BpeCounter, canonical, canonical_text, compact_json
@@ -13,5 +13,7 @@ __all__ = [
     "canonical_text",
     "compact_json",
     "fingerprint",
+    "ordered",
+    "server_fingerprint",
     "summarize",
 ]

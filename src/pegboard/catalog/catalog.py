@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 from pegboard.catalog.summaries import summarize
 from pegboard.catalog.tokens import BpeCounter, canonical_text
@@ -16,9 +17,16 @@ from pegboard.errors import CatalogError
 from pegboard.model import Fingerprint, JsonObject, Server, Tool, ToolId
 from pegboard.seams import TokenCounter
 
+SETS = frozenset({"required", "enum", "type"})
+"""Keywords of JSON Schema whose arrays have no order."""
+
 
 def fingerprint(tool: Tool) -> Fingerprint:
-    """SHA-256 over everything a tool is: a change of type, enum or annotation is a change (M5)."""
+    """SHA-256 over everything a tool is: a change of type, enum or annotation is a change (M5).
+
+    The order of keys is none, nor is that of arrays that JSON Schema takes for sets: some servers list them in another
+    order each time that they start.
+    """
     everything = {
         "id": list(tool.id),
         "title": tool.title,
@@ -30,8 +38,27 @@ def fingerprint(tool: Tool) -> Fingerprint:
         "aliases": tool.aliases,
         "definition": tool.definition,
     }
-    text = json.dumps(everything, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
-    return Fingerprint(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
+    return Fingerprint(hashlib.sha256(_canonical(ordered(everything))).hexdigest())
+
+
+def server_fingerprint(server: Server) -> Fingerprint:
+    """SHA-256 over what a server says of itself to models: not its version, which changes with every release."""
+    return Fingerprint(hashlib.sha256(_canonical([server.title, server.instructions])).hexdigest())
+
+
+def _canonical(value: object) -> bytes:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def ordered(value: Any, key: str = "") -> Any:
+    """A definition, or a part of it under a key, with the arrays that are sets in one order."""
+    if isinstance(value, Mapping):
+        return {name: ordered(each, name) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        parts = [ordered(each) for each in value]
+        return sorted(parts, key=_canonical) if key in SETS else parts
+    return value
 
 
 @dataclass(frozen=True)

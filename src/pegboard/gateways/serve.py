@@ -62,9 +62,9 @@ async def serving(
     """A server that is ready to serve until its end, with everything behind it. Parts and more sinks for events may be
     given. Raises ConfigError for an address that cannot be listened on."""
     listening = listen(settings)
-    if settings.host not in LOCAL:
+    if settings.host not in LOCAL and not settings.access:
         LOGGER.warning(
-            "Whoever can reach %s:%d can call every tool: there are no accounts.", settings.host, settings.port
+            "Whoever can reach %s:%d can call every tool: no token is needed ([access]).", settings.host, settings.port
         )
     if settings.host in ANY and not settings.allowed_hosts:
         LOGGER.warning("Other machines are refused until allowed_hosts names what they call this one.")

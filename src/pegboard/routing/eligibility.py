@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from pegboard.seams import Filter
 LOGGER = logging.getLogger(__name__)
 
 Precondition = Callable[[AgentState], bool]
+
+MOST = 64
+"""Callers' patterns that are remembered with what they mean."""
 
 
 def is_authenticated(scope: str) -> Precondition:
@@ -92,9 +96,10 @@ class Eligibility:
         self._resting = resting
         self._size = len(tools)
         self._rules = [(rule, _matches(tools, rule.pattern)) for rule in rules]
+        self._meant = lru_cache(maxsize=MOST)(self._by_patterns)
 
     def of(self, turn: Turn, where: Filter | None = None) -> Eligible:
-        permitted = np.ones(self._size, np.bool_)
+        permitted = np.ones(self._size, np.bool_) if turn.only is None else self._meant(turn.only).copy()
         allowed = np.ones(self._size, np.bool_)
         for rule, matched in self._rules:
             if rule.scope is not None and rule.scope not in turn.scopes:
@@ -105,6 +110,12 @@ class Eligibility:
             permitted &= np.fromiter((where.passes(tool.id) for tool in self._tools), np.bool_, self._size)
         allowed &= permitted
         return Eligible(permitted=permitted, allowed=allowed, offered=self._offered(allowed))
+
+    def _by_patterns(self, patterns: tuple[str, ...]) -> Mask:
+        meant = np.zeros(self._size, np.bool_)
+        for each in patterns:
+            meant |= _matches(self._tools, each)
+        return meant
 
     def _offered(self, allowed: Mask) -> Mask:
         resting = frozenset() if self._resting is None else self._resting.servers()

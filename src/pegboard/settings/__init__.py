@@ -16,11 +16,19 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from pegboard.client_configs import load_document, sentences, servers_of
 from pegboard.errors import ConfigError
 from pegboard.server_spec import ServerSpec
+from pegboard.settings.access import AccessSettings
 from pegboard.settings.economics import BreakerSettings, EconomicsSettings
 from pegboard.settings.encoder import EncoderSettings
-from pegboard.settings.llm import LlmSettings
+from pegboard.settings.llm import KeyName, LlmSettings
 from pegboard.settings.services import KeyVariable, ServiceUrl
-from pegboard.settings.state import PinPolicy, RetentionSettings, SpendSettings, StateSettings, StatisticsSettings
+from pegboard.settings.state import (
+    PinPolicy,
+    RetentionSettings,
+    ScanPolicy,
+    SpendSettings,
+    StateSettings,
+    StatisticsSettings,
+)
 from pegboard.settings.vectors import ChromaSettings, IndexKind
 
 Exposure = Literal["eager", "static", "dynamic", "native", "route"]
@@ -75,6 +83,8 @@ class ToolsetSettings(BaseModel):
     preset: dict[ToolKey, dict[str, Any]] = Field(default_factory=dict, repr=False)
     exposure: Exposure | None = None
     always_available: tuple[str, ...] | None = None
+    scope: str | None = None
+    """What a token needs for it, where tokens are needed."""
 
 
 class SummariesSettings(BaseModel):
@@ -122,6 +132,12 @@ class Settings(BaseSettings):
     rules: tuple[RuleSettings, ...] = Field((), description="Preconditions and scopes by pattern on server/name.")
     scopes: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Scopes that the caller of this process holds."
+    )
+    access: dict[KeyName, AccessSettings] = Field(
+        default_factory=dict, description="Tokens of the MCP gateway on HTTP; as soon as there is one, one is needed."
+    )
+    grants: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="Patterns of the tools that a scope of a token opens, by scope."
     )
     exposure: ExposureMode = Field(
         "auto",
@@ -197,6 +213,9 @@ class Settings(BaseSettings):
     )
     pins: PinPolicy = Field(
         "warn", description="What is done about a tool whose definition changed: allow, warn or quarantine."
+    )
+    scan: ScanPolicy = Field(
+        "warn", description="What is done about a new definition that seems poisoned: off, warn or quarantine."
     )
     llm: LlmSettings = Field(LlmSettings(), description="The LLM gateway: upstreams, keys, and how tools are picked.")
     replica_url: str | None = Field(

@@ -13,6 +13,7 @@ Weight = Annotated[float, Field(gt=0, le=1)]
 Usd = Annotated[float, Field(ge=0, le=1e6)]
 Days = Annotated[float, Field(ge=0, le=36_500)]
 PinPolicy = Literal["allow", "warn", "quarantine"]
+ScanPolicy = Literal["off", "warn", "quarantine"]
 
 
 class StateSettings(BaseModel):

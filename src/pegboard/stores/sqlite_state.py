@@ -59,6 +59,10 @@ STATE = (
             "kept REAL NOT NULL, alike REAL NOT NULL, used REAL NOT NULL) WITHOUT ROWID",
         ),
     ),
+    Migration(
+        "texts of pins",
+        ("ALTER TABLE pins ADD COLUMN approved_text TEXT", "ALTER TABLE pins ADD COLUMN seen_text TEXT"),
+    ),
 )
 """What was there counts as used when it was migrated. Files from before there were named migrations have the first
 one's tables, with no average in them."""

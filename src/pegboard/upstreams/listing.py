@@ -45,6 +45,7 @@ def server_of(spec: ServerSpec, listing: Listing) -> Server:
     return Server(
         name=ServerName(spec.name),
         description=spec.description or info.get("title", ""),
+        title=info.get("title", ""),
         instructions=listing.introduction.get("instructions", ""),
         version=info.get("version", ""),
     )

@@ -13,7 +13,7 @@ import pytest
 from model_bodies import asking
 from model_doors import gateway
 from pegboard.errors import ConfigError
-from pegboard.gateways.llm.keys import hashed
+from pegboard.gateways.keys import hashed
 from pegboard.gateways.llm.recording import Recorded, Recorder
 from pegboard.settings import load_settings
 from pegboard.stores import MemoryEmbeddings

@@ -163,7 +163,7 @@ async def test_who_has_no_right_to_a_tool_is_not_told_that_it_is_held_back(host_
 
 
 @pytest.mark.requirement("M28")
-async def test_without_a_store_known_tools_are_served_and_new_ones_come_when_it_is_back(
+async def test_without_a_store_known_tools_are_served_and_new_ones_wait_for_it_and_for_an_approval(
     host_of: OpenHost, store: Failing
 ) -> None:
     async with host_of() as host:
@@ -179,6 +179,9 @@ async def test_without_a_store_known_tools_are_served_and_new_ones_come_when_it_
         assert (refused["error"], "Try again in a moment" in refused["remedy"]) == ("definition_not_approved", True)
 
         store.down = False
+        await until(lambda: ToolId("scripted", "wombat") in host._trust._pins)
+        assert (await ask(gateway, "wombat"))["why"] == "new"
+        await store.approve({ToolId("scripted", "wombat"): (await store.get())[ToolId("scripted", "wombat")].seen})
         await until(lambda: not host._trust._held_back)
         assert "wombat" in await listed(gateway)
 

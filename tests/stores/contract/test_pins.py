@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from backends import Backend
-from pegboard.model import Fingerprint, Pin, ToolId
+from pegboard.model import NEVER, Fingerprint, Pin, ToolId, Wording
 
 LOG, NOW = ToolId("git", "log"), ToolId("time", "now")
 A, B, C = (Fingerprint(letter * 64) for letter in "abc")
@@ -90,3 +90,51 @@ async def test_many_tools_of_any_name_are_pinned_at_once(backend: Backend) -> No
 
     pins = await backend.pins().get(list(tools))
     assert {tool: pin.approved for tool, pin in pins.items()} == tools
+
+
+async def test_what_is_doubted_is_not_approved_by_being_seen_first(backend: Backend) -> None:
+    store = backend.pins()
+
+    pins = await store.put({LOG: A, NOW: B}, doubted={LOG})
+
+    assert pins == {LOG: Pin(approved=NEVER, seen=A), NOW: Pin(approved=B, seen=B)}
+    assert (pins[LOG].new, pins[LOG].changed, pins[NOW].new) == (True, True, False)
+    assert (await store.put({LOG: A}))[LOG].new, "nor by being seen again"
+    await store.approve({LOG: A})
+    assert (await store.put({LOG: A}, doubted={LOG}))[LOG] == Pin(approved=A, seen=A), "what is approved stays so"
+
+
+async def test_the_texts_of_both_definitions_are_kept(backend: Backend) -> None:
+    store = backend.pins()
+
+    await store.put({LOG: A, NOW: A}, texts={LOG: "a"})
+    assert await store.wordings([LOG, NOW]) == {LOG: Wording(approved="a", seen="a"), NOW: Wording()}
+    await store.put({LOG: B}, texts={LOG: "b"})
+    assert await store.wordings([LOG]) == {LOG: Wording(approved="a", seen="b")}
+    await store.put({LOG: C}, texts={LOG: "c"})
+    assert await store.wordings([LOG]) == {LOG: Wording(approved="a", seen="c")}
+    await store.approve({LOG: C})
+    assert await backend.pins().wordings([LOG]) == {LOG: Wording(approved="c", seen="c")}
+
+
+async def test_a_text_stands_for_its_own_definition_only(backend: Backend) -> None:
+    store = backend.pins()
+    await store.put({LOG: A}, texts={LOG: "a"})
+    await store.put({LOG: B}, texts={LOG: "b"})
+
+    await store.approve({LOG: C})
+    assert (await store.wordings([LOG]))[LOG].approved is None, "it was approved without having been seen"
+    await store.put({LOG: C})
+    assert await store.wordings([LOG]) == {LOG: Wording()}
+    await store.put({LOG: C}, texts={LOG: "c"})
+    assert await store.wordings([LOG]) == {LOG: Wording(approved="c", seen="c")}
+
+
+async def test_a_definition_that_was_doubted_has_a_text_too(backend: Backend) -> None:
+    store = backend.pins()
+    await store.put({LOG: A}, texts={LOG: "a"}, doubted={LOG})
+    assert await store.wordings([LOG]) == {LOG: Wording(seen="a")}
+
+    await store.approve({LOG: A})
+
+    assert await store.wordings([LOG, NOW]) == {LOG: Wording(approved="a", seen="a")}

@@ -20,6 +20,7 @@ from pegboard.apps.cli import (
     rank,
     replay,
     route,
+    scan,
     serve,
     shadow,
     state,
@@ -66,6 +67,7 @@ app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("route", epilog=route.EXAMPLES)(route.route)
 app.command("rank", epilog=rank.EXAMPLES)(rank.rank)
 app.command("lint", epilog=lint.EXAMPLES)(lint.lint)
+app.command("scan", epilog=scan.EXAMPLES)(scan.scan)
 app.command("summarize", epilog=summarize.EXAMPLES)(summarize.summarize)
 app.command("calibrate", epilog=calibrate.EXAMPLES)(calibrate.calibrate)
 app.command("index", epilog=index.EXAMPLES)(index.index)

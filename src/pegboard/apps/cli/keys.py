@@ -1,4 +1,4 @@
-"""`pegboard keys`: keys that clients of the LLM gateway show."""
+"""`pegboard keys`: keys that clients of the LLM gateway show, and tokens of the MCP gateway."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ NEW_EXAMPLES = examples(
     "pegboard keys new team-a",
     "A key for two of the upstreams",
     "pegboard keys new nightly-jobs --upstreams openai,anthropic",
+    "A token for MCP on HTTP that opens two servers and a scope",
+    "pegboard keys new ann --mcp --tools 'github/*,time/*' --scopes dba",
 )
 CHECK_EXAMPLES = examples("Whose key is this?", "pegboard keys check < key.txt")
 
 
 @app.callback(invoke_without_command=True)
 def keys(context: typer.Context) -> None:
-    """Make keys for the LLM gateway, and look whose they are."""
+    """Make keys for the LLM gateway and tokens for the MCP gateway, and look whose they are."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -36,22 +38,35 @@ def new(
     upstreams: Annotated[
         str, typer.Option(metavar="NAMES", help="Upstreams that it may be used for, as patterns with commas between.")
     ] = "*",
+    mcp: Annotated[bool, typer.Option("--mcp", help="A token of the MCP gateway on HTTP, in place of a key.")] = False,
+    tools: Annotated[
+        str | None,
+        typer.Option(metavar="PATTERNS", help="Tools that it opens, as patterns with commas between."),
+    ] = None,
+    scopes: Annotated[str, typer.Option(metavar="NAMES", help="Scopes that the token has, with commas between.")] = "",
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
     """Make a key, print it this once, and the lines for pegboard.toml, which hold only its hash.
 
-    As soon as one key is configured, every request to a model needs one.
+    As soon as one key is configured, every request to a model needs one; as soon as one token is, every request of MCP
+    on HTTP does.
     """
     import tomli_w
 
     from pegboard.apps.cli.output import print_json
-    from pegboard.gateways.llm.keys import hashed, new_key
+    from pegboard.gateways.keys import hashed, new_key
 
     key = new_key()
-    table = {"hash": hashed(key), "upstreams": _patterns(upstreams)}
-    _checked(name, table)
-    lines = tomli_w.dumps({"llm": {"keys": {name: table}}})
+    if mcp:
+        table: dict[str, object] = {"hash": hashed(key), "scopes": _patterns(scopes)}
+        table |= {} if tools is None else {"tools": _patterns(tools)}
+        document: dict[str, object] = {"access": {name: table}}
+    else:
+        table = {"hash": hashed(key), "upstreams": _patterns(upstreams)}
+        document = {"llm": {"keys": {name: table}}}
+    _checked(name, document)
+    lines = tomli_w.dumps(document)
     if as_json:
         print_json({"name": name, "key": key, "toml": lines} | table)
     else:
@@ -64,11 +79,21 @@ def check(config: Configs = None, as_json: Json = False, verbose: Verbose = Fals
     from pegboard.apps.cli.configs import own_files
     from pegboard.apps.cli.output import print_json
     from pegboard.gateways.llm.keys import Keys
+    from pegboard.gateways.mcp.access import Access
     from pegboard.settings import load_settings
 
-    configured = load_settings(config or own_files()).llm.keys
+    settings = load_settings(config or own_files())
+    configured = settings.llm.keys
     key = (getpass("Key: ") if sys.stdin.isatty() else sys.stdin.readline()).strip()
     name = Keys(configured).name_of(key)
+    holder = Access(settings).holder_of(key)
+    if holder is not None:
+        only = None if holder.only is None else list(holder.only)
+        if as_json:
+            print_json({"name": holder.name, "tools": only, "scopes": sorted(holder.scopes)})
+        else:
+            sys.stdout.write(f"{holder.name}, for the tools {', '.join(only) if only is not None else '*'} of MCP\n")
+        return
     if name is None:
         raise PegboardError("This key is none of the configuration's.", remedy="`pegboard keys new NAME` makes one.")
     upstreams = configured[name].upstreams
@@ -82,15 +107,15 @@ def _patterns(text: str) -> list[str]:
     return [each for each in map(str.strip, text.split(",")) if each]
 
 
-def _checked(name: str, table: Mapping[str, object]) -> None:
+def _checked(name: str, document: Mapping[str, object]) -> None:
     """Raises ConfigError for what the configuration would not take."""
     from pydantic import ValidationError
 
     from pegboard.client_configs import sentences
-    from pegboard.settings.llm import LlmSettings
+    from pegboard.settings import Settings
 
     try:
-        LlmSettings.model_validate({"keys": {name: table}})
+        Settings.model_validate(document)
     except ValidationError as error:
         raise ConfigError(
             f"A key cannot be called {name!r}: {sentences(error)}.", remedy="Use letters, digits and ._@-"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
 from pegboard.errors import PegboardError
+from pegboard.gateways.keys import hashed
 from pegboard.gateways.llm.upstream import Headers
 from pegboard.settings.llm import KeySettings
 
-PREFIX = "pgb_"
 SHOWN_IN = (b"x-pegboard-key", b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key")
 """Headers in which a key may come, the first that is one of ours counts: SDKs have one place each."""
 
@@ -73,21 +71,3 @@ class Keys:
 def _hash_of(shown: str) -> str:
     scheme, _, rest = shown.partition(" ")
     return hashed((rest if scheme.lower() == "bearer" else shown).strip())
-
-
-def new_key() -> str:
-    """A key that cannot be guessed: 256 random bits, so its plain SHA-256 tells nothing of it.
-
-    >>> new_key().startswith("pgb_")
-    True
-    """
-    return PREFIX + secrets.token_urlsafe(32)
-
-
-def hashed(key: str) -> str:
-    """How a key stands in the configuration.
-
-    >>> hashed("pgb_x")[:13]
-    'sha256:7e40aa'
-    """
-    return "sha256:" + hashlib.sha256(key.encode()).hexdigest()

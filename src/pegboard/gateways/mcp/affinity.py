@@ -17,7 +17,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from pegboard.errors import PegboardError, StoreError
 from pegboard.gateways.mcp import sessions
-from pegboard.gateways.mcp.connection import SESSION_HEADER, named_session
+from pegboard.gateways.mcp.access import HOLDER_KEY
+from pegboard.gateways.mcp.connection import NAMED_PREFIX, SESSION_HEADER, named_session
 from pegboard.gateways.mcp.forwarding import FORWARDED, Forwarder, Outcome
 from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.gateways.mcp.messages import Replay, header
@@ -120,7 +121,7 @@ class Affinity:
             return None
         if known is None and self._peers.unsettled:
             return None
-        if known is None and not session.startswith(named_session("")):
+        if known is None and not session.startswith(NAMED_PREFIX):
             return me  # nobody has it: the transport says so
         before = known.replica if known else None
         owner = await self._peers.find(before) if before else None
@@ -156,4 +157,4 @@ def _session(scope: Scope) -> str | None:
     if legacy is not None:
         return legacy
     named = header(scope["headers"], NAMED)
-    return named_session(named) if named else None
+    return named_session(named, scope.get(HOLDER_KEY)) if named else None

@@ -13,6 +13,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
 from pegboard.errors import ConfigError
+from pegboard.gateways.mcp.access import HOLDER_KEY, Holder
 from pegboard.gateways.mcp.caller import Caller
 from pegboard.gateways.mcp.clients import ClientKind
 from pegboard.settings import Exposure
@@ -21,6 +22,7 @@ SESSION_KEY = "pegboard.session"
 """Where the HTTP door leaves the id of a handshake session in the ASGI scope."""
 END_KEY = "pegboard.end"
 SESSION_HEADER = "x-pegboard-session"
+NAMED_PREFIX = "named:"
 EXPOSURE_HEADER = "x-pegboard-exposure"
 EXPOSURE_PARAMETER = "exposure"
 STREAM = "stream"
@@ -42,16 +44,15 @@ def caller_of(ctx: ServerRequestContext[Any, Any], kind_of: KindOf) -> Caller:
     if ctx.request is None:
         return Caller(session=STREAM if modern else _stream_of(ctx), kind=kind, modern=modern)
     request = ctx.request
-    named = request.headers.get(SESSION_HEADER)
-    session = (named and named_session(named)) if modern else _handshake_session(ctx, request)
-    return Caller(
-        session=session, kind=kind, modern=modern, exposure=wished(request.headers, dict(request.query_params))
-    )
+    named, holder = request.headers.get(SESSION_HEADER), request.scope.get(HOLDER_KEY)
+    session = (named and named_session(named, holder)) if modern else _handshake_session(ctx, request)
+    wish = wished(request.headers, dict(request.query_params))
+    return Caller(session=session, kind=kind, modern=modern, exposure=wish, holder=holder)
 
 
-def named_session(name: str) -> str:
-    """What a session is called here to which its client gave a name."""
-    return f"named:{name}"
+def named_session(name: str, holder: Holder | None) -> str:
+    """What a session is called here to which its client gave a name: the same name of two holders is two sessions."""
+    return f"{NAMED_PREFIX}{f'{holder.name}:' if holder else ''}{name}"
 
 
 def at_end(ctx: ServerRequestContext[Any, Any], forget: Callable[[], None]) -> None:

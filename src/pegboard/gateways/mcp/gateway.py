@@ -104,7 +104,7 @@ class Gateway:
         session = await self.book.update(caller.session, sessions.listed)
         if caller.session is not None:
             self._remember_listing(caller.session, self._board.catalog.fingerprint)
-        turn = self._turn("", session)
+        turn = self._turn("", session, caller)
         allowed = self._board.permitted(turn)
         return exposure.listing(
             self._board.catalog,
@@ -204,20 +204,20 @@ class Gateway:
         await self.view.started(some=server is None or bool(self._board.catalog.of_server(server)))
         caller = exchange.caller
         session = await self.book.get(caller.session)
-        decision = await self._board.route(self._turn(arguments["query"], session), self._filter(arguments))
+        decision = await self._board.route(self._turn(arguments["query"], session, caller), self._filter(arguments))
         limit = arguments.get("limit", meta_tools.DEFAULT_LIMIT)
         names = self._names(caller)
         best = sorted(decision.candidates, key=lambda candidate: -candidate.score)
         found = [candidate.tool for candidate in best if candidate.tool in names.of][:limit]
         tools = [entry(self._board.catalog[tool], names.of[tool]) for tool in found]
         await self._enable(found, session, exchange)
-        return json_result({"tools": tools} | not_ready(self._fleet.status()))
+        return json_result({"tools": tools} | self._not_ready(caller))
 
     async def _list_categories(self, arguments: JsonObject, exchange: Exchange) -> Result:
         await self.view.started()
         caller = exchange.caller
         session = await self.book.get(caller.session)
-        allowed = self._board.allowed(self._turn("", session))
+        allowed = self._board.allowed(self._turn("", session, caller))
         groups: dict[str, list[Tool]] = {}
         for tool in self._board.catalog.tools:
             if tool.id in allowed:
@@ -226,7 +226,7 @@ class Gateway:
         if wanted is None:
             servers = self._board.catalog.servers
             categories = [about(name, of, servers.get(name)) for name, of in groups.items()]
-            return json_result({"categories": categories} | not_ready(self._fleet.status()))
+            return json_result({"categories": categories} | self._not_ready(caller))
         if wanted not in groups:
             raise ToolNotAvailable(wanted, list(groups), remedy="Use one of the categories that are available.")
         names = self._names(caller)
@@ -249,11 +249,11 @@ class Gateway:
         await self.view.started(some=True)
         caller = exchange.caller
         session = await self.book.get(caller.session)
-        turn = self._turn(str(Subtask(**arguments["subtask"])), session)
+        turn = self._turn(str(Subtask(**arguments["subtask"])), session, caller)
         turn = replace(turn, max_price=arguments.get("max_price"), deadline=arguments.get("deadline"))
         offers = await self._board.offers(turn)
         self._offered.remember(caller.session, [offer.tool for offer in offers.tools])
-        return json_result(shown(offers, self._board.catalog, self._names(caller)) | not_ready(self._fleet.status()))
+        return json_result(shown(offers, self._board.catalog, self._names(caller)) | self._not_ready(caller))
 
     async def _execute(self, arguments: JsonObject, exchange: Exchange) -> Result:
         """EXECUTE-TOOL (seed 001, algorithm 1): what failed comes back as it came, with what else was offered.
@@ -279,7 +279,7 @@ class Gateway:
     async def _with_others(self, name: str, result: Result, exchange: Exchange) -> Result:
         caller = exchange.caller
         session, names = await self.book.get(caller.session), self._names(caller)
-        allowed = self._board.allowed(self._turn("", session))
+        allowed = self._board.allowed(self._turn("", session, caller))
         called = names.resolve(name)
         others = [tool for tool in self._offered.of(caller.session) if tool != called and tool in allowed]
         return with_next(result, [names.of[tool] for tool in others if tool in names.of])
@@ -316,8 +316,9 @@ class Gateway:
         if self._names(caller).resolve(name) is None:
             await self.view.started()
         session = await self.book.get(caller.session)
-        allowed = self._board.allowed(self._turn("", session))
-        return session, self.view.resolve(name, allowed, self._names(caller), finder=finder)
+        turn = self._turn("", session, caller)
+        allowed = self._board.allowed(turn)
+        return session, self.view.resolve(name, allowed, self._names(caller), turn, finder=finder)
 
     def _is_listed(self, tool: ToolId, caller: Caller, session: Session) -> bool:
         if tool in self._board.pinned:
@@ -347,12 +348,19 @@ class Gateway:
         )
         return Filter(servers=None if server is None else frozenset({server}), excluded=frozenset(others))
 
-    def _turn(self, text: str, session: Session) -> Turn:
-        """A turn of this session: the caller's scopes, and what has answered so far."""
-        scopes = frozenset(self._settings.scopes)
+    def _not_ready(self, caller: Caller) -> Result:
+        holder = caller.holder
+        return not_ready(each for each in self._fleet.status() if holder is None or holder.may_see(each.name))
+
+    def _turn(self, text: str, session: Session, caller: Caller) -> Turn:
+        """A turn of this session: the caller's rights, which are the process's where there are no tokens, and what has
+        answered so far."""
+        holder = caller.holder
+        scopes = frozenset(self._settings.scopes) if holder is None else holder.scopes
         state = AgentState(auth=scopes, tool_outputs=session.answered)
         message = Message(role="user", parts=(Part(text=text),))
-        return Turn(messages=(message,), session=session, scopes=scopes, state=state)
+        only = None if holder is None else holder.only
+        return Turn(messages=(message,), session=session, scopes=scopes, only=only, state=state)
 
     @property
     def _board(self) -> Board:

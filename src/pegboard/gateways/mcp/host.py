@@ -14,6 +14,7 @@ from pegboard.board import Board
 from pegboard.catalog import Catalog
 from pegboard.compose import Parts, build, opened_parts
 from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.mcp.access import Access
 from pegboard.gateways.mcp.clients import client_rows
 from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.gateways.mcp.ledger import Ledger
@@ -46,6 +47,7 @@ class Host:
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         self.settings = settings
+        self.access = Access(settings)
         self.fleet = Fleet(
             settings.enabled_servers,
             connect_timeout=settings.connect_timeout,
@@ -65,7 +67,12 @@ class Host:
         self._usage = Usage(parts.statistics, parts.knowledge.observe, parts.resting.observe)
         self._ledger = Ledger(parts.spend, settings.spend, parts.clock)
         self._trust = Trust(
-            parts.pins, settings.pins, events=parts.events, clock=parts.clock, changed=self._renew_views
+            parts.pins,
+            settings.pins,
+            settings.scan,
+            events=parts.events,
+            clock=parts.clock,
+            changed=self._renew_views,
         )
         self._often: tuple[str, ...] = ()
         self._gateways: dict[str, Gateway] = {}
@@ -120,6 +127,7 @@ class Host:
         """
         before, self.settings = self.settings, settings
         try:
+            access = Access(settings)
             self._check()
             adopted = {
                 name: (*self._settings_of(name), gateway)
@@ -130,6 +138,7 @@ class Host:
         except PegboardError:
             self.settings = before
             raise
+        self.access = access
         for name in set(self._gateways) - set(adopted):
             self._gateways.pop(name).close()
         for name, (of_toolset, chosen, gateway) in adopted.items():
@@ -137,8 +146,12 @@ class Host:
         self._ledger.adopt(settings.spend)
         self.parts.knowledge.half_life = settings.economics.half_life
         self.parts.resting.adopt(**settings.breakers.model_dump())
-        self._trust.adopt(settings.pins)
+        self._trust.adopt(settings.pins, settings.scan)
         return await self.fleet.apply(settings.enabled_servers)
+
+    def scope_of(self, toolset: str) -> str | None:
+        """What a token needs for a toolset, where tokens are needed."""
+        return self.settings.toolsets[toolset].scope if toolset in self.settings.toolsets else None
 
     def _check(self) -> None:
         """Raises ConfigError for clients and toolsets that cannot be, before anybody asks for them."""

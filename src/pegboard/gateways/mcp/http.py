@@ -17,14 +17,16 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.mcp import access
 from pegboard.gateways.mcp.affinity import Affinity
 from pegboard.gateways.mcp.connection import wished
 from pegboard.gateways.mcp.forwarding import Forwarder
 from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.gateways.mcp.host import Host, NoToolset
+from pegboard.gateways.mcp.messages import header
 from pegboard.gateways.mcp.peers import Peers
 from pegboard.gateways.mcp.resuming import ResumableSessions
-from pegboard.gateways.mcp.revival import Revival
+from pegboard.gateways.mcp.revival import SESSION, Revival
 from pegboard.gateways.mcp.server import wire
 
 PATH = "/mcp"
@@ -39,6 +41,16 @@ class Endpoint:
     gateway: Gateway
     app: Revival | Affinity
     scope: anyio.CancelScope
+
+
+class NoSession(PegboardError):  # noqa: N818
+    """A session that nobody began, or somebody else."""
+
+    code = "session_not_found"
+    http_status = 404
+
+    def __init__(self) -> None:
+        super().__init__("There is no such session.", remedy="Begin one with `initialize`.")
 
 
 class HttpDoor:
@@ -86,16 +98,25 @@ class HttpDoor:
         path = scope["path"].rstrip("/")
         if path == HEALTH:
             refused = await self._guard.validate_request(Request(scope))
-            return refused or JSONResponse({"status": "ok"} | dict(self._health()))
+            more = {} if self._host.access.needed else dict(self._health())
+            return refused or JSONResponse({"status": "ok"} | more)
         if path != PATH and not path.startswith(f"{PATH}/"):
             return _error(ConfigError(f"Nothing is served at {path or '/'!r}.", remedy=f"MCP is at {PATH}."), 404)
         request = Request(scope)
+        toolset = path[len(PATH) + 1 :]
         try:
+            holder = self._host.access.holder(scope["headers"])
             wished(request.headers, dict(request.query_params))
-            endpoint = await self._endpoint(path[len(PATH) + 1 :])
+            endpoint = await self._endpoint(toolset)
+            access.check_scope(holder, self._host.scope_of(toolset))
+        except access.Unauthorized as error:
+            return access.refused(error)
         except PegboardError as error:
             return _error(error, 404 if isinstance(error, NoToolset) else 400)
-        await endpoint.app(scope, receive, send)
+        session = header(scope["headers"], SESSION)
+        if holder is not None and session is not None and not holder.owns(session):
+            return _error(NoSession(), NoSession.http_status)
+        await endpoint.app(dict(scope) | {access.HOLDER_KEY: holder}, receive, send)
         return None
 
     async def _endpoint(self, toolset: str) -> Endpoint:

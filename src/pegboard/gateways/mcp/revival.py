@@ -15,6 +15,7 @@ from typing import Any
 
 from starlette.types import Message, Receive, Scope, Send
 
+from pegboard.gateways.mcp import access
 from pegboard.gateways.mcp.connection import SESSION_KEY
 from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.gateways.mcp.messages import Headers, Replay, header, with_header
@@ -47,10 +48,10 @@ class Revival:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         session = header(scope["headers"], SESSION)
         if session is None:
-            await self._transport(scope, receive, send)
+            await self._transport(scope, receive, _owned(scope, send))
             return
         replay = Replay(receive)
-        inner = self._inner.get(session, session)
+        inner = self._of(session, scope)
         if scope["method"] == "DELETE":
             self._inner.pop(session, None)
             self._end(session)
@@ -60,10 +61,10 @@ class Revival:
                 self._inner.pop(session, None)
             return
         async with self._locks.setdefault(session, asyncio.Lock()):
-            if self._inner.get(session, session) == inner:
+            if self._of(session, scope) == inner:
                 await self._revive(session, scope)
         self._locks.pop(session, None)
-        inner = self._inner.get(session, session)
+        inner = self._of(session, scope)
         await self._pass(scope, replay.again(), send, session, inner, last=True)
 
     def _end(self, session: str) -> None:
@@ -75,11 +76,16 @@ class Revival:
     async def release(self, session: str, scope: Scope) -> None:
         """End the transport's part of a session that another process has now: its client comes again, to that one."""
         self._gateway.announcer.disconnect(session)
-        inner = self._inner.pop(session, session)
+        inner = self._of(session, scope)
+        self._inner.pop(session, None)
         headers = [(SESSION, inner.encode())]
         headers += [each for each in scope["headers"] if each[0].lower() in (b"host", b"origin", VERSION)]
         ended: Scope = dict(scope) | {"method": "DELETE", "headers": headers}
         await self._transport(ended, _Once(b"").receive, _nobody)
+
+    def _of(self, session: str, scope: Scope) -> str:
+        """What the transport calls a session now."""
+        return self._inner.get(session) or (access.inner(session) if scope.get(access.HOLDER_KEY) else session)
 
     async def _pass(
         self, scope: Scope, receive: Receive, send: Send, outer: str, inner: str, *, last: bool = False
@@ -136,6 +142,18 @@ class Revival:
 
         await self._transport(own | {"headers": headers}, _Once(body).receive, send)
         return answer["status"], list(answer.get("headers", ()))
+
+
+def _owned(scope: Scope, send: Send) -> Send:
+    """A session that begins is its holder's, where tokens are needed."""
+    holder: access.Holder | None = scope.get(access.HOLDER_KEY)
+
+    async def owned(message: Message) -> None:
+        if holder and message["type"] == "http.response.start" and (begun := header(message["headers"], SESSION)):
+            message = {**message, "headers": with_header(message["headers"], SESSION, holder.session(begun))}
+        await send(message)
+
+    return owned
 
 
 class _Once:

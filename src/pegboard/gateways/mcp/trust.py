@@ -1,7 +1,7 @@
 """Definitions that were approved, and what is done about others (M28): rights fail closed, a store or no store.
 
-The first definition of a tool that is seen counts as approved. What a call needs to know is in memory: no call waits
-for the store.
+The definitions that a server lists when it is first seen count as approved, but for those that the scanner suspects
+where that is asked for (M29). What a call needs to know is in memory: no call waits for the store.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 
-from pegboard.catalog import Catalog, fingerprint
-from pegboard.errors import NotApproved, PegboardError
-from pegboard.events import DefinitionChanged
+from pegboard.catalog import Catalog
+from pegboard.errors import HeldBack, NotApproved, PegboardError
+from pegboard.events import DefinitionChanged, DefinitionSuspected
 from pegboard.gateways.mcp.outage import Outage
-from pegboard.model import Fingerprint, JsonObject, Pin, Tool, ToolId
+from pegboard.gateways.mcp.sightings import Sighting, Sightings, text_of
+from pegboard.model import Fingerprint, Pin, Server, Tool, ToolId
 from pegboard.seams import Clock, EventSink, Pins
-from pegboard.settings.state import PinPolicy
+from pegboard.settings.state import PinPolicy, ScanPolicy
 
 LOGGER = logging.getLogger(__name__)
 
@@ -37,19 +39,28 @@ class Trust:
     """
 
     def __init__(
-        self, store: Pins, policy: PinPolicy, *, events: EventSink, clock: Clock, changed: Callable[[], None]
+        self,
+        store: Pins,
+        policy: PinPolicy,
+        scanning: ScanPolicy = "off",
+        *,
+        events: EventSink,
+        clock: Clock,
+        changed: Callable[[], None],
     ) -> None:
         self._store = store
         self._policy = policy
+        self._scanning = scanning
         self._events = events
         self._clock = clock
         self._changed = changed
         self._catalog = self._taken = Catalog.build([])
-        self._listed: dict[ToolId, Fingerprint] = {}
-        self._fingerprints: dict[ToolId, tuple[JsonObject, Fingerprint]] = {}
+        self._sightings = Sightings()
+        self._listed: Mapping[ToolId, Sighting] = {}
         self._pins: dict[ToolId, Pin] = {}
         self._noted: dict[ToolId, Fingerprint] = {}
         self._said: dict[ToolId, Fingerprint] = {}
+        self._suspected: dict[ToolId, Fingerprint] = {}
         self._held_back: frozenset[ToolId] = frozenset()
         self._refused: frozenset[ToolId] = frozenset()
         self._asking = asyncio.Lock()
@@ -57,45 +68,51 @@ class Trust:
         self._settled = asyncio.Event()
         self._outage = Outage("Approved definitions cannot be asked for")
 
-    def adopt(self, policy: PinPolicy) -> None:
-        """Go by this policy from now on."""
-        self._policy = policy
-        self._said = {}
+    def adopt(self, policy: PinPolicy, scanning: ScanPolicy = "off") -> None:
+        """Go by these policies from now on."""
+        self._policy, self._scanning = policy, scanning
+        self._said, self._suspected = {}, {}
         self._take()
         self._judge()
         self._say_changed(self._pins)
+        self._wanted.set()
 
     def admitted(self, catalog: Catalog) -> Catalog:
-        """The catalog without the tools that are held back, in the same order."""
-        if self._policy != "quarantine":
+        """The catalog without the tools that are held back and what servers say that was not approved, in order."""
+        if not self._strict:
             return catalog
         groups = [
-            (server, [tool for tool in catalog.of_server(name) if self._fits(tool.id, self._fingerprint(tool))])
+            (self._introduced(server), [tool for tool in catalog.of_server(name) if self._admits(tool)])
             for name, server in catalog.servers.items()
         ]
         return Catalog.build(groups, counter=catalog.counter)
 
+    def is_new(self, tool: ToolId) -> bool:
+        """Whether no definition of it was ever approved, as far as is known."""
+        pin = self._pins.get(tool)
+        return pin is None or pin.new
+
     def check(self, tool: ToolId) -> None:
         """Raises NotApproved for a tool that is held back."""
         if tool in self._held_back:
-            raise NotApproved(str(tool), known=tool in self._pins)
+            raise NotApproved(str(tool), self._why(tool))
 
     async def see(self, catalog: Catalog) -> None:
         """This is what the servers list now. What is known holds at once; where that matters, the store is asked."""
         self._catalog = catalog
-        if self._policy != "quarantine":
+        if not self._strict:
             self._wanted.set()
             return
         self._take()
         if self._unnoted:
             self._settled.clear()
-        self._judge()
+        self._judge()  # before anything is awaited: a call may be waiting for this very server
         if self._unnoted:
             await self.ask()
 
     async def settled(self, timeout: float) -> None:
         """Wait until the store was asked about everything that is listed, or could not be."""
-        if self._policy == "quarantine" and self._listed and not self._settled.is_set():
+        if self._strict and self._listed and not self._settled.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._settled.wait(), timeout)
 
@@ -103,7 +120,7 @@ class Trust:
         """Tell the store what is listed, and ask it what others approved, until cancelled."""
         while True:
             self._wanted.clear()
-            if self._unnoted or self._catalog is not self._taken or self._policy == "quarantine":
+            if self._unnoted or self._catalog is not self._taken or self._strict:
                 await self.ask()
             with suppress(TimeoutError):
                 async with asyncio.timeout(RETRY_SECONDS if self._unnoted else REFRESH_SECONDS):
@@ -112,12 +129,12 @@ class Trust:
     async def ask(self) -> None:
         """Note what is new in the store, and go by what it says. Where it fails, by what it said last."""
         async with self._asking:
-            await asyncio.to_thread(self._hash, self._catalog)
+            await self._look(self._catalog)
             self._take()
             try:
                 before = await self._store.get(list(self._listed))
                 noted = self._unnoted
-                now = await self._store.put(noted) if noted else {}
+                now = await self._note(noted, before)
             except PegboardError as error:
                 self._outage.began(error)
                 before = self._pins
@@ -129,41 +146,80 @@ class Trust:
                 asked = True
             self._judge()
             self._say_changed(before)
+            self._say_suspected()
             self._say_refused(asked=asked)
             if not asked or not self._unnoted:
                 self._settled.set()
 
+    async def _note(self, seen: Mapping[ToolId, Fingerprint], before: Mapping[ToolId, Pin]) -> dict[ToolId, Pin]:
+        """Have the store note what was seen. A server is known with its own pin, which comes after its tools'."""
+        known = {tool.server for tool in (*before, *self._pins) if tool == tool.whole}
+        doubted = {
+            tool
+            for tool in seen.keys() - before.keys()
+            if tool in self._pins or tool.server in known or (self._scanning == "quarantine" and self._suspects(tool))
+        }
+        texts = {tool: text for tool in seen if (text := text_of(tool, self._taken)) is not None}
+        pins: dict[ToolId, Pin] = {}
+        for whole in (False, True):
+            some = {tool: each for tool, each in seen.items() if (tool == tool.whole) is whole}
+            if some:
+                pins |= await self._store.put(some, texts=texts, doubted=doubted)
+        return pins
+
+    @property
+    def _strict(self) -> bool:
+        return "quarantine" in (self._policy, self._scanning)
+
     @property
     def _unnoted(self) -> dict[ToolId, Fingerprint]:
         """What is listed and this process has not told the store."""
-        return {tool: seen for tool, seen in self._listed.items() if self._noted.get(tool) != seen}
+        return {
+            tool: each.fingerprint for tool, each in self._listed.items() if self._noted.get(tool) != each.fingerprint
+        }
+
+    async def _look(self, catalog: Catalog) -> None:
+        await asyncio.to_thread(self._sightings.look, catalog, scanning=self._scanning != "off")
 
     def _take(self) -> None:
-        """What is listed, by fingerprints. Under `quarantine` at once, else when the store is told."""
-        if self._catalog is not self._taken:
-            self._listed = {tool.id: self._fingerprint(tool) for tool in self._catalog.tools}
-            self._fingerprints = {tool: self._fingerprints[tool] for tool in self._listed}
-            self._taken = self._catalog
+        """What is listed, as it was looked at last."""
+        self._listed = self._sightings.taken(self._catalog)
+        self._taken = self._catalog
 
-    def _hash(self, catalog: Catalog) -> None:
-        """Thousands of definitions take a moment: not on the event loop, where that can be (P25)."""
-        for tool in catalog.tools:
-            self._fingerprint(tool)
+    def _introduced(self, server: Server) -> Server:
+        if not self._holds(ToolId(server.name, ""), self._sightings.of_server(server)):
+            return server
+        own = server.description == server.title
+        return replace(server, instructions="", title="", description="" if own else server.description)
 
-    def _fingerprint(self, tool: Tool) -> Fingerprint:
-        """Made once a definition, which stays the same object while its server lists nothing new."""
-        known = self._fingerprints.get(tool.id)
-        if known is None or known[0] is not tool.definition:
-            known = self._fingerprints[tool.id] = tool.definition, fingerprint(tool)
-        return known[1]
+    def _admits(self, tool: Tool) -> bool:
+        return not self._holds(tool.id, self._sightings.of(tool))
 
-    def _fits(self, tool: ToolId, seen: Fingerprint) -> bool:
+    def _holds(self, tool: ToolId, seen: Sighting) -> bool:
+        if self._fits(tool, seen):
+            return False
+        if self._policy == "quarantine":
+            return True
+        return self._scanning == "quarantine" and (seen.verdict is None or seen.verdict.suspicious)
+
+    def _fits(self, tool: ToolId, seen: Sighting) -> bool:
         pin = self._pins.get(tool)
-        return pin is not None and pin.approved == seen
+        return pin is not None and pin.approved == seen.fingerprint
+
+    def _suspects(self, tool: ToolId) -> bool:
+        verdict = self._listed[tool].verdict if tool in self._listed else None
+        return verdict is not None and verdict.suspicious
+
+    def _why(self, tool: ToolId) -> HeldBack:
+        pin = self._pins.get(tool)
+        if pin is None:
+            return "unknown"
+        if self._suspects(tool):
+            return "suspicious"
+        return "new" if pin.new else "changed"
 
     def _judge(self) -> None:
-        strict = self._policy == "quarantine"
-        held_back = frozenset(tool for tool, seen in self._listed.items() if strict and not self._fits(tool, seen))
+        held_back = frozenset(tool for tool, seen in self._listed.items() if self._holds(tool, seen))
         if held_back != self._held_back:
             self._held_back = held_back
             self._changed()
@@ -171,12 +227,15 @@ class Trust:
     def _say_changed(self, before: Mapping[ToolId, Pin]) -> None:
         """Once a change: what another process has seen, and so has said, is news only where it is held back."""
         changed = {
-            tool: seen for tool, seen in self._listed.items() if tool in self._pins and not self._fits(tool, seen)
+            tool: seen.fingerprint
+            for tool, seen in self._listed.items()
+            if tool in self._pins and not self._fits(tool, seen)
         }
-        strict = self._policy == "quarantine"
-        new = [tool for tool, seen in changed.items() if self._said.get(tool) != seen]
+        new = [tool for tool in changed if self._said.get(tool) != changed[tool]]
         self._said = changed
-        new = [tool for tool in new if strict or tool not in before or before[tool].seen != changed[tool]]
+        new = [
+            tool for tool in new if tool in self._held_back or tool not in before or before[tool].seen != changed[tool]
+        ]
         if self._policy == "allow" or not new:
             return
         for tool in new:
@@ -186,15 +245,46 @@ class Trust:
                     tool=str(tool),
                     approved=self._pins[tool].approved,
                     seen=changed[tool],
-                    held_back=strict,
+                    held_back=tool in self._held_back,
                 )
             )
-        LOGGER.warning(
-            "The definitions of these tools are not the ones that were approved; they are %s: %s. `pegboard pins` "
-            "lists them, `pegboard pins approve` approves them.",
-            "held back" if strict else "used all the same",
-            named(new),
-        )
+        for held, what in ((True, "held back"), (False, "used all the same")):
+            if some := [tool for tool in new if (tool in self._held_back) is held]:
+                LOGGER.warning(
+                    "The definitions of these tools are not the ones that were approved; they are %s: %s. `pegboard "
+                    "pins diff` shows them, `pegboard pins approve` approves them.",
+                    what,
+                    named(some),
+                )
+
+    def _say_suspected(self) -> None:
+        """Once a definition; one that was looked at and approved is not said where it would else be held back."""
+        suspected = {tool: seen for tool, seen in self._listed.items() if self._suspects(tool)}
+        if self._scanning == "quarantine":
+            suspected = {tool: seen for tool, seen in suspected.items() if not self._fits(tool, seen)}
+        for tool, seen in suspected.items():
+            verdict = seen.verdict
+            if verdict is None or self._suspected.get(tool) == seen.fingerprint:
+                continue
+            held = tool in self._held_back
+            self._events.emit(
+                DefinitionSuspected(
+                    at=self._clock.time(),
+                    tool=str(tool),
+                    seen=seen.fingerprint,
+                    score=verdict.score,
+                    rules=verdict.rules,
+                    held_back=held,
+                )
+            )
+            LOGGER.warning(
+                "The definition of %s seems poisoned (%s, score %.2f); it is %s. `pegboard scan` shows where.",
+                named([tool]),
+                ", ".join(verdict.rules),
+                verdict.score,
+                "held back" if held else "used all the same",
+            )
+        self._suspected = {tool: seen.fingerprint for tool, seen in suspected.items()}
 
     def _say_refused(self, *, asked: bool) -> None:
         """Once a tool and outage: nobody has seen it before, and the store cannot be asked."""
@@ -207,9 +297,9 @@ class Trust:
 def named(tools: Iterable[ToolId]) -> str:
     """The first of them by name, and how many more there are.
 
-    >>> named([ToolId("github", "merge"), ToolId("github", "fork")])
-    'github/fork, github/merge'
+    >>> named([ToolId("github", "merge"), ToolId("github", "fork"), ToolId("github", "")])
+    'github (what it says of itself), github/fork, github/merge'
     """
-    names = sorted(map(str, tools))
+    names = sorted(str(tool) if tool.name else f"{tool.server} (what it says of itself)" for tool in tools)
     more = len(names) - NAMED
     return ", ".join(islice(names, NAMED)) + (f" and {more} more" if more > 0 else "")

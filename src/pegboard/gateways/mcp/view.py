@@ -10,13 +10,14 @@ from functools import lru_cache
 
 from pegboard.board import Board
 from pegboard.catalog import Catalog, WireNames
+from pegboard.catalog.names import SEPARATOR
 from pegboard.compose import rules, summaries, with_aliases
 from pegboard.errors import ToolNotAvailable
 from pegboard.gateways.mcp import exposure, meta_tools
 from pegboard.gateways.mcp.servers import Servers
 from pegboard.gateways.mcp.toolsets import Toolset
 from pegboard.gateways.mcp.trust import Trust
-from pegboard.model import AgentState, Floats, Tool, ToolId, Turn
+from pegboard.model import Floats, Tool, ToolId, Turn
 from pegboard.retrieval.categories import categories_of
 from pegboard.routing import Eligibility
 from pegboard.seams import Clock
@@ -136,11 +137,17 @@ class View:
         return self._categories
 
     def resolve(
-        self, name: str, allowed: frozenset[ToolId], names: WireNames, *, finder: str = meta_tools.SEARCH
+        self,
+        name: str,
+        allowed: frozenset[ToolId],
+        names: WireNames,
+        turn: Turn,
+        *,
+        finder: str = meta_tools.SEARCH,
     ) -> ToolId:
         """The tool of a name, if it may be used; else ToolNotAvailable with names that are near, or NotApproved."""
         tool = names.resolve(name)
-        if tool is not None and self._trust is not None and self._may_be_told_of(tool):
+        if tool is not None and self._trust is not None and self._may_be_told_of(tool, turn):
             self._trust.check(tool)
         if tool is None or tool not in allowed:
             near = self._near(name, allowed, names)
@@ -150,12 +157,10 @@ class View:
     def _includes(self, tool: ToolId) -> bool:
         return self._toolset is None or self._toolset.includes(tool)
 
-    def _may_be_told_of(self, tool: ToolId) -> bool:
+    def _may_be_told_of(self, tool: ToolId, turn: Turn) -> bool:
         """Whether the caller would have a right to it, were it not held back: to others it does not exist."""
         if tool not in self._held_back:
             return False
-        scopes = frozenset(self._settings.scopes)
-        turn = Turn.ask("", scopes=scopes, state=AgentState(auth=scopes))
         eligibility = Eligibility([Tool(id=tool)], [rule for each in self._settings.rules for rule in rules(each)])
         return bool(eligibility.of(turn).allowed.all())
 
@@ -218,9 +223,13 @@ class View:
         self._unmatched = unmatched
 
     def _named(self, catalog: Catalog) -> None:
-        """What is held back keeps its name: the names of others do not depend on it."""
-        renamed = self._toolset.renamed if self._toolset else {}
+        """What is held back keeps its name: the names of others do not depend on it. What nobody ever approved takes
+        none that another tool has, so that it shadows none."""
+        renamed = dict(self._toolset.renamed) if self._toolset else {}
         tools = [*catalog.position, *self._held_back]
+        new = [tool for tool in self._held_back if self._trust is not None and self._trust.is_new(tool)]
+        known = {tool.name for tool in tools if tool not in new} if new else frozenset()
+        renamed = {tool: f"{tool.server}{SEPARATOR}{tool.name}" for tool in new if tool.name in known} | renamed
         self.names: Callable[[int | None], WireNames] = lru_cache(maxsize=8)(
             lambda longest: exposure.wire_names(tools, longest=longest, renamed=renamed)
         )

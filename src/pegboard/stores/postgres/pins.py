@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from pegboard.model import Fingerprint, Pin, ToolId
+from pegboard.model import Fingerprint, Pin, ToolId, Wording
+from pegboard.seams import NO_TEXTS
+from pegboard.stores.pin_statements import approving, seeing, seen_rows
 from pegboard.stores.postgres.database import PostgresDatabase, execute_each, fetch
 
 GET_ALL = "SELECT server, name, approved, seen FROM pins"
-GET = (
-    "SELECT server, name, approved, seen FROM pins "
-    "WHERE (server, name) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
-)
-SEE = (
-    "INSERT INTO pins (server, name, approved, seen) VALUES (%s, %s, %s, %s) "
-    "ON CONFLICT (server, name) DO UPDATE SET seen = excluded.seen"
-)
-APPROVE = (
-    "INSERT INTO pins (server, name, approved, seen) VALUES (%s, %s, %s, %s) "
-    "ON CONFLICT (server, name) DO UPDATE SET approved = excluded.approved"
-)
+OF_THESE = " WHERE (server, name) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
+GET_TEXTS = f"SELECT server, name, approved_text, seen_text FROM pins{OF_THESE}"  # noqa: S608
+SEE = seeing("%s")
+APPROVE = approving("%s")
 
 
 class PostgresPins:
@@ -30,25 +24,34 @@ class PostgresPins:
     async def get(self, tools: Sequence[ToolId] | None = None) -> Mapping[ToolId, Pin]:
         return await self._database.run(lambda connection: _pins(connection, tools))
 
-    async def put(self, seen: Mapping[ToolId, Fingerprint]) -> Mapping[ToolId, Pin]:
+    async def put(
+        self,
+        seen: Mapping[ToolId, Fingerprint],
+        *,
+        texts: Mapping[ToolId, str] = NO_TEXTS,
+        doubted: Collection[ToolId] = (),
+    ) -> Mapping[ToolId, Pin]:
         async def write(connection: Any) -> dict[ToolId, Pin]:
-            await execute_each(connection, SEE, _rows(seen))
+            await execute_each(connection, SEE, seen_rows(seen, texts, doubted))
             return await _pins(connection, list(seen))
 
         return await self._database.run(write)
 
     async def approve(self, tools: Mapping[ToolId, Fingerprint]) -> None:
-        await self._database.run(lambda connection: execute_each(connection, APPROVE, _rows(tools)))
+        """In one order by everybody, as `seen_rows`."""
+        rows = [(*tool, fingerprint, fingerprint) for tool, fingerprint in sorted(tools.items())]
+        await self._database.run(lambda connection: execute_each(connection, APPROVE, rows))
 
-
-def _rows(fingerprints: Mapping[ToolId, Fingerprint]) -> list[tuple[str, ...]]:
-    """In one order by everybody: nobody waits for somebody who waits for him."""
-    return [(*tool, fingerprint, fingerprint) for tool, fingerprint in sorted(fingerprints.items())]
+    async def wordings(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Wording]:
+        rows = await self._database.run(lambda connection: fetch(connection, GET_TEXTS, _columns(tools)))
+        return {ToolId(server, name): Wording(approved=approved, seen=seen) for server, name, approved, seen in rows}
 
 
 async def _pins(connection: Any, tools: Sequence[ToolId] | None) -> dict[ToolId, Pin]:
-    if tools is None:
-        rows = await fetch(connection, GET_ALL)
-    else:
-        rows = await fetch(connection, GET, ([tool.server for tool in tools], [tool.name for tool in tools]))
+    query, values = (GET_ALL, ()) if tools is None else (GET_ALL + OF_THESE, _columns(tools))
+    rows = await fetch(connection, query, values)
     return {ToolId(server, name): Pin(approved=approved, seen=seen) for server, name, approved, seen in rows}
+
+
+def _columns(tools: Sequence[ToolId]) -> tuple[list[str], ...]:
+    return [tool.server for tool in tools], [tool.name for tool in tools]

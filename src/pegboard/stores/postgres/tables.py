@@ -50,5 +50,9 @@ MIGRATIONS = (
             "used double precision NOT NULL)",
         ),
     ),
+    Migration(
+        "texts of pins",
+        ("ALTER TABLE pins ADD COLUMN approved_text text", "ALTER TABLE pins ADD COLUMN seen_text text"),
+    ),
 )
 """What was there counts as used when it was migrated."""

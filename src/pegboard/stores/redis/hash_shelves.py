@@ -40,9 +40,12 @@ return taken
 """
 ADD_PINS = """
 local taken = 0
-for at = 1, #ARGV, 3 do
+for at = 1, #ARGV, 5 do
   if redis.call('HSETNX', KEYS[1], ARGV[at], ARGV[at + 1]) == 1 then
     redis.call('HSET', KEYS[2], ARGV[at], ARGV[at + 2])
+    for text = 3, 4 do
+      if ARGV[at + text] ~= '' then redis.call('HSET', KEYS[text], ARGV[at], ARGV[at + text]) end
+    end
     taken = taken + 1
   end
 end
@@ -129,7 +132,7 @@ class MeterShelf(HashShelf[MeterRecord]):
 class PinShelf(HashShelf[PinRecord]):
     script = ADD_PINS
 
-    def keys(self) -> tuple[str, str]:
+    def keys(self) -> tuple[str, str, str, str]:
         return pins.keys(self.server)
 
     def field(self, key: Key) -> str:
@@ -138,8 +141,8 @@ class PinShelf(HashShelf[PinRecord]):
     def key(self, field: bytes) -> Key:
         return tool_of(field)
 
-    def arguments(self, record: PinRecord) -> tuple[str, str]:
-        return record.approved, record.seen
+    def arguments(self, record: PinRecord) -> tuple[str, str, str, str]:
+        return record.approved, record.seen, record.approved_text or "", record.seen_text or ""
 
     async def read(self, client: Any, keys: Sequence[Key]) -> list[PinRecord]:
         fields = list(map(self.field, keys))
@@ -147,8 +150,15 @@ class PinShelf(HashShelf[PinRecord]):
         for name in self.keys():
             commands.hmget(name, fields)
         return [
-            PinRecord(server=server, name=name, approved=approved.decode(), seen=seen.decode())
-            for (server, name), approved, seen in zip(keys, *await commands.execute(), strict=True)
+            PinRecord(
+                server=server,
+                name=name,
+                approved=approved.decode(),
+                seen=seen.decode(),
+                approved_text=old and old.decode(),
+                seen_text=new and new.decode(),
+            )
+            for (server, name), approved, seen, old, new in zip(keys, *await commands.execute(), strict=True)
             if approved is not None and seen is not None
         ]
 

@@ -1,10 +1,11 @@
-"""Pins on Redis: two hashes, a field a tool."""
+"""Pins on Redis: four hashes, a field a tool."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from pegboard.model import Fingerprint, Pin, ToolId
+from pegboard.model import NEVER, Fingerprint, Pin, ToolId, Wording
+from pegboard.seams import NO_TEXTS
 from pegboard.stores.batches import batches
 from pegboard.stores.redis.server import RedisServer, field_of, tool_of
 
@@ -17,18 +18,32 @@ end
 return found
 """
 PUT = """
-local approved = {}
-for at = 1, #ARGV, 2 do
-  redis.call('HSETNX', KEYS[1], ARGV[at], ARGV[at + 1])
-  redis.call('HSET', KEYS[2], ARGV[at], ARGV[at + 1])
-  approved[#approved + 1] = redis.call('HGET', KEYS[1], ARGV[at])
+local approved, seen, approved_texts, seen_texts = unpack(KEYS)
+local answer = {}
+for at = 1, #ARGV, 4 do
+  local tool, first, now, text = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  redis.call('HSETNX', approved, tool, first)
+  if text == '' and redis.call('HGET', seen, tool) ~= now then redis.call('HDEL', seen_texts, tool) end
+  redis.call('HSET', seen, tool, now)
+  local pinned = redis.call('HGET', approved, tool)
+  if text ~= '' then
+    redis.call('HSET', seen_texts, tool, text)
+    if pinned == now then redis.call('HSET', approved_texts, tool, text) end
+  end
+  answer[#answer + 1] = pinned
 end
-return approved
+return answer
 """
 APPROVE = """
+local approved, seen, approved_texts, seen_texts = unpack(KEYS)
 for at = 1, #ARGV, 2 do
-  redis.call('HSET', KEYS[1], ARGV[at], ARGV[at + 1])
-  redis.call('HSETNX', KEYS[2], ARGV[at], ARGV[at + 1])
+  local tool, now = ARGV[at], ARGV[at + 1]
+  if redis.call('HGET', approved, tool) ~= now then
+    local text = redis.call('HGET', seen, tool) == now and redis.call('HGET', seen_texts, tool)
+    if text then redis.call('HSET', approved_texts, tool, text) else redis.call('HDEL', approved_texts, tool) end
+  end
+  redis.call('HSET', approved, tool, now)
+  redis.call('HSETNX', seen, tool, now)
 end
 """
 
@@ -50,24 +65,53 @@ class RedisPins:
             pins |= {tool: _pin(approved, seen.decode()) for tool, approved, seen in pairs if approved is not None}
         return pins
 
-    async def put(self, seen: Mapping[ToolId, Fingerprint]) -> Mapping[ToolId, Pin]:
+    async def put(
+        self,
+        seen: Mapping[ToolId, Fingerprint],
+        *,
+        texts: Mapping[ToolId, str] = NO_TEXTS,
+        doubted: Collection[ToolId] = (),
+    ) -> Mapping[ToolId, Pin]:
         pins: dict[ToolId, Pin] = {}
         for some in batches(seen.items()):
-            approved = await self._server.run(PUT, keys(self._server), _arguments(some))
+            values = [
+                value
+                for tool, now in some
+                for value in (field_of(tool), NEVER if tool in doubted else now, now, texts.get(tool, ""))
+            ]
+            approved = await self._server.run(PUT, keys(self._server), values)
             pins |= {tool: _pin(known, now) for (tool, now), known in zip(some, approved, strict=True)}
         return pins
 
     async def approve(self, tools: Mapping[ToolId, Fingerprint]) -> None:
         for some in batches(tools.items()):
-            await self._server.run(APPROVE, keys(self._server), _arguments(some))
+            values = [value for tool, fingerprint in some for value in (field_of(tool), fingerprint)]
+            await self._server.run(APPROVE, keys(self._server), values)
+
+    async def wordings(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Wording]:
+        found: dict[ToolId, Wording] = {}
+        for some in batches(tools):
+            fields = [field_of(tool) for tool in some]
+            async with self._server.client() as client:
+                commands = client.pipeline()
+                approved, _, approved_texts, seen_texts = keys(self._server)
+                for name in (approved, approved_texts, seen_texts):
+                    commands.hmget(name, fields)
+                columns = await commands.execute()
+            rows = zip(some, *columns, strict=True)
+            found |= {
+                tool: Wording(approved=_text(old), seen=_text(now)) for tool, pin, old, now in rows if pin is not None
+            }
+        return found
 
 
-def keys(server: RedisServer) -> tuple[str, str]:
-    return server.key("pins", "approved"), server.key("pins", "seen")
+def keys(server: RedisServer) -> tuple[str, str, str, str]:
+    """The hashes of fingerprints that were approved and seen last, and those of their texts."""
+    return tuple(server.key("pins", part) for part in ("approved", "seen", "approved_text", "seen_text"))  # type: ignore[return-value]
 
 
-def _arguments(some: Sequence[tuple[ToolId, Fingerprint]]) -> list[str]:
-    return [value for tool, fingerprint in some for value in (field_of(tool), fingerprint)]
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()
 
 
 def _pin(approved: bytes, seen: str) -> Pin:

@@ -67,7 +67,7 @@ class HashShelf(Shelf[R]):
     script: ClassVar[str]
 
     @abstractmethod
-    def keys(self) -> tuple[str, str]: ...
+    def keys(self) -> tuple[str, ...]: ...
 
     @abstractmethod
     def field(self, key: Key) -> str: ...
@@ -76,8 +76,8 @@ class HashShelf(Shelf[R]):
     def key(self, field: bytes) -> Key: ...
 
     @abstractmethod
-    def arguments(self, record: R) -> tuple[str | int, str | int]:
-        """The value of the field, and that in the second key."""
+    def arguments(self, record: R) -> tuple[str | int, ...]:
+        """The value of the field, and that in each further key."""
 
     async def names(self, client: Any) -> list[Key]:
         return sorted(map(self.key, await client.hkeys(self.keys()[0])))

@@ -1,0 +1,1 @@
+"""The scanner of definitions, measured: false alarms on real tools, hits on planted poisons."""

@@ -1,0 +1,168 @@
+"""Who may use the gateway on HTTP: bearer tokens (RFC 6750), known by their hashes, and what they open.
+
+A session belongs to the token that began it: its id ends in a code that only this token's hash makes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from starlette.responses import JSONResponse, Response
+
+from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.keys import hashed
+from pegboard.settings import Settings
+
+HOLDER_KEY = "pegboard.holder"
+"""Where the HTTP door leaves who asks in the ASGI scope."""
+AUTHORIZATION = b"authorization"
+REALM = 'Bearer realm="pegboard"'
+CODE_LENGTH = 24
+SEPARATOR = "."
+"""Between the id that the transport gave a session and the code of its holder."""
+
+
+class Unauthorized(PegboardError):  # noqa: N818
+    """No token, or none that is known. ``shown`` is whether one was shown."""
+
+    code = "unauthorized"
+    http_status = 401
+
+    def __init__(self, *, shown: bool) -> None:
+        super().__init__(
+            "The token is none of this gateway's." if shown else "This gateway needs a token.",
+            remedy="Send the header `Authorization: Bearer TOKEN` with one that `pegboard keys new` made.",
+        )
+        self.challenge = f'{REALM}, error="invalid_token"' if shown else REALM
+
+
+class InvalidRequest(Unauthorized):
+    """Credentials that cannot be read as one bearer token."""
+
+    code = "invalid_request"
+    http_status = 400
+
+    def __init__(self) -> None:
+        super().__init__(shown=True)
+        self.message = "The request does not show one bearer token."
+        self.challenge = f'{REALM}, error="invalid_request"'
+
+
+class InsufficientScope(Unauthorized):
+    """A known token without the scope that the address needs."""
+
+    code = "insufficient_scope"
+    http_status = 403
+
+    def __init__(self, scope: str) -> None:
+        super().__init__(shown=True)
+        self.message = f"The token does not have the scope {scope!r}."
+        self.remedy = "Ask who runs the gateway."
+        self.challenge = f'{REALM}, error="insufficient_scope", scope="{scope}"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Whoever shows a token. ``only`` are patterns of the tools that it opens, None for all; ``secret`` its hash."""
+
+    name: str
+    secret: str = field(repr=False)
+    scopes: frozenset[str] = frozenset()
+    only: tuple[str, ...] | None = None
+
+    def session(self, id: str) -> str:  # noqa: A002
+        """The id of a session that this holder began, as its client is told it."""
+        code = hmac.new(self.secret.encode(), id.encode(), hashlib.sha256).hexdigest()[:CODE_LENGTH]
+        return f"{id}{SEPARATOR}{code}"
+
+    def owns(self, session: str) -> bool:
+        """Whether this holder began the session of an id that a client shows."""
+        return hmac.compare_digest(self.session(inner(session)).encode(), session.encode("utf-8", "replace"))
+
+    def may_see(self, server: str) -> bool:
+        """Whether any tool of a server could be meant."""
+        return self.only is None or any(
+            "/" not in each or fnmatchcase(server, each.partition("/")[0]) for each in self.only
+        )
+
+
+class Access:
+    """The tokens of a configuration. Without any, everybody may use everything that the process may."""
+
+    def __init__(self, settings: Settings, environment: Mapping[str, str] | None = None) -> None:
+        """Raises ConfigError for a variable that is not set, and for a token that two have."""
+        known = os.environ if environment is None else environment
+        self._holders: dict[str, Holder] = {}
+        for name, each in settings.access.items():
+            secret = each.hash or hashed(_value(name, each.env or "", known))
+            if secret in self._holders:
+                raise ConfigError(
+                    f"The tokens {self._holders[secret].name!r} and {name!r} are the same.", remedy="Give each its own."
+                )
+            only = _patterns(each.tools, each.scopes, settings.grants)
+            self._holders[secret] = Holder(name=name, secret=secret, scopes=frozenset(each.scopes), only=only)
+
+    @property
+    def needed(self) -> bool:
+        return bool(self._holders)
+
+    def holder_of(self, token: str) -> Holder | None:
+        """Whose a token is."""
+        return self._holders.get(hashed(token))
+
+    def holder(self, headers: Iterable[tuple[bytes, bytes]]) -> Holder | None:
+        """Who asks; None where no token is needed. Raises Unauthorized."""
+        if not self._holders:
+            return None
+        shown = [value.decode("latin-1") for name, value in headers if name.lower() == AUTHORIZATION]
+        if len(shown) > 1:
+            raise InvalidRequest
+        scheme, _, token = shown[0].partition(" ") if shown else ("", "", "")
+        if scheme.lower() != "bearer":
+            raise Unauthorized(shown=False)
+        if not token.strip():
+            raise InvalidRequest
+        found = self.holder_of(token.strip())
+        if found is None:
+            raise Unauthorized(shown=True)
+        return found
+
+
+def check_scope(holder: Holder | None, scope: str | None) -> None:
+    """Raises InsufficientScope where a token is needed and this one does not have the scope."""
+    if holder is not None and scope is not None and scope not in holder.scopes:
+        raise InsufficientScope(scope)
+
+
+def refused(error: Unauthorized) -> Response:
+    """The answer with its challenge (RFC 6750, section 3)."""
+    return JSONResponse(error.payload(), error.http_status, headers={"www-authenticate": error.challenge})
+
+
+def inner(session: str) -> str:
+    """The id that the transport gave a session."""
+    return session.partition(SEPARATOR)[0]
+
+
+def _value(name: str, variable: str, environment: Mapping[str, str]) -> str:
+    value = environment.get(variable, "").strip()
+    if not value:
+        raise ConfigError(
+            f"The token {name!r} is to come from the variable {variable!r}, which is not set.",
+            remedy="Set it, or give the token's hash: `pegboard keys new` makes both.",
+        )
+    return value
+
+
+def _patterns(
+    tools: tuple[str, ...] | None, scopes: Iterable[str], grants: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...] | None:
+    """What a token opens: its own patterns and those of its scopes; None for everything."""
+    if tools is None and not grants:
+        return None
+    return (*(tools or ()), *(pattern for scope in scopes for pattern in grants.get(scope, ())))

@@ -1,0 +1,87 @@
+"""What has changed in a definition, place by place, for whoever is to approve it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from pegboard.catalog import ordered
+from pegboard.trust.findings import escaped
+
+WORDS = re.compile(r"\s+|\S+")
+CONTEXT = 8
+"""Words and spaces that are shown on each side of a change."""
+MOST_WORDS = 4000
+"""Words and spaces of a text up to which its words are compared one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """``before`` or ``after`` is None where there was nothing at this place, as `inputSchema.properties.x.type`."""
+
+    place: str
+    before: str | None
+    after: str | None
+
+    @property
+    def marked(self) -> str:
+        """Both in one text, as `[-gone-]` and `{+new+}`; what cannot be seen is escaped.
+
+        >>> Change(place="description", before="Adds two numbers", after="Adds three numbers").marked
+        'Adds [-two-]{+three+} numbers'
+        """
+        if self.before is None or self.after is None:
+            return "".join(_sides(self.before or "", self.after or ""))
+        return "".join(_words(self.before, self.after))
+
+
+def changes(before: str | None, after: str) -> list[Change]:
+    """Between two definitions as JSON, in the order of their places; against None, everything is new."""
+    old, new = ({} if text is None else dict(_leaves(ordered(json.loads(text)), "")) for text in (before, after))
+    return [
+        Change(place=place, before=old.get(place), after=new.get(place))
+        for place in sorted(old.keys() | new.keys())
+        if old.get(place) != new.get(place)
+    ]
+
+
+def _leaves(value: Any, place: str) -> Iterator[tuple[str, str]]:
+    """Texts as they are, every other value as JSON, by their places."""
+    if isinstance(value, Mapping) and value:
+        for name, each in value.items():
+            yield from _leaves(each, f"{place}.{name}" if place else name)
+    elif isinstance(value, list) and any(isinstance(each, dict | list) for each in value):
+        for at, each in enumerate(value):
+            yield from _leaves(each, f"{place}[{at}]")
+    else:
+        yield place, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _words(before: str, after: str) -> Iterator[str]:
+    old, new = WORDS.findall(before), WORDS.findall(after)
+    if max(len(old), len(new)) > MOST_WORDS:
+        yield from _sides(before, after)
+        return
+    operations = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    for at, (kind, start, end, to_start, to_end) in enumerate(operations):
+        if kind == "equal":
+            yield _shortened(old[start:end], begins=at == 0, ends=at == len(operations) - 1)
+        else:
+            yield from _sides("".join(old[start:end]), "".join(new[to_start:to_end]))
+
+
+def _sides(gone: str, new: str) -> Iterator[str]:
+    yield f"[-{escaped(gone)}-]" if gone else ""
+    yield f"{{+{escaped(new)}+}}" if new else ""
+
+
+def _shortened(same: list[str], *, begins: bool, ends: bool) -> str:
+    """What did not change, only near to what did."""
+    head, tail = 0 if begins else CONTEXT, 0 if ends else CONTEXT
+    if len(same) <= head + tail + 1:
+        return escaped("".join(same))
+    return escaped("".join(same[:head])) + "…" + escaped("".join(same[len(same) - tail :]))

@@ -1,0 +1,113 @@
+"""Rules on characters that a reader does not see and a model does."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from pegboard.trust.findings import Finding, Text
+
+TAGS = re.compile("[\U000e0000-\U000e007f]+")
+FLAG = "\U0001f3f4"
+"""A black flag, after which tags name a region: the one use that they have."""
+LONGEST_FLAG = 8
+SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}|[\U000e0100-\U000e01ef]{2,}")
+"""A selector follows the character that it is for: in a row they carry bytes."""
+BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
+INVISIBLE = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200d\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]+"
+)
+JOINERS = frozenset("\u200c\u200d")
+JOINED = (
+    "ARABIC",
+    "BENGALI",
+    "DEVANAGARI",
+    "GUJARATI",
+    "GURMUKHI",
+    "KANNADA",
+    "MALAYALAM",
+    "MONGOLIAN",
+    "SINHALA",
+    "TAMIL",
+    "TELUGU",
+)
+"""Scripts whose spelling needs joiners."""
+CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+PADDING = re.compile(r"\n\s{0,200}(?:\n\s{0,200}){14,}\S|[ \t\u00a0\u2000-\u200a\u3000]{120,}\S")
+WORD = re.compile(r"[^\W\d_]{3,}")
+MANY = 8
+"""Invisible characters from which on they are no slip."""
+
+
+def hidden_text(text: Text) -> Iterator[Finding]:
+    """Text in tag characters or in variation selectors: no screen shows it, and models read it."""
+    for found in TAGS.finditer(text.raw):
+        before = text.raw[: found.start()]
+        if not (before.endswith(FLAG) and len(found.group()) <= LONGEST_FLAG):
+            shown = "".join(chr(ord(each) - 0xE0000) for each in found.group() if 0xE0020 <= ord(each) < 0xE007F)
+            yield text.finding("hidden-text", 0.95, f"in tag characters: {shown}")
+    for found in SELECTORS.finditer(text.raw):
+        yield text.finding("hidden-text", 0.9, f"{len(found.group())} variation selectors in a row")
+
+
+def bidi_control(text: Text) -> Iterator[Finding]:
+    """Characters that show a text in another order than it is read in."""
+    if found := BIDI.search(text.raw):
+        yield text.finding("bidi-control", 0.8, _around(text.raw, found))
+
+
+def invisible(text: Text) -> Iterator[Finding]:
+    """Zero-width characters where no script and no emoji needs them. A few are slips of copying, many are a message."""
+    found = [each for each in INVISIBLE.finditer(text.raw) if not _is_spelling(text.raw, each)]
+    if found:
+        many = sum(len(each.group()) for each in found) >= MANY
+        inside = any(_is_inside_a_word(text.raw, each) for each in found)
+        yield text.finding("invisible", 0.8 if many else 0.5 if inside else 0.2, _around(text.raw, found[0]))
+
+
+def control(text: Text) -> Iterator[Finding]:
+    """Control characters: a terminal hides or overwrites text where they say so."""
+    if found := CONTROLS.search(text.raw):
+        yield text.finding("control", 0.6, _around(text.raw, found))
+
+
+def padding(text: Text) -> Iterator[Finding]:
+    """So much white space that what follows is out of sight where the text is shown."""
+    if found := PADDING.search(text.raw):
+        yield text.finding("padding", 0.5, text.raw[found.end() - 1 : found.end() + 79])
+
+
+def mixed_scripts(text: Text) -> Iterator[Finding]:
+    """A word of Latin letters and such that look like them: it is not the word that is read."""
+    for found in WORD.finditer(text.raw):
+        scripts = {_script(each) for each in found.group()}
+        if "LATIN" in scripts and scripts & {"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"} and len(found.group()) > 3:
+            shown = found.group().encode("ascii", "backslashreplace").decode()
+            yield text.finding("mixed-scripts", 0.3, shown)
+            return
+
+
+def _is_spelling(text: str, found: re.Match[str]) -> bool:
+    """A joiner between letters of a script that needs it or in an emoji; a byte order mark at the very beginning."""
+    if found.group() == "\ufeff" and found.start() == 0:
+        return True
+    if not set(found.group()) <= JOINERS or len(found.group()) > 1:
+        return False
+    before = text[found.start() - 1 : found.start()]
+    after = text[found.end() : found.end() + 1]
+    emoji = (unicodedata.category(each) in ("So", "Sk", "Mn") for each in (before, after) if each)
+    return any(_script(each) in JOINED for each in (before, after) if each) or (bool(before and after) and all(emoji))
+
+
+def _is_inside_a_word(text: str, found: re.Match[str]) -> bool:
+    around = text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]
+    return all(each.isalpha() and each.isascii() for each in around)
+
+
+def _script(character: str) -> str:
+    return unicodedata.name(character, "").partition(" ")[0]
+
+
+def _around(text: str, found: re.Match[str]) -> str:
+    return text[max(0, found.start() - 20) : found.end() + 30]

@@ -1,0 +1,237 @@
+"""Rules on what a definition says: a tool describes itself, it gives no orders to the agent that reads it.
+
+Patterns look at `Text.plain`: case folded, look-alikes and invisible characters gone. They stay within a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pegboard.trust.findings import Finding, Text
+
+Weighted = tuple[tuple[float, re.Pattern[str]], ...]
+
+
+def _patterns(*pairs: tuple[float, str]) -> Weighted:
+    return tuple((weight, re.compile(pattern, re.VERBOSE)) for weight, pattern in pairs)
+
+
+def _near(most: int) -> str:
+    """At most so many characters of one sentence."""
+    return rf"[^.!?\n]{{0,{most}}}"
+
+
+OVERRIDE = _patterns(
+    (
+        0.9,
+        rf"""\b(?:ignore|disregard|forget|override|bypass|discard|set\ aside|supersedes?|takes?\ precedence\ over)\b
+        {_near(40)}?
+        \b(?:previous|prior|above|earlier|preceding|existing|system|original|other|safety|all|any|your)\b
+        {_near(30)}?
+        \b(?:instructions?|prompts?|guidelines?|directives?|rules?|guardrails?|policy|policies|orders|constraints
+        |safeguards)\b""",
+    ),
+    (
+        0.9,
+        rf"""\byou\ are\ (?:now|no\ longer)\b{_near(60)}
+        \b(?:mode|assistant|restricted|bound|agent|admin\w*|root)\b""",
+    ),
+    (0.7, r"\b(?:new|updated|real|actual)\ (?:system\ )?(?:instructions?|directives?|prompt)\b\ *:"),
+    (0.9, r"忽略[^。\n]{0,12}(?:指令|指示|提示|规则)|無視して|(?:以前|上記)の指示を|игнорируй[^.\n]{0,30}инструкци"),
+    (
+        0.9,
+        rf"""\b(?:ignora|ignore|ignorez|ignoriere|olvida|oubliez?|vergiss)\b{_near(30)}
+        \b(?:instrucciones|instruc[oõ]es|anweisungen|consignes|regeln|reglas)\b""",
+    ),
+)
+"""That what the agent was told before does not count."""
+
+_NOT = r"(?:do\ not|don'?t|never|must\ not|should\ not|avoid|without|no\ need\ to|refrain\ from)"
+_TELL = r"""(?:tell|telling|inform|informing|alert|alerting|notify|notifying|warn|warning|disclos\w+|reveal\w*
+    |mention\w*)"""
+SECRECY = _patterns(
+    (0.7, rf"\b{_NOT}\ (?:ever\ |explicitly\ )?{_TELL}\b{_near(60)}\b(?:users?|humans?|anyone|person|operator)\b"),
+    (
+        0.5,
+        r"""\b(?:user|human|operator)\b\ (?:must|should|need|does|may|can)\ ?(?:not|n'?t|never)\ (?:\w+\ )?
+        (?:know|notice|see\ this|be\ (?:told|aware|informed))\b""",
+    ),
+    (
+        0.6,
+        rf"""\b(?:keep|hide|conceal)\b{_near(30)}
+        \b(?:from\ (?:the\ )?(?:user|human|operator)|secret\ from|between\ us)\b""",
+    ),
+    (
+        0.5,
+        rf"""\b(?:silently|secretly|covertly|quietly|discreetly)\b{_near(40)}
+        \b(?:send|call|read|copy|forward|add|append|include|upload|run|execute|pass|post|collect|attach)\w*\b""",
+    ),
+)
+"""That the user is not to know."""
+
+MARKUP = _patterns(
+    (
+        0.5,
+        r"<\s*/?\s*(?:important|system|secret|instructions?|hidden|admin|assistant|priority|override|critical)[\w-]*\s*>",
+    ),
+    (0.8, r"<\|[\w ]{2,20}\|>|\[/?inst\]|<<\s*/?sys\s*>>"),
+    (0.5, r"\[(?:system|admin|developer|assistant)(?:\ \w+)?\]|(?:^|\n)\s*(?:system|assistant|developer)\s*:\s"),
+    (0.4, r"<!--[^>]{15,}-->"),
+)
+"""Text dressed as another part of the conversation, or hidden where Markdown is shown."""
+
+_PRIVATE = r"""(?:~?/?\.ssh\b|id_(?:rsa|ed25519|dsa)|\.aws/|\.env\b(?!\w)|/etc/(?:passwd|shadow)|\.netrc|\.npmrc
+    |\.git-credentials|mcp\.json|claude_desktop_config|\.kube/|\.gnupg|\.pgpass|wallet\.dat|keychain|private\ keys?\b
+    |seed\ phrase|(?:browser|session)\ cookies|login\ data|credentials?\ (?:file|store)s?|environment\ variables
+    |password\ (?:store|manager))"""
+_HAND = r"""\b(?:include|attach|append|pass|provide|supply|send|copy|paste|put|embed|add|insert|includ|provid|past)
+    (?:ing)?\b"""
+_TAKE = rf"(?:{_HAND}|\b(?:read|open|cat|load|fetch|retrieve|retriev|collect)(?:ing)?\b)"
+"""Orders: `reads` and `provided` describe."""
+CREDENTIALS = _patterns(
+    (0.6, rf"{_TAKE}{_near(60)}{_PRIVATE}"),
+    (0.3, rf"{_PRIVATE}[^!?\n]{{0,60}}{_TAKE}"),
+    (
+        0.5,
+        rf"""(?:{_TAKE}|\bask\b){_near(50)}
+        \b(?:user'?s?|their|your|his|my|any|all|every|available|known)\ (?:\w+\ ){{0,2}}
+        (?:passwords?|api\ ?keys?|secrets?|credentials?|access\ tokens?|auth\ tokens?|bearer\ tokens?|passphrases?
+        |pin\ codes?|one-time\ codes?)\b""",
+    ),
+)
+"""That the agent should hand over what opens doors."""
+
+CONVERSATION = _patterns(
+    (
+        0.6,
+        rf"""{_HAND}{_near(40)}
+        \b(?:system\ prompt|(?:conversation|chat)\ (?:history|log|transcript)
+        |(?:all|every|the)\ (?:previous|prior|earlier)\ messages?)\b""",
+    ),
+)
+WHOLE_CONVERSATION = _patterns(
+    (
+        0.5,
+        rf"""\b(?:full|entire|complete|whole|verbatim|all|raw)\b{_near(30)}
+        \b(?:conversation|chat|dialogue?|message\ history|messages?|system\ prompt|prompt|instructions
+        |context\ window)\b{_near(30)}(?:history|so\ far|transcript|verbatim|above|until\ now|word\ for\ word)""",
+    ),
+)
+"""Only where a parameter says what it takes: tools for chats describe their results so."""
+
+_OTHER = r"(?:any\ other|other|built-?in|another|existing|native|default|competing)"
+STEERING = _patterns(
+    (
+        0.4,
+        rf"""\b(?:before|after|when|whenever|every\ time|each\ time|if)\b{_near(30)}
+        \b(?:using|calling|invoking|running|use|call)\b{_near(20)}\b(?:any|every|all|each)\b{_near(15)}\btools?\b""",
+    ),
+    (
+        0.4,
+        rf"""\b(?:do\ not|don'?t|never|avoid|stop)\ (?:use|us|call|invok|trust|rely)\w*\b{_near(30)}
+        \b{_OTHER}\b{_near(25)}\b(?:tools?|servers?|functions?|integrations?)\b""",
+    ),
+    (
+        0.5,
+        rf"""\b(?:instead\ of|rather\ than|in\ place\ of|replaces?|supersedes?|deprecates?)\b{_near(20)}
+        \b(?:any|all|every|the)\ other\b{_near(20)}\b(?:tools?|servers?|functions?)\b""",
+    ),
+    (
+        0.6,
+        rf"""\b(?:when|whenever|if|every\ time|once)\b{_near(20)}\b(?:the\ )?[`'\"]?[a-z]\w*_\w+[`'\"]?(?:\ tool)?
+        \ is\ (?:called|used|invoked|available|present|enabled)\b[^.\n]{{0,120}}
+        \b(?:must|always|change|add|set|replace|redirect|also|first|bcc)\b""",
+    ),
+    (
+        0.5,
+        rf"""\b(?:other|all|any)\ tools?\b{_near(40)}
+        \b(?:must|are\ (?:broken|unsafe|deprecated|outdated|insecure|malicious)|have\ to|should)\b""",
+    ),
+    (
+        0.4,
+        rf"""\b(?:must|always|have\ to|required\ to)\b{_near(25)}
+        \b(?:call|use|run|invoke)\ this(?:\ \w+)?\ (?:tool|function)?\ ?
+        (?:first|before\ (?:any|every|all|each|answering|responding|anything))\b""",
+    ),
+)
+"""That the agent should treat other tools otherwise, or this one before all."""
+
+_DATA = r"""(?:conversations?|history|secrets?|credentials?|contents?|keys?|passwords?|tokens?|messages?|user\ data
+    |environment|files?|results?|outputs?|arguments|data|inbox|emails?|payload|everything|copy)"""
+EXFILTRATION = _patterns(
+    (
+        0.6,
+        rf"""\b(?:send|post|forward|upload|transmit|leak|exfiltrate|report|submit|relay|beacon|copy)\b{_near(40)}
+        \b{_DATA}\b[^!?\n]{{0,50}}\bto\b[^!?\n]{{0,20}}
+        (?:https?://|\b[\w.+-]+@[\w-]+\.\w+|\b\d{{1,3}}(?:\.\d{{1,3}}){{3}}\b)""",
+    ),
+    (
+        0.6,
+        rf"""\b(?:bcc|cc|blind\ copy|recipient)\b{_near(50)}\b(?:always|must|also|every|change|replace|set)\b
+        |\b(?:always|also|must|secretly)\b{_near(40)}\b(?:bcc|cc|blind\ copy)\b""",
+    ),
+    (0.6, r"!\[[^\]]*\]\(https?://[^)]*[?{$][^)]*\)"),
+    (0.6, r"\b(?:curl|wget|nc|fetch)\b[^\n]{0,60}https?://[^\n]{0,60}(?:\$|`|\||@|\?\w+=\{)"),
+)
+"""That data should go where the user did not send it."""
+
+PRESSURE = _patterns(
+    (
+        0.2,
+        r"""\b(?:mandatory|non-negotiable|critical|very\ important|strictly\ required|important)\b[^.\n]{0,80}
+        \b(?:otherwise|or\ else|will\ (?:fail|break|not\ work|crash)|must)\b""",
+    ),
+    (
+        0.3,
+        rf"""\b(?:otherwise|or)\b{_near(30)}\b(?:the\ )?(?:user|data|account|system)\b{_near(20)}
+        \bwill\ be\ (?:lost|deleted|harmed|locked|banned|terminated|shut\ down)\b""",
+    ),
+    (
+        0.3,
+        rf"""\b(?:do\ not|don'?t|never|without)\ (?:ask|asking|wait|waiting|request|requesting|seek|seeking)\w*\b
+        {_near(30)}\b(?:confirm\w*|permission|approval|consent)\b""",
+    ),
+)
+"""That there is no time to think. Honest tools shout too: on its own it says little."""
+
+
+def override(text: Text) -> Iterator[Finding]:
+    yield from _heaviest(text, "override", OVERRIDE)
+
+
+def secrecy(text: Text) -> Iterator[Finding]:
+    yield from _heaviest(text, "secrecy", SECRECY)
+
+
+def markup(text: Text) -> Iterator[Finding]:
+    yield from _heaviest(text, "markup", MARKUP)
+
+
+def credentials(text: Text) -> Iterator[Finding]:
+    yield from _heaviest(text, "credentials", CREDENTIALS)
+
+
+def conversation(text: Text) -> Iterator[Finding]:
+    takes = text.where.startswith("inputSchema")
+    yield from _heaviest(text, "conversation", CONVERSATION + (WHOLE_CONVERSATION if takes else ()))
+
+
+def steering(text: Text) -> Iterator[Finding]:
+    yield from _heaviest(text, "steering", STEERING)
+
+
+def exfiltration(text: Text) -> Iterator[Finding]:
+    yield from _heaviest(text, "exfiltration", EXFILTRATION)
+
+
+def pressure(text: Text) -> Iterator[Finding]:
+    yield from _heaviest(text, "pressure", PRESSURE)
+
+
+def _heaviest(text: Text, rule: str, patterns: Weighted) -> Iterator[Finding]:
+    """Of all that is found the heaviest: saying it twice makes it no worse."""
+    found = [(weight, hit) for weight, pattern in patterns if (hit := pattern.search(text.plain))]
+    if found:
+        weight, hit = max(found, key=lambda each: each[0])
+        yield text.finding(rule, weight, hit.group())

@@ -1,0 +1,65 @@
+"""A server in plain Python that lists what a file says, so that a test can have it say something else tomorrow.
+
+listed.py FILE    # {"title": …, "instructions": …, "page": 2, "tools": […]}, read anew for each answer
+
+It speaks the handshake era; with LISTED_MODERN set, that of 2026. A call answers the name of the tool and of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+FILE = Path(sys.argv[1])
+MODERN = bool(os.environ.get("LISTED_MODERN"))
+ENVELOPE: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if MODERN else {}
+
+
+def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+    said = json.loads(FILE.read_text("utf-8"))
+    about = {
+        "serverInfo": {"name": "listed", "title": said["title"], "version": said.get("version", "1")},
+        "instructions": said["instructions"],
+        "capabilities": {"tools": {}},
+    }
+    match method:
+        case "initialize" if not MODERN:
+            return about | {"protocolVersion": params["protocolVersion"]}
+        case "server/discover" if MODERN:
+            stamp = {"_meta": {"io.modelcontextprotocol/serverInfo": about["serverInfo"]}}
+            return about | stamp | {"supportedVersions": ["2026-07-28"]} | ENVELOPE
+        case "tools/list":
+            start, size = int(params.get("cursor") or 0), said.get("page", 100)
+            more = {"nextCursor": str(start + size)} if start + size < len(said["tools"]) else {}
+            return {"tools": said["tools"][start : start + size]} | more | ENVELOPE
+        case "tools/call":
+            [tool] = [tool for tool in said["tools"] if tool["name"] == params["name"]]
+            text = {"content": [{"type": "text", "text": f"{FILE.stem}/{params['name']}"}]}
+            return text | structured(tool) | ENVELOPE
+    return None
+
+
+def structured(tool: dict[str, Any]) -> dict[str, Any]:
+    """What its `outputSchema` promises, if it has one."""
+    if "outputSchema" not in tool:
+        return {}
+    kind = tool["outputSchema"]["properties"]["done"]["type"]
+    return {"structuredContent": {"done": "yes" if kind == "string" else True}}
+
+
+def main() -> None:
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "id" not in message or "method" not in message:
+            continue
+        result = answer(message["method"], message.get("params") or {})
+        unknown = {"code": -32601, "message": f"no {message['method']} here"}
+        said = {"error": unknown} if result is None else {"result": result}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"]} | said), flush=True)
+
+
+if __name__ == "__main__":
+    main()
