@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import logging
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -21,10 +23,12 @@ from pegboard.events import Event
 from pegboard.gateways.keys import hashed
 from pegboard.gateways.mcp.access import Access, Holder, InvalidRequest, Unauthorized
 from pegboard.gateways.mcp.host import Host
+from pegboard.server_spec import ServerSpec
 from upstream_specs import scripted
 
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
 
+TALKATIVE = str(Path(__file__).parents[2] / "servers" / "talkative.py")
 TOKENS = {name: f"pgb_{name}-9f3b7c-secret" for name in ("ann", "bob", "root", "ops")}
 ACCESS: dict[str, Any] = {
     "ann": {"hash": hashed(TOKENS["ann"]), "tools": ["scripted/echo", "add"]},
@@ -336,3 +340,33 @@ def test_only_the_holder_makes_the_code_of_a_session() -> None:
     assert not ann.owns("1")
     assert not ann.owns("1.é")
     assert issubclass(InvalidRequest, Unauthorized)
+
+
+@pytest.mark.requirement("M2")
+async def test_resources_and_prompts_are_for_tokens_that_open_every_tool_of_their_server(
+    open_door: OpenDoor, http: httpx2.AsyncClient
+) -> None:
+    specs = [ServerSpec(name=era, command=sys.executable, args=(TALKATIVE, era)) for era in ("legacy", "modern")]
+    opened = {"ann": ["legacy/*", "modern/echo"], "bob": ["modern"], "root": ["*"]}
+    access = {name: {"hash": hashed(TOKENS[name]), "tools": tools} for name, tools in opened.items()}
+    async with open_door(*specs, access=access) as (url, _):
+        ann, bob, root = [await client_of(http, url, name) for name in ("ann", "bob", "root")]
+
+        async def uris(client: Raw) -> set[str]:
+            return {each["uri"].split("/")[2] for each in (await client.result("resources/list"))["resources"]}
+
+        async def codes(client: Raw, uri: str) -> list[int]:
+            asked = [await client.post(f"resources/{what}", {"uri": uri}) for what in ("read", "subscribe")]
+            return [each.message.get("error", {}).get("code", 0) for each in asked]
+
+        assert [await uris(each) for each in (ann, bob, root)] == [{"legacy"}, set(), {"legacy", "modern"}]
+        assert await codes(root, "note://modern/note") == [0, 0], "from here on it is watched for somebody"
+        assert 0 not in await codes(ann, "note://modern/note")
+        assert 0 not in await codes(bob, "note://legacy/note")
+        assert await codes(ann, "note://legacy/note") == [0, 0]
+        prompts = [await each.result("prompts/list") for each in (ann, bob, root)]
+        names = [[prompt["name"] for prompt in each["prompts"]] for each in prompts]
+        assert not names[1]
+        assert len(names[2]) == 2 * len(names[0])
+        foreign = next(name for name in names[2] if name not in names[0])
+        assert "error" in (await ann.post("prompts/get", {"name": foreign})).message

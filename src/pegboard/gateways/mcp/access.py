@@ -90,6 +90,12 @@ class Holder:
             "/" not in each or fnmatchcase(server, each.partition("/")[0]) for each in self.only
         )
 
+    def opens(self, server: str) -> bool:
+        """Whether every tool of a server is open: then what else it has is, too (its resources and prompts)."""
+        halves = (each.partition("/") for each in self.only or ())
+        whole = (of for of, slash, name in halves if name == "*" or (of, slash) == ("*", ""))
+        return self.only is None or any(fnmatchcase(server, of) for of in whole)
+
 
 class Access:
     """The tokens of a configuration. Without any, everybody may use everything that the process may."""

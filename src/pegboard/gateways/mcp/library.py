@@ -26,10 +26,19 @@ PATIENCE = 10.0
 
 Result = dict[str, Any]
 Told = Callable[[str], Awaitable[None]]
+Sight = Callable[[str], bool]
+"""Whether whoever asks may see what a server of this name has."""
+
+
+def everything(_server: str) -> bool:
+    return True
 
 
 class Library:
-    """Of the ``upstreams``, or of those of them that ``within`` names: a toolset's."""
+    """Of the ``upstreams``, or of those of them that ``within`` names: a toolset's.
+
+    Who may ``see`` some servers alone is answered as if there were no others.
+    """
 
     def __init__(
         self,
@@ -44,6 +53,7 @@ class Library:
         self._within = within
         self._shelves: WeakKeyDictionary[Upstream, dict[Kind, asyncio.Task[Sequence[JsonObject]]]] = WeakKeyDictionary()
         self._watchers: dict[str, dict[object, Told | None]] = {}
+        self._watched_at: dict[str, str] = {}
 
     def close(self) -> None:
         self.prompts_news.close()
@@ -52,45 +62,53 @@ class Library:
             for task in shelf.values():
                 task.cancel()
 
-    async def listed(self, kind: Kind) -> list[JsonObject]:
+    async def listed(self, kind: Kind, see: Sight = everything) -> list[JsonObject]:
         """Everything of a kind, in the order of the servers. A resource that two servers have is the first one's."""
-        shelves = await self._of(kind)
+        shelves = await self._of(kind, see)
         if kind == "prompts":
             return [{**each, "name": name} for name, (_, each) in _named(shelves).items()]
         return list(
             {each[KINDS[kind].identity]: each for _, shelf in reversed(shelves) for each in reversed(shelf)}.values()
         )[::-1]
 
-    async def prompt(self, params: types.GetPromptRequestParams) -> Result:
+    async def prompt(self, params: types.GetPromptRequestParams, see: Sight = everything) -> Result:
         """Raises MCPError as the server does, or for a prompt that there is not."""
-        upstream, prompt = await self._prompt(params.name)
+        upstream, prompt = await self._prompt(params.name, see)
         copied = params.model_copy(update={"name": prompt["name"]})
         return await upstream.request(types.GetPromptRequest(params=copied))
 
-    async def read(self, params: types.ReadResourceRequestParams) -> Result:
+    async def read(self, params: types.ReadResourceRequestParams, see: Sight = everything) -> Result:
         """By the server that has it; where none is known to, by the first that answers. Raises MCPError."""
         request = types.ReadResourceRequest(params=params)
-        return dict(await self._first(str(params.uri), lambda each: each.request(request)))
+        return dict(await self._first(str(params.uri), lambda each: each.request(request), see))
 
-    async def complete(self, params: types.CompleteRequestParams) -> Result:
+    async def complete(self, params: types.CompleteRequestParams, see: Sight = everything) -> Result:
         if isinstance(params.ref, types.PromptReference):
-            upstream, prompt = await self._prompt(params.ref.name)
+            upstream, prompt = await self._prompt(params.ref.name, see)
             ref = params.ref.model_copy(update={"name": prompt["name"]})
             request = types.CompleteRequest(params=params.model_copy(update={"ref": ref}))
             return await upstream.request(request)
         request = types.CompleteRequest(params=params)
-        return dict(await self._first(str(params.ref.uri), lambda each: each.request(request)))
+        return dict(await self._first(str(params.ref.uri), lambda each: each.request(request), see))
 
-    async def subscribe(self, who: object, uri: str, tell: Told | None) -> None:
+    async def subscribe(self, who: object, uri: str, tell: Told | None, see: Sight = everything) -> None:
         """Have ``tell`` awaited when the resource changes; None where that is heard on the bus. Raises MCPError."""
+
+        async def watch(upstream: Upstream) -> str:
+            await upstream.watch(uri)
+            return upstream.server.name
+
         if uri not in self._watchers:
-            await self._first(uri, lambda each: each.watch(uri))
+            self._watched_at[uri] = await self._first(uri, watch, see)
+        elif not see(self._watched_at[uri]):
+            raise _not_found(uri)
         self._watchers.setdefault(uri, {})[who] = tell
 
     async def unsubscribe(self, who: object, uri: str) -> None:
         watchers = self._watchers.get(uri, {})
         watchers.pop(who, None)
         if not watchers and self._watchers.pop(uri, None) is not None:
+            self._watched_at.pop(uri, None)
             for upstream in self._there("resources"):
                 await upstream.unwatch(uri)
 
@@ -120,43 +138,44 @@ class Library:
         await self._bus.publish(ResourceUpdated(uri))
         await asyncio.gather(*(each(uri) for each in told), return_exceptions=True)
 
-    async def _prompt(self, name: str) -> tuple[Upstream, JsonObject]:
-        prompts = _named(await self._of("prompts"))
+    async def _prompt(self, name: str, see: Sight) -> tuple[Upstream, JsonObject]:
+        prompts = _named(await self._of("prompts", see))
         if name not in prompts:
             raise MCPError(types.INVALID_PARAMS, f"Prompt {name!r} not found", {"available": list(prompts)})
         return prompts[name]
 
-    async def _first(self, uri: str, act: Callable[[Upstream], Awaitable[Any]]) -> Any:
+    async def _first(self, uri: str, act: Callable[[Upstream], Awaitable[Any]], see: Sight) -> Any:
         """By the first server that does not refuse, those first that list the resource or a template of it."""
         error: MCPError | PegboardError | None = None
-        for upstream in await self._holders(uri):
+        for upstream in await self._holders(uri, see):
             try:
                 return await act(upstream)
             except (MCPError, PegboardError) as refusal:
                 error = error or refusal
-        raise error or MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": uri})
+        raise error or _not_found(uri)
 
-    async def _holders(self, uri: str) -> list[Upstream]:
+    async def _holders(self, uri: str, see: Sight) -> list[Upstream]:
         """The server that lists it; else those with a template for it; else all, since not all that can be read is."""
-        listed = [each for each, shelf in await self._of("resources") if any(one["uri"] == uri for one in shelf)]
+        listed = [each for each, shelf in await self._of("resources", see) if any(one["uri"] == uri for one in shelf)]
         if listed:
             return listed[:1]
-        templates = await self._of("resourceTemplates")
+        templates = await self._of("resourceTemplates", see)
         fitting = [each for each, shelf in templates if any(fits(one["uriTemplate"], uri) for one in shelf)]
-        return fitting[:1] or self._there("resources")
+        return fitting[:1] or self._there("resources", see)
 
-    def _there(self, capability: str | None = None) -> list[Upstream]:
+    def _there(self, capability: str | None = None, see: Sight = everything) -> list[Upstream]:
         within = self._within()
         return [
             each
             for each in self._upstreams()
-            if (within is None or each.server.name in within)
+            if see(each.server.name)
+            and (within is None or each.server.name in within)
             and (capability is None or capability in each.capabilities)
         ]
 
-    async def _of(self, kind: Kind) -> list[tuple[Upstream, Sequence[JsonObject]]]:
+    async def _of(self, kind: Kind, see: Sight) -> list[tuple[Upstream, Sequence[JsonObject]]]:
         """Each server's shelf of a kind; asked for once, and again when the server says that it changed."""
-        tasks = {each: self._task(each, kind) for each in self._there(KINDS[kind].capability)}
+        tasks = {each: self._task(each, kind) for each in self._there(KINDS[kind].capability, see)}
         if tasks:
             await asyncio.wait(tasks.values(), timeout=PATIENCE)
         return [(each, task.result()) for each, task in tasks.items() if _succeeded(task)]
@@ -176,6 +195,10 @@ async def _for_nobody(upstream: Upstream, kind: Kind) -> Sequence[JsonObject]:
     except (MCPError, PegboardError) as error:
         LOGGER.warning("The %s of server %s could not be listed: %s", kind, upstream.server.name, error)
         raise
+
+
+def _not_found(uri: str) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": uri})
 
 
 def fits(template: str, uri: str) -> bool:

@@ -13,6 +13,7 @@ from pegboard.gateways.mcp.asked_client import AskedClient
 from pegboard.gateways.mcp.caller import Caller
 from pegboard.gateways.mcp.envelope import HINTS, Context, foreign_meta, kept
 from pegboard.gateways.mcp.gateway import Gateway
+from pegboard.gateways.mcp.library import Sight, everything
 from pegboard.gateways.mcp.pages import page
 from pegboard.gateways.mcp.rounds import Params, Rounds, Work
 from pegboard.gateways.mcp.shelves import KINDS, Kind
@@ -51,17 +52,19 @@ class Others:
 
     async def read(self, ctx: Context, params: types.ReadResourceRequestParams) -> Result:
         """How long it holds is the server's word; that it is for this client alone, ours (M25)."""
-        result = await self._answered(ctx, params, lambda: self._library.read(_forwarded(ctx, params)))
+        see = self._sight(ctx)
+        result = await self._answered(ctx, params, lambda: self._library.read(_forwarded(ctx, params), see))
         if result.get("resultType") == "input_required":
             return kept(ctx, result)
         return kept(ctx, {"ttlMs": 0} | result | {"cacheScope": "private"})
 
     async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> Result:
-        return kept(ctx, await self._answered(ctx, params, lambda: self._library.prompt(_forwarded(ctx, params))))
+        see = self._sight(ctx)
+        return kept(ctx, await self._answered(ctx, params, lambda: self._library.prompt(_forwarded(ctx, params), see)))
 
     async def complete(self, ctx: Context, params: types.CompleteRequestParams) -> Result:
         await self._started(ctx)
-        return kept(ctx, await self._library.complete(params))
+        return kept(ctx, await self._library.complete(params, self._sight(ctx)))
 
     async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> Result:
         """The news go to the session's latest connection."""
@@ -70,7 +73,7 @@ class Others:
         async def tell(uri: str) -> None:
             await session.send_resource_updated(uri)
 
-        await self._library.subscribe(caller.session, str(params.uri), tell)
+        await self._library.subscribe(caller.session, str(params.uri), tell, self._sight(ctx))
         return {}
 
     async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> Result:
@@ -84,7 +87,7 @@ class Others:
         stream = object()
         try:
             for uri in params.notifications.resource_subscriptions or ():
-                await self._library.subscribe(stream, str(uri), None)
+                await self._library.subscribe(stream, str(uri), None, self._sight(ctx))
             return await self._listen(ctx, params)
         finally:
             await self._library.forget(stream)
@@ -97,7 +100,7 @@ class Others:
     def _lister(self, kind: Kind) -> Any:
         async def list_them(ctx: Context, params: types.PaginatedRequestParams | None) -> Result:
             await self._started(ctx)
-            found = await self._library.listed(kind)
+            found = await self._library.listed(kind, self._sight(ctx))
             cursor = params.cursor if params else None
             return kept(ctx, page(found, cursor, part=kind, identity=KINDS[kind].identity) | HINTS)
 
@@ -107,6 +110,11 @@ class Others:
         caller = await self._started(ctx)
         origin = AskedClient(ctx, caller, level=self._gateway.levels.of(caller.session))
         return await self._rounds.answered(ctx, params, origin, work)
+
+    def _sight(self, ctx: Context) -> Sight:
+        """What a token opens of servers besides their tools: those of which it opens every tool."""
+        holder = self._connected(ctx).holder
+        return everything if holder is None else holder.opens
 
     async def _started(self, ctx: Context) -> Caller:
         """Who asks, once it is known what the servers have."""
