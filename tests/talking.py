@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx2
+
 from doors import Raw
 
 ASKED_BY_FORM = {"elicitation": {"form": {}}}
@@ -16,6 +18,7 @@ STEPS = (1, 2, 3)
 class Heard:
     """One call: its result, the messages of its progress, what was logged, and how often somebody was asked."""
 
+    back: httpx2.AsyncClient
     result: dict[str, Any] = field(default_factory=dict)
     progress: list[str] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
@@ -26,9 +29,12 @@ class Heard:
         return str(self.result["content"][0]["text"])
 
 
-async def hear(raw: Raw, name: str, arguments: dict[str, Any], *, word: str) -> Heard:
-    """Call a tool, and answer with this word whoever asks for one."""
-    heard = Heard()
+async def hear(raw: Raw, name: str, arguments: dict[str, Any], *, word: str, back: httpx2.AsyncClient) -> Heard:
+    """Call a tool, and answer with this word whoever asks for one.
+
+    Answers go ``back`` on connections of their own: all others may be waiting for them.
+    """
+    heard = Heard(back=back)
     params: dict[str, Any] = {"name": name, "arguments": arguments}
     meta = {"progressToken": word} | ({"io.modelcontextprotocol/logLevel": "info"} if raw.modern else {})
     await _round(raw, params | {"_meta": meta}, heard, word)
@@ -62,7 +68,7 @@ async def _one(raw: Raw, came: dict[str, Any], call: int, heard: Heard, word: st
             heard.questions += 1
             _, headers = raw.prepared("notifications/initialized", None)
             told = {"jsonrpc": "2.0", "id": came["id"], "result": _accepted(word)}
-            assert (await raw.http.post(raw.url, json=told, headers=headers)).status_code == 202
+            assert (await heard.back.post(raw.url, json=told, headers=headers)).status_code == 202
         case None:
             assert came["id"] == call, "an answer that got lost"
             heard.result = came["result"]

@@ -56,7 +56,8 @@ TALKATIVE = ("legacy-1", "modern-1", "legacy-2", "modern-2")
 class Session:
     """One raw client with a memory of its own of what must be true for it."""
 
-    def __init__(self, number: int, raw: Raw) -> None:
+    def __init__(self, number: int, raw: Raw, back: httpx2.AsyncClient) -> None:
+        self.back = back
         self.number = number
         self.raw = raw
         self.random = random.Random(number)
@@ -114,14 +115,14 @@ class Session:
     async def talk(self) -> None:
         """Its progress and its log are told to this session, in order, and nothing else is."""
         tag = self.unique()
-        heard = await hear(self.raw, *self.talkative("talk", tag=tag), word=tag)
+        heard = await hear(self.raw, *self.talkative("talk", tag=tag), word=tag, back=self.back)
         told = [f"{tag} {step}" for step in STEPS]
         assert (heard.text, heard.progress, heard.logs, heard.questions) == (tag, told, told, 0)
 
     async def answer(self) -> None:
         """It is asked, once, and the server has its answer."""
         word = self.unique()
-        heard = await hear(self.raw, *self.talkative("ask", what="elicit", tag=word), word=word)
+        heard = await hear(self.raw, *self.talkative("ask", what="elicit", tag=word), word=word, back=self.back)
         assert (heard.text, heard.progress, heard.logs) == (f"{word}: accept {word}", [], [])
         assert heard.questions == 1
 
@@ -168,8 +169,9 @@ async def test_two_hundred_sessions_at_once_get_no_wrong_lost_or_crossed_answer(
         specs = [scripted(), trees.spec(*NAMES), *talkers]
         url, host = await stack.enter_async_context(open_door(*specs, session_tools=CAP, call_timeout=120.0))
         http = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False, timeout=120, limits=limits))
+        back = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False, timeout=120, limits=limits))
         sessions = [
-            Session(number, Raw(http, url, modern=number % EVERY_NTH_MODERN == 0, capabilities=ASKED_BY_FORM))
+            Session(number, Raw(http, url, modern=number % EVERY_NTH_MODERN == 0, capabilities=ASKED_BY_FORM), back)
             for number in range(SESSIONS - SDK_CLIENTS)
         ]
         async with asyncio.TaskGroup() as tasks:
