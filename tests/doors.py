@@ -73,12 +73,14 @@ class Raw:
     session: str | None = None
     modern: bool = False
     headers: dict[str, str] = field(default_factory=dict)
+    capabilities: dict[str, Any] = field(default_factory=dict)
     heard: list[str] = field(default_factory=list)
     ids: Any = field(default_factory=itertools.count)
 
     async def begin(self) -> Self:
         """Shake hands."""
-        hello = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": self.name, "version": "1"}}
+        hello: dict[str, Any] = {"protocolVersion": LEGACY, "capabilities": self.capabilities}
+        hello |= {"clientInfo": {"name": self.name, "version": "1"}}
         answer = await self.post("initialize", hello)
         assert answer.status == 200, answer
         self.session = answer.headers["mcp-session-id"]
@@ -87,21 +89,7 @@ class Raw:
 
     async def post(self, method: str, params: dict[str, Any] | None) -> Answer:
         """One message, and what came back, whatever it is."""
-        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
-        headers = {"accept": ACCEPT} | self.headers
-        if self.modern:
-            prefix = "io.modelcontextprotocol"
-            client = {"name": self.name, "version": "1"}
-            about = {"protocolVersion": MODERN, "clientInfo": client, "clientCapabilities": {}}
-            params = (params or {}) | {"_meta": {f"{prefix}/{key}": value for key, value in about.items()}}
-            headers |= {"mcp-protocol-version": MODERN, "mcp-method": method}
-            headers |= {"mcp-name": params["name"]} if "name" in params else {}
-        elif self.session is not None:
-            headers |= {"mcp-session-id": self.session, "mcp-protocol-version": LEGACY}
-        if params is not None:
-            message["params"] = params
-        if not method.startswith("notifications/"):
-            message["id"] = next(self.ids)
+        message, headers = self.prepared(method, params)
         found = await self.http.post(self.url, json=message, headers=headers)
         messages = _messages(found)
         answers = [each for each in messages if "method" not in each]
@@ -110,6 +98,26 @@ class Raw:
         assert len(answers) <= 1
         assert not answers or found.status_code != 200 or answers[0]["id"] == message["id"], "an answer that got lost"
         return Answer(found.status_code, answers[0] if answers else {}, heard, found.headers)
+
+    def prepared(self, method: str, params: dict[str, Any] | None) -> tuple[dict[str, Any], dict[str, str]]:
+        """A message and its headers."""
+        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+        headers = {"accept": ACCEPT} | self.headers
+        if self.modern:
+            prefix = "io.modelcontextprotocol"
+            client = {"name": self.name, "version": "1"}
+            about = {"protocolVersion": MODERN, "clientInfo": client, "clientCapabilities": self.capabilities}
+            meta = (params or {}).get("_meta", {}) | {f"{prefix}/{key}": value for key, value in about.items()}
+            params = (params or {}) | {"_meta": meta}
+            headers |= {"mcp-protocol-version": MODERN, "mcp-method": method}
+            headers |= {"mcp-name": params["name"]} if "name" in params else {}
+        elif self.session is not None:
+            headers |= {"mcp-session-id": self.session, "mcp-protocol-version": LEGACY}
+        if params is not None:
+            message["params"] = params
+        if not method.startswith("notifications/"):
+            message["id"] = next(self.ids)
+        return message, headers
 
     async def result(self, method: str, **params: Any) -> dict[str, Any]:
         answer = await self.post(method, params)

@@ -137,9 +137,8 @@ class Asked:
     def _work(self) -> Work | None:
         """What this belongs to: the request whose stream it came on, or those of the only client there is."""
         origin = ORIGIN.get()
-        for work in self._under_way:
-            if origin is not None and work.origin is origin:
-                return work
+        if origin is not None:
+            return next((work for work in self._under_way if work.origin is origin), None)
         clients = {work.origin.client if work.origin else "" for work in self._under_way}
         return self._under_way[-1] if len(clients) == 1 else None
 

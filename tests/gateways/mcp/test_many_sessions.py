@@ -1,4 +1,7 @@
-"""Two hundred sessions at once, of both eras, on one board: no answer is wrong, lost or another's."""
+"""Two hundred sessions at once, of both eras, on one board: no answer is wrong, lost or another's.
+
+Four of the six servers report progress, log and ask in mid-call, two of each era.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import random
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -15,7 +19,10 @@ from mcp import Client
 from doors import META, Raw
 from journals import Journal
 from pegboard.gateways.mcp.host import Host
+from pegboard.server_spec import ServerSpec
+from processes import listening
 from servers.scripted import TOOLS
+from talking import ASKED_BY_FORM, STEPS, hear
 from upstream_specs import scripted
 
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
@@ -43,12 +50,14 @@ TREES = [
 ]
 NAMES = [f"{tree}_{part}" for tree in TREES for part in ("leaf", "bark", "root", "seed")]
 CAP = 12
+TALKATIVE = ("legacy-1", "modern-1", "legacy-2", "modern-2")
 
 
 class Session:
     """One raw client with a memory of its own of what must be true for it."""
 
-    def __init__(self, number: int, raw: Raw) -> None:
+    def __init__(self, number: int, raw: Raw, back: httpx2.AsyncClient) -> None:
+        self.back = back
         self.number = number
         self.raw = raw
         self.random = random.Random(number)
@@ -59,9 +68,10 @@ class Session:
     async def run(self) -> None:
         if not self.raw.modern:
             await self.raw.begin()
-        operations = [self.search, self.list, self.describe, self.invoke, self.add, self.echo]
-        for _ in range(OPERATIONS):
-            await self.random.choice(operations)()
+        plain = [self.search, self.list, self.describe, self.invoke, self.add, self.echo]
+        for number in range(OPERATIONS):
+            first = {0: self.talk, 1: self.answer}.get(number)
+            await (first or self.random.choice([*plain * 4, self.talk, self.answer]))()
             self.done += 1
         await self.list()
 
@@ -102,6 +112,28 @@ class Session:
         assert await self.raw.call("echo", text=text) == text
         self.used("echo")
 
+    async def talk(self) -> None:
+        """Its progress and its log are told to this session, in order, and nothing else is."""
+        tag = self.unique()
+        heard = await hear(self.raw, *self.talkative("talk", tag=tag), word=tag, back=self.back)
+        told = [f"{tag} {step}" for step in STEPS]
+        assert (heard.text, heard.progress, heard.logs, heard.questions) == (tag, told, told, 0)
+
+    async def answer(self) -> None:
+        """It is asked, once, and the server has its answer."""
+        word = self.unique()
+        heard = await hear(self.raw, *self.talkative("ask", what="elicit", tag=word), word=word, back=self.back)
+        assert (heard.text, heard.progress, heard.logs) == (f"{word}: accept {word}", [], [])
+        assert heard.questions == 1
+
+    def talkative(self, tool: str, **arguments: str) -> tuple[str, dict[str, Any]]:
+        """A call to any of the talkative servers, directly or through the tool for that."""
+        server = self.random.choice(TALKATIVE)
+        name = f"{server}/{tool}_{server.partition('-')[0]}"
+        if self.random.random() < 0.5:
+            return "invoke_tool", {"name": name, "arguments": arguments}
+        return name, arguments
+
     def used(self, name: str) -> None:
         if name in self.enabled:
             self.enabled[name] = self.enabled.pop(name)
@@ -121,16 +153,25 @@ async def sdk_client(number: int, url: str) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.requirement("M6")
 @pytest.mark.requirement("M16")
+@pytest.mark.requirement("M17")
+@pytest.mark.requirement("M21")
 async def test_two_hundred_sessions_at_once_get_no_wrong_lost_or_crossed_answer(
     open_door: OpenDoor, tmp_path: Path
 ) -> None:
     trees = Journal("trees", tmp_path)
+    talkative = str(Path(__file__).parents[2] / "servers" / "talkative.py")
     limits = httpx2.Limits(max_connections=64, max_keepalive_connections=64)
     async with AsyncExitStack() as stack:
-        url, host = await stack.enter_async_context(open_door(scripted(), trees.spec(*NAMES), session_tools=CAP))
+        talkers = [
+            ServerSpec(name=name, url=f"{stack.enter_context(listening(talkative, name.partition('-')[0]))}/mcp")
+            for name in TALKATIVE
+        ]
+        specs = [scripted(), trees.spec(*NAMES), *talkers]
+        url, host = await stack.enter_async_context(open_door(*specs, session_tools=CAP, call_timeout=120.0))
         http = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False, timeout=120, limits=limits))
+        back = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False, timeout=120, limits=limits))
         sessions = [
-            Session(number, Raw(http, url, modern=number % EVERY_NTH_MODERN == 0))
+            Session(number, Raw(http, url, modern=number % EVERY_NTH_MODERN == 0, capabilities=ASKED_BY_FORM), back)
             for number in range(SESSIONS - SDK_CLIENTS)
         ]
         async with asyncio.TaskGroup() as tasks:

@@ -46,7 +46,7 @@ def _start(cursor: str | None, mark: str) -> int:
     return int(place)
 
 
-def _mark(definitions: Sequence[JsonObject], identity: str) -> str:
+def _mark(definitions: Sequence[JsonObject], identity: str = "name") -> str:
     names = "\0".join(str(each[identity]) for each in definitions)
     return hashlib.sha256(_bytes(names)).hexdigest()[:MARK_LENGTH]
 
