@@ -129,11 +129,13 @@ class Trust:
     async def ask(self) -> None:
         """Note what is new in the store, and go by what it says. Where it fails, by what it said last."""
         async with self._asking:
-            await self._look(self._catalog)
+            await asyncio.to_thread(self._sightings.look, self._catalog)
             self._take()
             try:
                 before = await self._store.get(list(self._listed))
-                noted = self._unnoted
+                self._pins |= before
+                await self._scan()
+                noted = {tool: seen for tool, seen in self._unnoted.items() if not self._is_unscanned(tool)}
                 now = await self._note(noted, before)
             except PegboardError as error:
                 self._outage.began(error)
@@ -142,7 +144,7 @@ class Trust:
             else:
                 self._outage.ended()
                 self._noted = {tool: seen for tool, seen in self._noted.items() if tool in self._listed} | noted
-                self._pins |= {**before, **now}
+                self._pins |= now
                 asked = True
             self._judge()
             self._say_changed(before)
@@ -178,8 +180,16 @@ class Trust:
             tool: each.fingerprint for tool, each in self._listed.items() if self._noted.get(tool) != each.fingerprint
         }
 
-    async def _look(self, catalog: Catalog) -> None:
-        await asyncio.to_thread(self._sightings.look, catalog, scanning=self._scanning != "off")
+    async def _scan(self) -> None:
+        """Have the scanner look at what nobody has approved. What is known to the store was looked at when it came."""
+        unscanned = {tool for tool in self._listed if self._is_unscanned(tool)}
+        if unscanned:
+            await asyncio.to_thread(self._sightings.scan, self._taken, unscanned)
+            self._take()
+
+    def _is_unscanned(self, tool: ToolId) -> bool:
+        seen = self._listed[tool]
+        return self._scanning != "off" and seen.verdict is None and not self._fits(tool, seen)
 
     def _take(self) -> None:
         """What is listed, as it was looked at last."""
