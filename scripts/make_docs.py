@@ -19,6 +19,8 @@ from pegboard.settings import Settings
 
 DOCS = Path(__file__).parents[1] / "docs"
 SECTIONS = (
+    "access",
+    "grants",
     "servers",
     "rules",
     "aliases",

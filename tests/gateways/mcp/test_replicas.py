@@ -23,6 +23,7 @@ from mcp.server.lowlevel import Server
 from doors import META, Raw
 from gateway_processes import GatewayProcess, balanced
 from pegboard.compose import opened_parts
+from pegboard.gateways.keys import hashed
 from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.gateways.mcp.server import wire
 from pegboard.settings import Settings
@@ -224,3 +225,15 @@ async def test_a_process_that_hangs_loses_its_sessions_to_the_other(start: Start
     back = Raw(http, one.url, session=direct.session)
     assert await back.search(QUERIES["echo"], limit=1) == ["echo"]
     assert set(await elsewhere.names()) == {*META, "add", "echo"}
+
+
+async def test_a_session_is_its_holders_on_every_process(start: Start, http: httpx2.AsyncClient) -> None:
+    access = {name: {"hash": hashed(name), "tools": ["scripted/*"]} for name in ("ann", "bob")}
+    one, other = await start(access=access)
+    async with balanced(one.port, other.port) as url:
+        ann = await Raw(http, url, headers={"authorization": "Bearer ann"}).begin()
+        thief = Raw(http, url, session=ann.session, headers={"authorization": "Bearer bob"})
+        for _ in range(4):
+            assert await ann.call("echo", text="x") == "x"
+            assert (await thief.post("tools/list", {})).status == 404
+            assert (await Raw(http, url, session=ann.session).post("tools/list", {})).status == 401

@@ -238,7 +238,7 @@ async def test_a_day_of_ordinary_restarts_raises_no_alarm(
 
     assert events.of(DefinitionChanged) == []
     assert events.of(DefinitionSuspected) == []
-    assert not [record for record in caplog.records if record.name.endswith(".trust")]
+    assert not [record for record in caplog.records if ".trust" in record.name]
 
 
 def shuffled(value: Any, dice: random.Random, key: str = "") -> Any:

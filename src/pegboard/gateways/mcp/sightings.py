@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from pegboard.catalog import Catalog, fingerprint, server_fingerprint
 from pegboard.model import Fingerprint, Server, Tool, ToolId
@@ -44,16 +44,20 @@ class Sightings:
             known = self._known[whole] = Sighting(source=said, fingerprint=server_fingerprint(server))
         return known
 
-    def look(self, catalog: Catalog, *, scanning: bool) -> None:
-        """Make something of everything in a catalog. Thousands take seconds: run it on a thread (P25)."""
+    def look(self, catalog: Catalog) -> None:
+        """Hash everything in a catalog. Thousands take a moment: run it on a thread (P25)."""
         for tool in catalog.tools:
-            sighting = self.of(tool)
-            if scanning and sighting.verdict is None:
-                self._judged(tool.id, sighting, scan(tool))
+            self.of(tool)
+
+    def scan(self, catalog: Catalog, tools: Collection[ToolId]) -> None:
+        """Have the scanner look at these, tools and servers as wholes. A thousand take a second: run it on a thread."""
+        for tool in catalog.tools:
+            if tool.id in tools and self.of(tool).verdict is None:
+                self._known[tool.id] = replace(self.of(tool), verdict=scan(tool))
         for server in introduced(catalog):
-            sighting = self.of_server(server)
-            if scanning and sighting.verdict is None:
-                self._judged(ToolId(server.name, ""), sighting, scan_server(server))
+            whole = ToolId(server.name, "")
+            if whole in tools and self.of_server(server).verdict is None:
+                self._known[whole] = replace(self.of_server(server), verdict=scan_server(server))
 
     def taken(self, catalog: Catalog) -> Mapping[ToolId, Sighting]:
         """By tools, and servers as wholes. Of what is not in the catalog nothing is remembered from now on."""
@@ -61,9 +65,6 @@ class Sightings:
         taken |= {ToolId(server.name, ""): self.of_server(server) for server in introduced(catalog)}
         self._known = dict(taken)
         return taken
-
-    def _judged(self, tool: ToolId, sighting: Sighting, verdict: Verdict) -> None:
-        self._known[tool] = Sighting(source=sighting.source, fingerprint=sighting.fingerprint, verdict=verdict)
 
 
 def introduced(catalog: Catalog) -> Iterator[Server]:

@@ -7,29 +7,23 @@ where that is asked for (M29). What a call needs to know is in memory: no call w
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
 
 from pegboard.catalog import Catalog
 from pegboard.errors import HeldBack, NotApproved, PegboardError
-from pegboard.events import DefinitionChanged, DefinitionSuspected
 from pegboard.gateways.mcp.outage import Outage
 from pegboard.gateways.mcp.sightings import Sighting, Sightings, text_of
+from pegboard.gateways.mcp.trust_news import News
 from pegboard.model import Fingerprint, Pin, Server, Tool, ToolId
 from pegboard.seams import Clock, EventSink, Pins
 from pegboard.settings.state import PinPolicy, ScanPolicy
-
-LOGGER = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
 """Between two tries, while the store has yet to be told what is listed."""
 REFRESH_SECONDS = 10.0
 """After which an approval by another process is known at the latest."""
-NAMED = 8
-"""Tools that a line of the log names."""
 
 
 class Trust:
@@ -51,18 +45,14 @@ class Trust:
         self._store = store
         self._policy = policy
         self._scanning = scanning
-        self._events = events
-        self._clock = clock
+        self._news = News(events, clock)
         self._changed = changed
         self._catalog = self._taken = Catalog.build([])
         self._sightings = Sightings()
         self._listed: Mapping[ToolId, Sighting] = {}
         self._pins: dict[ToolId, Pin] = {}
         self._noted: dict[ToolId, Fingerprint] = {}
-        self._said: dict[ToolId, Fingerprint] = {}
-        self._suspected: dict[ToolId, Fingerprint] = {}
         self._held_back: frozenset[ToolId] = frozenset()
-        self._refused: frozenset[ToolId] = frozenset()
         self._asking = asyncio.Lock()
         self._wanted = asyncio.Event()
         self._settled = asyncio.Event()
@@ -71,10 +61,10 @@ class Trust:
     def adopt(self, policy: PinPolicy, scanning: ScanPolicy = "off") -> None:
         """Go by these policies from now on."""
         self._policy, self._scanning = policy, scanning
-        self._said, self._suspected = {}, {}
+        self._news.begin_anew()
         self._take()
         self._judge()
-        self._say_changed(self._pins)
+        self._say(self._pins)
         self._wanted.set()
 
     def admitted(self, catalog: Catalog) -> Catalog:
@@ -129,11 +119,13 @@ class Trust:
     async def ask(self) -> None:
         """Note what is new in the store, and go by what it says. Where it fails, by what it said last."""
         async with self._asking:
-            await self._look(self._catalog)
+            await asyncio.to_thread(self._sightings.look, self._catalog)
             self._take()
             try:
                 before = await self._store.get(list(self._listed))
-                noted = self._unnoted
+                self._pins |= before
+                await self._scan()
+                noted = {tool: seen for tool, seen in self._unnoted.items() if not self._is_unscanned(tool)}
                 now = await self._note(noted, before)
             except PegboardError as error:
                 self._outage.began(error)
@@ -142,12 +134,11 @@ class Trust:
             else:
                 self._outage.ended()
                 self._noted = {tool: seen for tool, seen in self._noted.items() if tool in self._listed} | noted
-                self._pins |= {**before, **now}
+                self._pins |= now
                 asked = True
             self._judge()
-            self._say_changed(before)
-            self._say_suspected()
-            self._say_refused(asked=asked)
+            self._say(before)
+            self._news.unknown(frozenset() if asked else self._held_back - self._pins.keys())
             if not asked or not self._unnoted:
                 self._settled.set()
 
@@ -178,8 +169,16 @@ class Trust:
             tool: each.fingerprint for tool, each in self._listed.items() if self._noted.get(tool) != each.fingerprint
         }
 
-    async def _look(self, catalog: Catalog) -> None:
-        await asyncio.to_thread(self._sightings.look, catalog, scanning=self._scanning != "off")
+    async def _scan(self) -> None:
+        """Have the scanner look at what nobody has approved. What is known to the store was looked at when it came."""
+        unscanned = {tool for tool in self._listed if self._is_unscanned(tool)}
+        if unscanned:
+            await asyncio.to_thread(self._sightings.scan, self._taken, unscanned)
+            self._take()
+
+    def _is_unscanned(self, tool: ToolId) -> bool:
+        seen = self._listed[tool]
+        return self._scanning != "off" and seen.verdict is None and not self._fits(tool, seen)
 
     def _take(self) -> None:
         """What is listed, as it was looked at last."""
@@ -224,82 +223,10 @@ class Trust:
             self._held_back = held_back
             self._changed()
 
-    def _say_changed(self, before: Mapping[ToolId, Pin]) -> None:
-        """Once a change: what another process has seen, and so has said, is news only where it is held back."""
-        changed = {
-            tool: seen.fingerprint
-            for tool, seen in self._listed.items()
-            if tool in self._pins and not self._fits(tool, seen)
-        }
-        new = [tool for tool in changed if self._said.get(tool) != changed[tool]]
-        self._said = changed
-        new = [
-            tool for tool in new if tool in self._held_back or tool not in before or before[tool].seen != changed[tool]
-        ]
-        if self._policy == "allow" or not new:
-            return
-        for tool in new:
-            self._events.emit(
-                DefinitionChanged(
-                    at=self._clock.time(),
-                    tool=str(tool),
-                    approved=self._pins[tool].approved,
-                    seen=changed[tool],
-                    held_back=tool in self._held_back,
-                )
-            )
-        for held, what in ((True, "held back"), (False, "used all the same")):
-            if some := [tool for tool in new if (tool in self._held_back) is held]:
-                LOGGER.warning(
-                    "The definitions of these tools are not the ones that were approved; they are %s: %s. `pegboard "
-                    "pins diff` shows them, `pegboard pins approve` approves them.",
-                    what,
-                    named(some),
-                )
-
-    def _say_suspected(self) -> None:
-        """Once a definition; one that was looked at and approved is not said where it would else be held back."""
-        suspected = {tool: seen for tool, seen in self._listed.items() if self._suspects(tool)}
-        if self._scanning == "quarantine":
-            suspected = {tool: seen for tool, seen in suspected.items() if not self._fits(tool, seen)}
-        for tool, seen in suspected.items():
-            verdict = seen.verdict
-            if verdict is None or self._suspected.get(tool) == seen.fingerprint:
-                continue
-            held = tool in self._held_back
-            self._events.emit(
-                DefinitionSuspected(
-                    at=self._clock.time(),
-                    tool=str(tool),
-                    seen=seen.fingerprint,
-                    score=verdict.score,
-                    rules=verdict.rules,
-                    held_back=held,
-                )
-            )
-            LOGGER.warning(
-                "The definition of %s seems poisoned (%s, score %.2f); it is %s. `pegboard scan` shows where.",
-                named([tool]),
-                ", ".join(verdict.rules),
-                verdict.score,
-                "held back" if held else "used all the same",
-            )
-        self._suspected = {tool: seen.fingerprint for tool, seen in suspected.items()}
-
-    def _say_refused(self, *, asked: bool) -> None:
-        """Once a tool and outage: nobody has seen it before, and the store cannot be asked."""
-        unknown = frozenset() if asked else self._held_back - self._pins.keys()
-        if new := unknown - self._refused:
-            LOGGER.warning("Until the store of approved definitions answers, new tools are held back: %s.", named(new))
-        self._refused = unknown
-
-
-def named(tools: Iterable[ToolId]) -> str:
-    """The first of them by name, and how many more there are.
-
-    >>> named([ToolId("github", "merge"), ToolId("github", "fork"), ToolId("github", "")])
-    'github (what it says of itself), github/fork, github/merge'
-    """
-    names = sorted(str(tool) if tool.name else f"{tool.server} (what it says of itself)" for tool in tools)
-    more = len(names) - NAMED
-    return ", ".join(islice(names, NAMED)) + (f" and {more} more" if more > 0 else "")
+    def _say(self, before: Mapping[ToolId, Pin]) -> None:
+        """What differs from its pin, and what is suspicious. ``before`` are the pins before this process saw it."""
+        unfit = {tool: seen for tool, seen in self._listed.items() if not self._fits(tool, seen)}
+        changed = {tool: seen.fingerprint for tool, seen in unfit.items() if tool in self._pins}
+        self._news.changed(changed, self._pins, before, self._held_back, aloud=self._policy != "allow")
+        suspected = unfit if self._scanning == "quarantine" else self._listed
+        self._news.suspected({tool: suspected[tool] for tool in suspected if self._suspects(tool)}, self._held_back)

@@ -1,0 +1,110 @@
+"""What is said of definitions that nobody has approved: once, in the log and as events."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from itertools import islice
+
+from pegboard.events import DefinitionChanged, DefinitionSuspected
+from pegboard.gateways.mcp.sightings import Sighting
+from pegboard.model import Fingerprint, Pin, ToolId
+from pegboard.seams import Clock, EventSink
+
+LOGGER = logging.getLogger(__name__)
+
+NAMED = 8
+"""Tools that a line of the log names."""
+
+
+class News:
+    """Remembers what was said."""
+
+    def __init__(self, events: EventSink, clock: Clock) -> None:
+        self._events = events
+        self._clock = clock
+        self._changed: Mapping[ToolId, Fingerprint] = {}
+        self._suspected: Mapping[ToolId, Fingerprint] = {}
+        self._unknown: AbstractSet[ToolId] = frozenset()
+
+    def begin_anew(self) -> None:
+        """Under another policy everything is news."""
+        self._changed = self._suspected = {}
+
+    def changed(
+        self,
+        changed: Mapping[ToolId, Fingerprint],
+        pins: Mapping[ToolId, Pin],
+        before: Mapping[ToolId, Pin],
+        held_back: AbstractSet[ToolId],
+        *,
+        aloud: bool,
+    ) -> None:
+        """These are not what was approved. What ``before`` has, another process has seen and said: that is news only
+        where it is held back."""
+        new = [tool for tool in changed if self._changed.get(tool) != changed[tool]]
+        self._changed = changed
+        new = [tool for tool in new if tool in held_back or tool not in before or before[tool].seen != changed[tool]]
+        if not aloud:
+            return
+        for tool in new:
+            self._events.emit(
+                DefinitionChanged(
+                    at=self._clock.time(),
+                    tool=str(tool),
+                    approved=pins[tool].approved,
+                    seen=changed[tool],
+                    held_back=tool in held_back,
+                )
+            )
+        for held, what in ((True, "held back"), (False, "used all the same")):
+            if some := [tool for tool in new if (tool in held_back) is held]:
+                LOGGER.warning(
+                    "The definitions of these tools are not the ones that were approved; they are %s: %s. `pegboard "
+                    "pins diff` shows them, `pegboard pins approve` approves them.",
+                    what,
+                    named(some),
+                )
+
+    def suspected(self, suspected: Mapping[ToolId, Sighting], held_back: AbstractSet[ToolId]) -> None:
+        """The scanner holds these for poisoned."""
+        said, self._suspected = self._suspected, {tool: seen.fingerprint for tool, seen in suspected.items()}
+        for tool, seen in suspected.items():
+            verdict, held = seen.verdict, tool in held_back
+            if verdict is None or said.get(tool) == seen.fingerprint:
+                continue
+            self._events.emit(
+                DefinitionSuspected(
+                    at=self._clock.time(),
+                    tool=str(tool),
+                    seen=seen.fingerprint,
+                    score=verdict.score,
+                    rules=verdict.rules,
+                    held_back=held,
+                )
+            )
+            LOGGER.warning(
+                "The definition of %s seems poisoned (%s, score %.2f); it is %s. `pegboard scan` shows where.",
+                named([tool]),
+                ", ".join(verdict.rules),
+                verdict.score,
+                "held back" if held else "used all the same",
+            )
+
+    def unknown(self, unknown: AbstractSet[ToolId]) -> None:
+        """Nobody here has seen these before, and the store cannot be asked."""
+        if new := unknown - self._unknown:
+            LOGGER.warning("Until the store of approved definitions answers, new tools are held back: %s.", named(new))
+        self._unknown = unknown
+
+
+def named(tools: Iterable[ToolId]) -> str:
+    """The first of them by name, and how many more there are.
+
+    >>> named([ToolId("github", "merge"), ToolId("github", "fork"), ToolId("github", "")])
+    'github (what it says of itself), github/fork, github/merge'
+    """
+    names = sorted(str(tool) if tool.name else f"{tool.server} (what it says of itself)" for tool in tools)
+    more = len(names) - NAMED
+    return ", ".join(islice(names, NAMED)) + (f" and {more} more" if more > 0 else "")
