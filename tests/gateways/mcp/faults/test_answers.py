@@ -55,12 +55,16 @@ async def test_an_answer_that_nobody_asked_for_is_nobodys(client_of: OpenClient,
         await echoes(client, 20, "stranger")
 
 
-async def test_an_answer_under_another_calls_id_is_not_taken_for_this_calls(
+@over(*(way for way in WAYS if way.http))
+async def test_an_answer_under_another_calls_id_is_not_taken_for_that_calls_nor_for_its_own(
     client_of: OpenClient, faulty: MakeFaulty
 ) -> None:
-    async with client_of(faulty(), call_timeout=0.5) as client:
-        await failure(client, "crossed")
-        await echoes(client, 3)
+    """Each HTTP answer belongs to its request; on standard streams nothing but the id says whose it is."""
+    async with client_of(faulty()) as client:
+        for at in range(3):
+            before = asyncio.create_task(text(client, "late", text=str(at), n=500))
+            await failure(client, "crossed")
+            assert await before == str(at)
 
 
 async def test_an_answer_that_comes_after_its_time_is_taken_for_no_other(

@@ -153,6 +153,7 @@ async def test_with_the_watcher_of_a_server_killed_the_server_and_its_children_e
         watcher = next(each for each in descendants(os.getpid()) if pid in descendants(each))
         os.kill(watcher, signal.SIGKILL)
         await until(lambda: not alive(pid) and not alive(child))
+        await until(lambda: fleet.status()[0].state != "ready")
         await until(lambda: fleet.status()[0].state == "ready")
         assert int(await say(fleet, "pid")) != pid
 

@@ -30,7 +30,7 @@ CALLS: dict[str, tuple[str, dict[str, Any], str]] = {
     "time": ("get_current_time", {"timezone": "Europe/Oslo"}, "Europe/Oslo"),
     "everything": ("echo", {"message": "hällo 🪝"}, "hällo 🪝"),
 }
-KILLS = 10
+KILLS = 6
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc"),

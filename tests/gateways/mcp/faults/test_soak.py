@@ -25,7 +25,7 @@ OpenClient = Callable[..., AbstractAsyncContextManager[Client]]
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
 
 CALLS = int(os.environ.get("TEST_SOAK_CALLS", "20000"))
-WARM_UP = 2000
+WARM_UP = 1000
 AT_ONCE = 8
 SESSIONS = 200
 """Conversations, one after another."""
@@ -92,6 +92,7 @@ async def test_memory_and_descriptors_are_flat_over_an_hours_calls(open_door: Op
         after = measured()
         assert soak.done >= WARM_UP + CALLS // 2
         assert {status.state for status in host.fleet.status()} == {"ready"}
+    print(f"{CALLS // 2:,} calls: {before[0]:,} to {after[0]:,} bytes, {before[1]} to {after[1]} descriptors")
     assert after[0] - before[0] < FLAT, f"{before[0]:,} bytes before, {after[0]:,} after"
     assert after[1] <= before[1] + AT_ONCE, "descriptors"
     assert after[2] == before[2], "processes"
