@@ -169,8 +169,12 @@ class Board:
 
         ``admit`` is the gate: the tool that a call means, if it may be called.
         """
+        return self.admit(call, lambda: admit(call, decision))
+
+    def admit(self, call: Call, find: Callable[[], ToolId]) -> ToolId:
+        """As `check`, for a gate that goes by something else than a decision."""
         try:
-            tool = admit(call, decision)
+            tool = find()
             if tool not in self.catalog:
                 raise ToolNotAvailable(call.name, [], remedy="Its server is gone; route the turn again.")
             check_arguments(self.catalog[tool], call.arguments)

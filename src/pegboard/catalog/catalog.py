@@ -10,13 +10,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
-from pegboard.catalog.names import WireNames, hashed
+from pegboard.catalog.names import PlainNames
 from pegboard.catalog.summaries import summarize
 from pegboard.catalog.tokens import BpeCounter, canonical_text
 from pegboard.errors import CatalogError
 from pegboard.model import Fingerprint, JsonObject, Server, Tool, ToolId
 from pegboard.seams import TokenCounter
-from pegboard.wire_formats import LONGEST_NAME, plain_name
 
 
 def fingerprint(tool: Tool) -> Fingerprint:
@@ -113,13 +112,7 @@ class Catalog:
     @cached_property
     def plain_names(self) -> Mapping[ToolId, str]:
         """A name of its own for each tool, which every provider takes and a model calls it by."""
-        wished = {tool.id: plain_name(tool.name) for tool in self.tools}
-        names = WireNames.build(self.position, limit=LONGEST_NAME, renamed=wished).of
-        plain = {tool: plain_name(name) for tool, name in names.items()}
-        uses = Counter(plain.values())
-        return MappingProxyType(
-            {tool: name if uses[name] == 1 else hashed(name, tool, LONGEST_NAME) for tool, name in plain.items()}
-        )
+        return PlainNames(self.position)
 
     @cached_property
     def fingerprint(self) -> Fingerprint:

@@ -22,7 +22,7 @@ from pegboard.library.memory import answered, remembered
 from pegboard.library.opened import Opened
 from pegboard.library.sources import Function, given_tools
 from pegboard.library.turns import Said, turn_of
-from pegboard.model import Call, Decision, Outcome, Result, Session, ToolId
+from pegboard.model import Call, Decision, JsonObject, Outcome, Result, Session, ToolId
 from pegboard.routing import check_available
 from pegboard.routing.widening import widened
 from pegboard.seams import Encoder, Sessions
@@ -72,8 +72,39 @@ class Board:
 
     @property
     def catalog(self) -> Catalog:
-        """The tools there are now; waits for servers that start."""
+        """The tools there are now; waits for servers that start.
+
+        >>> len(Board([{"name": "tide"}]).catalog)
+        1
+        """
         return self._opened.routing.catalog
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        """What the caller of this process may do.
+
+        >>> Board(scopes=("mail",)).scopes
+        frozenset({'mail'})
+        """
+        return frozenset(self._settings.scopes)
+
+    @property
+    def routing(self) -> Routing:
+        """The routing behind the board, of which gateways are made; waits for servers that start.
+
+        >>> Board([{"name": "tide"}]).routing.profile.name
+        'hybrid'
+        """
+        return self._opened.routing
+
+    async def opened(self) -> Routing:
+        """`routing`, without keeping the caller's loop waiting.
+
+        >>> import asyncio
+        >>> asyncio.run(Board([{"name": "tide"}]).opened()).profile.name
+        'hybrid'
+        """
+        return await self._opened.wait(self._opened.ready())
 
     async def route(
         self, said: Said, *, session: str | None = None, refused: Sequence[str] = (), **fields: Any
@@ -134,7 +165,7 @@ class Board:
         except PegboardError as error:
             return result_of_error(None, error)
         asked = decision or self._latest
-        return await self._carried_out(tool, call, Session() if asked is None else asked.session)
+        return await self._called(tool, call.arguments, Session() if asked is None else asked.session)
 
     def execute_now(self, call: Call, decision: Decision | None = None) -> Result:
         """`execute` for code that is not async.
@@ -147,6 +178,26 @@ class Board:
         42
         """
         return self._opened.run(self.execute(call, decision))
+
+    async def call(self, tool: ToolId, arguments: JsonObject) -> Result:
+        """Carry out a call that was checked; `execute` is both.
+
+        >>> import asyncio
+        >>> from pegboard import ToolId
+        >>> board = Board([({"name": "tide"}, lambda: "16:20")])
+        >>> asyncio.run(board.call(ToolId("local", "tide"), {})).text
+        '16:20'
+        """
+        return await self._called(tool, arguments, Session())
+
+    def call_now(self, tool: ToolId, arguments: JsonObject) -> Result:
+        """`call` for code that is not async.
+
+        >>> from pegboard import ToolId
+        >>> Board([({"name": "tide"}, lambda: "16:20")]).call_now(ToolId("local", "tide"), {}).text
+        '16:20'
+        """
+        return self._opened.run(self.call(tool, arguments))
 
     def observe(self, outcome: Outcome) -> None:
         """What came of a call that you carried out yourself; `execute` observes its own.
@@ -166,7 +217,7 @@ class Board:
         """
         given = given_tools(tools)
         self._functions = given.functions
-        self._opened.change(given)
+        self._opened.given = given
 
     def close(self) -> None:
         """End what was started: servers, connections, the thread. Used again, it starts again.
@@ -199,7 +250,7 @@ class Board:
         if session is not None:
             turn = await remembered(self._opened.parts.sessions, turn, session)
         if not turn.scopes:
-            turn = replace(turn, scopes=frozenset(self._settings.scopes))
+            turn = replace(turn, scopes=self.scopes)
         return widened(await routing.route(turn), routing.catalog, refused)
 
     def _checked(self, routing: Routing, call: Call, decision: Decision | None) -> ToolId:
@@ -208,14 +259,14 @@ class Board:
             raise ToolNotAvailable(call.name, [], remedy="Route a turn first.")
         return routing.check(call, decision, admit=self._admit)
 
-    async def _carried_out(self, tool: ToolId, call: Call, session: Session) -> Result:
+    async def _called(self, tool: ToolId, arguments: JsonObject, session: Session) -> Result:
         started, function = time.monotonic(), self._functions.get(tool)
         failure: Exception | None = None
         try:
             if function is None:
-                result = result_of_server(tool, await self._opened.wait(self._opened.call(tool, call.arguments)))
+                result = result_of_server(tool, await self._opened.wait(self._opened.call(tool, arguments)))
             else:
-                value = await asyncio.to_thread(function, call.arguments)
+                value = await asyncio.to_thread(function, arguments)
                 result = result_of_value(tool, await value if inspect.isawaitable(value) else value)
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is what the model is told
             failure, result = error, result_of_error(tool, error)

@@ -24,7 +24,9 @@ class Opened:
 
     def __init__(self, settings: Settings, given: Given, replaced: Mapping[str, Any]) -> None:
         self._settings = settings
-        self._given = given
+        self.given = given
+        """Tools of one's own; others may be put in their place at any time."""
+        self._served: Given | None = None
         self._replaced = replaced
         self._portal = Portal()
         self._opening = asyncio.Lock()
@@ -36,7 +38,9 @@ class Opened:
 
     @property
     def routing(self) -> Routing:
-        return self._routing or self.run(self._opened())
+        if self._routing is None or self._served is not self.given:
+            return self.run(self.ready())
+        return self._routing
 
     @property
     def parts(self) -> Parts:
@@ -51,7 +55,10 @@ class Opened:
 
     async def ready(self) -> Routing:
         """The routing, from within the portal's loop."""
-        return self._routing or await self._opened()
+        routing = self._routing or await self._opened()
+        if self._served is not self.given:
+            await self._renew()
+        return routing
 
     async def call(self, tool: ToolId, arguments: JsonObject) -> dict[str, Any]:
         """What the tool's server answers. Raises UpstreamError where there is none, and MCPError as it says."""
@@ -68,12 +75,6 @@ class Opened:
             finally:
                 self._portal.close()
         self._opening, self._ended = asyncio.Lock(), asyncio.Event()
-
-    def change(self, given: Given) -> None:
-        """Other tools of one's own from the next turn on."""
-        self._given = given
-        if self._routing is not None:
-            self.run(self._renew())
 
     async def _opened(self) -> Routing:
         async with self._opening:
@@ -116,7 +117,8 @@ class Opened:
                 self._routing.replace_catalog(catalog)
 
     def _catalog(self) -> Catalog:
-        groups = {server.name: (server, tools) for server, tools in self._given.groups}
+        self._served = self.given
+        groups = {server.name: (server, tools) for server, tools in self._served.groups}
         if self._fleet is not None:
             of_servers = self._fleet.catalog()
             groups |= {server.name: (server, of_servers.of_server(name)) for name, server in of_servers.servers.items()}
