@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolCall, ToolMessage
@@ -38,7 +38,7 @@ class Request:
         return replace(self, **changes)
 
 
-R = TypeVar("R", Request, ModelRequest[Any])
+R = TypeVar("R", bound="Request | ModelRequest[Any]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ class ToolAttention:
         return self._rendered(state, request, turn, decision)
 
     def admitted(self, state: State, call: ToolCall | Mapping[str, Any]) -> ToolId:
-        """The tool of a call that passes the gate, and whose arguments fit. Raises ToolNotAvailable, ArgumentsInvalid."""
+        """The tool of a call that passes the gate and fits its schema. Raises ToolNotAvailable, ArgumentsInvalid."""
         meant, routing = wanted(call).call, self.board.routing
         turn = turn_of(state.get("messages") or (), self._facts(state))
         turn = replace(turn, scopes=self.board.scopes)
@@ -179,7 +179,7 @@ class ToolAttention:
             changes["tools"] = [rendering.call_tool(), *hosted]
             changes["messages"] = rendering.with_texts(request.messages, added | texts)
             update[TEXTS] = added
-        return request.override(**changes), update
+        return cast("R", request.override(**changes)), update
 
     def _added(self, decision: Decision, texts: Mapping[str, str], messages: Sequence[AnyMessage]) -> dict[str, str]:
         """The text for the last message, unless it has one: what was sent once is never sent otherwise."""

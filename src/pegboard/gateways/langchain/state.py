@@ -25,7 +25,7 @@ class ToolAttentionState(AgentState[Any]):
     """
 
     pegboard_active: NotRequired[Annotated[dict[str, list[str]], PrivateStateAttr]]
-    pegboard_texts: NotRequired[Annotated[dict[str, str], joined, PrivateStateAttr]]
+    pegboard_texts: NotRequired[Annotated[dict[str, str], PrivateStateAttr, joined]]
 
 
 def active_in(state: Mapping[str, Any]) -> dict[str, ToolId]:
