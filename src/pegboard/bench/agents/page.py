@@ -33,7 +33,7 @@ LLMToolSelectorMiddleware asks a model of its own before each request; that mode
 calls a method that LangGraph 1 no longer has; one that does the same for tools without injected arguments stands in its
 place. It searches with the same encoder.
 
-| way | requests a turn | selecting | input tokens a turn | selecting | about tools, a request | given at once | called |
+| way | requests a turn | selecting | input tokens a turn | selecting | tools, a request | given at once | called |
 |---|---|---|---|---|---|---|---|
 """
 CACHE = """
@@ -68,7 +68,7 @@ LIVE = """
 Thirty asks over real MCP servers (git, time, fetch, everything, filesystem, memory, playwright), each a process of its
 own, and real calls.
 
-| way | requests a turn | input tokens a turn | given at once | called | gate | recovered | read, gpt-5.4 | same prefix |
+| way | requests | input tokens a turn | given at once | called | gate | recovered | read, gpt-5.4 | prefix kept |
 |---|---|---|---|---|---|---|---|---|
 """
 OVERHEAD = """
