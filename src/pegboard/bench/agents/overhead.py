@@ -32,18 +32,20 @@ WAYS = ("full", "native", "text")
 
 
 def overhead(size: int, rendering: Rendering, encoder: Encoder, cache: Path) -> dict[str, float]:
-    """Milliseconds of `before_model` for texts that are new and that came before, beside the encoder's own."""
+    """Milliseconds of `before_model` for texts that are new and that came before, in turns with the encoder alone."""
     catalog, texts = synthetic_catalog(size, SEED), synthetic_queries(QUERIES + 1, SEED)
     attention = ToolAttention(catalog.tools, rendering=rendering, encoder=encoder, cache_dir=cache, state_dir=cache)
     portal = Portal()
     try:
         _prepare(attention, texts.pop())
-        new = [_prepare(attention, text) for text in texts]
-        again = [_prepare(attention, text) for text in texts]
-        alone = [_encode(portal, encoder, text + ".") for text in texts]
+        taken = [
+            (_encode(portal, encoder, text + "."), _prepare(attention, text), _prepare(attention, text))
+            for text in texts
+        ]
     finally:
         attention.board.close()
         portal.close()
+    alone, new, again = zip(*taken, strict=True)
     where = f"{size}/{rendering}"
     return {
         f"overhead_p50_ms/{where}/new": median(new),

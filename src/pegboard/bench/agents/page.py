@@ -42,22 +42,24 @@ CACHE = """
 What two providers' caches give, [simulated by their published rules](prompt-cache.md), with half a minute between asks:
 the share of input tokens that is read, and what a turn is billed, in tokens of plain input. The paper (seed 000 §5.6)
 has {paper_text:.0%} for its layout, and {paper_full:.0%} for all schemas where the list of tools keeps changing; here
-the full list never does.
+the full list never does, which is the cache's best case.
 
 | way | same prefix throughout | read, gpt-5.4 | billed | read, claude-sonnet-5 | billed |
 |---|---|---|---|---|---|
 """
 TRADE = """
 `text` keeps every prefix byte for byte (checked in each conversation), and what it showed stays in the history: more is
-sent, and nearly all of it is read from the cache. Which of the two is billed less depends on the provider and on how
-many different tools a conversation comes to need.
+sent, and nearly all of it is read from the cache. Thirty asks for thirty different tools are the worst case for it: in
+the end most of the schemas are there. Which of the two is billed less depends on the provider and on how many different
+tools a conversation comes to need; beside a list of all tools that stays in the cache neither saves much here.
 """
 GATE = """
 ### The gate
 
 In how many turns a call was refused because its tool was not active, and what came of those turns. The paper has a
-trigger in 2.3% of the turns, 78% of them recovered and 22% ended with a question. The model here insists where the
-paper's may not: after the second refusal [the selection is wider](langchain.md#the-gate).
+trigger in 2.3% of the turns, 78% of them recovered and 22% ended with a question. Triggers are far more here: what is
+not among the given tools the model calls by its name in the summaries, and does not make do with another one. It
+insists, and after the second refusal [the selection is wider](langchain.md#the-gate): every turn recovers.
 
 | way | triggered | recovered | asked the user |
 |---|---|---|---|
@@ -75,7 +77,7 @@ OVERHEAD = """
 ### What the middleware takes
 
 Milliseconds of `before_model`, median and 95th percentile, for texts that are new and texts that came before, on
-generated catalogs; beside it the encoder alone.
+generated catalogs, in turns with the encoder alone.
 
 | tools | rendering | new text | text that came before | encoder alone |
 |---|---|---|---|---|
