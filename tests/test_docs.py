@@ -15,8 +15,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?://)([^)#]+)(?:#([^)]+))?\)")
 ELSEWHERE = ("llm-gateway.md", "tutorial.md")
-"""The first one's code needs a gateway, and runs in tests/gateways/llm/test_guide.py; the second one's needs servers, and
-runs in tests/test_tutorial.py."""
+"""The first one's code needs a gateway, and runs in tests/gateways/llm/test_guide.py; the second one's needs servers,
+and runs in tests/test_tutorial.py."""
 BLOCKS = [
     pytest.param(block, id=f"{page.name}-{number}")
     for page in PAGES
