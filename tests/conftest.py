@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from pegboard import Board, Catalog, Settings, Tool, build
+from pegboard import Catalog, Settings, Tool, build
+from pegboard.board import Board
 from pegboard.catalog.ingest import read_catalog
 from pegboard.compose import default_parts
 from pegboard.model import Floats, Server, ServerName

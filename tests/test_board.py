@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pegboard import Board, Call, Catalog, ToolId, Turn
-from pegboard.board import route_now
+from pegboard import Call, Catalog, ToolId, Turn
+from pegboard.board import Board, route_now
 from pegboard.errors import ArgumentsInvalid, EncoderError, ToolNotAvailable
 from pegboard.events import CallRejected, RouteDecided
 from pegboard.model import AgentState, Floats, Server, ServerName

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import Board, Catalog
+from pegboard import Catalog
+from pegboard.board import Board
 from pegboard.errors import ConfigError
 from pegboard.retrieval.fusion import shipped
 from pegboard.retrieval.local_fit import LocalFit

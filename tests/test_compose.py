@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import Board, Catalog, Settings, ToolId, Turn, build
+from pegboard import Catalog, Settings, ToolId, Turn, build
+from pegboard.board import Board
 from pegboard.clock import SystemClock
 from pegboard.compose import default_parts, with_aliases
 from pegboard.errors import ConfigError

@@ -14,12 +14,13 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?://)([^)#]+)(?:#([^)]+))?\)")
-BEFORE_A_GATEWAY = "llm-gateway.md"
-"""Its code needs a gateway, and runs in tests/gateways/llm/test_guide.py."""
+ELSEWHERE = ("llm-gateway.md", "tutorial.md")
+"""The first one's code needs a gateway, and runs in tests/gateways/llm/test_guide.py; the second one's needs servers,
+and runs in tests/test_tutorial.py."""
 BLOCKS = [
     pytest.param(block, id=f"{page.name}-{number}")
     for page in PAGES
-    if page.name != BEFORE_A_GATEWAY
+    if page.name not in ELSEWHERE
     for number, block in enumerate(BLOCK.findall(page.read_text()), start=1)
 ]
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from embedding_services import KEY, RIGHT, Answer, service
-from pegboard import Board, Catalog, Settings, ToolId, build
+from pegboard import Catalog, Settings, ToolId, build
+from pegboard.board import Board
 from pegboard.compose import default_parts, opened_parts
 from pegboard.errors import ConfigError, StoreError
 from pegboard.events import RouteDecided

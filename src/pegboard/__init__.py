@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from pegboard.board import Board
     from pegboard.catalog import Catalog
     from pegboard.compose import build
     from pegboard.errors import PegboardError
     from pegboard.gateways.mcp.hook import lazy
-    from pegboard.model import Call, Decision, Tool, ToolId, Turn
+    from pegboard.library import Board
+    from pegboard.model import AgentState, Call, Decision, Outcome, Result, Tool, ToolId, Turn
     from pegboard.settings import Settings, load_settings
 
 __all__ = [
+    "AgentState",
     "Board",
     "Call",
     "Catalog",
     "Decision",
+    "Outcome",
     "PegboardError",
+    "Result",
     "Settings",
     "Tool",
     "ToolId",
@@ -32,11 +35,14 @@ __all__ = [
 ]
 
 HOMES = {
-    "Board": "pegboard.board",
+    "AgentState": "pegboard.model",
+    "Board": "pegboard.library",
     "Call": "pegboard.model",
     "Catalog": "pegboard.catalog",
     "Decision": "pegboard.model",
+    "Outcome": "pegboard.model",
     "PegboardError": "pegboard.errors",
+    "Result": "pegboard.model",
     "Settings": "pegboard.settings",
     "Tool": "pegboard.model",
     "ToolId": "pegboard.model",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -162,10 +162,19 @@ class Board:
                 raise
             return await others[0].vectors()
 
-    def check(self, call: Call, decision: Decision) -> ToolId:
-        """The tool of a call the model made; raises ToolNotAvailable or ArgumentsInvalid, and says so in an event."""
+    def check(
+        self, call: Call, decision: Decision, admit: Callable[[Call, Decision], ToolId] = check_available
+    ) -> ToolId:
+        """The tool of a call the model made; raises ToolNotAvailable or ArgumentsInvalid, and says so in an event.
+
+        ``admit`` is the gate: the tool that a call means, if it may be called.
+        """
+        return self.admit(call, lambda: admit(call, decision))
+
+    def admit(self, call: Call, find: Callable[[], ToolId]) -> ToolId:
+        """As `check`, for a gate that goes by something else than a decision."""
         try:
-            tool = check_available(call, decision)
+            tool = find()
             if tool not in self.catalog:
                 raise ToolNotAvailable(call.name, [], remedy="Its server is gone; route the turn again.")
             check_arguments(self.catalog[tool], call.arguments)

@@ -5,6 +5,7 @@ Shapes: ``n`` is the number of tools in a catalog, and every array over tools is
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -12,6 +13,8 @@ from typing import Any, Literal, NamedTuple, NewType
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pegboard.wire_formats import Provider, wire_tool, wire_tools
 
 Tokens = NewType("Tokens", int)
 ServerName = NewType("ServerName", str)
@@ -213,6 +216,8 @@ class Decision:
     ``active`` is relevant now, in catalog order; ``reachable`` is what the caller may use at all.
     ``phase1`` is the summary pool's text, ``phase2`` the full definitions of ``active`` (seed 000 §4.4).
     ``meets_target`` is false where the profile's recall target could not be reached within k and the budget.
+    ``tools`` are the active tools themselves, in the order of ``active``; ``names`` has the name that a model calls a
+    tool by, for every tool of the catalog.
     ``encoder`` says which model's vectors decided, where any did. ``by_rank`` is true where nothing is fitted for that
     encoder: its best k are taken, and neither a recall target nor a fitted threshold counts.
     """
@@ -235,6 +240,43 @@ class Decision:
     encoder: str = ""
     by_rank: bool = False
     left_out: Mapping[ToolId, str] = field(default_factory=dict)
+    tools: tuple[Tool, ...] = ()
+    names: Mapping[ToolId, str] = field(default_factory=dict, repr=False)
+
+    def tools_for(self, provider: Provider) -> list[dict[str, Any]]:
+        """The active tools as the ``tools`` of a request, under names that every provider takes.
+
+        OpenAI's are those of Chat Completions; MCP's are the entries of a `tools/list` result.
+
+        >>> from pegboard import Board
+        >>> decision = Board(tools=[{"name": "tide", "description": "When the tide comes"}]).route_now("the tide?")
+        >>> decision.tools_for("openai")[0]["function"]["name"]
+        'tide'
+        """
+        return wire_tools(provider, [self._as(provider, tool) for tool in self.tools])
+
+    def prompt(self, phase: Literal[1, 2] | None = None) -> str:
+        """The tools as text: phase 1 what there is, which seldom changes; phase 2 the active ones in full; or both.
+
+        Put phase 1 where the prompt's stable beginning is, and phase 2 right before the user's message (seed 000 §5.6).
+
+        >>> from pegboard import Board
+        >>> decision = Board(tools=[{"name": "tide", "description": "When the tide comes"}]).route_now("the tide?")
+        >>> print(decision.prompt(phase=1))
+        [local]
+        tide: When the tide comes
+        """
+        full = "\n".join(
+            json.dumps(self._as("mcp", tool), ensure_ascii=False, separators=(",", ":")) for tool in self.tools
+        )
+        return "\n\n".join(text for number, text in ((1, self.phase1), (2, full)) if phase in (None, number) and text)
+
+    def name_of(self, tool: ToolId) -> str:
+        """What a model calls a tool by."""
+        return self.names.get(tool, tool.name)
+
+    def _as(self, provider: Provider, tool: Tool) -> dict[str, Any]:
+        return wire_tool(provider, self.name_of(tool.id), tool.description, tool.input_schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,10 +289,32 @@ class Choices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A tool call as a model asked for it."""
+    """A tool call as a model asked for it.
+
+    >>> Call(name="timetable", arguments={"to": "Oslo"}).arguments["to"]
+    'Oslo'
+    """
 
     name: str
     arguments: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What came of a call: blocks of content as MCP has them, ``structured`` where the tool gave a value besides.
+
+    With ``is_error`` the text says what was wrong; ``tool`` is None where no tool was called.
+    """
+
+    tool: ToolId | None
+    content: tuple[JsonObject, ...] = ()
+    structured: Any = None
+    is_error: bool = False
+
+    @property
+    def text(self) -> str:
+        """The blocks of text, joined by line breaks."""
+        return "\n".join(block["text"] for block in self.content if block.get("type") == "text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,6 +323,9 @@ class Outcome:
 
     A ``verdict`` is no other call: whoever asked for the tool's last one, which counted as a success, found its result
     of no use, and it counts as a failure of the tool instead.
+
+    >>> Outcome(tool=ToolId("rail", "timetable"), success=False, latency_ms=900, failure="server").success
+    False
     """
 
     tool: ToolId

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pegboard import Board, Catalog
+from pegboard import Catalog
 from pegboard.bench import methods, quality
 from pegboard.bench.datasets import ToolSet, read_set
+from pegboard.board import Board
 from pegboard.compose import default_parts
 from pegboard.model import ToolId
 from pegboard.settings import load_settings

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pegboard import Board, Catalog
+from pegboard import Catalog
+from pegboard.board import Board
 from pegboard.lint import BOARD_RULES, Finding, board_findings, subjects
 from pegboard.lint.boards import first_sentence
 from pegboard.model import Tool, Turn

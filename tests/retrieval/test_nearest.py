@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from pegboard import Board, Catalog, ToolId
+from pegboard import Catalog, ToolId
 from pegboard.bench.synthetic import synthetic_catalog, synthetic_queries
+from pegboard.board import Board
 from pegboard.errors import StoreError
 from pegboard.model import Floats
 from pegboard.retrieval import Retriever, nearest, ranker

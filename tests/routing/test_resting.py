@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pegboard import Board, Catalog, ToolId
+from pegboard import Catalog, ToolId
+from pegboard.board import Board
 from pegboard.model import Outcome, Server, ServerName
 from pegboard.routing import PROFILES
 from pegboard.routing.resting import Resting

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard import Board, Call, Catalog, Tool, ToolId, Turn
+from pegboard import Call, Catalog, Tool, ToolId, Turn
+from pegboard.board import Board
 from pegboard.errors import ToolNotAvailable
 from pegboard.events import RouteDecided
 from pegboard.model import AgentState, Floats, Message, Part, Role

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import Board, Catalog
+from pegboard import Catalog
+from pegboard.board import Board
 from pegboard.catalog.ingest import tool_from_mcp
 from pegboard.compose import summaries
 from pegboard.errors import ConfigError

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.bench import priced_page, rank_page, results, summaries_page
+from pegboard.bench.agents import page as agents_page
 from pegboard.bench.cache import page as cache_page
 from pegboard.bench.fleet import page as fleet_page
 from pegboard.bench.index import page as index_page
@@ -26,6 +27,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "cache": cache_page.section,
     "simulate": simulate_page.section,
     "priced": priced_page.section,
+    "agents": agents_page.section,
     "gate": gate_page.section,
     "index": index_page.section,
     "state": state_page.section,

@@ -11,6 +11,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from pegboard.catalog.names import PlainNames
 from pegboard.catalog.summaries import summarize
 from pegboard.catalog.tokens import BpeCounter, canonical_text
 from pegboard.errors import CatalogError
@@ -134,6 +135,11 @@ class Catalog:
         for tool in self.tools:
             names.setdefault(tool.name, []).append(tool)
         return MappingProxyType({name: tuple(tools) for name, tools in names.items()})
+
+    @cached_property
+    def plain_names(self) -> Mapping[ToolId, str]:
+        """A name of its own for each tool, which every provider takes and a model calls it by."""
+        return PlainNames(self.position)
 
     @cached_property
     def fingerprint(self) -> Fingerprint:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 
 from pegboard.model import ToolId
+from pegboard.wire_formats import LONGEST_NAME, plain_name
 
 SEPARATOR = "__"
 PROTOCOL_LIMIT = 128
@@ -97,3 +99,27 @@ def hashed(name: str, tool: ToolId, limit: int) -> str:
 
 def identity_hash(tool: ToolId) -> str:
     return hashlib.sha256("\0".join(tool).encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
+
+
+class PlainNames(Mapping[ToolId, str]):
+    """A name of its own for each tool, which every provider takes; worked out when the first one is asked for."""
+
+    def __init__(self, tools: Collection[ToolId]) -> None:
+        self._tools = tools
+
+    def __getitem__(self, tool: ToolId) -> str:
+        return self._names[tool]
+
+    def __iter__(self) -> Iterator[ToolId]:
+        return iter(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    @cached_property
+    def _names(self) -> Mapping[ToolId, str]:
+        wished = {tool: plain_name(tool.name) for tool in self._tools}
+        names = WireNames.build(self._tools, limit=LONGEST_NAME, renamed=wished).of
+        plain = {tool: plain_name(name) for tool, name in names.items()}
+        uses = Counter(plain.values())
+        return {tool: name if uses[name] == 1 else hashed(name, tool, LONGEST_NAME) for tool, name in plain.items()}

@@ -40,12 +40,14 @@ UNUSABLE = (
 def check_available(call: Call, decision: Decision, gate: Gate = "active") -> ToolId:
     """The tool a call means, if the turn allows it: the hallucination gate (seed 000 algorithm 1, line 8).
 
-    A call by ``server/name`` or by a name that one allowed tool has. Raises ToolNotAvailable otherwise.
+    A call by the name that the decision gave it, by ``server/name``, or by a name that one allowed tool has. Raises
+    ToolNotAvailable otherwise.
     """
     allowed = decision.active if gate == "active" else tuple(sorted(decision.reachable))
-    matches = [tool for tool in allowed if call.name in (tool.name, str(tool))]
+    named = [tool for tool in allowed if call.name == decision.names.get(tool)]
+    matches = named or [tool for tool in allowed if call.name in (tool.name, str(tool))]
     if len(matches) != 1:
-        raise ToolNotAvailable(call.name, _names(matches or allowed), remedy=_remedy(matches))
+        raise ToolNotAvailable(call.name, _names(matches or allowed, decision), remedy=_remedy(matches))
     return matches[0]
 
 
@@ -89,7 +91,9 @@ def _first(errors: Iterable[jsonschema.ValidationError], limit: int) -> list[jso
     return [error for error, _ in zip(errors, range(limit), strict=False)]
 
 
-def _names(tools: Sequence[ToolId]) -> list[str]:
+def _names(tools: Sequence[ToolId], decision: Decision) -> list[str]:
+    if decision.names:
+        return [decision.name_of(tool) for tool in tools[:SUGGESTIONS]]
     shared = {tool.name for tool in tools if sum(other.name == tool.name for other in tools) > 1}
     return [str(tool) if tool.name in shared else tool.name for tool in tools[:SUGGESTIONS]]
 

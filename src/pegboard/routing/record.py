@@ -67,6 +67,8 @@ def decide(
         meets_target=selection.meets_target,
         encoder=encoder,
         by_rank=profile.by_rank and scores is not None,
+        tools=tuple(tools[place] for place in np.sort(chosen)),
+        names=catalog.plain_names,
         left_out={tools[place].id: LEFT_ALONE for place in np.flatnonzero(left_alone)},
     )
 

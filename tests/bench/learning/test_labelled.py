@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss as reference_loss
 
-from pegboard import Board, Catalog, ToolId
+from pegboard import Catalog, ToolId
 from pegboard.bench.datasets import Query
 from pegboard.bench.learning.labelled import Labelled, calibration_error, folds, judge, label, log_loss
+from pegboard.board import Board
 from pegboard.errors import EncoderError
 from pegboard.retrieval.fitting import Example
 from pegboard.testing import fake_tool

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from model_bodies import CODECS, NAMES, PATH, asking, called, forcing, function, parsed
 from model_requests import BODIES, chat_bodies, written_requests
 from one_tool_models import OWN, restored
-from pegboard import Board, Catalog
+from pegboard import Catalog
+from pegboard.board import Board
 from pegboard.catalog import BpeCounter
 from pegboard.gateways.llm.boards import Boards
 from pegboard.gateways.llm.codec import Codec, Request

@@ -13,7 +13,8 @@ import pytest
 from back_office import LOAN, MONEY, PATHS, WEATHER, asking
 from model_bodies import CODECS
 from model_doors import gateway
-from pegboard import Board, Catalog
+from pegboard import Catalog
+from pegboard.board import Board
 from pegboard.errors import ConfigError, StoreError
 from pegboard.gateways.llm.boards import Boards
 from pegboard.gateways.llm.learning import Learning

@@ -13,8 +13,9 @@ import pytest
 
 from model_bodies import CODECS
 from model_doors import Gateway, gateway_beside
-from pegboard import Board, Catalog, build
+from pegboard import Catalog, build
 from pegboard.bench.datasets import ToolSet, read_set
+from pegboard.board import Board
 from pegboard.compose import default_parts
 from pegboard.model import Server, ServerName
 from pegboard.settings import Settings

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from model_bodies import CODECS, CONVERSATION, FORMATS, after_a_call, asking, forcing, function, names_of, parsed
-from pegboard import Board, Catalog, Tool
+from pegboard import Catalog, Tool
+from pegboard.board import Board
 from pegboard.catalog import BpeCounter
 from pegboard.errors import CatalogError
 from pegboard.gateways.llm.boards import BoardOf, Boards, StillEmbedding

@@ -14,7 +14,8 @@ import pytest
 from back_office import INTENTS, JOBS_ASKED, LOAN, MONEY, PATHS, SESSION, WEATHER, asking, spoken
 from model_bodies import CODECS, FORMATS, called
 from model_doors import Gateway, gateway
-from pegboard import Board, Catalog
+from pegboard import Catalog
+from pegboard.board import Board
 from pegboard.events import ModelRequestServed
 from pegboard.gateways.llm.boards import Boards
 from pegboard.gateways.llm.selecting import Selector

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pegboard import Board, Catalog, Settings
+from pegboard import Catalog, Settings
+from pegboard.board import Board
 from pegboard.gateways.mcp import sessions
 from pegboard.gateways.mcp.caller import Caller
 from pegboard.gateways.mcp.clients import ClientKind, client_kind

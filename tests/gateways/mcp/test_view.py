@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from pegboard import Board, Catalog
+from pegboard import Catalog
+from pegboard.board import Board
 from pegboard.gateways.mcp.in_process import OneServer
 from pegboard.gateways.mcp.view import View
 from pegboard.model import Server, ServerName

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from chroma_server import needs_chroma
-from pegboard import Board, Catalog, ToolId
+from pegboard import Catalog, ToolId
 from pegboard.bench.index.server import ChromaServer
+from pegboard.board import Board
 from pegboard.compose import default_parts
 from pegboard.errors import ConfigError, StoreError
 from pegboard.retrieval.index import chroma as module

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from pegboard import Board, Catalog, Turn
+from pegboard import Catalog, Turn
+from pegboard.board import Board
 from pegboard.model import Server, ServerName, ToolId
 from pegboard.routing.economics import Execute, Offers, Route, Stop, Subtask, solve
 from pegboard.testing import FakeEncoder, fake_tool

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pegboard import Board, Catalog, Tool, ToolId, Turn
+from pegboard import Catalog, Tool, ToolId, Turn
+from pegboard.board import Board
 from pegboard.errors import StoreError
 from pegboard.model import Outcome, Server, ServerName, ToolStatistics
 from pegboard.routing import PROFILES

@@ -55,7 +55,7 @@ def _tools(document: object, source: str, server: str) -> list[Tool]:
     entries = document if isinstance(document, list) else _entries(document)
     if not isinstance(entries, list):
         raise CatalogError(f"{source!r} is in no known format.", remedy=f"Expected {FORMATS}.")
-    return _by_shape(server, entries)
+    return tools_of_any_format(server, entries)
 
 
 def _entries(document: object) -> object:
@@ -64,7 +64,8 @@ def _entries(document: object) -> object:
     return (result if isinstance(result, dict) else body).get("tools")
 
 
-def _by_shape(server: str, entries: Sequence[object]) -> list[Tool]:
+def tools_of_any_format(server: str, entries: Sequence[object]) -> list[Tool]:
+    """Tools as OpenAI, Anthropic, Gemini or MCP have them; which it is, is read off their keys."""
     keys = {key for entry in entries if isinstance(entry, dict) for key in entry}
     if keys & {"functionDeclarations", "function_declarations"}:
         return tools_from_gemini(server, entries)

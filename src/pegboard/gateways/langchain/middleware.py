@@ -1,0 +1,131 @@
+"""LangChain's hooks around Tool Attention: three lines, and an agent with 500 tools behaves as if it had five."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
+from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
+from langgraph.types import Command
+
+from pegboard.errors import PegboardError
+from pegboard.gateways.langchain import rendering as renderings
+from pegboard.gateways.langchain.attention import State, ToolAttention
+from pegboard.gateways.langchain.gate import refusal, wanted
+from pegboard.gateways.langchain.reading import facts_of
+from pegboard.gateways.langchain.rendering import Rendering
+from pegboard.gateways.langchain.state import ToolAttentionState
+from pegboard.gateways.langchain.tools import AGENT
+from pegboard.model import AgentState, Outcome, ToolId
+
+Answer = ToolMessage | Command[Any]
+
+
+class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
+    """Shows the model the tools of its turn, and lets no other be called (seed 000).
+
+    It chooses among the tools of the agent, and ``tools``: functions, schemas as any provider has them, pairs of a
+    schema and what to call. ``config`` names MCP servers, ``url`` another Pegboard; ``options`` are those of
+    `pegboard.Board`, such as ``profile``, ``k``, ``rules``, ``always_available``, ``encoder``, or
+    ``query="observation"`` to match anew after each tool's result. ``rendering`` is `native`, or `text` for a prompt
+    whose beginning stays as it is. ``facts`` reads what preconditions look at from the agent's state.
+
+    >>> from langchain.agents import create_agent
+    >>> from langchain_core.language_models.fake_chat_models import FakeListChatModel
+    >>> middleware = ToolAttentionMiddleware([{"name": "tide", "description": "When the tide comes"}], k=5)
+    >>> agent = create_agent(FakeListChatModel(responses=["hello"]), middleware=[middleware])
+    """
+
+    state_schema = ToolAttentionState
+
+    def __init__(
+        self,
+        tools: Sequence[object] = (),
+        *,
+        rendering: Rendering = "native",
+        facts: Callable[[State], AgentState] = facts_of,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        self.attention = ToolAttention(tools, rendering=rendering, facts=facts, **options)
+        self.tools = [renderings.call_tool()] if rendering == "text" else []
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ExtendedModelResponse[Any]:
+        """Ask with the tools of the turn."""
+        changed, update = self.attention.prepared(request.state, request)
+        return ExtendedModelResponse(model_response=_whole(handler(changed)), command=Command(update=update))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ExtendedModelResponse[Any]:
+        """As `wrap_model_call`."""
+        changed, update = await self.attention.aprepared(request.state, request)
+        return ExtendedModelResponse(model_response=_whole(await handler(changed)), command=Command(update=update))
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]) -> Answer:
+        """Call what the gate lets through, with arguments that fit; tell the model why not."""
+        admitted = self._admitted(request)
+        if isinstance(admitted, ToolMessage):
+            return admitted
+        called, tool = admitted
+        started, answer = time.monotonic(), None
+        try:
+            answer = handler(called)
+        finally:
+            self._observe(tool, started, answer)
+        return _under(request.tool_call, answer)
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Answer]]
+    ) -> Answer:
+        """As `wrap_tool_call`."""
+        await self.attention.board.opened()
+        admitted = self._admitted(request)
+        if isinstance(admitted, ToolMessage):
+            return admitted
+        called, tool = admitted
+        started, answer = time.monotonic(), None
+        try:
+            answer = await handler(called)
+        finally:
+            self._observe(tool, started, answer)
+        return _under(request.tool_call, answer)
+
+    def close(self) -> None:
+        """End the servers that were started."""
+        self.attention.board.close()
+
+    def _admitted(self, request: ToolCallRequest) -> tuple[ToolCallRequest, ToolId] | ToolMessage:
+        """The request for the tool that is meant. After a restart this may come before any model call."""
+        self.attention.recall(request.state, [*(getattr(request.runtime, "tools", None) or ()), request.tool])
+        try:
+            tool = self.attention.admitted(request.state, request.tool_call)
+        except PegboardError as error:
+            return refusal(request.tool_call, error)
+        arguments = dict(wanted(request.tool_call).call.arguments)
+        call = ToolCall(name=tool.name, args=arguments, id=request.tool_call["id"], type="tool_call")
+        return request.override(tool_call=call, tool=self.attention.runnable(tool, tool.name)), tool
+
+    def _observe(self, tool: ToolId, started: float, answer: Answer | None) -> None:
+        """What came of a registered tool; the board observes its own, and knows whose fault a failure was."""
+        if tool.server == AGENT:
+            failed = answer is None or (isinstance(answer, ToolMessage) and answer.status == "error")
+            latency = (time.monotonic() - started) * 1000
+            outcome = Outcome(tool=tool, success=not failed, latency_ms=latency, failure="tool" if failed else None)
+            self.attention.board.observe(outcome)
+
+
+def _whole(response: ModelResponse[Any] | AIMessage) -> ModelResponse[Any]:
+    return ModelResponse(result=[response]) if isinstance(response, AIMessage) else response
+
+
+def _under(asked: ToolCall, answer: Answer) -> Answer:
+    """The answer under the name that the model called: providers match both."""
+    if isinstance(answer, ToolMessage) and answer.name != asked["name"]:
+        return answer.model_copy(update={"name": asked["name"]})
+    return answer

@@ -1,0 +1,47 @@
+"""Calls carried out, and what came of them as a model is told it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from mcp import MCPError
+from pydantic_core import to_jsonable_python
+
+from pegboard.errors import PegboardError, UpstreamError
+from pegboard.model import Outcome, Result, ToolId
+
+
+def result_of_value(tool: ToolId, value: object) -> Result:
+    """What a function gave: a text as it is, anything else as JSON."""
+    if isinstance(value, Result):
+        return value
+    plain = to_jsonable_python(value, fallback=str)
+    text = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+    return Result(tool=tool, content=({"type": "text", "text": text},), structured=plain)
+
+
+def result_of_server(tool: ToolId, answer: Mapping[str, Any]) -> Result:
+    """What an MCP server answered, with all its blocks (M7, M8)."""
+    return Result(
+        tool=tool,
+        content=tuple(answer.get("content") or ()),
+        structured=answer.get("structuredContent"),
+        is_error=bool(answer.get("isError")),
+    )
+
+
+def result_of_error(tool: ToolId | None, error: Exception) -> Result:
+    """What was wrong: our own errors as JSON, in the shape of seed 000 §5.5; any other with its kind."""
+    said = (
+        error.payload() if isinstance(error, PegboardError) else {"error": type(error).__name__, "message": str(error)}
+    )
+    text = json.dumps(said, ensure_ascii=False)
+    return Result(tool=tool, content=({"type": "text", "text": text},), structured=None, is_error=True)
+
+
+def outcome(tool: ToolId, seconds: float, *, failed: bool, error: Exception | None = None) -> Outcome:
+    """For statistics: what never answered is the server's fault, what answered badly the tool's."""
+    fault: Literal["server", "tool"] = "server" if isinstance(error, UpstreamError | MCPError) else "tool"
+    return Outcome(tool=tool, success=not failed, latency_ms=seconds * 1000, failure=fault if failed else None)

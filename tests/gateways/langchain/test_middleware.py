@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from itertools import pairwise
+from typing import Annotated, Any
+
+import pytest
+from langchain.agents.middleware import AgentMiddleware, AgentState
+from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.tools import InjectedToolCallId, tool
+from langgraph.checkpoint.memory import InMemorySaver
+
+from pegboard.gateways.langchain.scripted import ScriptedModel, calls
+
+TIDE = "When is high tide at the harbour of Bergen?"
+BOOK = "Reserve the book Kon-Tiki at the library"
+RAW = {
+    "name": "multiply",
+    "description": "Multiply two numbers",
+    "input_schema": {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "integer"}}},
+}
+
+
+def asks(text: str) -> dict[str, Any]:
+    return {"messages": [HumanMessage(text)]}
+
+
+def answers(out: dict[str, Any]) -> list[tuple[str | None, str, str]]:
+    return [(each.name, each.status, each.text) for each in out["messages"] if each.type == "tool"]
+
+
+def tide(asked: Any) -> Any:
+    return calls(("get_tides", {"harbour": "Bergen"}))
+
+
+def through_one(name: str, **arguments: Any) -> Any:
+    return calls(("call_tool", {"name": name, "arguments": arguments}))
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_the_model_is_shown_the_tools_of_its_turn_and_calls_them(town_agents: Any, way: str) -> None:
+    model = ScriptedModel(steps=[tide, "at 16:20"])
+    agent = town_agents.agent(model)
+
+    out = agent.invoke(asks(TIDE)) if way == "sync" else asyncio.run(agent.ainvoke(asks(TIDE)))
+
+    assert [each.names for each in model.asked] == [["get_tides"], ["get_tides"]]
+    assert answers(out) == [("get_tides", "success", "Bergen: 16:20")]
+    assert not any(name.startswith("pegboard") for name in out)
+
+
+def test_summaries_of_all_tools_stand_at_the_end_of_the_system_prompt(town_agents: Any) -> None:
+    model = ScriptedModel(steps=["hello"])
+
+    town_agents.agent(model).invoke({"messages": [SystemMessage("Be brief."), HumanMessage(TIDE)]})
+
+    assert "renew_loan: Renew a loan" in model.asked[0].messages[0].text
+
+
+@pytest.mark.parametrize("rendering", ["native", "text"])
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_schemas_that_nobody_registered_are_shown_and_called(town_agents: Any, way: str, rendering: str) -> None:
+    """Functions, raw schemas with what to call, sync and async."""
+
+    async def add(x: int, y: int) -> int:
+        """Add two numbers"""
+        return x + y
+
+    arguments = {"x": 6, "y": 7}
+    model = ScriptedModel(
+        steps=[
+            through_one("multiply", **arguments) if rendering == "text" else calls(("multiply", arguments)),
+            through_one("add", **arguments) if rendering == "text" else calls(("add", arguments)),
+            "done",
+        ]
+    )
+    agent = town_agents.agent(model, (RAW, lambda x, y: x * y), add, tools=[], k=2, rendering=rendering)
+
+    ask = asks("multiply two numbers, add two numbers")
+    out = agent.invoke(ask) if way == "sync" else asyncio.run(agent.ainvoke(ask))
+
+    assert [text for _, _, text in answers(out)] == ["42", "13"]
+
+
+def test_hosted_tools_pass_through_and_the_tools_of_other_middleware_are_tools_like_others(town_agents: Any) -> None:
+    hosted = {"type": "web_search_20250305", "name": "web_search"}
+    model = ScriptedModel(steps=["hello"])
+    seen: list[Any] = []
+
+    class Looks(AgentMiddleware):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            seen.extend(request.tools)
+            return handler(request.override(tools=[]))
+
+    town_agents.agent(model, tools=[*_town(), hosted], more=[Looks()]).invoke(asks(TIDE))
+
+    assert [each if isinstance(each, dict) else each.name for each in seen] == ["get_tides", hosted]
+
+
+def test_a_tool_that_the_request_forces_is_offered_whatever_its_score(town_agents: Any) -> None:
+    model = ScriptedModel(steps=["hello"])
+
+    class Forces(AgentMiddleware):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            return handler(request.override(tool_choice="send_letter"))
+
+    from langchain.agents import create_agent
+
+    create_agent(model, tools=_town(), middleware=[Forces(), town_agents.middleware()]).invoke(asks(TIDE))
+
+    assert model.asked[0].names == ["get_tides", "send_letter"]
+
+
+def test_arguments_that_are_injected_are_not_the_models_and_reach_the_tool(town_agents: Any) -> None:
+    @tool
+    def get_tides_of(harbour: str, call_id: Annotated[str, InjectedToolCallId]) -> str:
+        """Get the high tide times of a harbour"""
+        return f"{harbour} for {call_id}"
+
+    model = ScriptedModel(steps=[through_one("get_tides_of", harbour="Bergen"), "done"])
+
+    out = town_agents.agent(model, tools=[get_tides_of], rendering="text").invoke(asks(TIDE))
+
+    assert answers(out) == [("call_tool", "success", "Bergen for call_1")]
+    assert "call_id" not in model.asked[0].messages[-1].text
+
+
+def test_a_tool_that_raises_is_observed_and_the_error_goes_on_as_without_us(town_agents: Any) -> None:
+    @tool
+    def get_tides(harbour: str) -> str:
+        """Get the high tide times of a harbour"""
+        raise OSError("no water")
+
+    model = ScriptedModel(steps=[tide])
+
+    with pytest.raises(OSError, match="no water"):
+        town_agents.agent(model, tools=[get_tides]).invoke(asks(TIDE))
+
+
+@pytest.mark.requirement("000.query")
+def test_after_a_tools_result_the_query_has_it_where_asked(town_agents: Any) -> None:
+    """Multi-hop: which tool is needed shows in what the first one said (seed 000, section 8)."""
+
+    @tool
+    def look_up(what: str) -> str:
+        """Look up a note"""
+        return "harbour high tide times get"
+
+    steps = [calls(("look_up", {"what": "note"})), "done"]
+    shown = {}
+    for query in ("last_user", "observation"):
+        model = ScriptedModel(steps=list(steps))
+        agent = town_agents.agent(model, tools=[look_up, *_town()], query=query)
+        agent.invoke(asks("look up my note"))
+        shown[query] = model.asked[1].names
+
+    assert shown == {"last_user": ["look_up"], "observation": ["get_tides"]}
+
+
+class Steps:
+    """A conversation of several turns, as text."""
+
+    def __init__(self, town_agents: Any, **options: Any) -> None:
+        self.model = ScriptedModel(
+            steps=[
+                through_one("get_tides", harbour="Bergen"),
+                "16:20",
+                through_one("reserve_book", title="Kon-Tiki"),
+                "reserved",
+                through_one("get_tides", harbour="Oslo"),
+                "16:20 too",
+            ]
+        )
+        self.agent = town_agents.agent(self.model, rendering="text", checkpointer=InMemorySaver(), **options)
+        self.config = {"configurable": {"thread_id": "1"}}
+
+    def run(self) -> Steps:
+        for ask in (TIDE, BOOK, "And high tide at the harbour of Oslo?"):
+            self.agent.invoke(asks(ask), self.config)
+        return self
+
+
+def sent(asked: Any) -> list[str]:
+    """A request as a provider's cache reads it: tools, then each message."""
+    said = [json.dumps([each.type, each.content, getattr(each, "tool_calls", None)]) for each in asked.messages]
+    return [json.dumps(asked.tools), *said]
+
+
+@pytest.mark.requirement("000.cache-layout")
+def test_as_text_each_request_begins_with_the_one_before_it_byte_for_byte(town_agents: Any) -> None:
+    asked = [sent(each) for each in Steps(town_agents).run().model.asked]
+
+    assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(asked))
+
+
+@pytest.mark.requirement("000.cache-layout")
+def test_as_text_a_schema_stands_right_before_the_users_message_and_is_not_said_twice(town_agents: Any) -> None:
+    requests = Steps(town_agents).run().model.asked
+    users = [each.text for each in requests[-1].messages if each.type == "human"]
+
+    assert [each.names for each in requests] == [["call_tool"]] * 6
+    assert users[0].startswith("Tools that can be called now: get_tides\n{")
+    assert users[0].endswith(f"\n\n{TIDE}")
+    assert sum(text.count('"name":"get_tides"') for text in users) == 1
+    assert users[2].startswith("Tools that can be called now: get_tides\n\n")
+
+
+def test_as_text_what_was_shown_is_checkpointed_and_the_users_own_words_stay_as_they_were(town_agents: Any) -> None:
+    steps = Steps(town_agents).run()
+    state = steps.agent.get_state(steps.config).values
+
+    assert [each.text for each in state["messages"] if each.type == "human"][:2] == [TIDE, BOOK]
+    assert json.loads(json.dumps(state["pegboard_texts"])) == state["pegboard_texts"]
+    assert state["pegboard_active"] == {"get_tides": ["agent", "get_tides"]}
+
+
+def test_as_text_a_message_in_parts_keeps_its_parts_behind_the_text(town_agents: Any) -> None:
+    model = ScriptedModel(steps=["hello"])
+    parts = [{"type": "text", "text": TIDE}, {"type": "image", "base64": "AA==", "mime_type": "image/png"}]
+
+    town_agents.agent(model, rendering="text").invoke({"messages": [HumanMessage(parts)]})
+
+    content = model.asked[0].messages[-1].content
+    assert content[0]["text"].startswith("Tools that can be called now")
+    assert content[1:] == parts
+
+
+def test_state_of_ones_own_can_say_what_preconditions_look_at(town_agents: Any) -> None:
+    class Mine(AgentState):
+        milestones: list[str]
+
+    rules = [{"tools": "*/get_tides", "requires": ["milestone_reached:harbour_master"]}]
+    model = ScriptedModel(steps=["hello", "hello"])
+    agent = town_agents.agent(model, rules=rules, state_schema=Mine)
+
+    agent.invoke(asks(TIDE))
+    agent.invoke({**asks(TIDE), "milestones": ["harbour_master"]})
+
+    assert "get_tides" not in model.asked[0].names
+    assert model.asked[1].names == ["get_tides"]
+
+
+def _town() -> list[Any]:
+    from langchain_core.tools import StructuredTool
+
+    said = {
+        "renew_loan": "Renew a loan of a library book",
+        "reserve_book": "Reserve a book at the library",
+        "get_tides": "Get the high tide times of a harbour",
+        "send_letter": "Send a letter by post to an address",
+    }
+
+    def done(what: str = "") -> str:
+        return f"done {what}"
+
+    return [StructuredTool.from_function(done, name=name, description=text) for name, text in said.items()]

@@ -1,0 +1,385 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway_processes import GatewayProcess
+from pegboard import AgentState, Board, Call, Outcome, ToolId
+from pegboard.errors import ArgumentsInvalid, CatalogError, ConfigError, ToolNotAvailable
+from pegboard.model import Decision, Server, ServerName, Session, Turn
+from pegboard.stores import MemorySessions
+from pegboard.testing import FakeClock, FakeEncoder, fake_tool
+from processes import alive, descendants, eventually
+from upstream_specs import SCRIPTED
+
+TIDE = "when is high tide in Bergen?"
+
+
+def tide(harbour: str, day: int = 1) -> dict[str, Any]:
+    """When the tide comes in at a harbour"""
+    return {"harbour": harbour, "hour": 16 + day}
+
+
+async def loan(book: str) -> str:
+    """Renew the loan of a book"""
+    return f"{book} renewed"
+
+
+@pytest.fixture
+def board_with(tmp_path: Path) -> Iterator[Callable[..., Board]]:
+    made: list[Board] = []
+
+    def make(*tools: Any, **options: Any) -> Board:
+        fast = {"encoder": FakeEncoder(), "cache_dir": tmp_path / "cache", "state_dir": tmp_path / "state"}
+        given = tools[0] if len(tools) == 1 and not callable(tools[0]) else tools
+        made.append(Board(given, **(fast | options)))
+        return made[-1]
+
+    yield make
+    for board in made:
+        board.close()
+
+
+def names(decision: Decision) -> list[str]:
+    return [tool.name for tool in decision.active]
+
+
+def test_nothing_starts_before_the_first_use(board_with: Callable[..., Board]) -> None:
+    before = threading.active_count()
+    board_with(tide, servers={"none": {"command": "no-such-program"}})
+
+    assert threading.active_count() == before
+
+
+def test_functions_are_described_by_their_signature_and_docstring(board_with: Callable[..., Board]) -> None:
+    tool = board_with(tide).catalog.tools[0]
+
+    assert (str(tool.id), tool.description) == ("local/tide", "When the tide comes in at a harbour")
+    assert tool.input_schema is not None
+    assert tool.input_schema["required"] == ["harbour"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "function", "function": {"name": "tide", "parameters": {"type": "object"}}},
+        {"type": "function", "name": "tide", "parameters": {"type": "object"}},
+        {"name": "tide", "input_schema": {"type": "object"}},
+        {"name": "tide", "inputSchema": {"type": "object"}},
+        {"functionDeclarations": [{"name": "tide", "parameters": {"type": "object"}}]},
+        fake_tool("tide", server="local"),
+    ],
+    ids=["openai", "responses", "anthropic", "mcp", "gemini", "tool"],
+)
+def test_schemas_of_every_provider_are_tools_and_can_be_given_what_to_call(
+    schema: Any, board_with: Callable[..., Board]
+) -> None:
+    board = board_with([(schema, lambda **said: f"called with {said}")])
+
+    result = board.execute_now(Call(name="tide", arguments={"a": 1}), board.route_now(TIDE))
+
+    assert (str(result.tool), result.text) == ("local/tide", "called with {'a': 1}")
+
+
+@pytest.mark.parametrize("tools", [7, {"name": "tide"}, [7]])
+def test_what_is_no_tool_is_refused_with_what_to_give(tools: Any) -> None:
+    with pytest.raises(CatalogError, match="Give"):
+        Board(tools)
+
+
+def test_a_catalogs_path_is_enough(board_with: Callable[..., Board]) -> None:
+    board = board_with(str(Path(__file__).parents[2] / "examples" / "tools.json"))
+
+    assert len(board.catalog) > 1
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "mcp"])
+def test_a_decision_speaks_each_providers_format_under_names_they_all_take(
+    provider: Any, board_with: Callable[..., Board]
+) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    tools = [fake_tool("notes.find", "find notes", server=server, schema=schema) for server in ("one", "two")]
+
+    shown = board_with(tools).route_now("find notes").tools_for(provider)
+
+    match provider:
+        case "openai":
+            entries = [each["function"] for each in shown]
+        case "gemini":
+            entries = shown[0]["functionDeclarations"]
+        case _:
+            entries = shown
+    assert [each["name"] for each in entries] == ["one__notes_find", "two__notes_find"]
+    key = {"openai": "parameters", "gemini": "parametersJsonSchema", "mcp": "inputSchema"}.get(provider, "input_schema")
+    assert all(each[key] == schema for each in entries)
+
+
+def test_a_call_by_the_name_that_was_shown_finds_its_server(board_with: Callable[..., Board]) -> None:
+    board = board_with([fake_tool("find", "find notes", server=server) for server in ("one", "two")])
+    decision = board.route_now("find notes")
+
+    assert board.check(Call(name="two__find"), decision) == ToolId("two", "find")
+    with pytest.raises(ToolNotAvailable) as caught:
+        board.check(Call(name="find"), decision)
+    assert caught.value.available == ("one__find", "two__find")
+
+
+def test_the_prompt_has_summaries_and_full_definitions_together_or_alone(board_with: Callable[..., Board]) -> None:
+    decision = board_with(tide).route_now(TIDE)
+
+    assert decision.prompt(phase=1) == "[local]\ntide: When the tide comes in at a harbour"
+    assert json.loads(decision.prompt(phase=2))["inputSchema"]["required"] == ["harbour"]
+    assert decision.prompt() == f"{decision.prompt(phase=1)}\n\n{decision.prompt(phase=2)}"
+
+
+async def test_async_and_sync_give_the_same_where_a_loop_runs_as_in_a_notebook(
+    board_with: Callable[..., Board],
+) -> None:
+    board = board_with(tide, loan)
+
+    awaited, now = await board.route(TIDE), board.route_now(TIDE)
+    results = [await board.execute(Call(name="loan", arguments={"book": "a"}), awaited)]
+    results.append(board.execute_now(Call(name="loan", arguments={"book": "a"}), now))
+
+    assert awaited.active == now.active
+    assert [each.text for each in results] == ["a renewed", "a renewed"]
+
+
+async def test_async_functions_run_on_the_callers_loop(board_with: Callable[..., Board]) -> None:
+    loops: list[Any] = []
+
+    async def where() -> str:
+        """Where am I"""
+        loops.append(asyncio.get_running_loop())
+        return "here"
+
+    board = board_with(where)
+    await board.execute(Call(name="where"), await board.route("where am I"))
+
+    assert loops == [asyncio.get_running_loop()]
+
+
+def test_a_board_serves_threads_side_by_side(board_with: Callable[..., Board]) -> None:
+    board, found = board_with(tide, loan, k=1, profile="attention", threshold=0.0), {}
+
+    def ask(number: int) -> None:
+        found[number] = names(board.route_now(TIDE if number % 2 else "renew the loan of a book"))
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert found == {number: ["tide" if number % 2 else "loan"] for number in range(8)}
+
+
+def test_arguments_are_checked_and_converted_before_a_function_sees_them(board_with: Callable[..., Board]) -> None:
+    board = board_with(tide)
+    decision = board.route_now(TIDE)
+
+    with pytest.raises(ArgumentsInvalid):
+        board.check(Call(name="tide", arguments={"harbour": 7}), decision)
+    wrong = board.execute_now(Call(name="tide", arguments={"harbour": 7}), decision)
+    right = board.execute_now(Call(name="tide", arguments={"harbour": "Bergen"}), decision)
+
+    assert (wrong.is_error, json.loads(wrong.text)["error"], wrong.tool) == (True, "arguments_invalid", None)
+    assert right.structured == {"harbour": "Bergen", "hour": 17}
+
+
+@pytest.mark.requirement("000.hallucination-gate")
+def test_a_call_of_a_tool_that_is_not_active_is_a_result_that_says_so(board_with: Callable[..., Board]) -> None:
+    board = board_with(tide, loan, k=1, profile="attention", threshold=0.0)
+    decision = board.route_now(TIDE)
+
+    said = json.loads(board.execute_now(Call(name="loan", arguments={"book": "a"}), decision).text)
+
+    assert (said["error"], said["available"]) == ("tool_not_available", ["tide"])
+
+
+def test_a_function_that_raises_is_a_result_that_says_so_and_is_observed(board_with: Callable[..., Board]) -> None:
+    def breaks() -> None:
+        """Breaks"""
+        raise OSError("no water")
+
+    board = board_with(breaks)
+    result = board.execute_now(Call(name="breaks"), board.route_now("breaks"))
+
+    assert (result.is_error, json.loads(result.text)) == (True, {"error": "OSError", "message": "no water"})
+
+
+def test_a_schema_alone_can_be_routed_and_checked_but_not_called(board_with: Callable[..., Board]) -> None:
+    board = board_with([{"name": "tide"}])
+    decision = board.route_now(TIDE)
+
+    assert board.check(Call(name="tide"), decision).name == "tide"
+    assert "neither a function nor a server" in board.execute_now(Call(name="tide"), decision).text
+
+
+def test_without_a_decision_the_latest_one_counts_and_without_any_nothing_passes(
+    board_with: Callable[..., Board],
+) -> None:
+    board = board_with(tide)
+
+    with pytest.raises(ToolNotAvailable, match="Route a turn first"):
+        board.check(Call(name="tide", arguments={"harbour": "a"}))
+    board.route_now(TIDE)
+    assert board.check(Call(name="tide", arguments={"harbour": "a"})).name == "tide"
+
+
+@pytest.mark.parametrize(
+    ("gate", "passes"),
+    [("active", False), ("reachable", True), (lambda call, decision: ToolId("local", "loan"), True)],
+)
+def test_the_gate_is_the_callers_to_choose(gate: Any, passes: bool, board_with: Callable[..., Board]) -> None:
+    board = board_with(tide, loan, k=1, profile="attention", threshold=0.0, gate=gate)
+
+    result = board.execute_now(Call(name="loan", arguments={"book": "a"}), board.route_now(TIDE))
+
+    assert result.is_error is not passes
+
+
+def test_from_the_second_refusal_on_the_selection_doubles(board_with: Callable[..., Board]) -> None:
+    tools = [fake_tool(f"tide_{number}", "high tide", server="local") for number in range(8)]
+    board = board_with(tools, k=1, profile="attention", threshold=0.0)
+
+    wider = [names(board.route_now(TIDE, refused=["tide_7"] * times)) for times in range(4)]
+
+    assert [len(each) for each in wider] == [1, 1, 2, 4]
+    assert "tide_7" in wider[2]
+    assert "tide_7" not in wider[1]
+
+
+def test_what_the_caller_may_not_use_is_not_widened_to(board_with: Callable[..., Board]) -> None:
+    board = board_with(tide, loan, rules=[{"tools": "*/loan", "scope": "reader"}])
+
+    assert names(board.route_now(TIDE, refused=["loan"] * 5)) == ["tide"]
+    assert "loan" in names(board.route_now(TIDE, refused=["loan"] * 5, scopes=frozenset({"reader"})))
+
+
+def test_a_named_session_remembers_which_tools_have_answered(board_with: Callable[..., Board]) -> None:
+    store = MemorySessions(FakeClock())
+    board = board_with(tide, loan, store=store, rules=[{"tools": "*/loan", "requires": ["has_prior_tool_output:tide"]}])
+
+    before = board.route_now("renew the loan of a book", session="ada")
+    board.execute_now(Call(name="tide", arguments={"harbour": "a"}), board.route_now(TIDE, session="ada"))
+    after = board.route_now("renew the loan of a book", session="ada")
+    other = board.route_now("renew the loan of a book", session="eve")
+
+    assert [("loan" in names(each)) for each in (before, after, other)] == [False, True, False]
+
+
+def test_facts_and_messages_of_any_provider_make_a_turn(board_with: Callable[..., Board]) -> None:
+    board = board_with(tide, loan, rules=[{"tools": "*/loan", "requires": ["milestone_reached:card"]}])
+    said = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "renew the loan of a book"}]},
+        {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "tide"}}]},
+        {"role": "tool", "content": "17"},
+        {"role": "user", "content": [{"type": "tool_result", "content": "17"}]},
+    ]
+
+    decision = board.route_now(said, state=AgentState(milestones=frozenset({"card"})))
+
+    assert (decision.query, "loan" in names(decision)) == ("renew the loan of a book", True)
+    assert "loan" not in names(board.route_now(said))
+    with pytest.raises(ConfigError, match="known role"):
+        board.route_now([{"role": "wizard"}])
+
+
+def test_tools_can_be_replaced_between_turns(board_with: Callable[..., Board]) -> None:
+    board = board_with(tide)
+    decision = board.route_now(TIDE)
+    board.replace_tools([loan])
+
+    assert names(board.route_now("renew the loan")) == ["loan"]
+    assert json.loads(board.execute_now(Call(name="tide", arguments={"harbour": "a"}), decision).text)["error"] == (
+        "tool_not_available"
+    )
+
+
+def test_what_was_observed_is_what_prices_go_by(board_with: Callable[..., Board]) -> None:
+    board = board_with(tide, breakers={"failures": 1})
+    board.observe(Outcome(tool=ToolId("local", "tide"), success=False, latency_ms=1, failure="server"))
+
+    assert board.routing.allowed(Turn.ask("x")) == {ToolId("local", "tide")}
+
+
+@pytest.mark.requirement("M13")
+def test_servers_of_a_configuration_are_started_called_and_ended(
+    board_with: Callable[..., Board], tmp_path: Path
+) -> None:
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"scripted": {"command": sys.executable, "args": [SCRIPTED]}}}))
+    before = set(descendants(_me()))
+    board = board_with(tide, config=config, start_wait=60, k=20, recall=1.0)
+
+    decision = board.route_now("add two numbers")
+    started = set(descendants(_me())) - before
+    added = board.execute_now(Call(name="add", arguments={"a": 1, "b": 2}), decision)
+    picture = board.execute_now(Call(name="picture"), decision)
+    failed = board.execute_now(Call(name="fails"), decision)
+    raised = board.execute_now(Call(name="raises"), decision)
+    board.close()
+
+    assert (added.text, added.structured) == ("3", {"sum": 3})
+    assert {block["type"] for block in picture.content} == {"image", "resource_link"}
+    assert (failed.is_error, raised.is_error) == (True, True)
+    assert started
+    assert eventually(lambda: not any(map(alive, started)))
+
+
+def test_a_closed_board_opens_again(board_with: Callable[..., Board]) -> None:
+    config = {"mcpServers": {"scripted": {"command": sys.executable, "args": [SCRIPTED]}}}
+    board = board_with(config=config, start_wait=60)
+
+    for _ in range(2):
+        assert any(tool.name == "echo" for tool in board.catalog.tools)
+        board.close()
+
+
+async def test_another_pegboard_is_reached_by_its_address(board_with: Callable[..., Board], tmp_path: Path) -> None:
+    gateway = GatewayProcess(tmp_path / "gateway")
+    gateway.start()
+    try:
+        async with board_with(tide, url=gateway.url, start_wait=60) as board:
+            decision = await board.route("echo a text back")
+            result = await board.execute(Call(name="echo", arguments={"text": "hello"}), decision)
+    finally:
+        gateway.end()
+
+    assert ToolId("pegboard", "echo") in decision.active
+    assert result.text == "hello"
+
+
+def test_work_of_the_board_cannot_wait_for_the_board(board_with: Callable[..., Board]) -> None:
+    async def asks() -> str:
+        """Ask again"""
+        board.route_now("x")
+        return "never"
+
+    board = board_with(asks)
+
+    assert "use the async method" in board.execute_now(Call(name="asks"), board.route_now("ask again")).text
+
+
+def test_servers_and_catalogs_keep_their_names(board_with: Callable[..., Board]) -> None:
+    from pegboard import Catalog
+
+    catalog = Catalog.build([(Server(name=ServerName("harbour")), [fake_tool("tide", server="harbour")])])
+
+    assert board_with(catalog).catalog.servers.keys() == {"harbour"}
+    assert Session().id == "default"
+
+
+def _me() -> int:
+    import os
+
+    return os.getpid()

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from pegboard.library.portal import Portal
+
+
+async def name() -> str:
+    return threading.current_thread().name
+
+
+async def test_work_runs_on_the_portals_loop_whoever_asks() -> None:
+    portal = Portal()
+
+    assert [portal.run(name()), await portal.wait(name())] == ["pegboard", "pegboard"]
+    portal.close()
+
+
+async def test_cancelling_who_waits_cancels_the_work() -> None:
+    portal, entered, cancelled = Portal(), threading.Event(), threading.Event()
+
+    async def work() -> None:
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    task = asyncio.create_task(portal.wait(work()))
+    await asyncio.to_thread(entered.wait, 20)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert await asyncio.to_thread(cancelled.wait, 20)
+    portal.close()
+
+
+def test_closing_ends_the_thread_and_later_work_starts_another() -> None:
+    portal, before = Portal(), threading.active_count()
+    portal.close()
+    portal.run(name())
+    assert threading.active_count() == before + 1
+
+    portal.close()
+
+    assert (threading.active_count(), portal.started) == (before, False)
+
+
+def test_work_inside_may_wait_for_more_work_but_not_block_for_it() -> None:
+    portal = Portal()
+
+    async def outer() -> str:
+        with pytest.raises(RuntimeError, match="async method"):
+            portal.run(name())
+        return await portal.wait(name())
+
+    assert portal.run(outer()) == "pegboard"
+    portal.close()
