@@ -312,6 +312,19 @@ def test_what_was_observed_is_what_prices_go_by(board_with: Callable[..., Board]
     assert board.routing.allowed(Turn.ask("x")) == {ToolId("local", "tide")}
 
 
+@pytest.mark.requirement("001.eq8")
+def test_what_one_process_observed_another_goes_by(board_with: Callable[..., Board]) -> None:
+    first, second = board_with(tide), board_with(tide)
+    decision = first.route_now(TIDE)
+    for _ in range(5):
+        assert not first.execute_now(Call(name="tide", arguments={"harbour": "Bergen"}), decision).is_error
+    first.close()
+
+    [offer] = asyncio.run(second.routing.offers(TIDE)).tools
+
+    assert offer.success > 0.9, "0.855 is what is assumed before any call"
+
+
 @pytest.mark.requirement("M13")
 def test_servers_of_a_configuration_are_started_called_and_ended(
     board_with: Callable[..., Board], tmp_path: Path

@@ -200,12 +200,12 @@ class Board:
         return self._opened.run(self.call(tool, arguments))
 
     def observe(self, outcome: Outcome) -> None:
-        """What came of a call that you carried out yourself; `execute` observes its own.
+        """What came of a call that you carried out yourself; `execute` observes its own. The store is told, too.
 
         >>> from pegboard import Outcome, ToolId
         >>> Board().observe(Outcome(tool=ToolId("rail", "timetable"), success=True, latency_ms=40))
         """
-        self._opened.routing.observe(outcome)
+        self._opened.observe(outcome)
 
     def replace_tools(self, tools: object) -> None:
         """Other tools of your own from the next turn on; those of servers stay.
@@ -270,8 +270,9 @@ class Board:
                 result = result_of_value(tool, await value if inspect.isawaitable(value) else value)
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is what the model is told
             failure, result = error, result_of_error(tool, error)
-        routing, seconds = await self._opened.wait(self._opened.ready()), time.monotonic() - started
-        routing.observe(outcome(tool, seconds, failed=result.is_error, error=failure))
+        seconds = time.monotonic() - started
+        await self._opened.wait(self._opened.ready())
+        self._opened.observe(outcome(tool, seconds, failed=result.is_error, error=failure))
         if not result.is_error:
             await self._opened.wait(answered(self._opened.parts.sessions, session, tool))
         return result

@@ -12,9 +12,10 @@ from pegboard.compose import Parts, build, default_parts
 from pegboard.errors import ConfigError
 from pegboard.library.portal import Portal
 from pegboard.library.sources import Given
-from pegboard.model import JsonObject, ToolId
+from pegboard.model import JsonObject, Outcome, ToolId
 from pegboard.settings import Settings
 from pegboard.upstreams import Fleet
+from pegboard.usage import Usage
 
 T = TypeVar("T")
 
@@ -34,6 +35,8 @@ class Opened:
         self._parts: Parts | None = None
         self._fleet: Fleet | None = None
         self._serving: asyncio.Task[None] | None = None
+        self._usage: Usage | None = None
+        self._counting: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
 
     @property
@@ -67,6 +70,13 @@ class Opened:
             raise _nothing_to_call(tool)
         return await self._fleet.call(tool, arguments)
 
+    def observe(self, outcome: Outcome) -> None:
+        """What came of a call, for the next turn at once and for the store in a moment."""
+        if self._usage is None:
+            self.run(self.ready())
+        assert self._usage is not None  # noqa: S101 - it opens with the routing
+        self._usage.observe(outcome)
+
     def close(self) -> None:
         """End servers, stores and the thread. What is used again opens again."""
         if self._portal.started:
@@ -88,6 +98,8 @@ class Opened:
                     waiting.cancel()
                     if self._serving.done():
                         self._serving.result()
+                self._usage = Usage(self._parts.statistics, self._parts.knowledge.observe, self._parts.resting.observe)
+                self._counting = asyncio.create_task(self._usage.run())
                 self._routing = build(self._settings, self._catalog(), parts=self._parts)
             return self._routing
 
@@ -128,9 +140,13 @@ class Opened:
         self._ended.set()
         if self._serving is not None:
             await self._serving
+        if self._counting is not None and self._usage is not None:
+            self._counting.cancel()
+            await asyncio.wait([self._counting])
+            await self._usage.flush()
         if self._parts is not None:
             await self._parts.close()
-        self._routing = self._parts = self._fleet = self._serving = None
+        self._routing = self._parts = self._fleet = self._serving = self._usage = self._counting = None
 
 
 def _nothing_to_call(tool: ToolId) -> ConfigError:

@@ -18,11 +18,11 @@ from pegboard.gateways.mcp import open_gateway
 from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.gateways.mcp.host import Host
 from pegboard.gateways.mcp.server import wire
-from pegboard.gateways.mcp.usage import LEAST_CALLS
 from pegboard.server_spec import ServerSpec
 from pegboard.settings import load_settings
 from pegboard.stores import MemoryEmbeddings, MemoryStatistics
 from pegboard.testing import FakeEncoder
+from pegboard.usage import LEAST_CALLS
 from processes import until
 from servers.scripted import TOOLS
 from upstream_specs import scripted

@@ -21,11 +21,11 @@ from pegboard.gateways.mcp.ledger import Ledger
 from pegboard.gateways.mcp.sessions import SessionBook
 from pegboard.gateways.mcp.toolsets import Toolset
 from pegboard.gateways.mcp.trust import Trust
-from pegboard.gateways.mcp.usage import Usage
 from pegboard.model import ServerName
 from pegboard.settings import Settings
 from pegboard.stores import MemorySessions
 from pegboard.upstreams import Changes, Fleet
+from pegboard.usage import Usage
 
 SAVE_SECONDS = 2.0
 

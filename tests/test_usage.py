@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import pytest
 
 from failing import Failing
+from pegboard import usage as usages
 from pegboard.errors import ConfigError
-from pegboard.gateways.mcp import usage as usages
-from pegboard.gateways.mcp.usage import LEAST_CALLS, Usage
 from pegboard.model import Outcome, ToolId
 from pegboard.routing.economics import Knowledge
 from pegboard.stores import MemoryStatistics
 from pegboard.testing import FakeClock
+from pegboard.usage import LEAST_CALLS, Usage
 
 
 def outcomes(name: str, count: int, *, success: bool = True, server: str = "s") -> list[Outcome]:

@@ -46,7 +46,8 @@ class Usage:
             await self.flush()
 
     async def flush(self) -> None:
-        outcomes, self._waiting = self._waiting, []
+        outcomes = self._waiting[:]  # others may be added meanwhile, by other threads too
+        del self._waiting[: len(outcomes)]
         if outcomes:
             try:
                 await self._store.observe(with_servers(outcomes))
