@@ -83,11 +83,10 @@ class Work:
 
 
 class Asked:
-    """Of one connection. ``unclear`` is called when a server asked and it could not be told for whom."""
+    """Of one connection."""
 
-    def __init__(self, server: str, unclear: Callable[[], None]) -> None:
+    def __init__(self, server: str) -> None:
         self._server = server
-        self._unclear = unclear
         self._under_way: list[Work] = []
 
     @contextmanager
@@ -125,7 +124,6 @@ class Asked:
     async def _ask(self, request: types.ServerRequest) -> Answer:
         work = self._work()
         if work is None or work.origin is None:
-            self._unclear()
             LOGGER.warning("Server %s asked %s, and whom is not known", self._server, request.method)
             return types.ErrorData(
                 code=types.INVALID_REQUEST,

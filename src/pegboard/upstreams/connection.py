@@ -62,8 +62,7 @@ class Ended:
 class Connection:
     """A session with one server. ``protocol`` is the revision that it spoke last, empty where that is not known.
 
-    ``heard`` is awaited with what the server says without being asked, ``unclear`` called when it asked somebody, and
-    whom is not known.
+    ``heard`` is awaited with what the server says of its resources and prompts.
     """
 
     def __init__(
@@ -73,10 +72,9 @@ class Connection:
         *,
         protocol: str,
         heard: Heard,
-        unclear: Callable[[], None],
     ) -> None:
         self._heard = heard
-        self._asked = Asked(spec.name, unclear)
+        self._asked = Asked(spec.name)
         self._subscriptions = Subscriptions(spec.name)
         self._headers = Headers()
         self._spec = spec

@@ -44,8 +44,8 @@ class Upstream:
     """A server's connection, kept and shared by all callers (M16), and the tools it listed last.
 
     ``changed`` is awaited after every change of state or tools, ``heard`` with what it says of its resources and
-    prompts. ``asks_unclearly`` once it asked somebody, and whom was not known. Run `run` as a task of its own: the
-    connection lives and dies in it. A lazy server whose tools are known has a connection only while it is called.
+    prompts. Run `run` as a task of its own: the connection lives and dies in it. A lazy server whose tools are known
+    has a connection only while it is called, or watches a resource.
     """
 
     def __init__(
@@ -60,7 +60,6 @@ class Upstream:
         self.tools: tuple[Tool, ...] = ()
         self.status = ServerStatus(name=spec.name, state="starting")
         self.capabilities: JsonObject = {}
-        self.asks_unclearly = False
         self._changed = changed
         self._heard = heard
         self._watched: Counter[str] = Counter()
@@ -295,7 +294,6 @@ class Upstream:
             self._conditions,
             protocol=self._protocol,
             heard=lambda message: self._heard(self.server.name, message),
-            unclear=self._has_asked_unclearly,
         )
         loop = asyncio.get_running_loop()
         late = loop.call_later(self._conditions.connect_timeout, self._say_that_it_hangs, connection)
@@ -339,9 +337,6 @@ class Upstream:
                 await connection.watch(uri)
             except MCPError as error:
                 LOGGER.warning("Server %s does not watch %s any more: %s", self.spec.name, uri, error)
-
-    def _has_asked_unclearly(self) -> None:
-        self.asks_unclearly = True
 
     def _say_that_it_hangs(self, connection: Connection) -> None:
         """At once, and not only when it has been ended, which takes seconds."""

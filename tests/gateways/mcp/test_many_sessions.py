@@ -169,7 +169,8 @@ async def test_two_hundred_sessions_at_once_get_no_wrong_lost_or_crossed_answer(
         specs = [scripted(), trees.spec(*NAMES), *talkers]
         url, host = await stack.enter_async_context(open_door(*specs, session_tools=CAP, call_timeout=120.0))
         http = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False, timeout=120, limits=limits))
-        back = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False, timeout=120, limits=limits))
+        once = httpx2.Limits(max_keepalive_connections=0)  # a door may close one that rests just as it is used again
+        back = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False, timeout=120, limits=once))
         sessions = [
             Session(number, Raw(http, url, modern=number % EVERY_NTH_MODERN == 0, capabilities=ASKED_BY_FORM), back)
             for number in range(SESSIONS - SDK_CLIENTS)
