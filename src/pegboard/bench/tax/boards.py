@@ -60,6 +60,17 @@ async def board_of(catalog: Catalog, place: Place, *, weights: Path | None = Non
     return made
 
 
+async def board_over(testbed: Testbed, encoder: Encoder, **settings: Any) -> Board:
+    """Over another encoder, which nothing is fitted for: its cosines are taken as they are."""
+    wanted = load_settings(rules=testbed.rules, **settings)
+    memory = MemoryEmbeddings(1_000_000)
+    made = build(
+        wanted, testbed.catalog, parts=default_parts(wanted, encoder=encoder, embeddings=memory, events=MemoryEvents())
+    )
+    await made.warm()
+    return made
+
+
 def tools_of(catalog: Catalog, ids: frozenset[ToolId] | tuple[ToolId, ...]) -> tuple[Any, ...]:
     """Tools in catalog order."""
     wanted = set(ids)

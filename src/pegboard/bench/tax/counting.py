@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 
 from pegboard.bench.tax.sending import Sent
-from pegboard.bench.tax.tasks import Task
+from pegboard.bench.tax.tasks import Step, Task, needs
 from pegboard.catalog import BpeCounter, canonical_text, compact_json
 from pegboard.catalog.tokens import Encoding
-from pegboard.model import Tool
+from pegboard.model import Tool, ToolId
+from pegboard.routing.eligibility import Precondition, parse_precondition
 
 TURN = 30
 """The turn at which ρ is taken (seed 000 §6.5)."""
@@ -40,6 +42,8 @@ class Tally:
 
     encoding: Encoding = "cl100k_base"
     _known: dict[bytes, int] = field(default_factory=dict)
+    _canonical: dict[Tool, int] = field(default_factory=dict)
+    _wire: dict[Tool, int] = field(default_factory=dict)
 
     def text(self, text: str) -> int:
         key = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
@@ -48,11 +52,17 @@ class Tally:
         return self._known[key]
 
     def canonical(self, tools: Sequence[Tool]) -> int:
-        return sum(self.text(canonical_text(tool)) for tool in tools)
+        for tool in tools:
+            if tool not in self._canonical:
+                self._canonical[tool] = self.text(canonical_text(tool))
+        return sum(self._canonical[tool] for tool in tools)
 
     def wire(self, tools: Sequence[Tool]) -> int:
         """As an array, with a token for each comma or bracket."""
-        return sum(self.text(wire_text(tool)) + 1 for tool in tools)
+        for tool in tools:
+            if tool not in self._wire:
+                self._wire[tool] = self.text(wire_text(tool)) + 1
+        return sum(self._wire[tool] for tool in tools)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,10 +144,21 @@ def row(task: Task, sends: Sequence[Sent], tally: Tally, other: Tally) -> Row:
         "complete": float(all(hits)),
         "phase1": _mean([sum(map(tally.text, sent.texts)) for sent in sends]),
         "phase2": _mean([tally.canonical([*sent.tools, *sent.late]) for sent in sends]),
+        "barred": _mean([float(_barred(step, sent)) for step, sent in zip(task.steps, sends, strict=True)]),
         "changed": _mean(changed) if changed else 0.0,
         "resident": [float(each.resident) for each in steps],
         "hits": hits,
     }
+
+
+def _barred(step: Step, sent: Sent) -> bool:
+    """Whether a tool was promoted that the state of the agent does not allow."""
+    return any(not holds(step.state) for tool in sent.reached for holds in _preconditions(tool))
+
+
+@cache
+def _preconditions(tool: ToolId) -> tuple[Precondition, ...]:
+    return tuple(parse_precondition(need) for need in needs(tool))
 
 
 def _mean(values: Sequence[float]) -> float:

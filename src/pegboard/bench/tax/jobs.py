@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib.resources import files
 from multiprocessing import get_context
@@ -28,22 +28,28 @@ SOURCES = (
     "routing/**/*.py",
 )
 """What an outcome depends on: another text of one of them, and jobs are done anew."""
-NOT = frozenset({"page.py", "texts.py", "pictures.py", "summary.py", "projection.py", "run.py"})
+NOT = frozenset(
+    f"{name}.py"
+    for name in (
+        *("equations", "jobs", "live", "page", "pictures", "plan", "projection", "recording", "report", "run"),
+        *("summary", "texts"),
+    )
+)
 """They make something of outcomes."""
 
 Work = Callable[..., Mapping[str, Any]]
 """A function of a module, for another process, with arguments that can be pickled; its outcome is JSON."""
-Jobs = Mapping[str, tuple[Any, ...]]
-"""The arguments of each job, by its name."""
+Jobs = Mapping[str, tuple[Work, tuple[Any, ...]]]
+"""What is to be done with which arguments, by a name that a file can have."""
 
 
-def done(work: Work, jobs: Jobs, *, label: str, kept: Path | None, resume: bool = True) -> dict[str, Mapping[str, Any]]:
+def done(jobs: Jobs, *, label: str, kept: Path | None, resume: bool = True) -> dict[str, Mapping[str, Any]]:
     """The outcome of each job, in the order of ``jobs``. Whatever raises ends the run; what was done is kept."""
     folder = None if kept is None else kept / "tax" / fingerprint()
     found = {name: there for name in jobs if resume and (there := _read(folder, name)) is not None}
     with bar(label) as progress:
         progress(len(found), len(jobs))
-        for name, outcome in _run(work, {name: jobs[name] for name in jobs if name not in found}):
+        for name, outcome in _run({name: jobs[name] for name in jobs if name not in found}):
             found[name] = outcome
             _write(folder, name, outcome)
             progress(len(found), len(jobs))
@@ -60,14 +66,14 @@ def fingerprint() -> str:
     return digest.hexdigest()[:16]
 
 
-def _run(work: Work, jobs: Jobs) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _run(jobs: Jobs) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """As they end. A single one is done here."""
     workers = min(len(jobs), os.cpu_count() or 1)
     if workers < 2:
-        yield from ((name, work(*arguments)) for name, arguments in jobs.items())
+        yield from ((name, work(*arguments)) for name, (work, arguments) in jobs.items())
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        under_way = {pool.submit(work, *arguments): name for name, arguments in jobs.items()}
+        under_way = {pool.submit(work, *arguments): name for name, (work, arguments) in jobs.items()}
         for each in as_completed(under_way):
             yield under_way[each], each.result()
 
@@ -87,8 +93,3 @@ def _write(folder: Path | None, name: str, outcome: Mapping[str, Any]) -> None:
     draft = path.with_suffix(f".{os.getpid()}.tmp")
     draft.write_text(json.dumps(outcome), "utf-8")
     draft.replace(path)
-
-
-def named(names: Sequence[str]) -> str:
-    """A job's name: a file's, too."""
-    return "-".join(names)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle, islice, product
 from typing import Any
 
@@ -139,7 +139,8 @@ def many(size: int) -> Catalog:
     groups: list[tuple[Server, list[Tool]]] = []
     for server, nouns in names:
         row = Row(server=server, tokens=MEAN, verbs=CRUD, nouns=nouns)
-        groups.append((_server(server), _tools(row, choose, 1.0)[: size - 20 * len(groups)]))
+        tools = [_nested(tool) for tool in _tools(row, choose, 1.0)]
+        groups.append((_server(server), tools[: size - 20 * len(groups)]))
     return Catalog.build(groups)
 
 
@@ -209,6 +210,16 @@ def _defined(server: str, verb: str, noun: str, properties: dict[str, Any]) -> T
         input_schema=schema,
         definition={"name": name, "description": description, "inputSchema": schema},
     )
+
+
+def _nested(tool: Tool) -> Tool:
+    """The tool with all but its identifier in an object of options: as long, and quicker to embed, which ten thousand
+    tools should be; texts for retrieval do not go that deep."""
+    schema = tool.input_schema or {}
+    (identifier, of), *rest = schema["properties"].items()
+    options = {"type": "object", "properties": dict(rest)}
+    inner = {**schema, "properties": {identifier: of, "options": options}}
+    return replace(tool, input_schema=inner, definition={**tool.definition, "inputSchema": inner})
 
 
 def _tokens(tool: Tool) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pegboard.bench.tax.ablations import VARIANTS
 from pegboard.bench.tax.boards import Place
 from pegboard.bench.tax.counting import Row, Tally, row
 from pegboard.bench.tax.methods import METHODS
@@ -36,7 +37,8 @@ def play(job: Job, place: Place) -> Mapping[str, Any]:
 
 async def played(job: Job, place: Place) -> Mapping[str, Any]:
     bed = testbed(job.testbed, place.data)
-    method = METHODS[job.method].make(place)
+    make = METHODS[job.method].make if job.method in METHODS else VARIANTS[job.method][1]
+    method = make(place)
     await method.begin(bed)
     rows: list[Row] = []
     took = steps = 0.0
