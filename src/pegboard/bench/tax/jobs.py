@@ -32,7 +32,7 @@ NOT = frozenset(
     f"{name}.py"
     for name in (
         *("equations", "jobs", "live", "page", "pictures", "plan", "projection", "recording", "report", "run"),
-        *("summary", "texts"),
+        *("conclusions", "summary", "texts"),
     )
 )
 """They make something of outcomes."""

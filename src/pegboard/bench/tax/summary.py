@@ -190,6 +190,7 @@ class Summary:
 def measured(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Each measure as mean, low and high (bootstrap over tasks); recall by kind; ρ; what is projected from it."""
     found: dict[str, Any] = {name: _interval([float(row[name]) for row in rows]) for name in (*MEASURES, "steps")}
+    found["count"] = len(rows)
     found["recall_by_kind"] = {
         kind: _interval([row["recall"] for row in rows if row["kind"] == kind])
         for kind in dict.fromkeys(row["kind"] for row in rows)
