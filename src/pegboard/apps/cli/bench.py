@@ -48,6 +48,15 @@ def bench(
         list[str] | None, typer.Option("--method", metavar="NAME", help="Only this method. More than once.")
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Draws of the tasks.")] = 3,
+    parts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--part",
+            metavar="NAME",
+            help="Only tokens, ablations, poisoning, failures, frontier, scaling or peers; tokens are always there.",
+        ),
+    ] = None,
+    largest: Annotated[int, typer.Option("--largest", min=10, help="Tools of the largest made catalog.")] = 10_000,
     out: Annotated[Path, typer.Option("--out", help="Folder for the results file.")] = Path("bench/results"),
     resume: Annotated[bool, typer.Option("--resume", help="Keep what an earlier run of these sources did.")] = False,
     page: Annotated[Path | None, typer.Option("--page", help="Write the results to this page too.")] = None,
@@ -79,13 +88,16 @@ def bench(
     from pegboard.bench.tax import frontier, report, run
     from pegboard.bench.tax.boards import Place
     from pegboard.bench.tax.methods import available
-    from pegboard.bench.tax.plan import Plan
+    from pegboard.bench.tax.plan import PARTS, Plan
     from pegboard.bench.tax.testbeds import there
 
     place = Place(data=data, cache=_folder(cache), untuned=untuned, peers=peers)
-    plan = Plan.of(place, sets=sets or (), methods=methods or (), seeds=seeds, quick=quick)
+    plan = Plan.of(
+        place, sets=sets or (), methods=methods or (), seeds=seeds, quick=quick, parts=parts or (), largest=largest
+    )
     _check(sets or [], [*there(data), *frontier.sets(data)], "set")
     _check(methods or [], list(available(place)), "method")
+    _check(parts or [], list(PARTS), "part")
     path = run.run(plan, out=out, resume=resume, command="make bench", page=page, model_url=model_url, model=model)
     found = read(path)
     if as_json:

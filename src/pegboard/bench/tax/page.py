@@ -14,6 +14,7 @@ from pegboard.bench.tax.counting import TALK
 from pegboard.bench.tax.equations import C_SYS, C_TASK
 from pegboard.bench.tax.failures import CLASSES
 from pegboard.bench.tax.methods import METHODS
+from pegboard.bench.tax.plan import LARGEST, PARTS
 from pegboard.bench.tax.projection import SEED_TABLE_3, SEED_TABLE_4, SEED_TABLE_5
 
 WIDTH = 120
@@ -57,6 +58,9 @@ def _missing(tables: Mapping[str, Any]) -> str:
         missing.append("MiniLM as published")
     if not plan["peers"]:
         missing.append("peers (`--peers`)")
+    if plan["largest"] < LARGEST:
+        missing.append(f"catalogs of more than {plan['largest']:,} tools")
+    missing += [part for part in PARTS if part not in plan["parts"]]
     missing += [f"{peer} ({why})" for of in tables["peers_missing"].values() for peer, why in of.items()]
     return _wrapped(f"Not measured in this run: {', '.join(dict.fromkeys(missing)) or 'nothing'}.")
 

@@ -24,6 +24,9 @@ DEAR = frozenset({"simple_minilm", "attention_minilm"})
 """Left out of a quick run: they need another encoder."""
 ROUNDED = "synthetic_47k"
 ROUNDED_METHODS = ("full", "pruned", "simple", "attention", "attention_minilm", "hybrid")
+PARTS = ("tokens", "ablations", "poisoning", "failures", "frontier", "scaling", "peers")
+"""What a run has; `tokens` is the headline."""
+LARGEST = scaling.SIZES[-1]
 JUDGED = ("synthetic", "real120")
 """Testbeds of the ablations, of poisoning and of the classes of failures."""
 LATER = ("-seed2", "-seed3", "-10000")
@@ -42,10 +45,20 @@ class Plan:
     seeds: tuple[int, ...] = SEEDS
     tasks: int = TASKS
     quick: bool = False
+    parts: tuple[str, ...] = PARTS
+    largest: int = LARGEST
 
     @classmethod
     def of(
-        cls, place: Place, *, sets: Sequence[str] = (), methods: Sequence[str] = (), seeds: int = 3, quick: bool = False
+        cls,
+        place: Place,
+        *,
+        sets: Sequence[str] = (),
+        methods: Sequence[str] = (),
+        seeds: int = 3,
+        quick: bool = False,
+        parts: Sequence[str] = (),
+        largest: int = LARGEST,
     ) -> Plan:
         """Everything there is, or what is named; ``sets`` may name testbeds and labelled sets."""
         beds = [name for name in there(place.data) if not sets or name in sets]
@@ -62,6 +75,8 @@ class Plan:
             seeds=tuple(range(1, (1 if quick else seeds) + 1)),
             tasks=QUICK_TASKS if quick else TASKS,
             quick=quick,
+            parts=tuple(part for part in PARTS if not parts or part in parts),
+            largest=largest,
         )
 
     @property
@@ -71,7 +86,7 @@ class Plan:
     @property
     def kinds(self) -> tuple[str, ...]:
         """Of attackers."""
-        return ("adapted",) if self.quick else KINDS
+        return () if "poisoning" not in self.parts else ("adapted",) if self.quick else KINDS
 
     def played(self) -> list[Job]:
         return [
@@ -83,7 +98,7 @@ class Plan:
         ]
 
     def ablated(self) -> list[Job]:
-        if self.quick or "attention" not in self.methods:
+        if self.quick or "ablations" not in self.parts or "attention" not in self.methods:
             return []
         return [
             Job(testbed=bed, method=variant, seed=self.seeds[0], tasks=self.tasks)
@@ -98,7 +113,7 @@ class Plan:
 
     def peer_jobs(self) -> Jobs:
         """Those that use every core by themselves."""
-        if self.quick or self.place.peers is None or self.place.data is None:
+        if self.quick or self.place.peers is None or self.place.data is None or "peers" not in self.parts:
             return {}
         seed = self.seeds[0]
         found: dict[str, Any] = {
@@ -109,6 +124,8 @@ class Plan:
         return found
 
     def _frontier(self) -> Iterator[Any]:
+        if "frontier" not in self.parts:
+            return
         rankers = [name for name in frontier.RANKERS if self.place.untuned or not name.endswith("_minilm")]
         for name in self.sets:
             for method in (frontier.OURS, *rankers):
@@ -117,7 +134,8 @@ class Plan:
     def _scaling(self) -> Iterator[Any]:
         methods = [name for name in self.methods if name not in DEAR]
         for method, size in sorted(scaling.wanted(methods, quick=self.quick), key=lambda pair: pair[1]):
-            yield f"scaling-{method}-{size}", (scaling.scaled, (method, size, self.place, self.seeds[0]))
+            if "scaling" in self.parts and size <= self.largest:
+                yield f"scaling-{method}-{size}", (scaling.scaled, (method, size, self.place, self.seeds[0]))
 
     def _played(self) -> Iterator[Any]:
         for job in (*self.played(), *self.ablated()):
@@ -131,7 +149,7 @@ class Plan:
                     yield f"poisoned-{bed}-{method}-{kind}", (poisoned, arguments)
 
     def _failed(self) -> Iterator[Any]:
-        for bed in () if self.quick else self.judged:
+        for bed in () if self.quick or "failures" not in self.parts else self.judged:
             for method in (name for name in EXPLAINED if name in self.methods):
                 arguments = (bed, method, self.seeds[0], self.tasks, self.place)
                 yield f"failed-{bed}-{method}", (failed, arguments)

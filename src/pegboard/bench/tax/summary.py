@@ -42,7 +42,7 @@ class Summary:
             for bed in plan.judged
         }
         self.peers = {bed: self._peers(bed) for bed in plan.judged if f"peers-{bed}" in outcomes}
-        self.curves = {name: self._curves(name) for name in plan.sets}
+        self.curves = {name: self._curves(name) for name in self._sets}
 
     def figures(self) -> dict[str, float]:
         found: dict[str, float] = {}
@@ -69,7 +69,9 @@ class Summary:
         return {
             "plan": {
                 "beds": list(self._plan.beds),
-                "sets": list(self._plan.sets),
+                "sets": list(self._sets),
+                "parts": list(self._plan.parts),
+                "largest": self._plan.largest,
                 "seeds": list(self._plan.seeds),
                 "tasks": self._plan.tasks,
                 "data": self._plan.place.data is not None,
@@ -99,6 +101,10 @@ class Summary:
                 if job.seed == self._plan.seeds[0]
             },
         }
+
+    @property
+    def _sets(self) -> tuple[str, ...]:
+        return self._plan.sets if "frontier" in self._plan.parts else ()
 
     def _catalog(self, bed: str) -> Any:
         return testbed(bed, self._plan.place.data).catalog
@@ -171,7 +177,7 @@ class Summary:
     def _compared(self) -> dict[tuple[str, int, str], dict[str, float]]:
         """Recall at the same tokens, and ours minus the other's, query by query, with its interval."""
         found = {}
-        for name in self._plan.sets:
+        for name in self._sets:
             curves = self._raw(name)
             ours = curves[frontier.OURS]
             for tokens, (method, of) in product(frontier.TOKENS, curves.items()):
