@@ -59,6 +59,9 @@ def bench(
     largest: Annotated[int, typer.Option("--largest", min=10, help="Tools of the largest made catalog.")] = 10_000,
     out: Annotated[Path, typer.Option("--out", help="Folder for the results file.")] = Path("bench/results"),
     resume: Annotated[bool, typer.Option("--resume", help="Keep what an earlier run of these sources did.")] = False,
+    finished: Annotated[
+        bool, typer.Option("--finished", help="Put together what an earlier run did, and do nothing more.")
+    ] = False,
     page: Annotated[Path | None, typer.Option("--page", help="Write the results to this page too.")] = None,
     cache: Annotated[
         Path | None, typer.Option(help="Folder for embeddings and for what was done; default: the cache folder.")
@@ -98,7 +101,16 @@ def bench(
     _check(sets or [], [*there(data), *frontier.sets(data)], "set")
     _check(methods or [], list(available(place)), "method")
     _check(parts or [], list(PARTS), "part")
-    path = run.run(plan, out=out, resume=resume, command="make bench", page=page, model_url=model_url, model=model)
+    path = run.run(
+        plan,
+        out=out,
+        resume=resume,
+        command="make bench",
+        finished=finished,
+        page=page,
+        model_url=model_url,
+        model=model,
+    )
     found = read(path)
     if as_json:
         output.print_json({"written": str(path), "figures": found["figures"]})

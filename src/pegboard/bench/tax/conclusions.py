@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pegboard.bench.tax.counting import READ
 from pegboard.bench.tax.equations import ALPHA
 from pegboard.bench.tax.made import ROUNDED_TOTAL
 
@@ -71,11 +72,13 @@ def _more(tables: Mapping[str, Any], of: Mapping[str, Any]) -> list[str]:
             "where it is not, they are hard to beat: pin them (`always_available`)."
         )
     if "full" in of and "hybrid" in of:
+        read = READ * of["full"]["sent"][0]
         found.append(
-            f"Where the prompt cache holds, sending everything is billed as {_n(of['full']['billed'])} tokens a "
-            f"step and "
-            f"Pegboard's changing selection as {_n(of['hybrid']['billed'])}: long cached sessions over a small eager "
-            "board are where filtering helps least, and the LLM gateway's rule for caches then leaves requests alone."
+            f"A prompt cache changes the sum: over tasks as short as these, sending everything is billed as "
+            f"{_n(of['full']['billed'])} tokens a step and Pegboard's changing selection as "
+            f"{_n(of['hybrid']['billed'])}, but in a long session, where everything is read at a tenth ({read:,.0f}), "
+            "next to nothing is left to save: "
+            "there the LLM gateway's rule for caches leaves requests alone."
         )
     small = tables["catalogs"].get("recorded")
     if small and "recorded" in tables["methods"]:
@@ -83,8 +86,9 @@ def _more(tables: Mapping[str, Any], of: Mapping[str, Any]) -> list[str]:
         found.append(
             f"On the {small['tools']} tools of seven small public servers everything is {small['tokens']:,} "
             f"tokens, and "
-            f"Pegboard sends {_n(recorded['hybrid']['steady'])}: a saving that seldom pays for a missed tool "
-            f"({_p(recorded['hybrid']['recall'])}); below ten tools or 4,000 tokens Pegboard passes everything."
+            f"Pegboard sends {_n(recorded['hybrid']['steady'])} with the tool there in "
+            f"{_p(recorded['hybrid']['recall'])} of steps: on a board that small, send everything or leave a way back; "
+            "below ten tools or 4,000 tokens Pegboard passes everything by itself."
         )
     found += [
         "Projected success, latency and cost (†) rest on two rows of the paper and a straight line; no model "
@@ -151,7 +155,7 @@ def of_poison(tables: Mapping[str, Any]) -> str:
     found = "Filtering is no defence."
     if summaries:
         found += (
-            f" Tool Attention keeps {summaries['full']:.0%} of plain payloads out of phase 2 and shows "
+            f" Tool Attention keeps {1 - summaries['full']:.0%} of plain payloads out of phase 2 and shows "
             f"{summaries['text']:.0%} of their summaries to the model all the same."
         )
     if targeted:

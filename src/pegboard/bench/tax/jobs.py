@@ -56,6 +56,12 @@ def done(jobs: Jobs, *, label: str, kept: Path | None, resume: bool = True) -> d
     return {name: found[name] for name in jobs}
 
 
+def finished(jobs: Jobs, kept: Path | None) -> dict[str, Mapping[str, Any]]:
+    """The outcomes that are there already; nothing is done."""
+    folder = None if kept is None else kept / "tax" / fingerprint()
+    return {name: there for name in jobs if (there := _read(folder, name)) is not None}
+
+
 def fingerprint() -> str:
     """Of the sources that outcomes depend on."""
     package = Path(str(files("pegboard")))

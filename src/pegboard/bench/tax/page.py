@@ -25,12 +25,13 @@ EXACT = "attention_minilm"
 def section(results: Mapping[str, Any]) -> str:
     tables = results["tables"]
     parts = [
-        texts.INTRODUCTION.format(
-            measured=measured(results),
-            tasks=tables["plan"]["tasks"],
-            seeds=len(tables["plan"]["seeds"]),
-            missing=_missing(tables),
+        "## The tools tax\n\n",
+        _wrapped(
+            texts.INTRODUCTION.format(
+                measured=measured(results), tasks=tables["plan"]["tasks"], seeds=_of_seeds(len(tables["plan"]["seeds"]))
+            )
         ),
+        f"\n\n{_missing(tables)}\n\n",
         "### What to conclude\n\n",
         _listed(conclusions(tables)),
         texts.HOW.format(talk=TALK, c_task=C_TASK, c_sys=C_SYS),
@@ -49,6 +50,10 @@ def section(results: Mapping[str, Any]) -> str:
     return "".join(parts).rstrip() + "\n"
 
 
+def _of_seeds(count: int) -> str:
+    return "one seed" if count == 1 else f"{count} seeds"
+
+
 def _missing(tables: Mapping[str, Any]) -> str:
     plan, missing = tables["plan"], []
     if "real120" not in plan["beds"]:
@@ -62,6 +67,11 @@ def _missing(tables: Mapping[str, Any]) -> str:
         missing.append(f"catalogs of more than {plan['largest']:,} tools")
     missing += [part for part in PARTS if part not in plan["parts"]]
     missing += [f"{peer} ({why})" for of in tables["peers_missing"].values() for peer, why in of.items()]
+    if plan["jobs_done"] < plan["jobs"]:
+        missing.append(
+            f"{plan['jobs'] - plan['jobs_done']} of {plan['jobs']} jobs, which this run was ended before (what the "
+            "tables do not have; `make bench` goes on with them)"
+        )
     return _wrapped(f"Not measured in this run: {', '.join(dict.fromkeys(missing)) or 'nothing'}.")
 
 
@@ -80,7 +90,7 @@ def _bed(bed: str, tables: Mapping[str, Any]) -> str:
     made = head + "\n".join(rows) + "\n\n"
     peers = tables["peers"].get(bed)
     if peers:
-        made += texts.PEERS.format(tasks=_tasks(peers), seed="one seed")
+        made += texts.PEERS.format(tasks=_tasks(peers))
         made += "| | first | steady | sent | recall |\n|---|---|---|---|---|\n"
         made += "\n".join(
             f"| {name} | {of['first'][0]:,.0f} | {of['steady'][0]:,.0f} | {of['sent'][0]:,.0f} | "
@@ -247,8 +257,8 @@ def _poisoned(tables: Mapping[str, Any]) -> str:
     for method in dict.fromkeys(method for _, method, _ in keys):
         cells = []
         for bed, kind in columns:
-            of = tables["poisoned"][f"{bed}/{method}/{kind}"]
-            cells.append(f"{of['full']:.2f} / {of['reached']:.2f}")
+            of = tables["poisoned"].get(f"{bed}/{method}/{kind}")
+            cells.append(f"{of['full']:.2f} / {of['reached']:.2f}" if of else "–")
         rows.append(f"| {METHODS[method].title} | {' | '.join(cells)} |")
     heads = " | ".join(f"{bed}, {kind}" for bed, kind in columns)
     rules = "---|" * (len(columns) - 1) + "---"

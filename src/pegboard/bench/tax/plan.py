@@ -108,7 +108,14 @@ class Plan:
 
     def jobs(self) -> Jobs:
         """Those of one process each, in the order of what they are worth: a run that is cut short has the first."""
-        found = [*self._played(), *self._poisoned(), *self._failed(), *self._frontier(), *self._scaling()]
+        found = [
+            *self._played(self.played()),
+            *self._frontier(),
+            *self._played(self.ablated()),
+            *self._poisoned(),
+            *self._failed(),
+            *self._scaling(),
+        ]
         return dict(sorted(found, key=lambda job: job[0].endswith(LATER)))
 
     def peer_jobs(self) -> Jobs:
@@ -137,8 +144,8 @@ class Plan:
             if "scaling" in self.parts and size <= self.largest:
                 yield f"scaling-{method}-{size}", (scaling.scaled, (method, size, self.place, self.seeds[0]))
 
-    def _played(self) -> Iterator[Any]:
-        for job in (*self.played(), *self.ablated()):
+    def _played(self, jobs: Iterable[Job]) -> Iterator[Any]:
+        for job in jobs:
             yield f"played-{job.name}", (play, (job, self.place))
 
     def _poisoned(self) -> Iterator[Any]:

@@ -21,15 +21,23 @@ def run(
     out: Path,
     resume: bool,
     command: str,
+    finished: bool = False,
     page: Path | None = None,
     model_url: str | None = None,
     model: str = "default",
 ) -> Path:
-    """The results file of a plan. With ``model_url`` what a model calls is measured too; ``page`` is written anew."""
+    """The results file of a plan.
+
+    With ``finished`` nothing is done, and what an earlier run did is put together. With ``model_url`` what a model
+    calls is measured too; ``page`` is written anew.
+    """
     kept = plan.place.cache
-    outcomes = jobs.done(plan.jobs(), label="tools tax", kept=kept, resume=resume)
-    for name, job in plan.peer_jobs().items():
-        outcomes |= jobs.done({name: job}, label=name, kept=kept, resume=resume)
+    if finished:
+        outcomes = jobs.finished({**plan.jobs(), **plan.peer_jobs()}, kept)
+    else:
+        outcomes = jobs.done(plan.jobs(), label="tools tax", kept=kept, resume=resume)
+        for name, job in plan.peer_jobs().items():
+            outcomes |= jobs.done({name: job}, label=name, kept=kept, resume=resume)
     summary = Summary(plan, outcomes)
     live = {} if model_url is None else asyncio.run(measure(plan, model_url, model))
     path = results.write(

@@ -23,6 +23,8 @@ MEASURES = (
     *("first", "steady", "sent", "sent_o200k", "billed", "requests", "recall", "f1", "tools", "complete"),
     *("phase1", "phase2", "barred", "changed"),
 )
+SURE = frozenset({"first", "steady", "recall"})
+"""Measures with an interval."""
 CATALOGS = ("catalog_klavis", "catalog_docker", "catalog_toolsdk", "mcp_large")
 """Recorded by others: their tax alone."""
 SENSITIVE = (2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000)
@@ -38,7 +40,7 @@ class Summary:
         self._outcomes = outcomes
         self.methods = {bed: self._of(bed) for bed in plan.beds}
         self.ablations = {
-            bed: {job.method: self._measured([job]) for job in plan.ablated() if job.testbed == bed}
+            bed: {job.method: self._measured([job]) for job in plan.ablated() if job.testbed == bed and self._has(job)}
             for bed in plan.judged
         }
         self.peers = {bed: self._peers(bed) for bed in plan.judged if f"peers-{bed}" in outcomes}
@@ -72,6 +74,8 @@ class Summary:
                 "sets": list(self._sets),
                 "parts": list(self._plan.parts),
                 "largest": self._plan.largest,
+                "jobs": len(self._plan.jobs()) + len(self._plan.peer_jobs()),
+                "jobs_done": len(self._outcomes),
                 "seeds": list(self._plan.seeds),
                 "tasks": self._plan.tasks,
                 "data": self._plan.place.data is not None,
@@ -98,13 +102,20 @@ class Summary:
             "timings_ms": {
                 f"{job.testbed}/{job.method}": round(self._outcomes[f"played-{job.name}"]["ms"], 3)
                 for job in self._plan.played()
-                if job.seed == self._plan.seeds[0]
+                if job.seed == self._plan.seeds[0] and self._has(job)
             },
         }
 
     @property
     def _sets(self) -> tuple[str, ...]:
-        return self._plan.sets if "frontier" in self._plan.parts else ()
+        """Those of which every curve of ours is there."""
+        wanted = [name for name in self._plan.jobs() if name.startswith("frontier-")]
+        late = {name for name in wanted if name not in self._outcomes}
+        there = self._plan.sets if "frontier" in self._plan.parts else ()
+        return tuple(name for name in there if not any(each.startswith(f"frontier-{name}-") for each in late))
+
+    def _has(self, job: Job) -> bool:
+        return f"played-{job.name}" in self._outcomes
 
     def _catalog(self, bed: str) -> Any:
         return testbed(bed, self._plan.place.data).catalog
@@ -136,7 +147,7 @@ class Summary:
         return found
 
     def _of(self, bed: str) -> dict[str, Any]:
-        jobs = [job for job in self._plan.played() if job.testbed == bed]
+        jobs = [job for job in self._plan.played() if job.testbed == bed and self._has(job)]
         methods = dict.fromkeys(job.method for job in jobs)
         return {method: self._measured([job for job in jobs if job.method == method]) for method in methods}
 
@@ -160,6 +171,7 @@ class Summary:
         return [
             ((bed, method, kind), self._outcomes[f"poisoned-{bed}-{method}-{kind}"])
             for bed, method, kind in product(self._plan.judged, self._plan.methods, self._plan.kinds)
+            if f"poisoned-{bed}-{method}-{kind}" in self._outcomes
         ]
 
     def _raw(self, name: str) -> dict[str, Mapping[str, Any]]:
@@ -194,18 +206,21 @@ class Summary:
 
 
 def measured(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Each measure as mean, low and high (bootstrap over tasks); recall by kind; ρ; what is projected from it."""
-    found: dict[str, Any] = {name: _interval([float(row[name]) for row in rows]) for name in (*MEASURES, "steps")}
+    """Each measure as its mean, some with the bootstrap interval over tasks; recall by kind; ρ; what is projected."""
+    found: dict[str, Any] = {
+        name: (_interval if name in SURE else _mean)([float(row[name]) for row in rows])
+        for name in (*MEASURES, "steps")
+    }
     found["count"] = len(rows)
     found["recall_by_kind"] = {
-        kind: _interval([row["recall"] for row in rows if row["kind"] == kind])
+        kind: _mean([row["recall"] for row in rows if row["kind"] == kind])
         for kind in dict.fromkeys(row["kind"] for row in rows)
     }
     long = [row["resident"] for row in rows if len(row["resident"]) >= TURN]
     if long:
-        found["resident_t30"] = _interval([each[TURN - 1] for each in long])
+        found["resident_t30"] = _mean([each[TURN - 1] for each in long])
         found["rho_t30"] = _interval([equations.utilization(each[TURN - 1]) for each in long])
-        found["rho_cumulative_t30"] = _interval([equations.cumulative_utilization(each[:TURN]) for each in long])
+        found["rho_cumulative_t30"] = _mean([equations.cumulative_utilization(each[:TURN]) for each in long])
         found["sensitivity"] = [
             [task, round(float(np.mean([equations.utilization(each[TURN - 1], task=task) for each in long])), 4)]
             for task in SENSITIVE
@@ -242,6 +257,11 @@ def _figures(bed: str, method: str, of: Mapping[str, Any]) -> dict[str, float]:
         if key in of:
             found[f"{key}/{bed}/{method}"] = of[key][0]
     return found
+
+
+def _mean(values: Sequence[float]) -> list[float]:
+    """Without an interval, in the shape of one."""
+    return [round(sum(values) / len(values), 4)]
 
 
 def _interval(values: Sequence[float]) -> list[float]:

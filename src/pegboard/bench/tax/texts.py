@@ -1,12 +1,10 @@
 """The words of the section; every figure in them is filled in from the results."""
 
-INTRODUCTION = """## The tools tax
-
-Written by `make bench` (`pegboard bench`, with `PEGBOARD_DATA` for real120 and the labelled sets). {measured}. {tasks}
-tasks a testbed, {seeds} seeds on the synthetic one and real120, 95% bootstrap intervals over tasks in brackets.
-{missing}
-
-"""
+INTRODUCTION = (
+    "Written by `make bench` (`pegboard bench`, with `PEGBOARD_DATA` for real120 and the labelled sets; [how to use "
+    "it](bench.md)). {measured}. {tasks} tasks a testbed; {seeds} on `synthetic` and `real120`, one on the others; 95% "
+    "bootstrap intervals over tasks in brackets."
+)
 
 HOW = """### How it is measured
 
@@ -46,7 +44,7 @@ METHODS_HEAD = (
 )
 RULE = "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
 
-PEERS = """Peers, each with its ten best as full definitions, on the same {tasks} tasks (no sessions), {seed}:
+PEERS = """Peers, each with its ten best as full definitions, on the same {tasks} tasks (no sessions, one seed):
 
 """
 
@@ -70,8 +68,7 @@ SERVERS = """### Table 1, measured
 SCALING = """### Up to 10,000 tools
 
 Tokens of a step on made catalogs (twenty tools a server); 60 single-step requests about the same ten tools at each
-size, so these catalogs say what N costs and little of recall, which the sets below do. A dash was not measured: ten
-definitions are ten.
+size, so these catalogs say what N costs and little of recall, which the sets below do. A dash was not measured.
 
 {table}
 
