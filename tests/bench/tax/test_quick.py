@@ -46,7 +46,7 @@ def test_the_quick_run_gives_the_figures_that_it_gave(quick: dict[str, Any]) -> 
 def test_its_page_names_what_is_missing_and_has_every_method(quick: dict[str, Any]) -> None:
     section = page.section(quick)
 
-    assert "Not measured in this run: real120, livemcp_tasks" in section
+    assert "Not measured in this run: real120, recall against tokens on livemcp_tasks" in section
     assert "peers (`--peers`)" in section
     for title in ("B1 full schema", "Tool Attention (`attention`)", "EHRR (`ehrr`)", "**Pegboard**, library"):
         assert f"| {title}" in section

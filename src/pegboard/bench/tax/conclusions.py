@@ -40,7 +40,8 @@ def conclusions(tables: Mapping[str, Any]) -> list[str]:
     if "hybrid_static" in of:
         static = of["hybrid_static"]
         found.append(
-            f"The MCP gateway lists the least ({_n(static['steady'])} tokens a step), but the model has to ask: "
+            f"Of Pegboard's doors the MCP gateway lists least ({_n(static['steady'])} tokens a step), but the model "
+            "has to ask: "
             f"{static['requests'][0]:.2f} requests a step carry {_n(static['sent'])} tokens together, and after thirty "
             f"turns {_n(static['resident_t30'])} tokens of searches and definitions stand in the conversation; "
             f"a listing "
