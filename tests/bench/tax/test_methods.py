@@ -43,7 +43,7 @@ async def test_tool_attention_keeps_every_summary_in_front_and_its_definitions_b
     for sent in await sends("attention"):
         assert not sent.tools
         assert len(sent.late) <= 10
-        assert len(sent.texts[0].splitlines()) > 50
+        assert len(sent.texts[0].splitlines()) > 40
 
 
 async def test_a_command_line_asks_for_a_server_and_for_help_and_remembers_both() -> None:
