@@ -17,8 +17,10 @@ from pegboard.bench.mcp import page as mcp_page
 from pegboard.bench.scan import page as scan_page
 from pegboard.bench.simulate import page as simulate_page
 from pegboard.bench.state import page as state_page
+from pegboard.bench.tax import page as tax_page
 
 SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "tax": tax_page.section,
     "rank": rank_page.section,
     "summaries": summaries_page.section,
     "mcp": mcp_page.section,
@@ -36,8 +38,8 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 HEAD = """# Benchmarks
 
 Each section is written by its own command from its own file in `bench/results`, which has every figure and more.
-`make bench` runs them all. Times are those of a shared machine: compare what was measured in turns, not a time with a
-time of another day.
+`make bench` runs the first, `make bench-all` the others too. Times are those of a shared machine: compare what was
+measured in turns, not a time with a time of another day.
 """
 
 

@@ -9,6 +9,7 @@ import typer
 from pegboard import __version__
 from pegboard.apps.cli import (
     audit,
+    bench,
     calibrate,
     doctor,
     index,
@@ -77,6 +78,7 @@ app.command("mcp", epilog=mcp.EXAMPLES)(mcp.mcp)
 app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("shadow", epilog=shadow.EXAMPLES)(shadow.shadow)
 app.command("replay", epilog=replay.EXAMPLES)(replay.replay)
+app.add_typer(bench.app, name="bench", epilog=bench.EXAMPLES)
 app.add_typer(keys.app, name="keys")
 app.add_typer(pins.app, name="pins", epilog=pins.EXAMPLES)
 app.add_typer(state.state, name="state", epilog=state.EXAMPLES)

@@ -1,0 +1,170 @@
+"""`pegboard bench`: the tables of the papers, measured again."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pegboard.apps.cli.options import Configs, Json, Verbose, examples
+from pegboard.errors import ConfigError
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pegboard.catalog import Catalog
+
+EXAMPLES = examples(
+    "What the methods cost and find, on what comes in the package, in less than a minute",
+    "pegboard bench --quick",
+    "Everything, on real sets too; what is done already is not done again",
+    "PEGBOARD_DATA=sets pegboard bench --resume --out results",
+    "Two methods on one testbed",
+    "pegboard bench --set synthetic --method attention --method hybrid",
+    "What a model of your own does with the tools that each method sends it",
+    "pegboard bench --quick --model-url http://127.0.0.1:8080/v1 --model qwen3",
+)
+RECORD_EXAMPLES = examples(
+    "The definitions of the servers of my clients, to be counted elsewhere",
+    "pegboard bench record --out tools.jsonl.gz",
+)
+
+app = typer.Typer(rich_markup_mode="markdown", invoke_without_command=True)
+
+
+@app.callback()
+def bench(
+    context: typer.Context,
+    quick: Annotated[bool, typer.Option("--quick", help="Few tasks, one seed, no labelled sets.")] = False,
+    data: Annotated[
+        Path | None, typer.Option(envvar="PEGBOARD_DATA", help="Folder of the sets, with real120 among them.")
+    ] = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME", help="Only this testbed or set. More than once.")
+    ] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option("--method", metavar="NAME", help="Only this method. More than once.")
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Draws of the tasks.")] = 3,
+    parts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--part",
+            metavar="NAME",
+            help="Only tokens, ablations, poisoning, failures, frontier, scaling or peers; tokens are always there.",
+        ),
+    ] = None,
+    largest: Annotated[int, typer.Option("--largest", min=10, help="Tools of the largest made catalog.")] = 10_000,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the results file.")] = Path("bench/results"),
+    resume: Annotated[bool, typer.Option("--resume", help="Keep what an earlier run of these sources did.")] = False,
+    finished: Annotated[
+        bool, typer.Option("--finished", help="Put together what an earlier run did, and do nothing more.")
+    ] = False,
+    page: Annotated[Path | None, typer.Option("--page", help="Write the results to this page too.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="Folder for embeddings and for what was done; default: the cache folder.")
+    ] = None,
+    untuned: Annotated[
+        Path | None, typer.Option(help="MiniLM as published, from scripts/build_encoder.py, to be measured too.")
+    ] = None,
+    peers: Annotated[
+        Path | None, typer.Option(help="Folder of scripts/install_peers.py, to measure those too.")
+    ] = None,
+    model_url: Annotated[
+        str | None, typer.Option("--model-url", help="An OpenAI-compatible endpoint, to measure what a model calls.")
+    ] = None,
+    model: Annotated[str, typer.Option("--model", help="The model's name there.")] = "default",
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Measure the tools tax by every method: tokens of each turn, recall, context left, poisoned tools let through.
+
+    Runs offline on a made testbed and on definitions that were recorded from public servers; with --data on real120 and
+    labelled sets too. The same seed gives the same figures, timings aside.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from pegboard.apps.cli import output
+    from pegboard.bench.results import read
+    from pegboard.bench.tax import frontier, report, run
+    from pegboard.bench.tax.boards import Place
+    from pegboard.bench.tax.methods import available
+    from pegboard.bench.tax.plan import PARTS, Plan
+    from pegboard.bench.tax.testbeds import there
+
+    place = Place(data=data, cache=_folder(cache), untuned=untuned, peers=peers)
+    plan = Plan.of(
+        place, sets=sets or (), methods=methods or (), seeds=seeds, quick=quick, parts=parts or (), largest=largest
+    )
+    _check(sets or [], [*there(data), *frontier.sets(data)], "set")
+    _check(methods or [], list(available(place)), "method")
+    _check(parts or [], list(PARTS), "part")
+    path = run.run(
+        plan,
+        out=out,
+        resume=resume,
+        command="make bench",
+        finished=finished,
+        page=page,
+        model_url=model_url,
+        model=model,
+    )
+    found = read(path)
+    if as_json:
+        output.print_json({"written": str(path), "figures": found["figures"]})
+        return
+    report.show(found["tables"])
+    output.stdout().print(f"Written to {path}", markup=False)
+
+
+@app.command("record", epilog=RECORD_EXAMPLES)
+def record(
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where they go; .gz is compressed.")],
+    config: Configs = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Write the tool definitions of live servers to a file that every command reads with --catalog."""
+    from pegboard.apps.cli import output
+    from pegboard.apps.cli.configs import given_or_usual
+    from pegboard.apps.cli.sources import load
+    from pegboard.bench.tax import recording
+
+    loaded = asyncio.run(load(given_or_usual(config or []), []))
+    if not loaded.catalog.tools:
+        raise ConfigError("No server answered.", remedy="`pegboard doctor` says why.")
+    try:
+        recording.write(loaded.catalog, out)
+    except OSError as error:
+        raise ConfigError(f"Cannot write {str(out)!r}: {error}.", remedy="Name another file with --out.") from error
+    if as_json:
+        output.print_json(_recorded(loaded.catalog, out) | loaded.payload())
+        return
+    console = output.stdout()
+    for line in loaded.lines():
+        console.print(output.plain(line))
+    console.print(f"{len(loaded.catalog)} tools of {len(loaded.catalog.servers)} servers: {out}", markup=False)
+
+
+def _recorded(catalog: Catalog, out: Path) -> dict[str, Any]:
+    return {"written": str(out), "servers": len(catalog.servers), "tools": len(catalog)}
+
+
+def _folder(cache: Path | None) -> Path:
+    from pegboard.settings import load_settings
+
+    folder = cache or load_settings().cache_dir / "bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _check(wanted: list[str], there: list[str], what: str) -> None:
+    """Raises ConfigError for a name that is not there."""
+    unknown = [name for name in wanted if name not in there]
+    if unknown:
+        raise ConfigError(
+            f"No {what} {unknown[0]!r} is there.",
+            remedy=f"Use one of {', '.join(there) or 'none'}; some need --data, --untuned or --peers.",
+        )

@@ -1,0 +1,67 @@
+"""Every method by name: what it is, and how it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pegboard.bench.tax.asking import Asking, CommandLine
+from pegboard.bench.tax.boards import Place
+from pegboard.bench.tax.routed import Pruned, Routed, Simple, WayBack, Whole
+from pegboard.bench.tax.sending import Method
+from pegboard.routing.profiles import SEMANTIC_THRESHOLD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """``title`` for tables; ``untuned`` methods need the encoder as published."""
+
+    title: str
+    make: Callable[[Place], Method]
+    untuned: bool = False
+
+
+METHODS: Mapping[str, Entry] = {
+    "full": Entry(title="B1 full schema", make=lambda _: Whole()),
+    "pruned": Entry(title="B2 static pruning, 30 tools", make=lambda _: Pruned()),
+    "simple": Entry(title="B3 simple retrieval, ten schemas", make=lambda place: Simple(place)),
+    "simple_minilm": Entry(
+        title="B3 with MiniLM as published", make=lambda place: Simple(place, weights=place.untuned), untuned=True
+    ),
+    "cli": Entry(title="B4 command line, lazy", make=lambda _: CommandLine()),
+    "attention": Entry(
+        title="Tool Attention (`attention`)", make=lambda place: Routed(place, late=True, profile="attention")
+    ),
+    "attention_minilm": Entry(
+        title="Tool Attention exactly: MiniLM as published",
+        make=lambda place: Routed(place, late=True, weights=place.untuned, profile="attention"),
+        untuned=True,
+    ),
+    "ehrr": Entry(title="EHRR (`ehrr`), ROUTE and EXECUTE", make=lambda place: Asking(place, "route", profile="ehrr")),
+    "semantic": Entry(
+        title="semantic filter, rank 5 (`semantic`)", make=lambda place: Routed(place, profile="semantic")
+    ),
+    "semantic_threshold": Entry(
+        title="semantic filter, cosine of 0.7",
+        make=lambda place: Routed(place, profile="semantic", threshold=SEMANTIC_THRESHOLD),
+    ),
+    "dynamic": Entry(
+        title="seed 002, approach D (`keyword`, 20)",
+        make=lambda place: Asking(place, "dynamic", limit=20, profile="keyword", session_tools=1000),
+    ),
+    "static": Entry(
+        title="seed 002, static proxy (`keyword`, 20)",
+        make=lambda place: Asking(place, "static", limit=20, profile="keyword"),
+    ),
+    "hybrid": Entry(title="**Pegboard**, library (`hybrid`)", make=lambda place: Routed(place, profile="hybrid")),
+    "hybrid_way_back": Entry(
+        title="**Pegboard**, LLM gateway with the way back", make=lambda place: WayBack(place, profile="hybrid")
+    ),
+    "hybrid_dynamic": Entry(title="**Pegboard**, MCP gateway, dynamic", make=lambda place: Asking(place, "dynamic")),
+    "hybrid_static": Entry(title="**Pegboard**, MCP gateway, static", make=lambda place: Asking(place, "static")),
+}
+"""Profiles have the encoder of the package, tuned; those that end in `_minilm` have MiniLM as published."""
+
+
+def available(place: Place) -> tuple[str, ...]:
+    return tuple(name for name, entry in METHODS.items() if place.untuned is not None or not entry.untuned)

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from pegboard.catalog.ingest import read_catalog
+
+Run = Callable[..., Result]
+RunJson = Callable[..., Any]
+SCRIPTED_SERVER = Path(__file__).parents[1] / "servers" / "scripted.py"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": {"own": {"command": sys.executable, "args": [str(SCRIPTED_SERVER)]}}}))
+    return path
+
+
+def test_what_servers_list_is_recorded_and_read_again(run_json: RunJson, config: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tools.jsonl.gz"
+    report = run_json("bench", "record", "--config", config, "--out", file)
+    live = run_json("audit", "--config", config)
+    recorded = run_json("audit", "--catalog", file)
+
+    assert report["tools"] == len(read_catalog(file)) == live["total_tools"]
+    assert recorded["total_tokens"] == live["total_tokens"]
+    assert gzip.decompress(file.read_bytes()).count(b"\n") == report["tools"]
+
+
+def test_the_same_definitions_are_recorded_as_the_same_bytes(run: Run, config: Path, tmp_path: Path) -> None:
+    for name in ("one.jsonl.gz", "two.jsonl.gz"):
+        assert run("bench", "record", "--config", config, "--out", tmp_path / name).exit_code == 0
+
+    assert (tmp_path / "one.jsonl.gz").read_bytes() == (tmp_path / "two.jsonl.gz").read_bytes()
+
+
+def test_some_methods_on_one_testbed_are_measured_and_shown(run: Run, tmp_path: Path) -> None:
+    words = ("bench", "--quick", "--set", "recorded", "--method", "full", "--method", "cli", "--out", tmp_path)
+    result = run(*words)
+    figures = json.loads((tmp_path / "tax-quick.json").read_text())["figures"]
+
+    assert result.exit_code == 0, result.output
+    assert "recorded: 76 tools" in result.stdout
+    assert figures["tokens_per_turn/recorded/full/steady"] > figures["tokens_per_turn/recorded/cli/steady"]
+
+
+def test_a_method_or_set_that_is_not_there_is_said_with_those_that_are(run: Run, tmp_path: Path) -> None:
+    result = run("bench", "--quick", "--method", "magic", "--out", tmp_path)
+
+    assert result.exit_code == 2
+    assert "No method 'magic' is there. Use one of full, pruned" in result.stderr
+    assert "No set 'moon' is there" in run("bench", "--quick", "--set", "moon", "--out", tmp_path).stderr
