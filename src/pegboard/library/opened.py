@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
@@ -16,6 +17,8 @@ from pegboard.model import JsonObject, Outcome, ToolId
 from pegboard.settings import Settings
 from pegboard.upstreams import Fleet
 from pegboard.usage import Usage
+
+LOGGER = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -143,10 +146,18 @@ class Opened:
         if self._counting is not None and self._usage is not None:
             self._counting.cancel()
             await asyncio.wait([self._counting])
-            await self._usage.flush()
+            await _written(self._usage)
         if self._parts is not None:
             await self._parts.close()
         self._routing = self._parts = self._fleet = self._serving = self._usage = self._counting = None
+
+
+async def _written(usage: Usage) -> None:
+    """What was counted is in the store; of a board that nobody closed, all but what its last seconds brought."""
+    try:
+        await usage.flush()
+    except RuntimeError as error:  # the interpreter ends, and starts no threads any more
+        LOGGER.debug("Calls of the last seconds are not counted: %s", error)
 
 
 def _nothing_to_call(tool: ToolId) -> ConfigError:

@@ -90,7 +90,7 @@ async def test_what_a_server_says_its_tool_costs_is_charged_where_that_is_config
         (UpstreamError("shop", "It did not answer within 5 s."), 1),
         (RuntimeError("whatever"), 1),
         (NotCarriedOut("shop", "It cannot be reached."), 0),
-        (NotApproved("shop/buy", known=True), 0),
+        (NotApproved("shop/buy", "changed"), 0),
     ],
 )
 async def test_a_call_is_charged_where_the_server_may_have_done_the_work(
