@@ -79,4 +79,4 @@ VARIANTS: Mapping[str, tuple[str, Callable[[Place], Method]]] = {
     "bm25": ("BM25F, the ten best", lambda place: ByRanker(place, "bm25")),
     "hybrid_ranker": ("`hybrid`'s ranker, the ten best", lambda place: ByRanker(place, "hybrid")),
 }
-"""The row "without the gate" is the whole method: the gate changes no token. MPNet cannot be had from a package."""
+"""The row "without the gate" is the whole method: the gate changes no token. MPNet was not built."""

@@ -101,8 +101,8 @@ ABLATIONS = """### Table 5: without a part, or with another
 
 Tokens are those of phase 2. Barred is the share of steps in which a tool was promoted that the state does not allow.
 Without the hallucination gate the same tokens are sent; it would answer in the steps whose tool is not there. The paper
-lists "summaries only" twice, with and without counting phase 1; it is one variant. MPNet is in no package that can be
-installed here and was not measured.
+lists "summaries only" twice, with and without counting phase 1; it is one variant. MPNet was not measured: its
+weights can be had (a package registry has them in five parts), a build of them for this encoder was not made.
 
 """
 
