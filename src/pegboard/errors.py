@@ -25,7 +25,11 @@ from pegboard.spending import NanoUsd, dollars
 
 
 class PegboardError(Exception):
-    """Base of all. ``remedy`` is one sentence a person can act on."""
+    """Base of all. ``remedy`` is one sentence a person can act on.
+
+    >>> print(PegboardError("The harbour is closed.", remedy="Ask tomorrow."))
+    The harbour is closed. Ask tomorrow.
+    """
 
     http_status: ClassVar[int] = 500
     code: ClassVar[str] = "pegboard_error"
@@ -39,17 +43,29 @@ class PegboardError(Exception):
         return f"{self.message} {self.remedy}".strip()
 
     def payload(self) -> dict[str, Any]:
-        """The error as JSON, for models and programs."""
+        """The error as JSON, for models and programs.
+
+        >>> PegboardError("The harbour is closed.").payload()
+        {'error': 'pegboard_error', 'message': 'The harbour is closed.'}
+        """
         body: dict[str, Any] = {"error": self.code, "message": self.message}
         return body | ({"remedy": self.remedy} if self.remedy else {})
 
     def to_mcp(self) -> dict[str, Any]:
-        """A ``CallToolResult`` with ``isError`` (MCP 2025-11-25, server/tools, error handling; M8)."""
+        """A ``CallToolResult`` with ``isError`` (MCP 2025-11-25, server/tools, error handling; M8).
+
+        >>> PegboardError("The harbour is closed.").to_mcp()["isError"]
+        True
+        """
         text = json.dumps(self.payload(), ensure_ascii=False)
         return {"content": [{"type": "text", "text": text}], "isError": True}
 
     def to_http(self) -> tuple[int, dict[str, Any]]:
-        """Status code and JSON body."""
+        """Status code and JSON body.
+
+        >>> PegboardError("The harbour is closed.").to_http()[0]
+        500
+        """
         return self.http_status, self.payload()
 
 

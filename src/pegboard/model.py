@@ -30,7 +30,11 @@ Scale = Literal["cosine", "probability", "points", "utility"]
 
 
 class ToolId(NamedTuple):
-    """A tool is its server and its name: the same name on two servers is two tools (M11)."""
+    """A tool is its server and its name: the same name on two servers is two tools (M11).
+
+    >>> str(ToolId("github", "list_issues"))
+    'github/list_issues'
+    """
 
     server: str
     name: str
@@ -48,7 +52,11 @@ class ToolId(NamedTuple):
 
     @property
     def whole(self) -> ToolId:
-        """Its server as a whole, under which statistics keep what calls of any of its tools have shown."""
+        """Its server as a whole, under which statistics keep what calls of any of its tools have shown.
+
+        >>> ToolId("github", "list_issues").whole
+        ToolId(server='github', name='')
+        """
         return ToolId(self.server, "")
 
 
@@ -65,7 +73,12 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One tool, with its definition kept as it arrived so that it can be relayed unchanged."""
+    """One tool, with its definition kept as it arrived so that it can be relayed unchanged.
+
+    >>> tool = Tool(id=ToolId("rail", "timetable"), description="When trains go")
+    >>> tool.name, tool.server
+    ('timetable', 'rail')
+    """
 
     id: ToolId
     description: str = ""
@@ -109,7 +122,11 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentState:
-    """What preconditions look at (seed 000 §4.2): authoritative facts, never free text."""
+    """What preconditions look at (seed 000 §4.2): authoritative facts, never free text.
+
+    >>> "mail" in AgentState(auth=frozenset({"mail"})).auth
+    True
+    """
 
     auth: frozenset[str] = frozenset()
     tool_outputs: frozenset[str] = frozenset()
@@ -150,6 +167,10 @@ class Turn:
     ``only`` are patterns of the tools that the caller may use at all, None for any.
     ``max_price`` (USD) and ``deadline`` (seconds) are what a call of a tool may cost and take; the profile `ehrr` goes
     by them.
+
+    >>> said = Message(role="user", parts=(Part(text="and in London?"),))
+    >>> Turn(messages=(said,), scopes=frozenset({"weather"})).messages[-1].text
+    'and in London?'
     """
 
     messages: tuple[Message, ...]
@@ -220,6 +241,11 @@ class Decision:
     tool by, for every tool of the catalog.
     ``encoder`` says which model's vectors decided, where any did. ``by_rank`` is true where nothing is fitted for that
     encoder: its best k are taken, and neither a recall target nor a fitted threshold counts.
+
+    >>> from pegboard import Board
+    >>> decision = Board(tools=[{"name": "tide", "description": "When the tide comes"}]).route_now("the tide?")
+    >>> decision.active, decision.profile
+    ((ToolId(server='local', name='tide'),), 'hybrid')
     """
 
     turn_id: str
@@ -272,7 +298,12 @@ class Decision:
         return "\n\n".join(text for number, text in ((1, self.phase1), (2, full)) if phase in (None, number) and text)
 
     def name_of(self, tool: ToolId) -> str:
-        """What a model calls a tool by."""
+        """What a model calls a tool by.
+
+        >>> from pegboard import Board
+        >>> Board(tools=[{"name": "tide.high"}]).route_now("the tide?").name_of(ToolId("local", "tide.high"))
+        'tide_high'
+        """
         return self.names.get(tool, tool.name)
 
     def _as(self, provider: Provider, tool: Tool) -> dict[str, Any]:
@@ -304,6 +335,9 @@ class Result:
     """What came of a call: blocks of content as MCP has them, ``structured`` where the tool gave a value besides.
 
     With ``is_error`` the text says what was wrong; ``tool`` is None where no tool was called.
+
+    >>> Result(tool=ToolId("rail", "timetable"), content=({"type": "text", "text": "16:20"},)).is_error
+    False
     """
 
     tool: ToolId | None
@@ -313,7 +347,11 @@ class Result:
 
     @property
     def text(self) -> str:
-        """The blocks of text, joined by line breaks."""
+        """The blocks of text, joined by line breaks.
+
+        >>> Result(tool=None, content=({"type": "text", "text": "16:20"},)).text
+        '16:20'
+        """
         return "\n".join(block["text"] for block in self.content if block.get("type") == "text")
 
 

@@ -67,6 +67,12 @@ class Catalog:
     """Servers in the order they were configured, each with its tools in the order it lists them.
 
     Compare two catalogs by `fingerprint`; build a changed one with `with_server` and `without_server`.
+
+    >>> from pegboard.model import ServerName
+    >>> from pegboard.testing import fake_tool
+    >>> catalog = Catalog.build([(Server(name=ServerName("rail")), [fake_tool("timetable", server="rail")])])
+    >>> len(catalog), ToolId("rail", "timetable") in catalog
+    (1, True)
     """
 
     tools: tuple[Tool, ...]
@@ -75,7 +81,11 @@ class Catalog:
 
     @classmethod
     def build(cls, servers: Iterable[tuple[Server, Sequence[Tool]]], *, counter: TokenCounter | None = None) -> Catalog:
-        """Put servers together. Raises CatalogError where two tools share an id, or name another server."""
+        """Put servers together. Raises CatalogError where two tools share an id, or name another server.
+
+        >>> len(Catalog.build([]))
+        0
+        """
         counter = counter or BpeCounter()
         tools: list[Tool] = []
         known: dict[str, Server] = {}
@@ -93,16 +103,31 @@ class Catalog:
         return catalog
 
     def with_server(self, server: Server, tools: Sequence[Tool]) -> Catalog:
-        """The catalog with this server added or, in its old place, replaced."""
+        """The catalog with this server added or, in its old place, replaced.
+
+        >>> from pegboard.model import ServerName
+        >>> list(Catalog.build([]).with_server(Server(name=ServerName("rail")), []).servers)
+        ['rail']
+        """
         groups = {name: (known, self.of_server(name)) for name, known in self.servers.items()}
         groups[server.name] = (server, tuple(tools))
         return Catalog.build(groups.values(), counter=self.counter)
 
     def without_server(self, name: str) -> Catalog:
+        """The catalog without this server; without one of that name, as it is.
+
+        >>> len(Catalog.build([]).without_server("rail").servers)
+        0
+        """
         groups = [(known, self.of_server(each)) for each, known in self.servers.items() if each != name]
         return Catalog.build(groups, counter=self.counter)
 
     def of_server(self, name: str) -> tuple[Tool, ...]:
+        """Its tools, in the order it lists them.
+
+        >>> Catalog.build([]).of_server("rail")
+        ()
+        """
         return tuple(tool for tool in self.tools if tool.server == name)
 
     def __getitem__(self, tool: ToolId) -> Tool:
@@ -120,7 +145,15 @@ class Catalog:
         return len(self.tools)
 
     async def definition(self, tool: ToolId) -> JsonObject:
-        """The tool's definition as it arrived (the in-memory DefinitionSource)."""
+        """The tool's definition as it arrived (the in-memory DefinitionSource). Raises CatalogError for an unknown one.
+
+        >>> import asyncio
+        >>> from pegboard.model import ServerName
+        >>> from pegboard.testing import fake_tool
+        >>> catalog = Catalog.build([(Server(name=ServerName("rail")), [fake_tool("timetable", server="rail")])])
+        >>> asyncio.run(catalog.definition(ToolId("rail", "timetable")))["name"]
+        'timetable'
+        """
         return self[tool].definition
 
     @cached_property

@@ -65,6 +65,13 @@ def build(
     ``patient=False`` answers from words while the tools are still being embedded. ``name`` tells boards apart that keep
     their vectors on one server. ``connections`` are the seconds until a call can be sent to servers that no connection
     is open to (L^conn, EHRR eq. 2).
+
+    >>> import asyncio
+    >>> from pegboard.model import Server, ServerName
+    >>> from pegboard.testing import fake_tool
+    >>> catalog = Catalog.build([(Server(name=ServerName("rail")), [fake_tool("timetable", server="rail")])])
+    >>> asyncio.run(build(Settings(), catalog).route("when do trains go?")).profile
+    'hybrid'
     """
     parts = default_parts(settings) if parts is None else parts
     first = space(settings, parts, parts.encoder)

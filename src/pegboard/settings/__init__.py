@@ -108,7 +108,11 @@ class SummariesSettings(BaseModel):
 
 
 class Settings(BaseSettings):
-    """One object for the whole program. A field is `PEGBOARD_NAME` in the environment, `name` in pegboard.toml."""
+    """One object for the whole program. A field is `PEGBOARD_NAME` in the environment, `name` in pegboard.toml.
+
+    >>> Settings(profile="attention", k=5).k
+    5
+    """
 
     model_config = SettingsConfigDict(env_prefix="PEGBOARD_", extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -277,6 +281,12 @@ class Settings(BaseSettings):
 
     @property
     def enabled_servers(self) -> dict[str, ServerSpec]:
+        """The servers that are not switched off, by name.
+
+        >>> spec = {"command": "some-server", "disabled": True}
+        >>> Settings(servers={"some": spec}).enabled_servers
+        {}
+        """
         return {name: spec for name, spec in self.servers.items() if not spec.disabled}
 
 
@@ -284,6 +294,9 @@ def load_settings(files: Sequence[Path] = (), **flags: Any) -> Settings:
     """Settings from configuration files (later ones win), the environment, and flags that are not None.
 
     Raises ConfigError naming the file, the option and what to do.
+
+    >>> load_settings(profile="semantic").profile
+    'semantic'
     """
     from_files: dict[str, Any] = {}
     servers: dict[str, Any] = {}
