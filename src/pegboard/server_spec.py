@@ -43,6 +43,8 @@ class ServerSpec(BaseModel):
     """Where the configuration stands: `${workspaceFolder}`, and the base of a relative cwd."""
     lazy: bool | None = None
     """Whether to start it with its first call; None is what the settings say of all servers."""
+    per_client: bool = Field(default=False, alias="perClient")
+    """Whether each client calls on a connection of its own, on stdio a process."""
 
     @model_validator(mode="after")
     def _one_way_in(self) -> ServerSpec:

@@ -23,6 +23,7 @@ class Client:
 
     def __init__(self, name: str, *, takes_requests: bool = True) -> None:
         self.client = name
+        self.named = True
         self.takes_requests = takes_requests
         self.capabilities = types.ClientCapabilities()
         self.inputs = Inputs()

@@ -124,10 +124,15 @@ class Asked:
     async def _ask(self, request: types.ServerRequest) -> Answer:
         work = self._work()
         if work is None or work.origin is None:
-            LOGGER.warning("Server %s asked %s, and whom is not known", self._server, request.method)
+            LOGGER.warning(
+                "Server %s asked %s, and whom is not known: with perClient each client has a connection of its own",
+                self._server,
+                request.method,
+            )
             return types.ErrorData(
                 code=types.INVALID_REQUEST,
-                message="Several clients wait for this server, and which of them to ask is not known. Call again.",
+                message="Several clients wait for this server, and which of them to ask is not known. Call again, or "
+                "have whoever runs the gateway set perClient for this server.",
             )
         with work.waiting():
             return await work.origin.ask(request)

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -20,8 +20,11 @@ from pegboard.events import ServerChanged
 from pegboard.model import JsonObject, ServerName, ToolId
 from pegboard.seams import Clock, Definitions, EventSink
 from pegboard.server_spec import ServerSpec
+from pegboard.upstreams.apart import Apart
 from pegboard.upstreams.conditions import HEALTH_TIMEOUT, Conditions
 from pegboard.upstreams.explained import NotCarriedOut
+from pegboard.upstreams.origin import ORIGIN
+from pegboard.upstreams.running import Running
 from pegboard.upstreams.status import ServerStatus
 from pegboard.upstreams.substitutes import RESULT_LIMIT
 from pegboard.upstreams.upstream import Upstream
@@ -47,15 +50,6 @@ class Changes:
     restarted: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Running:
-    """A server with the scope that ends it, and the news that nothing of it is left."""
-
-    upstream: Upstream
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
-
-
 class Fleet:
     """Starts every server on entering and ends every process on leaving.
 
@@ -64,7 +58,8 @@ class Fleet:
     with their first call only, and end after ``idle_stop`` seconds without one. An answer of more than ``result_limit``
     bytes is an error for whom it answers. A server that let a call time out, and then says nothing for
     ``health_timeout`` seconds, is started again. ``admit`` raises for a tool that may not be called after all; it is
-    asked right before a call is sent.
+    asked right before a call is sent. Where a spec says ``per_client``, clients that can be told apart call on
+    connections of their own; lists, resources and prompts are those of the shared one.
     """
 
     def __init__(
@@ -105,6 +100,7 @@ class Fleet:
             admit=admit,
         )
         self._servers = {name: self._made(spec) for name, spec in specs.items()}
+        self._apart = Apart(self._start_apart)
 
     async def __aenter__(self) -> Fleet:
         await self._tasks.__aenter__()
@@ -112,6 +108,7 @@ class Fleet:
             self._tasks.start_soon(self._run, running, None, name=f"pegboard-{name}")
         if self._conditions.idle_stop:
             self._tasks.start_soon(self._look_for_idle_servers, name="pegboard-idle")
+        self._tasks.start_soon(self._look_for_idle_clients, name="pegboard-idle-clients")
         return self
 
     async def __aexit__(
@@ -132,6 +129,7 @@ class Fleet:
             same = {name for name in before.keys() & specs.keys() if before[name].upstream.spec == specs[name]}
             self._servers = {name: before[name] if name in same else self._made(spec) for name, spec in specs.items()}
             leaving = {name: running for name, running in before.items() if name not in same}
+            apart = self._apart.leave(leaving)
             for running in leaving.values():
                 running.upstream.stop()
                 running.scope.cancel()
@@ -142,7 +140,7 @@ class Fleet:
                 self._tell(running.upstream)
             if leaving or list(before) != list(specs):
                 await self._notify()
-            for running in leaving.values():
+            for running in (*leaving.values(), *apart):
                 await running.ended.wait()
         return Changes(
             added=tuple(name for name in specs if name not in before),
@@ -192,7 +190,14 @@ class Fleet:
         progress: ProgressFnT | None = None,
     ) -> dict[str, Any]:
         """The result of the tool's server, untouched."""
-        return await self.upstream(tool.server).call(tool.name, arguments, meta=meta, progress=progress)
+        upstream, origin = self.upstream(tool.server), ORIGIN.get()
+        if upstream.spec.per_client and origin is not None and origin.named:
+            upstream = self._apart.of(upstream, origin.client)
+        return await upstream.call(tool.name, arguments, meta=meta, progress=progress)
+
+    def forget(self, client: str) -> None:
+        """A client has left: its own connections end."""
+        self._apart.forget(client)
 
     @property
     def upstreams(self) -> list[Upstream]:
@@ -214,6 +219,18 @@ class Fleet:
         while True:
             await asyncio.sleep(min(self._conditions.idle_stop / LOOKS_PER_STOP, LONGEST_LOOK))
             await self.stop_idle()
+
+    async def _look_for_idle_clients(self) -> None:
+        while True:
+            await asyncio.sleep(LONGEST_LOOK)
+            self._apart.stop_idle()
+
+    def _start_apart(self, shared: Upstream) -> Running:
+        """What happens to a client's own connection is nobody else's news."""
+        running = Running(upstream=Upstream(shared.spec, _unheard, self._conditions, _unheard))
+        running.upstream.inherit(shared)
+        self._tasks.start_soon(self._run, running, None, name=f"pegboard-{shared.spec.name}-apart")
+        return running
 
     def _made(self, spec: ServerSpec) -> Running:
         return Running(upstream=Upstream(spec, self._changed, self._conditions, self._heard))
@@ -257,3 +274,7 @@ class Fleet:
                 LOGGER.exception("A listener failed on a change of the servers")
         async with self._settled:
             self._settled.notify_all()
+
+
+async def _unheard(*_news: object) -> None:
+    """Nobody listens."""

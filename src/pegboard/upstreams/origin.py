@@ -28,6 +28,11 @@ class Origin(Protocol):
         ...
 
     @property
+    def named(self) -> bool:
+        """Whether its next request will show the same name."""
+        ...
+
+    @property
     def takes_requests(self) -> bool:
         """Whether it can be asked while it waits (handshake era); else it is asked with a result."""
         ...

@@ -170,6 +170,11 @@ class Upstream:
             self._give_up(self._connection, agreed=True)
             await self._set(state="idle", reason="")
 
+    @property
+    def unused_for(self) -> float:
+        """Seconds since its last call ended; 0 while one is under way."""
+        return 0.0 if self._calls else self._conditions.clock.monotonic() - self._last_used
+
     def stop(self) -> None:
         """From now on every call is refused; cancelling `run` ends those under way."""
         self._connection = None

@@ -40,6 +40,7 @@ class AskedClient:
         self._modern = caller.modern
         self._level = level
         self._name = caller.session or uuid4().hex
+        self.named = caller.session is not None
 
     @property
     def client(self) -> str:

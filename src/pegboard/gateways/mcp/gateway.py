@@ -169,6 +169,7 @@ class Gateway:
         await self.library.forget(session)
         self._offered.forget(session)
         self._calls.forget(session)
+        self._fleet.forget(session)
         await self.book.forget(session)
 
     def kind(self, name: str, title: str | None) -> ClientKind:

@@ -135,6 +135,9 @@ class OneServer:
         """By the server itself, in the request that is being answered: that has its `_meta` and its progress token."""
         return await _request.get().call(tool.name, arguments or {})
 
+    def forget(self, client: str) -> None:
+        """Nothing is open for one client alone."""
+
 
 def introduced(name: str, version: str | None, instructions: str | None) -> Server:
     return Server(name=ServerName(name), version=version or "", instructions=instructions or "")

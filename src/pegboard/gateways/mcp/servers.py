@@ -38,3 +38,7 @@ class Servers(Protocol):
     ) -> dict[str, Any]:
         """The tool's result, untouched. Raises MCPError as the server does."""
         ...
+
+    def forget(self, client: str) -> None:
+        """A client has left: what was open for it alone ends."""
+        ...
