@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 from dataclasses import replace
 
 import pytest
@@ -166,3 +167,15 @@ def test_a_very_deep_schema_is_read_to_a_depth() -> None:
         schema = {"not": schema}
 
     assert scan(fake_tool("add", schema=schema)).findings == ()
+
+
+@pytest.mark.parametrize(
+    "unit", ["\n", " \n", "< \n", "when a_", "![](https://?", "<!-- ", "send data to ", "ignore all "]
+)
+def test_no_text_takes_long_to_read(unit: str) -> None:
+    """Whoever lists tools chooses it. On an idle core it takes a tenth of a second."""
+    started = time.process_time()
+
+    scan(described((unit * LONGEST)[: 5 * LONGEST]))
+
+    assert time.process_time() - started < 2

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from pegboard.trust.findings import Finding, Text
+from pegboard.trust.findings import EXCERPT, Finding, Text
 
 TAGS = re.compile("[\U000e0000-\U000e007f]+")
 FLAG = "\U0001f3f4"
@@ -34,7 +34,7 @@ JOINED = (
 )
 """Scripts whose spelling needs joiners."""
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-PADDING = re.compile(r"\n\s{0,200}(?:\n\s{0,200}){14,}\S|[ \t\u00a0\u2000-\u200a\u3000]{120,}\S")
+PADDING = re.compile(r"(?:\n[^\S\n]{0,80}+){15}|[ \t\u00a0\u2000-\u200a\u3000]{120}")
 WORD = re.compile(r"[^\W\d_]{3,}")
 MANY = 8
 """Invisible characters from which on they are no slip."""
@@ -74,8 +74,9 @@ def control(text: Text) -> Iterator[Finding]:
 
 def padding(text: Text) -> Iterator[Finding]:
     """So much white space that what follows is out of sight where the text is shown."""
-    if found := PADDING.search(text.raw):
-        yield text.finding("padding", 0.5, text.raw[found.end() - 1 : found.end() + 79])
+    found = PADDING.search(text.raw)
+    if found and (after := text.raw[found.end() :].lstrip()):
+        yield text.finding("padding", 0.5, after[:EXCERPT])
 
 
 def mixed_scripts(text: Text) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from pegboard.trust.findings import Text
 
 DEEPEST = 40
 """Levels of a schema that are read: deeper ones are no schema that anybody meant to be read."""
-LONGEST = 20_000
+LONGEST = 4_000
 """Characters that are read at once: a longer text is read in parts."""
 OVERLAP = 500
 """Characters that a part has in common with the one before: no pattern is longer."""

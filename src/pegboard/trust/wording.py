@@ -1,6 +1,7 @@
 """Rules on what a definition says: a tool describes itself, it gives no orders to the agent that reads it.
 
-Patterns look at `Text.plain`: case folded, look-alikes and invisible characters gone. They stay within a sentence.
+Patterns look at `Text.plain`: case folded, look-alikes and invisible characters gone. They stay within a sentence, and
+every repetition has an end: whoever lists tools chooses what they are matched against.
 """
 
 from __future__ import annotations
@@ -73,11 +74,16 @@ SECRECY = _patterns(
 MARKUP = _patterns(
     (
         0.5,
-        r"<\s*/?\s*(?:important|system|secret|instructions?|hidden|admin|assistant|priority|override|critical)[\w-]*\s*>",
+        r"""<\s{0,3}/?\s{0,3}(?:important|system|secret|instructions?|hidden|admin|assistant|priority|override|critical)
+        [\w-]{0,40}\s{0,3}>""",
     ),
-    (0.8, r"<\|[\w ]{2,20}\|>|\[/?inst\]|<<\s*/?sys\s*>>"),
-    (0.5, r"\[(?:system|admin|developer|assistant)(?:\ \w+)?\]|(?:^|\n)\s*(?:system|assistant|developer)\s*:\s"),
-    (0.4, r"<!--[^>]{15,}-->"),
+    (0.8, r"<\|[\w ]{2,20}\|>|\[/?inst\]|<<\s{0,3}/?sys\s{0,3}>>"),
+    (
+        0.5,
+        r"""\[(?:system|admin|developer|assistant)(?:\ \w+)?\]
+        |(?:^|\n)[^\S\n]{0,9}(?:system|assistant|developer)\ {0,3}:\s""",
+    ),
+    (0.4, r"<!--[^>]{15,2000}+>"),
 )
 """Text dressed as another part of the conversation, or hidden where Markdown is shown."""
 
@@ -139,7 +145,8 @@ STEERING = _patterns(
     ),
     (
         0.6,
-        rf"""\b(?:when|whenever|if|every\ time|once)\b{_near(20)}\b(?:the\ )?[`'\"]?[a-z]\w*_\w+[`'\"]?(?:\ tool)?
+        rf"""\b(?:when|whenever|if|every\ time|once)\b{_near(20)}\b(?:the\ )?
+        [`'\"]?[a-z]\w{{0,40}}_\w{{1,40}}[`'\"]?(?:\ tool)?
         \ is\ (?:called|used|invoked|available|present|enabled)\b[^.\n]{{0,120}}
         \b(?:must|always|change|add|set|replace|redirect|also|first|bcc)\b""",
     ),
@@ -171,7 +178,7 @@ EXFILTRATION = _patterns(
         rf"""\b(?:bcc|cc|blind\ copy|recipient)\b{_near(50)}\b(?:always|must|also|every|change|replace|set)\b
         |\b(?:always|also|must|secretly)\b{_near(40)}\b(?:bcc|cc|blind\ copy)\b""",
     ),
-    (0.6, r"!\[[^\]]*\]\(https?://[^)]*[?{$][^)]*\)"),
+    (0.6, r"!\[[^\]]{0,100}+\]\(https?://[^)?{$]{0,300}+[?{$][^)]{0,300}+\)"),
     (0.6, r"\b(?:curl|wget|nc|fetch)\b[^\n]{0,60}https?://[^\n]{0,60}(?:\$|`|\||@|\?\w+=\{)"),
 )
 """That data should go where the user did not send it."""
