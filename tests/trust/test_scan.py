@@ -12,6 +12,7 @@ from pegboard.bench.scan.plant import poisons
 from pegboard.model import Server, ServerName, Tool
 from pegboard.testing import fake_tool
 from pegboard.trust import RULES, SUSPICIOUS, Finding, Verdict, scan, scan_server
+from pegboard.trust.scan import MOST_CHARACTERS
 from pegboard.trust.texts import LONGEST
 
 ADD = fake_tool("add", "Add two numbers.")
@@ -179,3 +180,10 @@ def test_no_text_takes_long_to_read(unit: str) -> None:
     scan(described((unit * LONGEST)[: 5 * LONGEST]))
 
     assert time.process_time() - started < 2
+
+
+def test_of_a_definition_without_end_so_much_is_read_and_the_rest_is_suspicious() -> None:
+    unread = described("a harmless word " * (MOST_CHARACTERS // 10))
+
+    assert scan(unread).rules == ("length",)
+    assert scan(unread).suspicious

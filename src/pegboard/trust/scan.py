@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from pegboard.model import Server, Tool
 from pegboard.trust import characters, wording
-from pegboard.trust.findings import Rule, Text, Verdict
+from pegboard.trust.findings import SUSPICIOUS, Finding, Rule, Text, Verdict
 from pegboard.trust.texts import text, texts
 
 RULES: Mapping[str, Rule] = {
@@ -27,6 +27,8 @@ RULES: Mapping[str, Rule] = {
     "pressure": wording.pressure,
 }
 """By the names that findings have."""
+MOST_CHARACTERS = 500_000
+"""Of a definition, that are read: seconds on a thread at worst."""
 
 
 def scan(tool: Tool) -> Verdict:
@@ -45,4 +47,16 @@ def scan_server(server: Server) -> Verdict:
 
 
 def _scanned(of: Iterable[Text]) -> Verdict:
-    return Verdict.of(finding for each in of for rule in RULES.values() for finding in rule(each))
+    return Verdict.of(_findings(of))
+
+
+def _findings(of: Iterable[Text]) -> Iterator[Finding]:
+    """What nobody would read to its end is suspicious as it is: something may stand there."""
+    left = MOST_CHARACTERS
+    for each in of:
+        left -= len(each.raw)
+        if left < 0:
+            yield each.finding("length", SUSPICIOUS, f"more than {MOST_CHARACTERS:,} characters")
+            return
+        for rule in RULES.values():
+            yield from rule(each)
