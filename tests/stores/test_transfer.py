@@ -18,6 +18,8 @@ from pegboard.testing import FakeClock
 from records import NOW, everything
 
 PIN = {"record": "pin", "server": "git", "name": "log", "approved": "a", "seen": "b"}
+TEXTS = {"approved_text": None, "seen_text": None}
+"""What an export says of a pin besides, and one from before says not."""
 HEADER = {"format": "pegboard state", "version": 1, "backend": "sqlite", "date": "1970-01-01T00:16:40+00:00"}
 
 
@@ -60,7 +62,7 @@ async def test_an_export_is_json_lines_that_say_what_they_are(tmp_path: Path) ->
             },
         },
         {"record": "meter", "kind": "key", "name": "alice", "spent": 7, "used": None},
-        PIN,
+        PIN | TEXTS,
         {"records": 3},
     ]
     store.close()

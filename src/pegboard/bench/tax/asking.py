@@ -27,7 +27,10 @@ Exposure = Literal["static", "dynamic", "route"]
 
 
 class Asking:
-    """The MCP gateway, in process, before a client that is listed by ``exposure``."""
+    """The MCP gateway, in process, before a client that is listed by ``exposure``.
+
+    Of the tools for routing, those that the paper has: not the one for verdicts, which is ours.
+    """
 
     def __init__(self, place: Place, exposure: Exposure, *, limit: int | None = None, **settings: Any) -> None:
         self._place = place
@@ -61,7 +64,8 @@ class Asking:
             answer = str(result["content"][0]["text"])
             known |= self._offered(answer)
             asked = ((compact_json({"name": name, "arguments": arguments}), answer),)
-        listed = tuple(self._tool(each) for each in await self._gateway.list_tools(caller))
+        definitions = await self._gateway.list_tools(caller)
+        listed = tuple(self._tool(each) for each in definitions if each["name"] != meta_tools.REPORT)
         return Sent(tools=listed, asked=asked, reached=frozenset(known))
 
     def _call(self, ask: str) -> tuple[str, dict[str, Any]]:
