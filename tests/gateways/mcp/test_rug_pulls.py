@@ -120,6 +120,7 @@ async def running(
         async with open_host(settings, parts) as host, Client(wire(host.gateway()), mode=era, cache=None) as client:
             await client.list_tools()
             await until(lambda: all(status.state == "ready" for status in host.fleet.status()))
+            await host._on_change()  # a server is ready a moment before what it lists is on the board
             await host._trust.ask()
             yield host, client
     finally:
