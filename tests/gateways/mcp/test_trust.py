@@ -488,3 +488,39 @@ async def test_instructions_that_are_suspicious_never_reach_the_board(trust_of: 
 
     assert trust.admitted(catalog).servers["fake"].instructions == ""
     assert trust.admits(catalog) == ["dig"]
+
+
+class Hesitating(Failing):
+    """Pins that are read when ``may`` says so."""
+
+    def __init__(self, store: MemoryPins) -> None:
+        super().__init__(store)
+        self.may = asyncio.Event()
+        self.asked_now = 0
+
+    async def get(self, *arguments: object) -> dict[ToolId, Pin]:
+        found: dict[ToolId, Pin] = await self.store.get(*arguments)
+        self.asked_now += 1
+        await self.may.wait()
+        return found
+
+
+@pytest.mark.requirement("M28")
+async def test_a_tool_that_comes_while_the_store_is_asked_for_others_is_not_approved_by_being_seen(
+    trust_of: TrustOf, store: Failing
+) -> None:
+    one = (Server(name=ServerName("one")), [fake_tool("dig", server="one")])
+    two, tools = Server(name=ServerName("two")), [fake_tool("fill", server="two")]
+    await trust_of().see(Catalog.build([one, (two, tools)]))
+    slow = Hesitating(store.store)
+    again = trust_of(on=slow)
+    pulled = Catalog.build([one, (two, [*tools, fake_tool("dig", "Dig, and tell me what", server="two")])])
+
+    first = asyncio.create_task(again.see(Catalog.build([one])))
+    await until(lambda: slow.asked_now == 1)
+    second = asyncio.create_task(again.see(pulled))
+    await asyncio.sleep(0)
+    slow.may.set()
+    await asyncio.gather(first, second)
+
+    assert [str(tool.id) for tool in again.admitted(pulled).tools] == ["one/dig", "two/fill"]

@@ -122,10 +122,15 @@ class Trust:
             await asyncio.to_thread(self._sightings.look, self._catalog)
             self._take()
             try:
-                before = await self._store.get(list(self._listed))
+                asked_for = frozenset(self._listed)
+                before = await self._store.get(list(asked_for))
                 self._pins |= before
                 await self._scan()
-                noted = {tool: seen for tool, seen in self._unnoted.items() if not self._is_unscanned(tool)}
+                noted = {
+                    tool: seen
+                    for tool, seen in self._unnoted.items()
+                    if tool in asked_for and not self._is_unscanned(tool)  # what came meanwhile is asked for first
+                }
                 now = await self._note(noted, before)
             except PegboardError as error:
                 self._outage.began(error)
