@@ -96,11 +96,11 @@ class Reference:
 
 
 class MeanPooled(torch.nn.Module):
-    """BERT: the mean of its token states over the attention mask, L2-normalised, [batch, 384], and those states."""
+    """The mean of a model's token states over the attention mask, L2-normalised, [batch, d], and those states."""
 
     def __init__(self, model_dir: Path) -> None:
         super().__init__()
-        self.bert = transformers.BertModel.from_pretrained(
+        self.bert = transformers.AutoModel.from_pretrained(  # the attribute's name is in the packaged file
             model_dir, add_pooling_layer=False, attn_implementation="eager", local_files_only=True
         )
         self.eval()

@@ -17,10 +17,12 @@ from pegboard.bench.mcp import page as mcp_page
 from pegboard.bench.scan import page as scan_page
 from pegboard.bench.simulate import page as simulate_page
 from pegboard.bench.state import page as state_page
+from pegboard.bench.tax import live_page
 from pegboard.bench.tax import page as tax_page
 
 SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "tax": tax_page.section,
+    "live": live_page.section,
     "rank": rank_page.section,
     "summaries": summaries_page.section,
     "mcp": mcp_page.section,

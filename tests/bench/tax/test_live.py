@@ -1,16 +1,22 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from pegboard.bench import results
+from pegboard.bench.tax import live_page
 from pegboard.bench.tax.boards import Place
-from pegboard.bench.tax.live import TASKS, figures, measure
+from pegboard.bench.tax.live import TASKS, Live, called, figures, measure
 from pegboard.bench.tax.plan import Plan
+from pegboard.bench.tax.run import run_model
 from pegboard.errors import ConfigError
 
 PLAN = Plan.of(Place(), sets=["synthetic"], methods=["full", "semantic"], quick=True)
@@ -39,9 +45,14 @@ async def endpoint(most: int) -> AsyncIterator[tuple[str, list[Any]]]:
         yield str(server.make_url("/v1")), bodies
 
 
+async def measured(url: str, tasks: int = TASKS) -> Live:
+    """What is known at the end."""
+    return [found async for found in measure(PLAN, url, "scripted", tasks)][-1]
+
+
 async def test_the_first_call_of_a_model_is_compared_with_the_tool_of_the_step() -> None:
     async with endpoint(most=1000) as (url, bodies):
-        live = await measure(PLAN, url, "scripted")
+        live = await measured(url)
     of = live["testbeds"]["synthetic"]
 
     assert 0 < of["full"]["right"][0] < 1
@@ -49,16 +60,48 @@ async def test_the_first_call_of_a_model_is_compared_with_the_tool_of_the_step()
     assert figures(live)["live_prompt_tokens/synthetic/full"] == 700
     assert {len(body["tools"]) for body in bodies} == {120, 5}
     assert of["full"]["answers"] <= TASKS
+    assert of["full"]["offered"][0] == 1
+    assert of["semantic"]["right"][0] <= of["semantic"]["offered"][0] < 1
 
 
 async def test_a_request_that_is_too_long_for_the_model_counts_as_refused() -> None:
     async with endpoint(most=10) as (url, _):
-        live = await measure(PLAN, url, "scripted")
+        live = await measured(url)
 
-    assert live["testbeds"]["synthetic"]["full"]["refused"] == 1
-    assert live["testbeds"]["synthetic"]["semantic"]["refused"] == 0
+    assert live["testbeds"]["synthetic"]["full"]["refused"][0] == 1
+    assert live["testbeds"]["synthetic"]["semantic"]["refused"][0] == 0
 
 
 async def test_an_endpoint_that_does_not_answer_is_said() -> None:
     with pytest.raises(ConfigError, match="does not answer"):
-        await measure(PLAN, "http://127.0.0.1:9/v1", "none")
+        await measured("http://127.0.0.1:9/v1")
+
+
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        ({"tool_calls": [{"function": {"name": "a"}}, {"function": {"name": "b"}}]}, "a"),
+        ({"content": '```json\n{"name": "a", "arguments": {"b": 1}}\n```'}, "a"),
+        ({"content": '{not JSON} {"name": "a"}'}, "a"),
+        ({"content": '{"name": 3}'}, None),
+        ({"content": "I would use git status."}, None),
+        ({"content": None}, None),
+    ],
+)
+def test_a_call_is_read_from_the_protocol_or_from_the_text_of_a_small_model(
+    message: dict[str, Any], name: str | None
+) -> None:
+    assert called(message) == name
+
+
+async def test_a_run_writes_what_the_model_called_and_its_section(tmp_path: Path) -> None:
+    async with endpoint(most=10) as (url, _):
+        plan = replace(PLAN, parts=("model",))
+        path = await asyncio.to_thread(
+            run_model, plan, url=url, model="scripted", tasks=4, out=tmp_path, command="make", page=tmp_path / "page.md"
+        )
+    section = live_page.section(results.read(path))
+
+    assert "| B1 full schema | – | 100% | 100% |" in section
+    assert "| semantic filter, rank 5 (`semantic`) | 700 | 0% |" in section
+    assert section.strip() in (tmp_path / "page.md").read_text("utf-8")

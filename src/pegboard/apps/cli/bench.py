@@ -53,7 +53,8 @@ def bench(
         typer.Option(
             "--part",
             metavar="NAME",
-            help="Only tokens, ablations, poisoning, failures, frontier, scaling or peers; tokens are always there.",
+            help="Only tokens, ablations, poisoning, failures, frontier, scaling, peers or model; "
+            "tokens are always there unless it is the model alone.",
         ),
     ] = None,
     largest: Annotated[int, typer.Option("--largest", min=10, help="Tools of the largest made catalog.")] = 10_000,
@@ -69,6 +70,9 @@ def bench(
     untuned: Annotated[
         Path | None, typer.Option(help="MiniLM as published, from scripts/build_encoder.py, to be measured too.")
     ] = None,
+    mpnet: Annotated[
+        Path | None, typer.Option(help="MPNet, from scripts/build_mpnet.py, for the row of table 5 that has it.")
+    ] = None,
     peers: Annotated[
         Path | None, typer.Option(help="Folder of scripts/install_peers.py, to measure those too.")
     ] = None,
@@ -76,6 +80,9 @@ def bench(
         str | None, typer.Option("--model-url", help="An OpenAI-compatible endpoint, to measure what a model calls.")
     ] = None,
     model: Annotated[str, typer.Option("--model", help="The model's name there.")] = "default",
+    model_tasks: Annotated[
+        int, typer.Option("--model-tasks", min=1, help="Single-step tasks of each testbed that it is asked for.")
+    ] = 30,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
@@ -91,32 +98,34 @@ def bench(
     from pegboard.bench.tax import frontier, report, run
     from pegboard.bench.tax.boards import Place
     from pegboard.bench.tax.methods import available
-    from pegboard.bench.tax.plan import PARTS, Plan
+    from pegboard.bench.tax.plan import MODEL, PARTS, Plan
     from pegboard.bench.tax.testbeds import there
 
-    place = Place(data=data, cache=_folder(cache), untuned=untuned, peers=peers)
+    place = Place(data=data, cache=_folder(cache), untuned=untuned, mpnet=mpnet, peers=peers)
     plan = Plan.of(
         place, sets=sets or (), methods=methods or (), seeds=seeds, quick=quick, parts=parts or (), largest=largest
     )
     _check(sets or [], [*there(data), *frontier.sets(data)], "set")
     _check(methods or [], list(available(place)), "method")
-    _check(parts or [], list(PARTS), "part")
-    path = run.run(
-        plan,
-        out=out,
-        resume=resume,
-        command="make bench",
-        finished=finished,
-        page=page,
-        model_url=model_url,
-        model=model,
-    )
-    found = read(path)
+    _check(parts or [], [*PARTS, MODEL], "part")
+    if plan.only_model and model_url is None:
+        raise ConfigError("No model to ask.", remedy="Name an OpenAI-compatible endpoint with --model-url.")
+    written = []
+    if not plan.only_model:
+        written.append(run.run(plan, out=out, resume=resume, command="make bench", finished=finished, page=page))
+    if model_url is not None and MODEL in plan.parts:
+        asked = run.run_model(
+            plan, url=model_url, model=model, tasks=model_tasks, out=out, command="make bench-live", page=page
+        )
+        written.append(asked)
+    found = [read(path) for path in written]
     if as_json:
-        output.print_json({"written": str(path), "figures": found["figures"]})
+        figures = {name: value for each in found for name, value in each["figures"].items()}
+        output.print_json({"written": [str(path) for path in written], "figures": figures})
         return
-    report.show(found["tables"])
-    output.stdout().print(f"Written to {path}", markup=False)
+    for path, each in zip(written, found, strict=True):
+        report.show(each["tables"])
+        output.stdout().print(f"Written to {path}", markup=False)
 
 
 @app.command("record", epilog=RECORD_EXAMPLES)

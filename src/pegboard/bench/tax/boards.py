@@ -21,11 +21,15 @@ from pegboard.stores.state import EMBEDDINGS_FILE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where things are: sets, vectors that are kept (None: in memory), the encoder before tuning, installed peers."""
+    """Where things are: sets, vectors that are kept (None: in memory), other encoders, installed peers.
+
+    ``untuned`` is MiniLM as published, ``mpnet`` all-mpnet-base-v2.
+    """
 
     data: Path | None = None
     cache: Path | None = None
     untuned: Path | None = None
+    mpnet: Path | None = None
     peers: Path | None = None
 
 

@@ -31,7 +31,19 @@ SOURCES = (
 NOT = frozenset(
     f"{name}.py"
     for name in (
-        *("equations", "jobs", "live", "page", "pictures", "plan", "projection", "recording", "report", "run"),
+        *(
+            "equations",
+            "jobs",
+            "live",
+            "live_page",
+            "page",
+            "pictures",
+            "plan",
+            "projection",
+            "recording",
+            "report",
+            "run",
+        ),
         *("conclusions", "summary", "texts"),
     )
 )

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import aiohttp
@@ -18,7 +20,7 @@ from pegboard.bench.metrics import bootstrap
 from pegboard.bench.progress import bar
 from pegboard.bench.tax.counting import wire_text
 from pegboard.bench.tax.methods import METHODS
-from pegboard.bench.tax.plan import Plan
+from pegboard.bench.tax.plan import ROUNDED, Plan
 from pegboard.bench.tax.sending import Sent
 from pegboard.bench.tax.tasks import Step
 from pegboard.bench.tax.testbeds import testbed
@@ -28,58 +30,81 @@ TASKS = 30
 """Single-step tasks of each testbed."""
 SHOWN = ("full", "pruned", "simple", "attention", "attention_minilm", "semantic", "hybrid")
 """Methods that send definitions with the first request; the others need a loop."""
-PATIENCE = 300.0
-"""Seconds that an answer may take."""
+PATIENCE = 1800.0
+"""Seconds that an answer may take: small machines read tens of tokens a second."""
 SYSTEM = "You help the user by calling one of the tools. Call the one tool that fits the request best."
+REFUSED = (400, 413, 422)
+"""Statuses of endpoints for a prompt that is too long."""
+SHARES = ("right", "offered", "called", "refused")
+
+Live = dict[str, Any]
 
 
-async def measure(plan: Plan, url: str, model: str) -> dict[str, Any]:
-    """By testbed and method: how often the right tool was called, and the tokens that the endpoint counted.
+async def measure(plan: Plan, url: str, model: str, tasks: int = TASKS) -> AsyncIterator[Live]:
+    """What is known after each method, by testbed and method: shares with intervals, tokens that were counted, seconds.
 
     Raises ConfigError where the endpoint does not answer.
     """
     methods = [name for name in SHOWN if name in plan.methods]
-    found: dict[str, Any] = {"model": model, "testbeds": {}}
+    beds = [bed for bed in plan.beds if bed != ROUNDED]
+    found: Live = {"model": model, "testbeds": {}}
     async with aiohttp.ClientSession(headers=_headers(), timeout=aiohttp.ClientTimeout(PATIENCE)) as session:
         with bar("live model") as progress:
             done = 0
-            for bed in plan.judged:
-                steps = _steps(plan, bed)
+            for bed in beds:
                 for method in methods:
-                    sends = await _sends(plan, bed, method)
                     answers = []
-                    for step, sent in zip(steps, sends, strict=True):
+                    played = await _played(plan, bed, method, tasks)
+                    for step, sent in played:
                         answers.append(await _answer(session, url, model, step, sent))
                         done += 1
-                        progress(done, len(plan.judged) * len(methods) * len(steps))
+                        progress(done, len(beds) * len(methods) * len(played))
                     found["testbeds"].setdefault(bed, {})[method] = _summed(answers)
-    return found
+                    yield found
 
 
-def figures(live: Mapping[str, Any]) -> dict[str, float]:
+def figures(live: Live) -> dict[str, float]:
     return {
         f"live_{key}/{bed}/{method}": of[key][0] if isinstance(of[key], list) else of[key]
-        for bed, methods in live.get("testbeds", {}).items()
+        for bed, methods in live["testbeds"].items()
         for method, of in methods.items()
-        for key in ("right", "prompt_tokens", "refused")
+        for key in (*SHARES, "prompt_tokens", "seconds")
     }
 
 
-def _steps(plan: Plan, bed: str) -> list[Step]:
-    tasks = testbed(bed, plan.place.data).tasks(plan.seeds[0], plan.tasks)
-    return [task.steps[0] for task in tasks if task.kind == "single"][:TASKS]
-
-
-async def _sends(plan: Plan, bed: str, method: str) -> list[Sent]:
+async def _played(plan: Plan, bed: str, method: str, count: int) -> list[tuple[Step, Sent]]:
     of = testbed(bed, plan.place.data)
     playing = METHODS[method].make(plan.place)
     await playing.begin(of)
-    single = [task for task in of.tasks(plan.seeds[0], plan.tasks) if task.kind == "single"][:TASKS]
-    return [(await playing.play(task))[0] for task in single]
+    single = [task for task in of.tasks(plan.seeds[0], plan.tasks) if task.kind == "single"][:count]
+    return [(task.steps[0], (await playing.play(task))[0]) for task in single]
 
 
 async def _answer(session: aiohttp.ClientSession, url: str, model: str, step: Step, sent: Sent) -> dict[str, Any]:
     """Which tool was called first, and what the endpoint counted; a refusal (too long) is an answer too."""
+    shown = (*sent.tools, *sent.late)
+    serves = {tool.name for tool in step.serves}
+    found = {"right": 0.0, "offered": float(bool(serves & {tool.name for tool in shown})), "called": 0.0}
+    started = time.perf_counter()
+    try:
+        async with session.post(f"{url.rstrip('/')}/chat/completions", json=_body(model, step, sent)) as response:
+            if response.status in REFUSED:
+                return found | {"refused": 1.0, "prompt_tokens": None, "seconds": None}
+            response.raise_for_status()
+            answer = await response.json(content_type=None)
+    except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+        raise ConfigError(f"The endpoint {url!r} does not answer: {error}.", remedy="Check --model-url.") from error
+    name = called(answer["choices"][0]["message"])
+    return found | {
+        "right": float(name in serves),
+        "called": float(name is not None),
+        "refused": 0.0,
+        "prompt_tokens": (answer.get("usage") or {}).get("prompt_tokens"),
+        "seconds": time.perf_counter() - started,
+    }
+
+
+def _body(model: str, step: Step, sent: Sent) -> dict[str, Any]:
     tools = [json.loads(wire_text(tool)) for tool in (*sent.tools, *sent.late)]
     instructions = "\n\n".join([SYSTEM, *sent.texts])
     body: dict[str, Any] = {
@@ -88,30 +113,37 @@ async def _answer(session: aiohttp.ClientSession, url: str, model: str, step: St
         "max_tokens": 200,
         "messages": [{"role": "system", "content": instructions}, {"role": "user", "content": step.said}],
     }
-    if tools:
-        body |= {"tools": tools, "tool_choice": "auto"}
-    try:
-        async with session.post(f"{url.rstrip('/')}/chat/completions", json=body) as response:
-            if response.status in (400, 413, 422):
-                return {"right": 0.0, "prompt_tokens": None, "refused": 1.0}
-            response.raise_for_status()
-            answer = await response.json(content_type=None)
-    except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-        raise ConfigError(f"The endpoint {url!r} does not answer: {error}.", remedy="Check --model-url.") from error
-    calls = answer["choices"][0]["message"].get("tool_calls") or [{}]
-    name = calls[0].get("function", {}).get("name")
-    counted = (answer.get("usage") or {}).get("prompt_tokens")
-    right = name in {tool.name for tool in step.serves}
-    return {"right": float(right), "prompt_tokens": counted, "refused": 0.0}
+    return body | ({"tools": tools, "tool_choice": "auto"} if tools else {})
+
+
+def called(message: Mapping[str, Any]) -> str | None:
+    """The name of the first call. Small models write it as JSON into their answer, which counts as a call too.
+
+    >>> called({"content": 'Sure: {"name": "git_status", "arguments": {}}'})
+    'git_status'
+    """
+    calls = message.get("tool_calls")
+    if calls:
+        return str(calls[0].get("function", {}).get("name"))
+    text = str(message.get("content") or "")
+    for start in (place for place, letter in enumerate(text) if letter == "{"):
+        try:
+            written, _ = json.JSONDecoder().raw_decode(text, start)
+        except ValueError:
+            continue
+        name = written.get("name")
+        return name if isinstance(name, str) else None
+    return None
 
 
 def _summed(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    right = bootstrap([each["right"] for each in answers], np.random.default_rng(0))
-    counted = [each["prompt_tokens"] for each in answers if each["prompt_tokens"] is not None]
+    given = [each for each in answers if not each["refused"]]
+    counted = [each["prompt_tokens"] for each in given if each["prompt_tokens"] is not None]
+    shares = {key: bootstrap([each[key] for each in answers], np.random.default_rng(0)) for key in SHARES}
     return {
-        "right": [round(right.mean, 4), round(right.low, 4), round(right.high, 4)],
+        **{key: [round(share.mean, 4), round(share.low, 4), round(share.high, 4)] for key, share in shares.items()},
         "prompt_tokens": round(sum(counted) / len(counted), 1) if counted else 0.0,
-        "refused": sum(each["refused"] for each in answers) / len(answers),
+        "seconds": round(median(each["seconds"] for each in given), 2) if given else 0.0,
         "answers": len(answers),
     }
 

@@ -45,7 +45,6 @@ def section(results: Mapping[str, Any]) -> str:
         _frontier(tables),
         _poisoned(tables),
         _failures(tables),
-        _live(tables.get("live") or {}),
     ]
     return "".join(parts).rstrip() + "\n"
 
@@ -62,7 +61,9 @@ def _missing(tables: Mapping[str, Any]) -> str:
     if curves:
         missing.append(f"recall against tokens on {', '.join(curves)}")
     if not plan["untuned"]:
-        missing.append("MiniLM as published")
+        missing.append("MiniLM as published (`--untuned`)")
+    if not plan.get("mpnet"):
+        missing.append("MPNet (`--mpnet`)")
     if not plan["peers"]:
         missing.append("peers (`--peers`)")
     if plan["largest"] < LARGEST:
@@ -279,23 +280,3 @@ def _failures(tables: Mapping[str, Any]) -> str:
     ]
     heads = " | ".join(f"{name.replace('/', ', ')}" for name in failures)
     return texts.FAILURES.format(heads=heads, rules="---|" * (len(failures) - 1) + "---", rows="\n".join(rows))
-
-
-def _live(live: Mapping[str, Any]) -> str:
-    beds = live.get("testbeds", {})
-    if not beds:
-        return ""
-    methods = list(dict.fromkeys(method for of in beds.values() for method in of))
-    rows = [
-        f"| {METHODS[method].title} | "
-        + " | ".join(
-            f"{_share(of[method]['right'])} | {of[method]['prompt_tokens']:,.0f}" if method in of else " | "
-            for of in beds.values()
-        )
-        + " |"
-        for method in methods
-    ]
-    heads = " | ".join(f"{bed}: right | tokens" for bed in beds)
-    return texts.LIVE.format(
-        model=live["model"], heads=heads, rules="---|" * (2 * len(beds) - 1) + "---", rows="\n".join(rows)
-    )

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pegboard.bench.tax import frontier, scaling
-from pegboard.bench.tax.ablations import VARIANTS
+from pegboard.bench.tax import ablations, frontier, scaling
 from pegboard.bench.tax.boards import Place
 from pegboard.bench.tax.failures import failed
 from pegboard.bench.tax.jobs import Jobs
@@ -26,6 +25,8 @@ ROUNDED = "synthetic_47k"
 ROUNDED_METHODS = ("full", "pruned", "simple", "attention", "attention_minilm", "hybrid")
 PARTS = ("tokens", "ablations", "poisoning", "failures", "frontier", "scaling", "peers")
 """What a run has; `tokens` is the headline."""
+MODEL = "model"
+"""What a model calls: a part with a results file of its own."""
 LARGEST = scaling.SIZES[-1]
 JUDGED = ("synthetic", "real120")
 """Testbeds of the ablations, of poisoning and of the classes of failures."""
@@ -75,9 +76,13 @@ class Plan:
             seeds=tuple(range(1, (1 if quick else seeds) + 1)),
             tasks=QUICK_TASKS if quick else TASKS,
             quick=quick,
-            parts=tuple(part for part in PARTS if not parts or part in parts),
+            parts=tuple(part for part in (*PARTS, MODEL) if not parts or part in parts),
             largest=largest,
         )
+
+    @property
+    def only_model(self) -> bool:
+        return self.parts == (MODEL,)
 
     @property
     def judged(self) -> tuple[str, ...]:
@@ -103,7 +108,7 @@ class Plan:
         return [
             Job(testbed=bed, method=variant, seed=self.seeds[0], tasks=self.tasks)
             for bed in self.judged
-            for variant in VARIANTS
+            for variant in ablations.available(self.place)
         ]
 
     def jobs(self) -> Jobs:

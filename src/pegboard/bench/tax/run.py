@@ -7,12 +7,11 @@ from pathlib import Path
 
 from pegboard.bench import results
 from pegboard.bench.page import write_page
-from pegboard.bench.tax import jobs, pictures
-from pegboard.bench.tax.live import figures, measure
+from pegboard.bench.tax import jobs, live, pictures
 from pegboard.bench.tax.plan import Plan
 from pegboard.bench.tax.summary import Summary
 
-NAME, QUICK = "tax", "tax-quick"
+NAME, QUICK, LIVE = "tax", "tax-quick", "live"
 
 
 def run(
@@ -23,13 +22,10 @@ def run(
     command: str,
     finished: bool = False,
     page: Path | None = None,
-    model_url: str | None = None,
-    model: str = "default",
 ) -> Path:
-    """The results file of a plan.
+    """The results file of a plan; ``page`` is written anew.
 
-    With ``finished`` nothing is done, and what an earlier run did is put together. With ``model_url`` what a model
-    calls is measured too; ``page`` is written anew.
+    With ``finished`` nothing is done, and what an earlier run did is put together.
     """
     kept = plan.place.cache
     if finished:
@@ -39,16 +35,35 @@ def run(
         for name, job in plan.peer_jobs().items():
             outcomes |= jobs.done({name: job}, label=name, kept=kept, resume=resume)
     summary = Summary(plan, outcomes)
-    live = {} if model_url is None else asyncio.run(measure(plan, model_url, model))
     path = results.write(
         QUICK if plan.quick else NAME,
         command=command,
         seed=plan.seeds[0],
-        figures=summary.figures() | figures(live),
-        tables=summary.tables() | {"live": live},
+        figures=summary.figures(),
+        tables=summary.tables(),
         folder=out,
     )
     if page is not None and not plan.quick:
         pictures.draw(results.read(path)["tables"], page.parent)
+        write_page(page, out)
+    return path
+
+
+def run_model(
+    plan: Plan, *, url: str, model: str, tasks: int, out: Path, command: str, page: Path | None = None
+) -> Path:
+    """The results file of what a model calls, written after each method: a run that is interrupted leaves what it had.
+
+    Raises ConfigError where the endpoint does not answer.
+    """
+    return asyncio.run(_asked(plan, url=url, model=model, tasks=tasks, out=out, command=command, page=page))
+
+
+async def _asked(plan: Plan, *, url: str, model: str, tasks: int, out: Path, command: str, page: Path | None) -> Path:
+    async for found in live.measure(plan, url, model, tasks):
+        path = results.write(
+            LIVE, command=command, seed=plan.seeds[0], figures=live.figures(found), tables=found, folder=out
+        )
+    if page is not None:
         write_page(page, out)
     return path

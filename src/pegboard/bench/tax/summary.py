@@ -80,6 +80,7 @@ class Summary:
                 "tasks": self._plan.tasks,
                 "data": self._plan.place.data is not None,
                 "untuned": self._plan.place.untuned is not None,
+                "mpnet": self._plan.place.mpnet is not None,
                 "peers": self._plan.place.peers is not None,
             },
             "catalogs": {bed: self._about(bed) for bed in self._plan.beds},

@@ -101,8 +101,7 @@ ABLATIONS = """### Table 5: without a part, or with another
 
 Tokens are those of phase 2. Barred is the share of steps in which a tool was promoted that the state does not allow.
 Without the hallucination gate the same tokens are sent; it would answer in the steps whose tool is not there. The paper
-lists "summaries only" twice, with and without counting phase 1; it is one variant. MPNet was not measured: its
-weights can be had (a package registry has them in five parts), a build of them for this encoder was not made.
+lists "summaries only" twice, with and without counting phase 1; it is one variant.
 
 """
 
@@ -141,14 +140,4 @@ QUALITY = """### Table 4, projected
 
 PICTURES = """![tokens by turn](tax-turns.svg)
 ![what is assumed of the task](tax-sensitivity.svg)
-"""
-
-LIVE = """### A live model
-
-{model}: share of single-step requests on which the first call was the right one, and the prompt tokens it counted.
-
-| | {heads} |
-|---|{rules}|
-{rows}
-
 """
