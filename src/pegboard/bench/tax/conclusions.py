@@ -92,9 +92,9 @@ def _more(tables: Mapping[str, Any], of: Mapping[str, Any]) -> list[str]:
             "below ten tools or 4,000 tokens Pegboard passes everything by itself."
         )
     found += [
-        "Projected success, latency and cost (†) rest on two rows of the paper and a straight line; no model "
-        "was run for "
-        "them, and they should decide nothing that recall and tokens do not.",
+        "Projected success, latency and cost (†) rest on two rows of the paper and a straight line; no model was run "
+        "for them (what one calls is measured by `make bench-live`), and they should decide nothing that recall and "
+        "tokens do not.",
         "Rule of thumb: one agent of your own, the library or middleware; several clients and servers, the MCP gateway "
         "(dynamic where the client lists again, static where not); agents you cannot change, the LLM gateway with its "
         "way back; fewer than thirty tools, or one cached prompt used all day, leave everything in.",

@@ -127,6 +127,7 @@ def _row(title: str, of: Mapping[str, Any], seed: tuple[float, ...] | None) -> s
         f"{of['billed'][0]:,.0f}",
         f"{of['requests'][0]:.2f}",
         _share(of["recall"]),
+        f"{of['f1'][0]:.2f}",
         f"{of['complete'][0]:.2f}",
         f"{of['rho_t30'][0]:.2f}" + (f" ({seed[1]:.2f})" if seed else "") if "rho_t30" in of else "",
     ]
