@@ -29,9 +29,10 @@ be (read at 0.1, written at 1.25, {talk} tokens of talk a step written again whe
 tools answer is left out. `recall` is the share of steps whose tool the model could call, knowing its parameters. A
 model that searches is taken to search in the user's own words for the step, once; that it picks well from what it
 finds is taken for granted everywhere, and for the command line also that it finds the right name in a listing, so
-B1's and B4's recall is an upper bound. F1 is that of all offered tools against the one that the
-step needs, so it falls with every tool beside it. What choosing costs in time is under [Ranking](#ranking). ρ is eq. 3 at turn 30 with what is resident then, C_task = {c_task:,}, C_sys =
-{c_sys}: the paper gives neither, and its B1, B2 and B3 solve to about that.
+B1's and B4's recall is an upper bound. F1 is that of all offered tools against the one that the step needs, so it
+falls with every tool beside it. What choosing costs in time is under [Ranking](#ranking). ρ is eq. 3 at turn 30 with
+what is resident then, C_task = {c_task:,}, C_sys = {c_sys}: the paper gives neither, and its B1, B2 and B3 solve to
+about that.
 
 † is a projection: two rows of the paper's tables 3 and 4 (B1 and Tool Attention) and lines through them
 (`pegboard/bench/tax/projection.py` has every constant); success is that line times recall. The paper's own number
