@@ -13,6 +13,7 @@ from pegboard.bench.datasets import CATALOG
 from pegboard.bench.metrics import bootstrap
 from pegboard.bench.tax import equations, frontier
 from pegboard.bench.tax.counting import TURN
+from pegboard.bench.tax.peering import sample
 from pegboard.bench.tax.plan import Plan, rows_of
 from pegboard.bench.tax.playing import Job
 from pegboard.bench.tax.projection import projected
@@ -25,6 +26,8 @@ MEASURES = (
 )
 SURE = frozenset({"first", "steady", "recall"})
 """Measures with an interval."""
+BESIDE = ("hybrid", "simple")
+"""Methods that stand beside peers, on the tasks that those were asked about."""
 CATALOGS = ("catalog_klavis", "catalog_docker", "catalog_toolsdk", "mcp_large")
 """Recorded by others: their tax alone."""
 SENSITIVE = (2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000)
@@ -87,6 +90,7 @@ class Summary:
             "recorded_by_others": self._others(),
             "methods": self.methods,
             "peers": self.peers,
+            "beside_peers": {bed: self._beside(bed) for bed in self.peers},
             "peers_missing": {bed: self._outcomes[f"peers-{bed}"]["missing"] for bed in self.peers},
             "ablations": self.ablations,
             "poisoned": {"/".join(key): dict(shares) for key, shares in self._poisoned()},
@@ -157,6 +161,18 @@ class Summary:
 
     def _peers(self, bed: str) -> dict[str, Any]:
         return {peer: measured(rows) for peer, rows in self._outcomes[f"peers-{bed}"]["rows"].items()}
+
+    def _beside(self, bed: str) -> dict[str, Any]:
+        """On the tasks that peers were asked about."""
+        seed, count = self._plan.seeds[0], self._plan.tasks
+        drawn = testbed(bed, self._plan.place.data).tasks(seed, count)
+        asked = {id(task) for task in sample(drawn)}
+        found = {}
+        for job in (Job(testbed=bed, method=method, seed=seed, tasks=count) for method in BESIDE):
+            if self._has(job):
+                rows = zip(drawn, rows_of(self._outcomes, [job]), strict=True)
+                found[job.method] = measured([row for task, row in rows if id(task) in asked])
+        return found
 
     def _named(self, prefix: str) -> list[tuple[str, Mapping[str, Any]]]:
         """Outcomes of a kind, by the rest of their names with slashes."""

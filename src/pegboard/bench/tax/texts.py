@@ -46,7 +46,8 @@ METHODS_HEAD = (
 )
 RULE = "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
 
-PEERS = """Peers, each with its ten best as full definitions, on the same {tasks} tasks (no sessions, one seed):
+PEERS = """Peers, each with its ten best as full definitions, and two of the above, on the same {tasks} tasks (no
+sessions, one seed):
 
 """
 
