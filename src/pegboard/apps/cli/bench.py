@@ -42,7 +42,8 @@ def bench(
         Path | None, typer.Option(envvar="PEGBOARD_DATA", help="Folder of the sets, with real120 among them.")
     ] = None,
     sets: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME", help="Only this testbed or set. More than once.")
+        list[str] | None,
+        typer.Option("--set", metavar="NAME", help="Only this testbed, or this folder of --data. More than once."),
     ] = None,
     methods: Annotated[
         list[str] | None, typer.Option("--method", metavar="NAME", help="Only this method. More than once.")
@@ -105,7 +106,7 @@ def bench(
     plan = Plan.of(
         place, sets=sets or (), methods=methods or (), seeds=seeds, quick=quick, parts=parts or (), largest=largest
     )
-    _check(sets or [], [*there(data), *frontier.sets(data)], "set")
+    _check(sets or [], [*there(data), *frontier.sets(data, sets or ())], "set")
     _check(methods or [], list(available(place)), "method")
     _check(parts or [], [*PARTS, MODEL], "part")
     if plan.only_model and model_url is None:

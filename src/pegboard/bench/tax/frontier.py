@@ -38,8 +38,10 @@ Points = list[list[float]]
 Doubles = NDArray[np.float64]
 
 
-def sets(data: Path | None) -> tuple[str, ...]:
-    return tuple(name for name in SETS if data is not None and (data / name / QUERIES).is_file())
+def sets(data: Path | None, named: Iterable[str] = ()) -> tuple[str, ...]:
+    """Of `SETS` and of what is named besides, those that the folder has."""
+    wanted = dict.fromkeys([*SETS, *named])
+    return tuple(name for name in wanted if data is not None and (data / name / QUERIES).is_file())
 
 
 def dataset(name: str, data: Path) -> ToolSet:

@@ -7,12 +7,14 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib.metadata import entry_points
 from importlib.resources import files
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from pegboard.bench.progress import bar
+from pegboard.bench.tax.methods import GROUP
 
 SOURCES = (
     "bench/tax/*.py",
@@ -75,12 +77,14 @@ def finished(jobs: Jobs, kept: Path | None) -> dict[str, Mapping[str, Any]]:
 
 
 def fingerprint() -> str:
-    """Of the sources that outcomes depend on."""
+    """Of the sources that outcomes depend on, and of the versions of other packages' methods."""
     package = Path(str(files("pegboard")))
     paths = sorted(path for pattern in SOURCES for path in package.glob(pattern) if path.name not in NOT)
     digest = hashlib.sha256()
     for path in paths:
         digest.update(str(path.relative_to(package)).encode() + path.read_bytes())
+    for point in entry_points(group=GROUP):
+        digest.update(f"{point.value} {point.dist.version if point.dist else ''}".encode())
     return digest.hexdigest()[:16]
 
 

@@ -1,14 +1,16 @@
-"""Every method by name: what it is, and how it is made."""
+"""Every method by name: what it is, and how it is made; those of other packages too."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 
 from pegboard.bench.tax.asking import Asking, CommandLine
 from pegboard.bench.tax.boards import Place
 from pegboard.bench.tax.routed import Pruned, Routed, Simple, WayBack, Whole
 from pegboard.bench.tax.sending import Method
+from pegboard.errors import ConfigError
 from pegboard.routing.profiles import SEMANTIC_THRESHOLD
 
 
@@ -21,7 +23,10 @@ class Entry:
     untuned: bool = False
 
 
-METHODS: Mapping[str, Entry] = {
+GROUP = "pegboard.bench.methods"
+"""Entry points of this group are methods too: the name is the method's, the object an `Entry`."""
+
+OWN: Mapping[str, Entry] = {
     "full": Entry(title="B1 full schema", make=lambda _: Whole()),
     "pruned": Entry(title="B2 static pruning, 30 tools", make=lambda _: Pruned()),
     "simple": Entry(title="B3 simple retrieval, ten schemas", make=lambda place: Simple(place)),
@@ -61,6 +66,27 @@ METHODS: Mapping[str, Entry] = {
     "hybrid_static": Entry(title="**Pegboard**, MCP gateway, static", make=lambda place: Asking(place, "static")),
 }
 """Profiles have the encoder of the package, tuned; those that end in `_minilm` have MiniLM as published."""
+
+
+def _plugged() -> Iterator[tuple[str, Entry]]:
+    """Raises ConfigError for one that cannot be loaded, or has a name of ours."""
+    for point in entry_points(group=GROUP):
+        try:
+            entry = point.load()
+        except Exception as error:
+            raise ConfigError(
+                f"The benchmark's method {point.name!r} of {point.value!r} cannot be loaded: {error!r}.",
+                remedy="Mend or uninstall the package that brings it.",
+            ) from error
+        if not isinstance(entry, Entry) or point.name in OWN:
+            raise ConfigError(
+                f"{point.value!r} is no method {point.name!r} of the benchmark's.",
+                remedy="It has to be a pegboard.bench.tax.methods.Entry, under a name that is not taken.",
+            )
+        yield point.name, entry
+
+
+METHODS: Mapping[str, Entry] = {**OWN, **dict(_plugged())}
 
 
 def available(place: Place) -> tuple[str, ...]:

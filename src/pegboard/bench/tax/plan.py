@@ -63,7 +63,7 @@ class Plan:
     ) -> Plan:
         """Everything there is, or what is named; ``sets`` may name testbeds and labelled sets."""
         beds = [name for name in there(place.data) if not sets or name in sets]
-        labelled = [name for name in frontier.sets(place.data) if not sets or name in sets]
+        labelled = [name for name in frontier.sets(place.data, sets) if not sets or name in sets]
         known = [name for name in available(place) if not methods or name in methods]
         if quick:
             beds = [name for name in beds if name != ROUNDED]

@@ -32,7 +32,7 @@ class Sent:
 
 
 class Method(Protocol):
-    """A way to bring tools before a model. Add one to `methods.METHODS`."""
+    """A way to bring tools before a model: one of `methods.OWN`, or an entry point of the group `methods.GROUP`."""
 
     async def begin(self, testbed: Testbed) -> None:
         """Whatever is done once for a catalog."""
