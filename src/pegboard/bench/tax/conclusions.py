@@ -26,8 +26,7 @@ def conclusions(tables: Mapping[str, Any]) -> list[str]:
         f"{_p(ours['recall'])} of steps: with its defaults it does not reach 0.9 on requests like these."
         if ours["recall"][0] < GOAL_RECALL
         else f"On {bed} Pegboard as a library sends {_n(ours['steady'])} of {_n(full['first'])} tokens and has "
-        f"the tool "
-        f"of a step in {_p(ours['recall'])} of steps.",
+        f"the tool of a step in {_p(ours['recall'])} of steps.",
     ]
     if "hybrid_way_back" in of:
         way = of["hybrid_way_back"]
@@ -41,20 +40,17 @@ def conclusions(tables: Mapping[str, Any]) -> list[str]:
         static = of["hybrid_static"]
         found.append(
             f"Of Pegboard's doors the MCP gateway lists least ({_n(static['steady'])} tokens a step), but the model "
-            "has to ask: "
-            f"{static['requests'][0]:.2f} requests a step carry {_n(static['sent'])} tokens together, and after thirty "
-            f"turns {_n(static['resident_t30'])} tokens of searches and definitions stand in the conversation; "
-            f"a listing "
-            "alone is no measure."
+            f"has to ask: {static['requests'][0]:.2f} requests a step carry {_n(static['sent'])} tokens together, and "
+            f"after thirty turns {_n(static['resident_t30'])} tokens of searches and definitions stand in the "
+            "conversation; a listing alone is no measure."
         )
     attention = "attention_minilm" if "attention_minilm" in of else "attention"
     if attention in of:
         tool = of[attention]
         found.append(
             f"Tool Attention's saving is real and its recall is the price: {_n(tool['steady'])} tokens with its "
-            f"summaries, "
-            f"and {_p(tool['recall'])} of steps; its threshold of 0.28 is too high for requests that do not repeat the "
-            "summaries, and has to be calibrated (`pegboard calibrate`)."
+            f"summaries, and {_p(tool['recall'])} of steps; its threshold of 0.28 is too high for requests that do "
+            "not repeat the summaries, and has to be calibrated (`pegboard calibrate`)."
         )
     found += _more(tables, of)
     return found
@@ -64,40 +60,38 @@ def _more(tables: Mapping[str, Any], of: Mapping[str, Any]) -> list[str]:
     found = []
     if "semantic_threshold" in of:
         found.append(
-            "A threshold of 0.7 on raw cosines lets nothing through "
-            f"({_p(of['semantic_threshold']['recall'])} of steps): filter by rank, or by a calibrated probability."
+            f"A threshold of 0.7 on raw cosines lets nothing through ({_p(of['semantic_threshold']['recall'])} of "
+            "steps): filter by rank, or by a calibrated probability."
         )
     if "pruned" in of:
         found.append(
-            f"Thirty tools chosen by hand serve {_p(of['pruned']['recall'])} of steps where work is as varied as here; "
-            "where it is not, they are hard to beat: pin them (`always_available`)."
+            f"Thirty tools chosen by hand serve {_p(of['pruned']['recall'])} of steps where work is as varied as "
+            "here; where it is not, they are hard to beat: pin them (`always_available`)."
         )
     if "full" in of and "hybrid" in of:
         read = READ * of["full"]["sent"][0]
         found.append(
-            f"A prompt cache changes the sum: over tasks as short as these, sending everything is billed as "
+            "A prompt cache changes the sum: over tasks as short as these, sending everything is billed as "
             f"{_n(of['full']['billed'])} tokens a step and Pegboard's changing selection as "
             f"{_n(of['hybrid']['billed'])}, but in a long session, where everything is read at a tenth ({read:,.0f}), "
-            "next to nothing is left to save: "
-            "there the LLM gateway's rule for caches leaves requests alone."
+            "next to nothing is left to save: there the LLM gateway's rule for caches leaves requests alone."
         )
     small = tables["catalogs"].get("recorded")
     if small and "recorded" in tables["methods"]:
         recorded = tables["methods"]["recorded"]
         found.append(
-            f"On the {small['tools']} tools of seven small public servers everything is {small['tokens']:,} "
-            f"tokens, and "
-            f"Pegboard sends {_n(recorded['hybrid']['steady'])} with the tool there in "
-            f"{_p(recorded['hybrid']['recall'])} of steps: on a board that small, send everything or leave a way back; "
-            "below ten tools or 4,000 tokens Pegboard passes everything by itself."
+            f"On the {small['tools']} tools of seven small public servers everything is {small['tokens']:,} tokens, "
+            f"and Pegboard sends {_n(recorded['hybrid']['steady'])} with the tool there in "
+            f"{_p(recorded['hybrid']['recall'])} of steps: on a board that small, send everything or leave a way "
+            "back; below ten tools or 4,000 tokens Pegboard passes everything by itself."
         )
     found += [
         "Projected success, latency and cost (†) rest on two rows of the paper and a straight line; no model was run "
         "for them (what one calls is measured by `make bench-live`), and they should decide nothing that recall and "
         "tokens do not.",
-        "Rule of thumb: one agent of your own, the library or middleware; several clients and servers, the MCP gateway "
-        "(dynamic where the client lists again, static where not); agents you cannot change, the LLM gateway with its "
-        "way back; fewer than thirty tools, or one cached prompt used all day, leave everything in.",
+        "Rule of thumb: one agent of your own, the library or middleware; several clients and servers, the MCP "
+        "gateway (dynamic where the client lists again, static where not); agents you cannot change, the LLM gateway "
+        "with its way back; fewer than thirty tools, or one cached prompt used all day, leave everything in.",
     ]
     return found
 
@@ -109,8 +103,8 @@ def claims(tables: Mapping[str, Any]) -> list[str]:
         return ["The synthetic testbed was not run."]
     of, found = tables["methods"]["synthetic"], []
     found.append(
-        f"Table 2 sums to {about['tokens']:,} tokens a turn here (the paper rounds to {ROUNDED_TOTAL:,}); 30 turns are "
-        f"{about['session_tax']:,} (eq. 2). The right-hand side of eq. 2 is exact at α = {about['alpha']:.0f}"
+        f"Table 2 sums to {about['tokens']:,} tokens a turn here (the paper rounds to {ROUNDED_TOTAL:,}); 30 turns "
+        f"are {about['session_tax']:,} (eq. 2). The right-hand side of eq. 2 is exact at α = {about['alpha']:.0f}"
         + (
             f", and on real120 at α = {tables['catalogs']['real120']['alpha']:.0f}"
             if "real120" in tables["catalogs"]
@@ -124,17 +118,14 @@ def claims(tables: Mapping[str, Any]) -> list[str]:
             whole = of["full"]["first"][0] if "full" in of else about["tokens"]
             found.append(
                 f"Tool Attention {title}: phase 2 is {phase2:,.0f} tokens, {1 - phase2 / whole:.1%} less than "
-                f"everything "
-                f"(claimed: at least 95%), phase 1 {phase1:,.0f} more, so that {1 - (phase1 + phase2) / whole:.1%} is "
-                f"saved. It promotes {of[name]['tools'][0]:.1f} tools a step, and the right one is among them in "
-                f"{of[name]['recall'][0]:.1%} of steps."
+                f"everything (claimed: at least 95%), phase 1 {phase1:,.0f} more, so that "
+                f"{1 - (phase1 + phase2) / whole:.1%} is saved. It promotes {of[name]['tools'][0]:.1f} tools a step, "
+                f"and the right one is among them in {of[name]['recall'][0]:.1%} of steps."
             )
     found.append(
-        "The paper's 2,368 tokens are phase 2 alone: its own §4.4 puts the resident summaries at 4.8k, so a "
-        "turn carries "
-        "about 7.2k, and its ρ of 0.91 does not follow from eq. 3 with either sum and one C_task. Its tasks "
-        "were summaries "
-        "of the tools themselves, which is why its recall could be high with so few tools."
+        "The paper's 2,368 tokens are phase 2 alone: its own §4.4 puts the resident summaries at 4.8k, so a turn "
+        "carries about 7.2k, and its ρ of 0.91 does not follow from eq. 3 with either sum and one C_task. Its tasks "
+        "were summaries of the tools themselves, which is why its recall could be high with so few tools."
     )
     found.append(
         "With T_tax as eq. 2 has it, everything sent up to the turn, ρ at turn 30 is "
@@ -161,9 +152,8 @@ def of_poison(tables: Mapping[str, Any]) -> str:
         )
     if targeted:
         found += (
-            f" Whoever knows the request is selected by every method that goes by relevance "
-            f"({targeted['reached']:.0%} by "
-            "`hybrid`); pins and `pegboard lint` are what stands against that."
+            " Whoever knows the request is selected by every method that goes by relevance "
+            f"({targeted['reached']:.0%} by `hybrid`); pins and `pegboard lint` are what stands against that."
         )
     return found
 

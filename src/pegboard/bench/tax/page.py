@@ -164,9 +164,8 @@ def _servers(tables: Mapping[str, Any]) -> str:
         for server, of in about["servers"].items()
     ]
     others = [
-        f"`{name}`, recorded by others: {of['tools']:,} tools of {of['servers']} servers, {of['tokens']:,} tokens; "
-        f"a server has {of['server_quartiles'][1]:,} in the median, {of['server_quartiles'][2]:,} at the upper "
-        f"quartile "
+        f"`{name}`, recorded by others: {of['tools']:,} tools of {of['servers']} servers, {of['tokens']:,} tokens; a "
+        f"server has {of['server_quartiles'][1]:,} in the median, {of['server_quartiles'][2]:,} at the upper quartile "
         f"and {of['server_quartiles'][3]:,} at most."
         for name, of in tables["recorded_by_others"].items()
     ]
