@@ -9,7 +9,7 @@ import mcp_types as types
 from mcp import MCPError
 
 from pegboard.errors import ArgumentsInvalid, PegboardError, UpstreamError
-from pegboard.events import CallFinished
+from pegboard.events import CallFinished, CallRejected
 from pegboard.gateways.mcp import sessions
 from pegboard.gateways.mcp.caller import Exchange
 from pegboard.gateways.mcp.ledger import Ledger
@@ -66,6 +66,11 @@ class Calls:
             await self._book.update(session, sessions.answered(tool.name))
         self._book.touch(session, sessions.use(tool))
         return result
+
+    def rejected(self, name: str, error: PegboardError) -> Result:
+        """What the client gets for a call that no server saw: a result with ``isError`` (M8)."""
+        self._events.emit(CallRejected(at=self._clock.time(), tool=name, reason=error.code))
+        return error.to_mcp()
 
     def judge(self, session: str | None, tool: ToolId, *, useful: bool) -> bool:
         """The agent's verdict on its last call of a tool, which succeeded; whether there was one to judge."""
