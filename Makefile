@@ -21,7 +21,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY) $(if $(PEGBOARD_DATA),.demo/untuned/model.onnx .demo/mpnet/model.onnx)    ## the tools tax by every method: tokens, recall, context left (sets: PEGBOARD_DATA); half an hour on two idle cores
+bench: $(READY) $(if $(PEGBOARD_DATA),.demo/untuned/model.onnx .demo/mpnet/model.onnx)    ## the tools tax by every method: tokens, recall, context left (sets: PEGBOARD_DATA); half an hour to forty minutes on two cores, half of it for peers
 	$(if $(PEGBOARD_DATA),$(BIN)/python scripts/install_peers.py .demo/peers)
 	mkdir -p .demo/embeddings
 	$(BIN)/pegboard bench --resume --cache .demo/embeddings $(if $(PEGBOARD_DATA),--untuned .demo/untuned --mpnet .demo/mpnet --peers .demo/peers) --page docs/benchmarks.md
