@@ -33,7 +33,7 @@ bench-live: $(READY)      ## what a small model calls with the tools that each m
 		--model-url {url} --model Qwen2.5-Coder-1.5B-Instruct --set recorded $(if $(PEGBOARD_DATA),--set real120) \
 		--cache .demo/embeddings --page docs/benchmarks.md
 
-bench-all: bench bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan bench-agents    ## every benchmark there is; results go to bench/results
+bench-all: bench bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan bench-agents bench-live    ## every benchmark there is; results go to bench/results
 
 .demo/untuned/model.onnx: | $(READY)    # the encoder as published: what tuning gave is measured beside it
 	$(PYTHON) -m venv .demo/encoder

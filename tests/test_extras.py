@@ -42,6 +42,13 @@ print(sorted(name for name in sys.modules if name.startswith("lang") and sys.mod
         ("import pegboard.gateways.langchain", "langchain", "langchain"),
         ("from pegboard.gateways.langchain import ToolAttentionMiddleware", "langgraph", "langchain"),
         ("from pegboard.retrieval.index.faiss import FaissIndex; FaissIndex(4)", "faiss", "faiss"),
+        ("from pegboard.bench.pictures import begin; begin(None)", "matplotlib", "bench"),
+        (
+            "from pegboard.apps.cli import main\n"
+            "sys.argv[1:] = ['bench', '--quick', '--page', 'never-written.md']; main()",
+            "matplotlib",
+            "bench",
+        ),
         (
             "from pegboard import load_settings; from pegboard.compose import default_parts\n"
             "import asyncio; asyncio.run(default_parts(load_settings(state='redis://127.0.0.1:1/0')).sessions.load('x'))",

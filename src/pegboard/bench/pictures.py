@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pegboard.extras import required
+
 RELIABILITY, TOKENS = "reliability.svg", "tokens-for-recall.svg"
 WIDTH, HEIGHT = 6.0, 4.2
 """Inches."""
@@ -14,16 +16,15 @@ SHOWN = (0.5, 1.0)
 
 
 def draw(tables: Mapping[str, Any], folder: Path) -> None:
-    """Both figures; raises ModuleNotFoundError where matplotlib is not installed."""
+    """Both figures; raises ConfigError where matplotlib is not installed."""
     begin(folder)
     _reliability(tables["reliability_bins"], folder / RELIABILITY)
     _tokens(tables["curves"], folder / TOKENS)
 
 
 def begin(folder: Path) -> None:
-    """Before the first figure; raises ModuleNotFoundError where matplotlib is not installed."""
-    import matplotlib as mpl
-
+    """Before the first figure; raises ConfigError where matplotlib is not installed."""
+    mpl = required("matplotlib", "bench")
     mpl.use("svg")
     mpl.rcParams["svg.hashsalt"] = "pegboard"
     folder.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ def picture(model: str) -> str:
 
 
 def draw(tables: Mapping[str, Any], folder: Path) -> None:
-    """One map a model; raises ModuleNotFoundError where matplotlib is not installed."""
+    """One map a model; raises ConfigError where matplotlib is not installed."""
     begin(folder)
     for model, places in tables["maps"].items():
         _heat_map(model, places, folder / picture(model))

@@ -24,7 +24,7 @@ def by_difference(asked: str) -> str:
 
 
 def draw(tables: Mapping[str, Any], folder: Path) -> None:
-    """Two figures a set of requests; raises ModuleNotFoundError where matplotlib is not installed."""
+    """Two figures a set of requests; raises ConfigError where matplotlib is not installed."""
     begin(folder)
     for asked, curves in tables["curves"].items():
         _cumulative(curves, folder / cumulative(asked))

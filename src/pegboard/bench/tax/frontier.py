@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,12 @@ def sets(data: Path | None, named: Iterable[str] = ()) -> tuple[str, ...]:
     """Of `SETS` and of what is named besides, those that the folder has."""
     wanted = dict.fromkeys([*SETS, *named])
     return tuple(name for name in wanted if data is not None and (data / name / QUERIES).is_file())
+
+
+def rankers(place: Place) -> tuple[str, ...]:
+    """Those of `RANKERS` that can be had: one needs MiniLM as published, one the package bm25s."""
+    there = {"attention_minilm": place.untuned is not None, "bm25": find_spec("bm25s") is not None}
+    return tuple(name for name in RANKERS if there.get(name, True))
 
 
 def dataset(name: str, data: Path) -> ToolSet:

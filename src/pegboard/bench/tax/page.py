@@ -67,6 +67,8 @@ def _missing(tables: Mapping[str, Any]) -> str:
         missing.append("MPNet (`--mpnet`)")
     if not plan["peers"]:
         missing.append("peers (`--peers`)")
+    if "bm25" not in plan.get("rankers", frontier.RANKERS):
+        missing.append("bm25s (`pip install 'pegboard[bench]'`)")
     if plan["largest"] < LARGEST:
         missing.append(f"catalogs of more than {plan['largest']:,} tools")
     missing += [part for part in PARTS if part not in plan["parts"]]

@@ -28,7 +28,7 @@ EMPHASIS = "hybrid"
 
 
 def draw(tables: Mapping[str, Any], folder: Path) -> None:
-    """All figures; raises ModuleNotFoundError where matplotlib is not installed."""
+    """All figures; raises ConfigError where matplotlib is not installed."""
     begin(folder)
     bed = BED if BED in tables["methods"] else FALLBACK
     _servers(tables["catalogs"], folder / SERVERS)

@@ -138,9 +138,8 @@ class Plan:
     def _frontier(self) -> Iterator[Any]:
         if "frontier" not in self.parts:
             return
-        rankers = [name for name in frontier.RANKERS if self.place.untuned or not name.endswith("_minilm")]
         for name in self.sets:
-            for method in (frontier.OURS, *rankers):
+            for method in (frontier.OURS, *frontier.rankers(self.place)):
                 yield f"frontier-{name}-{method}", (frontier.curve, (name, method, self.place))
 
     def _scaling(self) -> Iterator[Any]:

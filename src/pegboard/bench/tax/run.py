@@ -10,6 +10,7 @@ from pegboard.bench.page import write_page
 from pegboard.bench.tax import jobs, live, pictures
 from pegboard.bench.tax.plan import Plan
 from pegboard.bench.tax.summary import Summary
+from pegboard.extras import required
 
 NAME, QUICK, LIVE = "tax", "tax-quick", "live"
 
@@ -23,10 +24,12 @@ def run(
     finished: bool = False,
     page: Path | None = None,
 ) -> Path:
-    """The results file of a plan; ``page`` is written anew.
+    """The results file of a plan; ``page`` is written anew, which needs matplotlib (ConfigError where it is missing).
 
     With ``finished`` nothing is done, and what an earlier run did is put together.
     """
+    if page is not None:
+        required("matplotlib", "bench")
     kept = plan.place.cache
     if finished:
         outcomes = jobs.finished({**plan.jobs(), **plan.peer_jobs()}, kept)

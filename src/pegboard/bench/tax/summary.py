@@ -85,6 +85,7 @@ class Summary:
                 "untuned": self._plan.place.untuned is not None,
                 "mpnet": self._plan.place.mpnet is not None,
                 "peers": self._plan.place.peers is not None,
+                "rankers": list(frontier.rankers(self._plan.place)),
             },
             "catalogs": {bed: self._about(bed) for bed in self._plan.beds},
             "recorded_by_others": self._others(),
