@@ -58,3 +58,31 @@ def test_a_method_or_set_that_is_not_there_is_said_with_those_that_are(run: Run,
     assert result.exit_code == 2
     assert "No method 'magic' is there. Use one of full, pruned" in result.stderr
     assert "No set 'moon' is there" in run("bench", "--quick", "--set", "moon", "--out", tmp_path).stderr
+
+
+def test_what_cannot_be_done_together_is_said_before_anything_is_measured(run: Run, tmp_path: Path) -> None:
+    quick = run("bench", "--quick", "--page", tmp_path / "page.md", "--out", tmp_path)
+    model = run("bench", "--part", "model", "--out", tmp_path)
+
+    assert (quick.exit_code, model.exit_code) == (2, 2)
+    assert "A quick run writes no page. Leave out --page, or --quick." in quick.stderr
+    assert "--model-url" in model.stderr
+    assert not list(tmp_path.glob("*.json"))
+
+
+def test_a_labelled_set_of_ones_own_is_measured_where_it_is_named(run: Run, tmp_path: Path) -> None:
+    tools = [
+        {"server": "desk", "name": "lamp_on", "description": "Switches the lamp on"},
+        {"server": "desk", "name": "tide_next", "description": "When the next high tide comes"},
+    ]
+    queries = [{"id": "1", "query": "more light, please", "relevant": [["desk", "lamp_on"]]}]
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for name, rows in (("catalog", tools), ("queries", queries)):
+        lines = "\n".join(json.dumps(row) for row in rows)
+        (folder / f"{name}.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    result = run("bench", "--data", tmp_path, "--set", "mine", "--part", "frontier", "--out", tmp_path)
+    figures = json.loads((tmp_path / "tax.json").read_text("utf-8"))["figures"]
+
+    assert result.exit_code == 0, result.output
+    assert figures["frontier_recall/mine/hybrid/500"] == 1

@@ -109,6 +109,8 @@ def bench(
     _check(sets or [], [*there(data), *frontier.sets(data, sets or ())], "set")
     _check(methods or [], list(available(place)), "method")
     _check(parts or [], [*PARTS, MODEL], "part")
+    if quick and page is not None:
+        raise ConfigError("A quick run writes no page.", remedy="Leave out --page, or --quick.")
     if plan.only_model and model_url is None:
         raise ConfigError("No model to ask.", remedy="Name an OpenAI-compatible endpoint with --model-url.")
     written = []

@@ -46,7 +46,7 @@ def run(
         tables=summary.tables(),
         folder=out,
     )
-    if page is not None and not plan.quick:
+    if page is not None:
         pictures.draw(results.read(path)["tables"], page.parent)
         write_page(page, out)
     return path
