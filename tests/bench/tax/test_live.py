@@ -72,6 +72,25 @@ async def test_a_request_that_is_too_long_for_the_model_counts_as_refused() -> N
     assert live["testbeds"]["synthetic"]["semantic"]["refused"][0] == 0
 
 
+@pytest.mark.parametrize(
+    ("status", "body", "why"),
+    [
+        (400, '{"error": "no such model"}', "no such model"),
+        (200, '{"error": "slow down"}', "KeyError"),
+        (200, "?", "JSON"),
+    ],
+)
+async def test_an_answer_that_is_none_ends_the_run_with_what_it_said(status: int, body: str, why: str) -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(status=status, text=body)
+
+    app = web.Application(client_max_size=2**24)
+    app.router.add_post("/v1/chat/completions", answer)
+    async with TestServer(app) as server:
+        with pytest.raises(ConfigError, match=why):
+            await measured(str(server.make_url("/v1")))
+
+
 async def test_an_endpoint_that_does_not_answer_is_said() -> None:
     with pytest.raises(ConfigError, match="does not answer"):
         await measured("http://127.0.0.1:9/v1")
@@ -96,7 +115,7 @@ def test_a_call_is_read_from_the_protocol_or_from_the_text_of_a_small_model(
 
 async def test_a_run_writes_what_the_model_called_and_its_section(tmp_path: Path) -> None:
     async with endpoint(most=10) as (url, _):
-        plan = replace(PLAN, parts=("model",))
+        plan = replace(PLAN, parts=("model",), quick=False)
         path = await asyncio.to_thread(
             run_model, plan, url=url, model="scripted", tasks=4, out=tmp_path, command="make", page=tmp_path / "page.md"
         )

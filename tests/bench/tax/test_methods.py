@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pegboard.bench.tax.boards import Place
-from pegboard.bench.tax.methods import METHODS, available
+from pegboard.bench.tax.methods import available, methods
 from pegboard.bench.tax.sending import Sent
 from pegboard.bench.tax.tasks import Task
 from pegboard.bench.tax.testbeds import testbed as bed_of
@@ -17,7 +17,7 @@ def task(kind: str) -> Task:
 
 
 async def sends(method: str, kind: str = "multi") -> list[Sent]:
-    playing = METHODS[method].make(PLACE)
+    playing = methods()[method].make(PLACE)
     await playing.begin(BED)
     return list(await playing.play(task(kind)))
 

@@ -50,6 +50,11 @@ def test_a_method_of_another_package_is_measured_beside_ours(tmp_path: Path) -> 
     assert ran.returncode == 0, ran.stderr
     figures = json.loads((tmp_path / "tax-quick.json").read_text("utf-8"))["figures"]
 
+    alone = subprocess.run(
+        [sys.executable, "-c", "import firsts"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert alone.returncode == 0, alone.stderr
     assert 0 < figures["recall/recorded/first"] < figures["recall/recorded/full"] == 1
     assert figures["tokens_per_turn/recorded/first/first"] < 8000
 

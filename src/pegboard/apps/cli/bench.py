@@ -96,9 +96,9 @@ def bench(
         return
     from pegboard.apps.cli import output
     from pegboard.bench.results import read
-    from pegboard.bench.tax import frontier, report, run
+    from pegboard.bench.tax import frontier, live, report, run
     from pegboard.bench.tax.boards import Place
-    from pegboard.bench.tax.methods import available
+    from pegboard.bench.tax.methods import NAME, available
     from pegboard.bench.tax.plan import MODEL, PARTS, Plan
     from pegboard.bench.tax.testbeds import there
 
@@ -106,17 +106,28 @@ def bench(
     plan = Plan.of(
         place, sets=sets or (), methods=methods or (), seeds=seeds, quick=quick, parts=parts or (), largest=largest
     )
+    for name in sets or []:
+        if not NAME.fullmatch(name):
+            raise ConfigError(f"{name!r} is no name of a set.", remedy="Use lower-case letters, digits and _.")
     _check(sets or [], [*there(data), *frontier.sets(data, sets or ())], "set")
     _check(methods or [], list(available(place)), "method")
     _check(parts or [], [*PARTS, MODEL], "part")
     if quick and page is not None:
         raise ConfigError("A quick run writes no page.", remedy="Leave out --page, or --quick.")
-    if plan.only_model and model_url is None:
+    if page is not None and not plan.only_model and not plan.judged:
+        raise ConfigError("The page needs the testbed synthetic or real120.", remedy="Name it with --set too.")
+    if MODEL in (parts or ()) and model_url is None:
         raise ConfigError("No model to ask.", remedy="Name an OpenAI-compatible endpoint with --model-url.")
+    if model_url is not None:
+        if finished or MODEL not in plan.parts:
+            raise ConfigError(
+                "The model would not be asked.", remedy="Leave out --finished, and name --part model too."
+            )
+        live.planned(plan)
     written = []
     if not plan.only_model:
         written.append(run.run(plan, out=out, resume=resume, command="make bench", finished=finished, page=page))
-    if model_url is not None and MODEL in plan.parts:
+    if model_url is not None:
         asked = run.run_model(
             plan, url=model_url, model=model, tasks=model_tasks, out=out, command="make bench-live", page=page
         )

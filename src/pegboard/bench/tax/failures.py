@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pegboard.bench.tax.boards import Place
-from pegboard.bench.tax.methods import METHODS
+from pegboard.bench.tax.methods import methods
 from pegboard.bench.tax.playing import runner
 from pegboard.bench.tax.tasks import Step, Task
 from pegboard.bench.tax.testbeds import Testbed, testbed
@@ -32,7 +32,7 @@ def failed(bed: str, method: str, seed: int, count: int, place: Place) -> Mappin
 
 
 async def _failed(bed: Testbed, method: str, seed: int, count: int, place: Place) -> Mapping[str, Any]:
-    playing = METHODS[method].make(place)
+    playing = methods()[method].make(place)
     await playing.begin(bed)
     classes: Counter[str] = Counter()
     steps = 0

@@ -7,7 +7,7 @@ from textwrap import fill
 from typing import Any
 
 from pegboard.bench.results import measured
-from pegboard.bench.tax.methods import METHODS
+from pegboard.bench.tax.methods import title
 
 INTRODUCTION = """## A live model
 
@@ -17,7 +17,8 @@ Written by `make bench-live` (`pegboard bench --part model --model-url URL`; wit
 The model is {model}. It is asked for single-step tasks of the tools tax, {answers} a testbed, at temperature 0, with
 the definitions that a method sends in its first request; its first call is looked at, its arguments are not. *Offered*
 is the share of tasks whose tool was among the definitions, *right* the share on which the model called it, *of those
-offered* the one by the other. *Refused* were prompts longer than the model's window. Tokens are those that the endpoint
+offered* the one by the other; a name that the model knows only from a summary is no right call. *Refused* were prompts
+that the endpoint called too long. Tokens are those that the endpoint
 counted, with its own vocabulary; seconds are a median, and what stays the same from prompt to prompt is read once.
 
 """
@@ -28,11 +29,14 @@ def section(results: Mapping[str, Any]) -> str:
     answers = max(of["answers"] for methods in beds.values() for of in methods.values())
     head = INTRODUCTION.format(measured=measured(results), model=results["tables"]["model"], answers=answers)
     paragraphs = [fill(part, 120, break_on_hyphens=False, break_long_words=False) for part in head.split("\n\n")]
+    done, planned = sum(map(len, beds.values())), results["tables"]["planned"]
+    if done < planned:
+        paragraphs.insert(-1, f"Not measured in this run, which was ended before: {planned - done} of {planned} rows.")
     return "\n\n".join(paragraphs) + "\n".join(_bed(bed, methods) for bed, methods in beds.items())
 
 
 def _bed(bed: str, methods: Mapping[str, Any]) -> str:
-    rows = [f"| {METHODS[name].title} | {_cells(of)} |" for name, of in methods.items()]
+    rows = [f"| {title(name)} | {_cells(of)} |" for name, of in methods.items()]
     return (
         f"### {bed}\n\n"
         "| | tokens | refused | offered | right | of those offered | seconds |\n|---|---:|---:|---:|---:|---:|---:|\n"
@@ -47,7 +51,8 @@ def _cells(of: Mapping[str, Any]) -> str:
     if of["refused"][0] == 1:
         return f"– | 100% | {offered:.0%} | – | – | –"
     share = f"{right / offered:.0%}" if offered else "–"
+    tokens = "–" if of["prompt_tokens"] is None else f"{of['prompt_tokens']:,.0f}"
     return (
-        f"{of['prompt_tokens']:,.0f} | {of['refused'][0]:.0%} | {offered:.0%} | {right:.0%} [{low:.0%}, {high:.0%}] | "
+        f"{tokens} | {of['refused'][0]:.0%} | {offered:.0%} | {right:.0%} [{low:.0%}, {high:.0%}] | "
         f"{share} | {of['seconds']:.1f}"
     )

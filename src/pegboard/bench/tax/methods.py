@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import entry_points
 
 from pegboard.bench.tax.asking import Asking, CommandLine
@@ -23,6 +25,8 @@ class Entry:
     untuned: bool = False
 
 
+NAME = re.compile(r"[a-z0-9_]+")
+"""Of methods and of sets: names of jobs and of figures are made of them."""
 GROUP = "pegboard.bench.methods"
 """Entry points of this group are methods too: the name is the method's, the object an `Entry`."""
 
@@ -69,7 +73,7 @@ OWN: Mapping[str, Entry] = {
 
 
 def _plugged() -> Iterator[tuple[str, Entry]]:
-    """Raises ConfigError for one that cannot be loaded, or has a name of ours."""
+    """Raises ConfigError for one that cannot be loaded, or has a name of ours or none that files can have."""
     for point in entry_points(group=GROUP):
         try:
             entry = point.load()
@@ -78,16 +82,26 @@ def _plugged() -> Iterator[tuple[str, Entry]]:
                 f"The benchmark's method {point.name!r} of {point.value!r} cannot be loaded: {error!r}.",
                 remedy="Mend or uninstall the package that brings it.",
             ) from error
-        if not isinstance(entry, Entry) or point.name in OWN:
+        if not isinstance(entry, Entry) or point.name in OWN or not NAME.fullmatch(point.name):
             raise ConfigError(
                 f"{point.value!r} is no method {point.name!r} of the benchmark's.",
-                remedy="It has to be a pegboard.bench.tax.methods.Entry, under a name that is not taken.",
+                remedy="It has to be a pegboard.bench.tax.methods.Entry, under a name that is not taken, of lower-case "
+                "letters, digits and _.",
             )
         yield point.name, entry
 
 
-METHODS: Mapping[str, Entry] = {**OWN, **dict(_plugged())}
+@cache
+def methods() -> Mapping[str, Entry]:
+    """Ours and those of other packages, which are loaded when they are first asked for."""
+    return {**OWN, **dict(_plugged())}
+
+
+def title(name: str) -> str:
+    """For tables; the name itself where the package that brought the method is gone."""
+    entry = OWN.get(name) or methods().get(name)
+    return f"`{name}`" if entry is None else entry.title
 
 
 def available(place: Place) -> tuple[str, ...]:
-    return tuple(name for name, entry in METHODS.items() if place.untuned is not None or not entry.untuned)
+    return tuple(name for name, entry in methods().items() if place.untuned is not None or not entry.untuned)

@@ -14,7 +14,8 @@ from pegboard.bench.tax.conclusions import claims, conclusions, of_poison
 from pegboard.bench.tax.counting import TALK
 from pegboard.bench.tax.equations import C_SYS, C_TASK
 from pegboard.bench.tax.failures import CLASSES
-from pegboard.bench.tax.methods import METHODS
+from pegboard.bench.tax.methods import OWN
+from pegboard.bench.tax.methods import title as title_of
 from pegboard.bench.tax.plan import LARGEST, PARTS
 from pegboard.bench.tax.projection import SEED_TABLE_3, SEED_TABLE_4, SEED_TABLE_5
 
@@ -92,13 +93,13 @@ def _listed(sentences: Sequence[str]) -> str:
 def _bed(bed: str, tables: Mapping[str, Any]) -> str:
     about, methods = tables["catalogs"][bed], tables["methods"][bed]
     head = f"### {bed}: {about['tools']} tools, {about['tokens']:,} tokens\n\n{texts.METHODS_HEAD}\n{texts.RULE}\n"
-    rows = [_row(METHODS[name].title, of, _seeds(name, bed, methods)) for name, of in methods.items()]
+    rows = [_row(title_of(name), of, _seeds(name, bed, methods)) for name, of in methods.items()]
     made = head + "\n".join(rows) + "\n\n"
     peers = tables["peers"].get(bed)
     if peers:
         made += texts.PEERS.format(tasks=_tasks(peers))
         made += "| | first | steady | sent | recall |\n|---|---|---|---|---|\n"
-        ours = {METHODS[name].title: of for name, of in tables.get("beside_peers", {}).get(bed, {}).items()}
+        ours = {title_of(name): of for name, of in tables.get("beside_peers", {}).get(bed, {}).items()}
         made += "\n".join(
             f"| {name} | {of['first'][0]:,.0f} | {of['steady'][0]:,.0f} | {of['sent'][0]:,.0f} | "
             f"{_share(of['recall'])} |"
@@ -182,7 +183,7 @@ def _quality(tables: Mapping[str, Any]) -> str:
             seed = SEED_TABLE_4.get(name)
             theirs = (f" ({seed[0]:.2f})", f" ({seed[1]:.1%})") if seed else ("", "")
             made = of["projected"]
-            rows.append(f"| {METHODS[name].title} | {made['quality']:.2f}{theirs[0]} | {made['good']:.1%}{theirs[1]} |")
+            rows.append(f"| {title_of(name)} | {made['quality']:.2f}{theirs[0]} | {made['good']:.1%}{theirs[1]} |")
     return texts.QUALITY.format(rows="\n".join(rows)) if rows else ""
 
 
@@ -191,7 +192,7 @@ def _ablations(tables: Mapping[str, Any]) -> str:
     if not any(tables["ablations"].values()):
         return ""
     heads = " | ".join(f"{bed}: tokens | recall | barred | success†" for bed in beds) + " | paper: tokens | success†"
-    variants: dict[str, str] = {"attention": "Tool Attention (`attention`)", EXACT: METHODS[EXACT].title}
+    variants: dict[str, str] = {"attention": "Tool Attention (`attention`)", EXACT: title_of(EXACT)}
     variants |= {name: title for name, (title, _) in VARIANTS.items()}
     rows = []
     for variant, title in variants.items():
@@ -217,12 +218,12 @@ def _scaling(tables: Mapping[str, Any]) -> str:
     sizes = sorted({int(name.split("/")[1]) for name in scaling})
     methods = list(dict.fromkeys(name.split("/")[0] for name in scaling))
     rows = [
-        f"| {METHODS[method].title} | "
+        f"| {title_of(method)} | "
         + " | ".join(
             f"{scaling[f'{method}/{size}']['tokens']:,.0f}" if f"{method}/{size}" in scaling else "–" for size in sizes
         )
         + " |"
-        for method in sorted(methods, key=list(METHODS).index)
+        for method in sorted(methods, key=lambda name: list(OWN).index(name) if name in OWN else len(OWN))
     ]
     head = f"| | {' | '.join(f'{size:,}' for size in sizes)} |\n|---|{'---|' * len(sizes)}\n"
     return texts.SCALING.format(table=head + "\n".join(rows))
@@ -268,7 +269,7 @@ def _poisoned(tables: Mapping[str, Any]) -> str:
         for bed, kind in columns:
             of = tables["poisoned"].get(f"{bed}/{method}/{kind}")
             cells.append(f"{of['full']:.2f} / {of['reached']:.2f}" if of else "–")
-        rows.append(f"| {METHODS[method].title} | {' | '.join(cells)} |")
+        rows.append(f"| {title_of(method)} | {' | '.join(cells)} |")
     heads = " | ".join(f"{bed}, {kind}" for bed, kind in columns)
     rules = "---|" * (len(columns) - 1) + "---"
     return texts.POISONED.format(heads=heads, rules=rules, rows="\n".join(rows), words=_wrapped(of_poison(tables)))

@@ -11,7 +11,7 @@ from typing import Any
 from pegboard.bench.tax.ablations import VARIANTS
 from pegboard.bench.tax.boards import Place
 from pegboard.bench.tax.counting import Row, Tally, row
-from pegboard.bench.tax.methods import METHODS
+from pegboard.bench.tax.methods import methods
 from pegboard.bench.tax.testbeds import testbed
 
 
@@ -37,7 +37,7 @@ def play(job: Job, place: Place) -> Mapping[str, Any]:
 
 async def played(job: Job, place: Place) -> Mapping[str, Any]:
     bed = testbed(job.testbed, place.data)
-    make = METHODS[job.method].make if job.method in METHODS else VARIANTS[job.method][1]
+    make = methods()[job.method].make if job.method in methods() else VARIANTS[job.method][1]
     method = make(place)
     await method.begin(bed)
     rows: list[Row] = []

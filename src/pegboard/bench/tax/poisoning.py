@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pegboard.bench.tax.boards import Place
-from pegboard.bench.tax.methods import METHODS
+from pegboard.bench.tax.methods import methods
 from pegboard.bench.tax.playing import runner
 from pegboard.bench.tax.tasks import Task
 from pegboard.bench.tax.testbeds import Testbed, testbed
@@ -54,7 +54,7 @@ async def _poisoned(bed: Testbed, method: str, kind: str, place: Place, seed: in
     tasks = _requests(bed, seed)
     tools = _tools(bed, kind, tasks, seed)
     larger = Testbed(name=bed.name, catalog=_with(bed.catalog, tools), asks=bed.asks, same=bed.same)
-    playing = METHODS[method].make(place)
+    playing = methods()[method].make(place)
     await playing.begin(larger)
     full = text = either = 0
     for tool, task in zip(tools, tasks, strict=True):

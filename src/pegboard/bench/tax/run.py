@@ -12,7 +12,8 @@ from pegboard.bench.tax.plan import Plan
 from pegboard.bench.tax.summary import Summary
 from pegboard.extras import required
 
-NAME, QUICK, LIVE = "tax", "tax-quick", "live"
+NAME, QUICK = "tax", "tax-quick"
+LIVE, LIVE_QUICK = "live", "live-quick"
 
 
 def run(
@@ -65,7 +66,12 @@ def run_model(
 async def _asked(plan: Plan, *, url: str, model: str, tasks: int, out: Path, command: str, page: Path | None) -> Path:
     async for found in live.measure(plan, url, model, tasks):
         path = results.write(
-            LIVE, command=command, seed=plan.seeds[0], figures=live.figures(found), tables=found, folder=out
+            LIVE_QUICK if plan.quick else LIVE,
+            command=command,
+            seed=plan.seeds[0],
+            figures=live.figures(found),
+            tables=found,
+            folder=out,
         )
     if page is not None:
         write_page(page, out)

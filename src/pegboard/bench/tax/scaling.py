@@ -8,7 +8,7 @@ from typing import Any
 from pegboard.bench.tax import made, wording
 from pegboard.bench.tax.boards import Place
 from pegboard.bench.tax.counting import row
-from pegboard.bench.tax.methods import METHODS
+from pegboard.bench.tax.methods import methods
 from pegboard.bench.tax.playing import TALLIES, runner
 from pegboard.bench.tax.tasks import Task
 from pegboard.bench.tax.testbeds import Testbed
@@ -28,7 +28,7 @@ def scaled(method: str, size: int, place: Place, seed: int) -> Mapping[str, Any]
 
 async def _scaled(method: str, size: int, place: Place, seed: int) -> Mapping[str, Any]:
     bed, tasks = _testbed(size), _tasks(seed)
-    playing = METHODS[method].make(place)
+    playing = methods()[method].make(place)
     await playing.begin(bed)
     rows = [row(task, await playing.play(task), *TALLIES) for task in tasks]
     long = [resident[-1] for resident in (each["resident"] for each in rows) if isinstance(resident, list)]

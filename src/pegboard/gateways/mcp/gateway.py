@@ -1,4 +1,4 @@
-"""The MCP gateway's behaviour, without any wire: what is listed, what is found, what is called."""
+"""The MCP gateway's behaviour, without any wire: what is listed, what a call is of, the life of a session."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Gateway:
         self.book = SessionBook(MemorySessions(clock)) if book is None else book
         self._desk = Desk(settings, self.view, self.book, toolset)
         self.library = Library(upstreams, self.announcer.bus, lambda: self._desk.servers)
-        self._know(settings)
+        self._recognize_clients(settings)
         self._last_listed: OrderedDict[str, Fingerprint] = OrderedDict()
         self._fleet = fleet
         ledger = Ledger(MemorySpend(clock), settings.spend, clock) if ledger is None else ledger
@@ -134,12 +134,12 @@ class Gateway:
 
     def adopt(self, settings: Settings, board: Board, toolset: Toolset | None = None) -> None:
         """Serve by another configuration from now on; sessions go on."""
-        self._know(settings)
+        self._recognize_clients(settings)
         self._desk.follow(settings, toolset)
         self.view.adopt(settings, board, toolset)
 
-    def _know(self, settings: Settings) -> None:
-        """What there is to be known of clients."""
+    def _recognize_clients(self, settings: Settings) -> None:
+        """By what these settings say of them."""
         self._kinds = lru_cache(maxsize=256)(lambda name, title: client_kind(name, title, settings.clients))
 
     async def end_session(self, session: str) -> None:

@@ -28,7 +28,7 @@ NOTHING_TO_JUDGE = "No call of this tool in this session succeeded since the las
 
 
 class MetaCalls:
-    """One method for each meta-tool; our own errors are raised, and MCPError as a server raises it."""
+    """One method for each meta-tool. Errors, our own and those of servers, are raised where none says otherwise."""
 
     def __init__(self, desk: Desk, calls: Calls, fleet: Servers, announcer: Announcer) -> None:
         self._desk = desk
@@ -91,6 +91,7 @@ class MetaCalls:
         return json_result({"category": wanted, "tools": [names.of[tool.id] for tool in groups[wanted]]})
 
     async def _describe(self, arguments: JsonObject, exchange: Exchange) -> Result:
+        """Names that are not there are said beside the others."""
         described: list[JsonObject] = []
         unknown: dict[str, list[str]] = {}
         for name in arguments["names"]:
