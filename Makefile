@@ -27,7 +27,7 @@ bench: $(READY) $(if $(PEGBOARD_DATA),.demo/untuned/model.onnx)    ## the tools 
 	mkdir -p .demo/embeddings
 	$(BIN)/pegboard bench --resume --cache .demo/embeddings $(if $(PEGBOARD_DATA),--untuned .demo/untuned $$(test -f .demo/mpnet/model.onnx && echo --mpnet .demo/mpnet) --peers .demo/peers) --page docs/benchmarks.md
 
-bench-live: $(READY)      ## what a small model calls with the tools that each method sends it; three quarters of an hour on two cores (set: PEGBOARD_DATA)
+bench-live: $(READY)      ## what a small model calls with the tools that each method sends it; about an hour on two cores (set: PEGBOARD_DATA)
 	$(BIN)/python scripts/install_model.py .demo/model
 	mkdir -p .demo/embeddings
 	.demo/model/server/bin/python scripts/with_model.py .demo/model/model.gguf $(BIN)/pegboard bench --part model --seeds 1 \
