@@ -76,6 +76,7 @@ async def test_a_request_that_is_too_long_for_the_model_counts_as_refused() -> N
     ("status", "body", "why"),
     [
         (400, '{"error": "no such model"}', "no such model"),
+        (400, "a tool's name exceeds 64", "64"),
         (200, '{"error": "slow down"}', "KeyError"),
         (200, "?", "JSON"),
     ],

@@ -65,7 +65,7 @@ def _more(tables: Mapping[str, Any], of: Mapping[str, Any]) -> list[str]:
         )
     if "pruned" in of:
         found.append(
-            f"Thirty tools chosen by hand serve {_p(of['pruned']['recall'])} of steps where work is as varied as "
+            f"Thirty tools chosen once for all serve {_p(of['pruned']['recall'])} of steps where work is as varied as "
             "here; where it is not, they are hard to beat: pin them (`always_available`)."
         )
     if "full" in of and "hybrid" in of:

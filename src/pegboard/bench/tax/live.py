@@ -34,7 +34,10 @@ SHOWN = ("full", "pruned", "simple", "attention", "attention_minilm", "semantic"
 PATIENCE = 1800.0
 """Seconds that an answer may take: small machines read tens of tokens a second."""
 SYSTEM = "You help the user by calling one of the tools. Call the one tool that fits the request best."
-TOO_LONG = re.compile(r"context|length|too (?:long|large|many)|exceed|maximum", re.IGNORECASE)
+TOO_LONG = re.compile(
+    r"context (?:length|window|size)|model length|too (?:long|large|many tokens)|(?:input|prompt) tokens?|token count",
+    re.IGNORECASE,
+)
 """What endpoints say of a prompt that is too long, beside a status of 400 or 422."""
 QUOTED = 200
 """Characters of an endpoint's error that are shown."""
