@@ -11,6 +11,12 @@ TESTS = Path(__file__).parent
 MANIFEST = tomllib.loads((TESTS / "requirements.toml").read_text("utf-8"))
 
 FIELD_DEFECTS = {f"P{number}" for number in range(1, 28)} | {f"M{number}" for number in range(1, 31)}
+SEEN_IN_USE = (
+    {f"A{number}" for number in range(1, 13)}
+    | {f"B{number}" for number in range(1, 13)}
+    | {f"C{number}" for number in range(1, 11)}
+    | {f"D{number}" for number in range(1, 15)}
+)
 PAPERS = (
     {f"000.eq{number}" for number in range(1, 9)}
     | {f"001.eq{number}" for number in range(1, 10)}
@@ -74,6 +80,10 @@ def _tests_in(path: Path) -> set[str]:
 
 def test_every_defect_seen_in_the_field_has_a_line() -> None:
     assert sorted(FIELD_DEFECTS - MANIFEST.keys()) == []
+
+
+def test_every_defect_seen_in_use_has_a_line() -> None:
+    assert sorted(SEEN_IN_USE - MANIFEST.keys()) == []
 
 
 def test_every_equation_and_algorithm_of_the_papers_has_a_line() -> None:
