@@ -66,6 +66,8 @@ async def serving(
         LOGGER.warning(
             "Whoever can reach %s:%d can call every tool: no token is needed ([access]).", settings.host, settings.port
         )
+    if settings.host not in LOCAL and settings.llm.holds_keys and not settings.llm.keys:
+        LOGGER.warning("Other machines are refused the providers' keys that this gateway holds: they need [llm.keys].")
     if settings.host in ANY and not settings.allowed_hosts:
         LOGGER.warning("Other machines are refused until allowed_hosts names what they call this one.")
     with listening:
@@ -78,7 +80,8 @@ async def serving(
             peers = await company(stack, host, settings, listening.getsockname()[1])
             door = HttpDoor(host, health=lambda: health(source.files) | _servers(host), peers=peers)
             await stack.enter_async_context(door.running())
-            models = await stack.enter_async_context(open_models(settings, parts)) if settings.llm.enabled else None
+            opening = open_models(settings, parts, lambda token: host.access.holder_of(token) is not None)
+            models = await stack.enter_async_context(opening) if settings.llm.serves else None
             front = Front(
                 door,
                 models,
@@ -103,7 +106,7 @@ async def serving(
 def readied(stack: AsyncExitStack, settings: Settings, parts: Parts, peers: Peers | None) -> Readiness:
     """What is looked at before it is said that requests may come. The encoder is loaded meanwhile."""
     readiness = Readiness()
-    if settings.llm.enabled:
+    if settings.llm.serves:
         warming = Warming(parts.encoder)
         readiness.needed.append(warming.amiss)
         loading = asyncio.create_task(warming.run())

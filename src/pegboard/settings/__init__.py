@@ -221,7 +221,10 @@ class Settings(BaseSettings):
     scan: ScanPolicy = Field(
         "warn", description="What is done about a new definition that seems poisoned: off, warn or quarantine."
     )
-    llm: LlmSettings = Field(LlmSettings(), description="The LLM gateway: upstreams, keys, and how tools are picked.")
+    llm: LlmSettings = Field(
+        LlmSettings(upstreams={}),
+        description="The LLM gateway: upstreams, keys, and how tools are picked. Without `[llm]` there is none.",
+    )
     replica_url: str | None = Field(
         None, description="Where the other processes on the same store reach this one; by default its host and port."
     )

@@ -142,8 +142,8 @@ def _usual() -> dict[str, UpstreamSettings]:
 
 
 class LlmSettings(BaseModel):
-    """The LLM gateway: `/NAME/…` goes to the upstream of that name, and any other path to the first one of the format
-    that the request speaks.
+    """The LLM gateway: `/NAME/…` goes to the upstream of that name, and a model API's path that names none to the first
+    one of the format that the request speaks. Without upstreams no model path is served.
 
     Bodies beyond ``most_filtered`` bytes pass unfiltered, beyond ``most_body`` they are refused.
     """
@@ -167,6 +167,16 @@ class LlmSettings(BaseModel):
     """File to which requests are recorded, with all that users say in them; relative to the file that names it."""
     most_recorded: int = Field(default=256 * 1024 * 1024, ge=1)
     """Bytes from which on a new file is begun, and the one before it kept as `FILE.1`."""
+
+    @property
+    def serves(self) -> bool:
+        """Whether there is anything to pass model requests on to."""
+        return self.enabled and bool(self.upstreams)
+
+    @property
+    def holds_keys(self) -> bool:
+        """Whether a provider's key is sent in place of the caller's."""
+        return self.serves and any(each.api_key_env is not None for each in self.upstreams.values())
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:

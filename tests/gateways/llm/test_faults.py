@@ -291,7 +291,7 @@ async def test_a_client_that_waits_for_leave_to_send_its_body_is_given_it() -> N
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE", "OPTIONS", "PATCH", "PUT"])
 async def test_any_method_and_path_passes_with_its_escapes_and_query(method: str) -> None:
-    target = "/v1/files/a%2Fb%20c/../d;x=1?q=a+b%20c&empty=&q=%C3%BC&flag"
+    target = "/v1/files/a%2Fb%20c/d;x=1?q=a+b%20c&empty=&q=%C3%BC&flag"
     said = answer(b"", b"x-count: 1") if method == "HEAD" else answer(b"some", b"x-count: 1")
     provider = Provider(said)
     async with provider.before() as address:

@@ -28,6 +28,7 @@ from pegboard.settings import Settings
 from pegboard.stores import SqliteEmbeddings
 from pegboard.stores.state import EMBEDDINGS_FILE, open_state
 
+LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 SAMPLE = "is everything in order?"
 PACKAGES = ("pegboard", "mcp", "onnxruntime", "numpy", "tokenizers", "toktok-rs")
 
@@ -98,6 +99,23 @@ def profile(settings: Settings) -> list[Check]:
     except ConfigError as error:
         return [failed("routing", error)]
     return [Check(name="routing", status="ok", detail=f"profile {chosen.name}, {len(rules)} rules")]
+
+
+def models(settings: Settings) -> list[Check]:
+    """Where model requests go, and whether anybody could use a provider's key."""
+    chosen = settings.llm
+    if not chosen.serves:
+        return []
+    if settings.host not in LOCAL and chosen.holds_keys and not chosen.keys:
+        return [
+            Check(
+                name="models",
+                status="warn",
+                detail="other machines are refused the providers' keys: callers have none of this gateway's",
+                remedy="`pegboard keys new NAME` makes one for [llm.keys].",
+            )
+        ]
+    return [Check(name="models", status="ok", detail=", ".join(chosen.upstreams))]
 
 
 async def servers(configured: Configured) -> list[Check]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,8 @@ from pegboard.gateways.llm.codecs import codec_for, generic_codecs
 from pegboard.gateways.llm.exchange import Said, Target, format_of, said_in, target_of, without_key
 from pegboard.gateways.llm.filtering import Filter, FilterFailed, Rewritten
 from pegboard.gateways.llm.history import KEPT_BY_PROVIDERS
-from pegboard.gateways.llm.keys import Keys
+from pegboard.gateways.llm.keys import IsToken, Keys, NotAllowed
+from pegboard.gateways.llm.local import is_local
 from pegboard.gateways.llm.passage import OFF, Passage
 from pegboard.gateways.llm.policies import Policies
 from pegboard.gateways.llm.recording import Recorder
@@ -47,15 +48,21 @@ class LlmDoor:
         clock: Clock,
         environment: Mapping[str, str] | None = None,
         recorder: Recorder | None = None,
+        is_token: IsToken = lambda text: False,
+        names: Sequence[str] = (),
     ) -> None:
-        """Raises ConfigError for options that make no sense together."""
+        """``is_token`` knows the tokens of the MCP gateway, ``names`` are this server's own besides loopback's.
+
+        Raises ConfigError for options that make no sense together.
+        """
         self._settings = settings
         self._filters = filters
         self._events = events
         self._clock = clock
         self._witness = Witness(events, clock, recorder)
         self._policies = Policies(settings)
-        self._keys = Keys(settings.keys)
+        self._keys = Keys(settings.keys, is_token)
+        self._names = names
         self.upstreams = {name: ModelUpstream(name, each, environment) for name, each in settings.upstreams.items()}
         self._generic = generic_codecs(settings.upstreams)
 
@@ -124,10 +131,22 @@ class LlmDoor:
         )
 
     def _let_in(self, target: Target, scope: Scope) -> tuple[Target, str | None]:
-        """Who asks, by the key of ours that is shown; one in the query goes no further. Raises NotAllowed."""
+        """Who asks, by the key of ours that is shown; one in the query goes no further. Raises NotAllowed.
+
+        A provider's key that the gateway holds is for callers with a key of the gateway, and for this machine's own.
+        """
         query, in_query = without_key(target.query)
         key = self._keys.holder(scope["headers"], in_query)
         self._keys.check(key, target.upstream.name)
+        if key is None and target.upstream.has_key and not is_local(scope, self._names):
+            raise NotAllowed(
+                f"The key that this gateway holds for {target.upstream.name!r} is not for unknown callers.",
+                remedy="Whoever runs it makes a key with `pegboard keys new` and adds it to [llm.keys]; send that one.",
+            )
+        if key is None and not target.upstream.has_key and self._keys.shows_token(scope["headers"]):
+            raise NotAllowed(
+                "A token of the MCP gateway is no key for models.", remedy="Send the provider's key in its place."
+            )
         ours = in_query is not None and (self._keys.is_ours(in_query) or target.upstream.has_key)
         return (replace(target, query=query) if ours else target), key
 

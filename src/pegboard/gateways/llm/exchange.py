@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.types import Scope
 
-from pegboard.errors import PegboardError
+from pegboard.gateways.llm.paths import NoUpstream, is_model_path, resolved
 from pegboard.gateways.llm.policies import WISH
 from pegboard.gateways.llm.upstream import Headers, ModelUpstream
 from pegboard.settings.llm import Format
@@ -24,11 +24,6 @@ PATHS_OF: Sequence[tuple[str, Format]] = (("/v1beta/", "gemini"), ("/v1/messages
 """How paths begin that only one provider has."""
 CONVERSATION = "conversation"
 """The header of ours, without its beginning, that names a conversation."""
-
-
-class NoUpstream(PegboardError):  # noqa: N818
-    code = "no_upstream"
-    http_status = 404
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,16 +53,17 @@ class Said:
 
 
 def target_of(scope: Scope, upstreams: Mapping[str, ModelUpstream]) -> Target:
-    """The upstream that the path names, else the first of the format that the request speaks. Raises NoUpstream."""
-    path = _path(scope)
-    if not path.startswith("/"):  # behind a provider's host it would be another host
-        raise NoUpstream(f"There is no path {path!r}.", remedy="Paths begin with a slash.")
+    """The upstream that the path names, else for a model API's path the first of the format that the request speaks.
+
+    Raises NoUpstream for any other path, and UnsafePath.
+    """
+    path = resolved(_path(scope))
     query = scope.get("query_string", b"").decode("latin-1")
     name, _, rest = path[1:].partition("/")
     if name in upstreams:
         return Target(upstream=upstreams[name], path=f"/{rest}", query=query)
     spoken = format_of(path, scope["headers"])
-    for upstream in upstreams.values():
+    for upstream in upstreams.values() if is_model_path(path) else ():
         if upstream.format == spoken:
             return Target(upstream=upstream, path=path, query=query)
     raise NoUpstream(

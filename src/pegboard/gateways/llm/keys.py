@@ -1,8 +1,11 @@
-"""Keys of the gateway itself: who shows one is let in, under its policy. Only their hashes are known here."""
+"""Keys of the gateway itself: who shows one is let in, under its policy. Only their hashes are known here.
+
+No key of the LLM gateway and no token of the MCP gateway is passed on to a provider, wherever a client put it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 
 from pegboard.errors import PegboardError
@@ -23,12 +26,20 @@ class NotForThis(NotAllowed):
     http_status = 403
 
 
-class Keys:
-    """The configured keys. Without any, everybody may use the gateway."""
+IsToken = Callable[[str], bool]
+"""Whether a text is a token of the MCP gateway."""
+COOKIE = b"cookie"
+OUR_COOKIES = "pegboard"
+"""How the names of Pegboard's cookies begin."""
 
-    def __init__(self, configured: Mapping[str, KeySettings]) -> None:
+
+class Keys:
+    """The configured keys. Without any, everybody may use the gateway, but for the providers' keys that it holds."""
+
+    def __init__(self, configured: Mapping[str, KeySettings], is_token: IsToken = lambda text: False) -> None:
         self._names = {each.hash: name for name, each in configured.items()}
         self._configured = configured
+        self._is_token = is_token
 
     def holder(self, headers: Iterable[tuple[bytes, bytes]], query_key: str | None = None) -> str | None:
         """The name of the key that a request shows; None where none is needed. Raises NotAllowed."""
@@ -49,15 +60,37 @@ class Keys:
         return self._names.get(_hash_of(shown)) if self._names else None
 
     def is_ours(self, text: str) -> bool:
-        return self.name_of(text) is not None
+        """Whether a text is a key of ours, or a token of the MCP gateway."""
+        return self.name_of(text) is not None or self._is_token(_bare(text))
 
     def none_of_ours(self, headers: Headers) -> Headers:
-        """The headers without those that show a key of ours: providers are not told it."""
-        if not self._names:
-            return headers
-        return [
-            each for each in headers if each[0].lower() not in SHOWN_IN or not self.is_ours(each[1].decode("latin-1"))
-        ]
+        """The headers without those that show a key or a token of ours, and without our cookies."""
+        kept: Headers = []
+        for name, value in headers:
+            lower = name.lower()
+            if lower == COOKIE:
+                value = self._cookies(value)
+                if not value:
+                    continue
+            elif lower in SHOWN_IN and self.is_ours(value.decode("latin-1")):
+                continue
+            kept.append((name, value))
+        return kept
+
+    def shows_token(self, headers: Headers) -> bool:
+        """Whether a request shows a token of the MCP gateway where a provider's key would be."""
+        return any(
+            name.lower() in SHOWN_IN and self._is_token(_bare(value.decode("latin-1"))) for name, value in headers
+        )
+
+    def _cookies(self, value: bytes) -> bytes:
+        pairs = [pair.strip() for pair in value.decode("latin-1").split(";")]
+        kept = [pair for pair in pairs if pair and not self._is_our_cookie(pair)]
+        return value if len(kept) == len(pairs) else "; ".join(kept).encode("latin-1")
+
+    def _is_our_cookie(self, pair: str) -> bool:
+        name, _, content = pair.partition("=")
+        return name.lower().startswith(OUR_COOKIES) or self.is_ours(content)
 
     def check(self, key: str | None, upstream: str) -> None:
         """Raises NotForThis where the key is not meant for an upstream."""
@@ -69,5 +102,10 @@ class Keys:
 
 
 def _hash_of(shown: str) -> str:
+    return hashed(_bare(shown))
+
+
+def _bare(shown: str) -> str:
+    """A key without the scheme before it."""
     scheme, _, rest = shown.partition(" ")
-    return hashed((rest if scheme.lower() == "bearer" else shown).strip())
+    return (rest if scheme.lower() == "bearer" else shown).strip()

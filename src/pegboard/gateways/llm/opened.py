@@ -11,6 +11,7 @@ from pegboard.gateways.llm.boards import Boards
 from pegboard.gateways.llm.door import LlmDoor
 from pegboard.gateways.llm.filtering import Filter
 from pegboard.gateways.llm.history import Histories
+from pegboard.gateways.llm.keys import IsToken
 from pegboard.gateways.llm.learning import Learning
 from pegboard.gateways.llm.recording import Recorder
 from pegboard.gateways.llm.selecting import Selector
@@ -23,8 +24,13 @@ LOGGER = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def open_models(settings: Settings, parts: Parts) -> AsyncIterator[LlmDoor]:
-    """The door before the configured upstreams, with connections to them. Raises ConfigError."""
+async def open_models(
+    settings: Settings, parts: Parts, is_token: IsToken = lambda text: False
+) -> AsyncIterator[LlmDoor]:
+    """The door before the configured upstreams, with connections to them; ``is_token`` knows the MCP gateway's tokens.
+
+    Raises ConfigError.
+    """
     chosen = settings.llm
     async with AsyncExitStack() as stack:
         learning = Learning(parts.clock, parts.lessons)
@@ -36,7 +42,15 @@ async def open_models(settings: Settings, parts: Parts) -> AsyncIterator[LlmDoor
             LOGGER.warning("Requests are recorded to %s, with all that users say in them.", chosen.record)
             recorder = stack.enter_context(closing(Recorder(chosen.record, chosen.most_recorded)))
         events = FanOut([parts.events, counts])
-        door = LlmDoor(chosen, filters, events=events, clock=parts.clock, recorder=recorder)
+        door = LlmDoor(
+            chosen,
+            filters,
+            events=events,
+            clock=parts.clock,
+            recorder=recorder,
+            is_token=is_token,
+            names=settings.allowed_hosts,
+        )
         yield await stack.enter_async_context(door.opened())
 
 

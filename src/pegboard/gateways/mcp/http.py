@@ -101,7 +101,8 @@ class HttpDoor:
             more = {} if self._host.access.needed else dict(self._health())
             return refused or JSONResponse({"status": "ok"} | more)
         if path != PATH and not path.startswith(f"{PATH}/"):
-            return _error(ConfigError(f"Nothing is served at {path or '/'!r}.", remedy=f"MCP is at {PATH}."), 404)
+            remedy = f"MCP is at {PATH}; models are served where the configuration has [llm]."
+            return _error(ConfigError(f"Nothing is served at {path or '/'!r}.", remedy=remedy), 404)
         request = Request(scope)
         toolset = path[len(PATH) + 1 :]
         try:

@@ -1,0 +1,74 @@
+"""Paths of requests to providers: dot segments are gone before anybody looks at them."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pegboard.gateways.llm.paths import NoUpstream, UnsafePath, is_model_path, resolved
+
+
+@pytest.mark.requirement("D8")
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/openai/v1/models", "/openai/v1/models"),
+        ("/a/./b", "/a/b"),
+        ("/a/b/..", "/a/"),
+        ("/a/b/.", "/a/b/"),
+        ("/a/%2e%2E/b", "/b"),
+        ("/a//b", "/a//b"),
+        ("/models/meta%2Fllama-3.1", "/models/meta%2Fllama-3.1"),
+        ("/a/...", "/a/..."),
+        ("/a/100%", "/a/100%"),
+    ],
+)
+def test_dot_segments_are_resolved_and_everything_else_is_kept(path: str, found: str) -> None:
+    assert resolved(path) == found
+
+
+@pytest.mark.requirement("D8")
+@pytest.mark.parametrize("path", ["", "openai", "/..", "/a/../..", "/%2e%2e/a"])
+def test_a_path_that_climbs_above_the_root_is_not_found(path: str) -> None:
+    with pytest.raises(NoUpstream):
+        resolved(path)
+
+
+@pytest.mark.requirement("D8")
+@given(st.lists(st.sampled_from(["a", "v1", ".", "..", "%2e", "%2E.", "..%2f", "%5c..", "..;x", "", "%252e%252e"])))
+def test_no_way_of_writing_them_leaves_a_dot_segment(segments: list[str]) -> None:
+    try:
+        path = resolved("/" + "/".join(segments))
+    except (NoUpstream, UnsafePath):
+        return
+    plain = unquote(unquote(path)).replace("\\", "/").replace(";", "/")
+    assert not {".", ".."} & set(plain.split("/"))
+
+
+@pytest.mark.requirement("B2")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/chat/completions",
+        "/v1/models",
+        "/v1/messages/count_tokens",
+        "/v1beta/models/x:generateContent",
+        "/upload/v1beta/files",
+        "/chat/completions",
+        "/responses/resp_1",
+        "/models",
+    ],
+)
+def test_paths_of_model_apis_are_known(path: str) -> None:
+    assert is_model_path(path)
+
+
+@pytest.mark.requirement("B2")
+@pytest.mark.parametrize(
+    "path", ["/", "/v1", "/v1/", "/sse", "/mpc", "/modelsx", "/register", "/.well-known/x", "/v2/a"]
+)
+def test_other_paths_are_no_model_apis(path: str) -> None:
+    assert not is_model_path(path)
