@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -12,6 +13,7 @@ import mcp_types as types
 from mcp.client._transport import TransportStreams
 from mcp.client.streamable_http import streamable_http_client
 
+from pegboard.inflate import WINDOWS, inflated
 from pegboard.upstreams.lines import ENDS_BYTES, Lines, TooLong, answered
 
 CONNECT_SECONDS = 30.0
@@ -21,6 +23,7 @@ NOT_FOUND = 404
 BAD_GATEWAY = 502
 NO_ANSWER = "The server closed the connection before it answered"
 DATA = b"data:"
+EVENTS = "text/event-stream"
 BROKE_OFF = "its answer broke off"
 """Of an answer that is JSON; the SDK finds words of its own for a stream."""
 
@@ -44,25 +47,57 @@ class _Client(httpx2.AsyncClient):
     def __init__(self, headers: Mapping[str, str], limit: int) -> None:
         """Any number of calls at once: none waits for another."""
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
-        super().__init__(headers=dict(headers), timeout=httpx2.Timeout(CONNECT_SECONDS, read=None), limits=limits)
+        super().__init__(
+            headers={"accept-encoding": ", ".join(WINDOWS)} | dict(headers),
+            timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
+            limits=limits,
+        )
         self._limit = limit
 
-    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+    async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
         try:
-            response = await super().send(request, **options)
+            response = await super().send(request, stream=True, **options)
         except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError):
             if request.method != "POST":
                 raise
             error = {"code": types.CONNECTION_CLOSED, "message": NO_ANSWER}
             body = {"jsonrpc": "2.0", "id": None, "error": error}
             return httpx2.Response(BAD_GATEWAY, json=body, request=request)
-        await _say_that_the_session_ended(response)
-        asked = _id_in(request.content) if request.method == "POST" and response.is_success else None
-        if asked is not None and "content-encoding" not in response.headers:
-            checked = CHECKED.get(response.headers.get("content-type", "").partition(";")[0].strip().lower())
-            if checked is not None:
-                response.stream = checked(response.stream, asked, self._limit)
+        try:
+            self._bound(response)
+            await _say_that_the_session_ended(response)
+            if not stream:
+                await response.aread()
+        except BaseException:
+            await response.aclose()
+            raise
         return response
+
+    def _bound(self, response: httpx2.Response) -> None:
+        """Limits hold for what a body is once its coding is undone, which is therefore done here, piece by piece."""
+        _undo_coding(response)
+        request, kind = response.request, _kind(response)
+        asked = _id_in(request.content) if request.method == "POST" and response.is_success else None
+        checked = CHECKED.get(kind)
+        if asked is not None and checked is not None:
+            response.stream = checked(response.stream, asked, self._limit)
+        elif kind != EVENTS:  # whoever reads events has a limit for each
+            response.stream = _Cut(response.stream, self._limit)
+
+
+def _kind(response: httpx2.Response) -> str:
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _undo_coding(response: httpx2.Response) -> None:
+    """What has a coding that nobody asked for stays as it is, and is no answer that can be read."""
+    codings = [each.strip().lower() for each in response.headers.get("content-encoding", "").split(",")]
+    for coding in reversed(codings):
+        if coding in WINDOWS:
+            response.stream = _Inflated(response.stream, coding)
+    if codings != [""]:
+        for name in ("content-encoding", "content-length"):
+            response.headers.pop(name, None)
 
 
 async def _say_that_the_session_ended(response: httpx2.Response) -> None:
@@ -82,16 +117,54 @@ class _Unreadable(httpx2.StreamError):
     """What the SDK takes for an answer that cannot be parsed, and tells the caller of."""
 
 
-class _Checked(httpx2.AsyncByteStream):
-    """The body of an answer, checked on its way."""
+class _Stream(httpx2.AsyncByteStream):
+    """The body of an answer, by way of another stream of it."""
 
-    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream, asked: int | str, limit: int) -> None:
+    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream) -> None:
         self._stream = stream
-        self._asked = asked
-        self._limit = limit
 
     async def aclose(self) -> None:
         await self._stream.aclose()  # type: ignore[union-attr]  # that of an asynchronous client
+
+
+class _Inflated(_Stream):
+    """Without its content coding."""
+
+    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream, coding: str) -> None:
+        super().__init__(stream)
+        self._coding = coding
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for piece in inflated(self._stream, self._coding):  # type: ignore[arg-type]
+                yield piece
+        except zlib.error as error:
+            raise _Unreadable("it is not what its content coding says") from error
+
+
+class _Cut(_Stream):
+    """Of what is no answer to a call: no more than so many bytes."""
+
+    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream, limit: int) -> None:
+        super().__init__(stream)
+        self._limit = limit
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = self._limit
+        async for chunk in self._stream:  # type: ignore[union-attr]
+            yield chunk[:left]
+            left -= len(chunk)
+            if left <= 0:
+                return
+
+
+class _Checked(_Stream):
+    """The body of an answer, checked on its way."""
+
+    def __init__(self, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream, asked: int | str, limit: int) -> None:
+        super().__init__(stream)
+        self._asked = asked
+        self._limit = limit
 
     async def _chunks(self) -> AsyncIterator[bytes]:
         try:
@@ -139,7 +212,7 @@ class _Events(_Checked):
         return head.startswith(b"{") and self._is_anothers(head, line[-ENDS_BYTES:])
 
 
-CHECKED: Mapping[str, type[_Checked]] = {"application/json": _Whole, "text/event-stream": _Events}
+CHECKED: Mapping[str, type[_Checked]] = {"application/json": _Whole, EVENTS: _Events}
 
 
 def _id_in(request: bytes) -> int | str | None:

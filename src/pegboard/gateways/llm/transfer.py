@@ -12,14 +12,17 @@ from starlette.types import Receive, Send
 
 from pegboard.errors import PegboardError
 from pegboard.gateways.llm.codec import Codec, Observation, Observer, Started, ToolCalled
-from pegboard.gateways.llm.coding import INFLATING
 from pegboard.gateways.llm.filtering import Rewritten
 from pegboard.gateways.llm.refusals import refusal
 from pegboard.gateways.llm.selection import Filtered
 from pegboard.gateways.llm.upstream import Answer, Body, Headers
+from pegboard.inflate import WINDOWS, Inflater
 from pegboard.settings.llm import Format
 
 MOST_REASON = 200
+MOST_INFLATED = 16 * 1024 * 1024
+MOST_RATIO = 50
+"""Compressed answers are followed to so many bytes, or so many times their size: text gets 20 times smaller at best."""
 
 
 class TooLarge(PegboardError):  # noqa: N818
@@ -126,23 +129,31 @@ class Following:
     def __init__(self, codec: Codec | None, answer: Answer) -> None:
         headers = {name.lower(): value.decode("latin-1") for name, value in answer.headers}
         coding = content_coding(answer.headers)
-        readable = codec is not None and answer.status < 300 and coding in ("", "identity", *INFLATING)
+        readable = codec is not None and answer.status < 300 and coding in ("", "identity", *WINDOWS)
         self._observer: Observer | None = None
         if codec is not None and readable:
             self._observer = codec.observe(headers.get(b"content-type", ""))
-        self._inflater = zlib.decompressobj(INFLATING[coding]) if coding in INFLATING else None
+        self._inflater = Inflater(coding) if coding in WINDOWS else None
+        self._came = self._inflated = 0
         self.id = ""
         self.called: list[str] = []
 
     def feed(self, piece: bytes) -> None:
         if self._observer is None:
             return
+        if self._inflater is None:
+            self._note(self._observer.feed(piece))
+            return
+        self._came += len(piece)
         try:
-            plain = piece if self._inflater is None else self._inflater.decompress(piece)
+            for plain in self._inflater.pieces(piece):
+                self._inflated += len(plain)
+                if self._inflated > max(MOST_INFLATED, MOST_RATIO * self._came):
+                    self._observer = None  # it passes all the same; what it says of itself is not known
+                    return
+                self._note(self._observer.feed(plain))
         except zlib.error:
             self._observer = None
-            return
-        self._note(self._observer.feed(plain))
 
     def finish(self) -> None:
         if self._observer is not None:

@@ -7,15 +7,18 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
-from pegboard.gateways.llm.coding import INFLATING
+from pegboard.errors import UpstreamError
 from pegboard.gateways.llm.transfer import Answering, content_coding
 from pegboard.gateways.llm.upstream import Answer, Headers
 from pegboard.gateways.llm.way_back.edits import loaded, written
 from pegboard.gateways.llm.way_back.wire import Document, Joiner, RoundTrip
+from pegboard.inflate import WINDOWS, inflated
 
 Send = Callable[[bytes], AbstractAsyncContextManager[Answer]]
 """Sends a body to the provider."""
 SEARCHES = b"x-pegboard-searches"
+MOST_ANSWER = 64 * 1024 * 1024
+"""Decoded bytes of an answer that are held, to see whether the model searches."""
 OF_THE_BODY = frozenset({b"content-length", b"content-encoding", b"etag", b"content-md5", b"digest"})
 """Headers of an answer that are true of its bytes alone."""
 
@@ -55,7 +58,7 @@ class Rounds:
         if self.joiner is not None and (answer.status >= 300 or kind != "text/event-stream"):
             await self.answering.more(self.joiner.failed(await _whole(answer)))
             return False
-        if answer.status >= 300 or content_coding(answer.headers) not in ("", "identity", *INFLATING):
+        if answer.status >= 300 or content_coding(answer.headers) not in ("", "identity", *WINDOWS):
             return await self._passed(answer)
         if kind == "text/event-stream":
             return await self._streamed(answer)
@@ -119,13 +122,16 @@ async def _whole(answer: Answer) -> bytes:
 
 
 async def _plain(answer: Answer) -> AsyncIterator[bytes]:
-    """The pieces without the content coding, which is one of `INFLATING` if any: the request asks for none."""
-    coding = content_coding(answer.headers)
-    if coding not in INFLATING:
-        async for piece in answer.pieces:
+    """The pieces without the content coding, which is one of `WINDOWS` if any: the request asks for none.
+
+    Raises UpstreamError for more than is held here, and for what is not of that coding.
+    """
+    coding, size = content_coding(answer.headers), 0
+    try:
+        async for piece in inflated(answer.pieces, coding) if coding in WINDOWS else answer.pieces:
+            size += len(piece)
+            if size > MOST_ANSWER:
+                raise UpstreamError("", f"The answer has more than {MOST_ANSWER:,} bytes.", remedy="Ask for less.")
             yield piece
-        return
-    inflater = zlib.decompressobj(INFLATING[coding])
-    async for piece in answer.pieces:
-        yield inflater.decompress(piece)
-    yield inflater.flush()
+    except zlib.error as error:
+        raise UpstreamError("", "The answer is not what its content coding says.") from error

@@ -1,0 +1,43 @@
+"""Compressed bodies of answers, undone in pieces of bounded size: a megabyte of gzip may stand for gigabytes."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
+
+WINDOWS: Mapping[str, int] = {"gzip": 31, "x-gzip": 31, "deflate": 47}
+"""Content codings that zlib undoes, and its window for each (RFC 9110, 8.4.1)."""
+PIECE = 64 * 1024
+"""Bytes that are undone at once."""
+
+
+class Inflater:
+    """Undoes one body. Whoever reads it counts, and stops where it is too much."""
+
+    def __init__(self, coding: str) -> None:
+        self._inflater = zlib.decompressobj(WINDOWS[coding])
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        """What these compressed bytes stand for, at most ``PIECE`` bytes at a time. Raises zlib.error.
+
+        >>> packed = zlib.compress(bytes(3 * PIECE))
+        >>> [len(piece) for piece in Inflater("deflate").pieces(packed)] == [PIECE] * 3
+        True
+        """
+        while data and not self._inflater.eof:
+            piece = self._inflater.decompress(data, PIECE)
+            data = self._inflater.unconsumed_tail
+            if piece:
+                yield piece
+            elif not data:
+                return
+        while not self._inflater.eof and (piece := self._inflater.decompress(b"", PIECE)):
+            yield piece
+
+
+async def inflated(compressed: AsyncIterable[bytes], coding: str) -> AsyncIterator[bytes]:
+    """The pieces of a body without its coding. Raises zlib.error."""
+    inflater = Inflater(coding)
+    async for data in compressed:
+        for piece in inflater.pieces(data):
+            yield piece
