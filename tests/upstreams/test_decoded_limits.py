@@ -14,8 +14,8 @@ import pytest
 from aiohttp import web as server
 
 from pegboard.clock import SystemClock
-from pegboard.inflate import PIECE, Inflater
 from pegboard.errors import PegboardError
+from pegboard.inflate import PIECE, Inflater
 from pegboard.model import ToolId
 from pegboard.server_spec import ServerSpec
 from pegboard.stores import MemoryEvents
