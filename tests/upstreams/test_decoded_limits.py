@@ -19,7 +19,7 @@ from pegboard.inflate import PIECE, Inflater
 from pegboard.model import ToolId
 from pegboard.server_spec import ServerSpec
 from pegboard.stores import MemoryEvents
-from pegboard.upstreams import Fleet
+from pegboard.upstreams import Fleet, Limits
 
 LIMIT = 1_000_000
 BOMB = 256 * 1024 * 1024
@@ -91,7 +91,7 @@ async def served(compressor: Compressor) -> AsyncIterator[ServerSpec]:
 
 @asynccontextmanager
 async def fleet_before(compressor: Compressor) -> AsyncIterator[Fleet]:
-    options = {"connect_timeout": 30.0, "call_timeout": 60.0, "result_limit": LIMIT}
+    options = {"connect_timeout": 30.0, "call_timeout": 60.0, "limits": Limits(result=LIMIT)}
     async with (
         served(compressor) as spec,
         Fleet({"bomber": spec}, clock=SystemClock(), events=MemoryEvents(), **options) as fleet,  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from pegboard.upstreams import Limits
 from pegboard.upstreams.web import _Client, _Events, _Whole
 
 ANSWER = b'{"jsonrpc":"2.0","id":7,"result":{}}'
@@ -33,7 +34,7 @@ async def read(kind: Any, data: bytes, size: int, limit: int = 1000) -> bytes:
 
 
 async def test_news_may_be_silent_for_days_and_no_call_waits_for_a_free_connection() -> None:
-    async with _Client({}, 1000) as client:
+    async with _Client({}, Limits(result=1000)) as client:
         assert client.timeout.read is None
         assert client.timeout.connect is not None
         assert client._transport._pool._max_connections > 10**6  # type: ignore[attr-defined]

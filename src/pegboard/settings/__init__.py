@@ -178,6 +178,12 @@ class Settings(BaseSettings):
     result_limit: int = Field(
         32_000_000, ge=100_000, description="Bytes of one answer of a server; a longer one is an error that says so."
     )
+    list_limit: int = Field(
+        5_000, ge=1, description="Tools, resources or prompts of one server; further ones are left out, and it is said."
+    )
+    list_bytes: int = Field(
+        8_000_000, ge=10_000, description="Bytes of one server's list of tools, resources or prompts, all pages."
+    )
     host: str = Field("127.0.0.1", description="Address that `pegboard serve` listens on.")
     port: int = Field(7332, ge=0, le=65_535, description="Port that `pegboard serve` listens on; 0 takes a free one.")
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from pegboard.errors import PegboardError
 from pegboard.seams import Listing
 from pegboard.upstreams.explained import Redactor, described
+from pegboard.upstreams.limits import Limits
 from pegboard.upstreams.listing import read_listing
 
 LOGGER = logging.getLogger(__name__)
@@ -29,9 +30,10 @@ LONGEST_PAUSE = 60.0
 class Announcements:
     """Of one connection. In the handshake era news come as messages, in the 2026 era on a stream that is asked for."""
 
-    def __init__(self, server: str, redacted: Redactor) -> None:
+    def __init__(self, server: str, redacted: Redactor, limits: Limits) -> None:
         self._server = server
         self._redacted = redacted
+        self._limits = limits
         self._news = asyncio.Event()
 
     async def on_message(self, message: object) -> None:
@@ -50,7 +52,7 @@ class Announcements:
         while await self._news.wait():
             self._news.clear()
             try:
-                await listed(await read_listing(client, seconds))
+                await listed(await read_listing(self._server, client, seconds, self._limits))
             except (MCPError, ValidationError, PegboardError) as error:
                 why = self._redacted(described(error))
                 LOGGER.warning("Server %s could not be listed again: %s", self._server, why)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pegboard.model import ToolId
 from pegboard.seams import Clock, Definitions
-from pegboard.upstreams.substitutes import RESULT_LIMIT
+from pegboard.upstreams.limits import USUAL, Limits
 
 HEALTH_TIMEOUT = 10.0
 
@@ -16,7 +16,7 @@ HEALTH_TIMEOUT = 10.0
 class Conditions:
     """Times are seconds; ``idle_stop`` 0 is never. ``environment`` is what servers inherit and variables stand for.
 
-    ``result_limit`` is in bytes. A server that let a call time out has ``health_timeout`` to say anything at all.
+    A server that let a call time out has ``health_timeout`` to say anything at all.
 
     ``admit`` is asked right before a call is sent, when the server is known to be there, and raises for a tool that is
     not what it was when it was chosen.
@@ -29,6 +29,6 @@ class Conditions:
     definitions: Definitions | None = None
     lazy: bool = False
     idle_stop: float = 0.0
-    result_limit: int = RESULT_LIMIT
+    limits: Limits = USUAL
     health_timeout: float = HEALTH_TIMEOUT
     admit: Callable[[ToolId], None] = lambda tool: None

@@ -81,7 +81,7 @@ class Connection:
         self._conditions = conditions
         self._mode = mode_of(protocol)
         self._redacted = Redactor(spec, conditions.environment)
-        self._announcements = Announcements(spec.name, self._redacted)
+        self._announcements = Announcements(spec.name, self._redacted, conditions.limits)
         self._stderr = StderrTail()
         self._watched: Watched | None = None
         self._client: Client | None = None
@@ -190,7 +190,7 @@ class Connection:
         with anyio.CancelScope(deadline=anyio.current_time() + seconds) as limit:
             async with client:
                 speak_for_clients(client, self._headers)
-                listing = await read_listing(client, seconds)
+                listing = await read_listing(self._spec.name, client, seconds, self._conditions.limits)
                 self._headers.read(listing)
                 limit.deadline = math.inf
                 self._client, self._opened = client, True
@@ -200,8 +200,8 @@ class Connection:
 
     @asynccontextmanager
     async def _transport(self, spec: ServerSpec) -> AsyncIterator[TransportStreams]:
-        limit = self._conditions.result_limit
-        async with open_transport(spec, self._conditions.environment, self._stderr, limit=limit) as (read, write):
+        limits = self._conditions.limits
+        async with open_transport(spec, self._conditions.environment, self._stderr, limits) as (read, write):
             self._watched = Watched(read)
             yield self._watched, write
 

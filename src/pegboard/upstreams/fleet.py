@@ -23,10 +23,10 @@ from pegboard.server_spec import ServerSpec
 from pegboard.upstreams.apart import Apart
 from pegboard.upstreams.conditions import HEALTH_TIMEOUT, Conditions
 from pegboard.upstreams.explained import NotCarriedOut
+from pegboard.upstreams.limits import USUAL, Limits
 from pegboard.upstreams.origin import ORIGIN
 from pegboard.upstreams.running import Running
 from pegboard.upstreams.status import ServerStatus
-from pegboard.upstreams.substitutes import RESULT_LIMIT
 from pegboard.upstreams.upstream import Upstream
 
 LOGGER = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class Fleet:
 
     ``on_change`` is awaited whenever the tools that can be called are others than before, ``on_news`` with what a
     server says of its resources and prompts. With ``definitions``, lazy servers that were listed before are started
-    with their first call only, and end after ``idle_stop`` seconds without one. An answer of more than ``result_limit``
+    with their first call only, and end after ``idle_stop`` seconds without one. An answer beyond ``limits``
     bytes is an error for whom it answers. A server that let a call time out, and then says nothing for
     ``health_timeout`` seconds, is started again. ``admit`` raises for a tool that may not be called after all; it is
     asked right before a call is sent. Where a spec says ``per_client``, clients that can be told apart call on
@@ -76,7 +76,7 @@ class Fleet:
         definitions: Definitions | None = None,
         lazy: bool = False,
         idle_stop: float = 0.0,
-        result_limit: int = RESULT_LIMIT,
+        limits: Limits = USUAL,
         health_timeout: float = HEALTH_TIMEOUT,
         admit: Callable[[ToolId], None] = lambda tool: None,
     ) -> None:
@@ -95,7 +95,7 @@ class Fleet:
             definitions=definitions,
             lazy=lazy,
             idle_stop=idle_stop,
-            result_limit=result_limit,
+            limits=limits,
             health_timeout=health_timeout,
             admit=admit,
         )

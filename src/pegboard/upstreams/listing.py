@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,30 +15,48 @@ from pegboard.catalog.ingest import tools_from_list_result
 from pegboard.model import JsonObject, Server, ServerName, Tool
 from pegboard.seams import Listing
 from pegboard.server_spec import ServerSpec
+from pegboard.upstreams.limits import Limits, Room
+
+LOGGER = logging.getLogger(__name__)
 
 ANY_OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 
 MOST_PAGES = 1000
 
 
-async def read_listing(client: Client, seconds: float) -> Listing:
-    """Every page of the listing; an empty page is not the end, and an empty cursor is a cursor (M9), but one that came
-    before leads nowhere new.
+async def read_listing(name: str, client: Client, seconds: float, limits: Limits) -> Listing:
+    """Every page of the listing of the server that is called ``name`` here.
+
+    An empty page is not the end, and an empty cursor is a cursor (M9), but one that came before leads nowhere new. What
+    goes beyond the limits is left out, and it is said.
 
     A page may take ``seconds``. Raises MCPError.
     """
     pages: list[JsonObject] = []
     cursor: str | None = None
     seen: set[str | None] = {None}
+    room = Room(limits)
     for _ in range(MOST_PAGES):
         request = types.ListToolsRequest(params=types.PaginatedRequestParams(cursor=cursor))
         page = await untouched(client, request, seconds)
-        pages.append(page)
+        pages.append(_within(room, page))
+        if room.full:
+            LOGGER.warning("Server %s lists %s; the others are left out.", name, room.full)
+            break
         cursor = page.get("nextCursor")
         if cursor in seen:
             break
         seen.add(cursor)
     return Listing(introduction=_introduction(client), pages=tuple(pages), protocol=str(client.protocol_version))
+
+
+def _within(room: Room, page: dict[str, Any]) -> dict[str, Any]:
+    """The page as it came, but for what there is no room for."""
+    tools = page.get("tools")
+    if not isinstance(tools, list):
+        return page
+    kept = room.taken(tools)
+    return page if len(kept) == len(tools) else {**page, "tools": list(kept)}
 
 
 def server_of(spec: ServerSpec, listing: Listing) -> Server:

@@ -21,6 +21,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
 
+from pegboard.upstreams.limits import LIST_METHOD, Limits, ListRequests
 from pegboard.upstreams.lines import Lines, TooLong
 from pegboard.upstreams.substitutes import Unattributable, misshapen, too_large
 
@@ -41,11 +42,11 @@ GONE = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError,
 
 @asynccontextmanager
 async def piped(
-    argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None, stderr: TextIO, limit: int
+    argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None, stderr: TextIO, limits: Limits
 ) -> AsyncIterator[TransportStreams]:
     """The streams of a process that is started now and has ended, with all of its group, on leaving.
 
-    A message of more than ``limit`` bytes becomes an error for whom it answers. One line is read at a time, and no
+    A message beyond ``limits`` becomes an error for whom it answers. One line is read at a time, and no
     further until it is taken. Raises OSError for a command that cannot be run.
     """
     process = await anyio.open_process(list(argv), env=env, cwd=cwd, stderr=stderr, start_new_session=True)
@@ -55,8 +56,9 @@ async def piped(
     if process.stdin is None or process.stdout is None:
         raise RuntimeError("a process that was opened with pipes has none")
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_read, process.stdout, incoming, limit)
-        tasks.start_soon(_write, process.stdin, outgoing, incoming, written)
+        lists = ListRequests()
+        tasks.start_soon(_read, process.stdout, incoming, limits, lists)
+        tasks.start_soon(_write, process.stdin, outgoing, incoming, written, lists)
         tasks.start_soon(_watch, process, incoming)
         try:
             yield read, write
@@ -70,13 +72,13 @@ async def piped(
             tasks.cancel_scope.cancel()
 
 
-async def _read(stdout: ByteReceiveStream, incoming: Incoming, limit: int) -> None:
-    lines = Lines(limit)
+async def _read(stdout: ByteReceiveStream, incoming: Incoming, limits: Limits, lists: ListRequests) -> None:
+    lines = Lines(limits.result)
     with suppress(*GONE):
         async with incoming:
             while True:
                 for line in lines.feed(await stdout.receive(CHUNK_BYTES)):
-                    message = _message(line, limit)
+                    message = _message(line, limits, lists)
                     await incoming.send(message)
                     if isinstance(message, Unattributable):
                         return
@@ -85,9 +87,12 @@ async def _read(stdout: ByteReceiveStream, incoming: Incoming, limit: int) -> No
             await stdout.receive(CHUNK_BYTES)
 
 
-def _message(line: bytes | TooLong, limit: int) -> SessionMessage | Exception:
+def _message(line: bytes | TooLong, limits: Limits, lists: ListRequests) -> SessionMessage | Exception:
     if isinstance(line, TooLong):
-        return too_large(line, limit)
+        return too_large(line, limits.result)
+    whose = lists.answered(line, limits)
+    if whose is not None:
+        return too_large(TooLong(len(line), whose), limits.of(LIST_METHOD), "list_bytes")
     try:
         text = line.decode("utf-8", "replace")
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(text, by_name=False))
@@ -95,11 +100,14 @@ def _message(line: bytes | TooLong, limit: int) -> SessionMessage | Exception:
         return misshapen(line, error)
 
 
-async def _write(stdin: ByteSendStream, outgoing: Outgoing, incoming: Incoming, written: anyio.Event) -> None:
+async def _write(
+    stdin: ByteSendStream, outgoing: Outgoing, incoming: Incoming, written: anyio.Event, lists: ListRequests
+) -> None:
     """A server that reads no more is one that has ended, although it may run."""
     try:
         async with outgoing:
             async for each in outgoing:
+                lists.sent(each)
                 text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await stdin.send(text.encode("utf-8", "replace") + b"\n")
     except GONE:

@@ -9,9 +9,6 @@ from mcp.shared.message import SessionMessage
 
 from pegboard.upstreams.lines import ENDS_BYTES, TooLong, answered
 
-RESULT_LIMIT = 32_000_000
-"""Bytes of one answer, where the configuration does not say."""
-
 
 class Unattributable(Exception):  # noqa: N818
     """A message that is too large, and answers nobody knows whom: nothing after it can be relied on."""
@@ -29,9 +26,9 @@ UNPARSED = "Failed to parse JSON response: "
 """In the words of the SDK's HTTP transport."""
 
 
-def too_large(line: TooLong, limit: int) -> SessionMessage | Exception:
+def too_large(line: TooLong, limit: int, option: str = "result_limit") -> SessionMessage | Exception:
     """In place of a message that was not kept."""
-    said = f"It sent {line.size:,} bytes in one message, and {limit:,} are allowed (result_limit)"
+    said = f"It sent {line.size:,} bytes in one message, and {limit:,} are allowed ({option})"
     if line.id is None:
         return Unattributable(said)
     return _failure(line.id, types.ErrorData(code=types.INTERNAL_ERROR, message=said, data=Size(line.size, limit)))

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from pegboard.errors import UpstreamError
 from pegboard.server_spec import ServerSpec
+from pegboard.upstreams.limits import Limits
 from pegboard.upstreams.pipes import piped
 from pegboard.upstreams.substitutes import Unattributable
 from pegboard.upstreams.web import web
@@ -48,20 +49,20 @@ class StderrTail:
 
 
 def open_transport(
-    spec: ServerSpec, environment: Mapping[str, str], stderr: StderrTail, *, limit: int
+    spec: ServerSpec, environment: Mapping[str, str], stderr: StderrTail, limits: Limits
 ) -> AbstractAsyncContextManager[TransportStreams]:
     """The streams of a server whose spec has its variables put in. Raises UpstreamError for a missing command.
 
-    An answer of more than ``limit`` bytes is an error for whom it answers.
+    An answer beyond ``limits`` is an error for whom it answers.
     """
     if spec.url is not None:
-        return web(spec.url, spec.headers, limit=limit)
-    return _stdio(spec, environment, stderr, limit)
+        return web(spec.url, spec.headers, limits=limits)
+    return _stdio(spec, environment, stderr, limits)
 
 
 @asynccontextmanager
 async def _stdio(
-    spec: ServerSpec, environment: Mapping[str, str], stderr: StderrTail, limit: int
+    spec: ServerSpec, environment: Mapping[str, str], stderr: StderrTail, limits: Limits
 ) -> AsyncIterator[TransportStreams]:
     env = dict(environment) | spec.env
     cwd = _folder(spec)
@@ -70,14 +71,14 @@ async def _stdio(
     with os.fdopen(writing, "w") as errlog:
         drain = await _drain(reading, stderr)
         try:
-            async with _process(argv, env, cwd, errlog, limit) as streams:
+            async with _process(argv, env, cwd, errlog, limits) as streams:
                 yield streams
         finally:
             drain.close()
 
 
 def _process(
-    argv: list[str], env: dict[str, str], cwd: Path | None, errlog: TextIO, limit: int
+    argv: list[str], env: dict[str, str], cwd: Path | None, errlog: TextIO, limits: Limits
 ) -> AbstractAsyncContextManager[TransportStreams]:
     """Under the reaper where there is one; on Windows the SDK's own job object does the reaping."""
     if sys.platform == "win32":
@@ -87,7 +88,7 @@ def _process(
         return stdio_client(command, errlog=errlog)
     reaper = str(files("pegboard.upstreams") / "reaper.py")
     argv = [sys.executable, "-I", "-S", reaper, str(os.getpid()), *argv]
-    return piped(argv, env=env, cwd=cwd, stderr=errlog, limit=limit)
+    return piped(argv, env=env, cwd=cwd, stderr=errlog, limits=limits)
 
 
 def _executable(spec: ServerSpec, env: Mapping[str, str]) -> str:

@@ -24,6 +24,7 @@ from pegboard.upstreams.asking import in_rounds
 from pegboard.upstreams.conditions import Conditions
 from pegboard.upstreams.connection import Connection, Ended, mode_of
 from pegboard.upstreams.explained import AnswerLost, ConnectionLost, NotCarriedOut, SessionExpired, failed_call
+from pegboard.upstreams.limits import Room
 from pegboard.upstreams.listing import server_of, tools_of
 from pegboard.upstreams.remembered import Remembered
 from pegboard.upstreams.status import ServerStatus
@@ -79,6 +80,10 @@ class Upstream:
         self._calls = 0
         self._waiting = 0
         self._last_used = conditions.clock.monotonic()
+
+    def room(self) -> Room:
+        """For one list of this server's."""
+        return Room(self._conditions.limits)
 
     async def run(self) -> None:
         """Connect, serve until the connection ends, pause, again; a lazy server when it is called. Until cancelled."""
@@ -280,7 +285,7 @@ class Upstream:
             return
         self._protocol = known.protocol
         try:
-            self._take(known)
+            await self._take(known)
         except Exception:
             LOGGER.exception("What is known of server %s cannot be used", self.spec.name)
             return
@@ -305,7 +310,7 @@ class Upstream:
 
         async def opened(listing: Listing) -> None:
             late.cancel()
-            self._take(listing)
+            await self._take(listing)
             self._opened = True
             self._connection = connection
             self._last_used = self._conditions.clock.monotonic()
@@ -349,14 +354,16 @@ class Upstream:
 
     async def _relisted(self, listing: Listing) -> None:
         before = self.tools, self.server
-        self._take(listing)
+        await self._take(listing)
         if (self.tools, self.server) != before:
             await self._set()
             await self._remembered.put(listing)
 
-    def _take(self, listing: Listing) -> None:
-        """Raises CatalogError for a listing that cannot be read, and leaves what there was."""
-        self.server, self.tools = server_of(self.spec, listing), tools_of(self.spec, listing)
+    async def _take(self, listing: Listing) -> None:
+        """Off the event loop: a server may list thousands. Raises CatalogError for what cannot be read, and leaves what
+        there was."""
+        tools = await asyncio.to_thread(tools_of, self.spec, listing)
+        self.server, self.tools = server_of(self.spec, listing), tools
         self.capabilities = listing.introduction.get("capabilities") or {}
         self._listed = True
         self._protocol = listing.protocol

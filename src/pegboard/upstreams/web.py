@@ -14,6 +14,7 @@ from mcp.client._transport import TransportStreams
 from mcp.client.streamable_http import streamable_http_client
 
 from pegboard.inflate import WINDOWS, inflated
+from pegboard.upstreams.limits import Limits
 from pegboard.upstreams.lines import ENDS_BYTES, Lines, TooLong, answered
 
 CONNECT_SECONDS = 30.0
@@ -24,16 +25,17 @@ BAD_GATEWAY = 502
 NO_ANSWER = "The server closed the connection before it answered"
 DATA = b"data:"
 EVENTS = "text/event-stream"
+OPTIONS = "result_limit, list_bytes"
 BROKE_OFF = "its answer broke off"
 """Of an answer that is JSON; the SDK finds words of its own for a stream."""
 
 
 @asynccontextmanager
-async def web(url: str, headers: Mapping[str, str], *, limit: int) -> AsyncIterator[TransportStreams]:
-    """The streams of a session. An answer of more than ``limit`` bytes is an error for whom it answers."""
+async def web(url: str, headers: Mapping[str, str], *, limits: Limits) -> AsyncIterator[TransportStreams]:
+    """The streams of a session. An answer beyond ``limits`` is an error for whom it answers."""
     async with (
-        _Client(headers, limit) as client,
-        streamable_http_client(url, http_client=client, max_sse_event_size=limit) as streams,
+        _Client(headers, limits) as client,
+        streamable_http_client(url, http_client=client, max_sse_event_size=limits.result) as streams,
     ):
         yield streams
 
@@ -44,15 +46,15 @@ class _Client(httpx2.AsyncClient):
     A server that cannot be connected to is another matter: that does end the session.
     """
 
-    def __init__(self, headers: Mapping[str, str], limit: int) -> None:
+    def __init__(self, headers: Mapping[str, str], limits: Limits) -> None:
         """Any number of calls at once: none waits for another."""
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
+        pool = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
         super().__init__(
             headers={"accept-encoding": ", ".join(WINDOWS)} | dict(headers),
             timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
-            limits=limits,
+            limits=pool,
         )
-        self._limit = limit
+        self._limits = limits
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
         try:
@@ -77,12 +79,13 @@ class _Client(httpx2.AsyncClient):
         """Limits hold for what a body is once its coding is undone, which is therefore done here, piece by piece."""
         _undo_coding(response)
         request, kind = response.request, _kind(response)
-        asked = _id_in(request.content) if request.method == "POST" and response.is_success else None
+        method, asked = _asked_in(request.content) if request.method == "POST" and response.is_success else ("", None)
+        limit = self._limits.of(method)
         checked = CHECKED.get(kind)
         if asked is not None and checked is not None:
-            response.stream = checked(response.stream, asked, self._limit)
+            response.stream = checked(response.stream, asked, limit)
         elif kind != EVENTS:  # whoever reads events has a limit for each
-            response.stream = _Cut(response.stream, self._limit)
+            response.stream = _Cut(response.stream, limit)
 
 
 def _kind(response: httpx2.Response) -> str:
@@ -188,7 +191,7 @@ class _Whole(_Checked):
             tail = (tail + chunk[-ENDS_BYTES:])[-ENDS_BYTES:]
             size += len(chunk)
             if size > self._limit:
-                raise _Unreadable(f"it is larger than the {self._limit:,} bytes that are allowed (result_limit)")
+                raise _Unreadable(f"it is larger than the {self._limit:,} bytes that are allowed ({OPTIONS})")
             yield chunk
         if self._is_anothers(head, tail):
             raise _Unreadable("it answers another request")
@@ -202,7 +205,7 @@ class _Events(_Checked):
         async for chunk in self._chunks():
             kept = [line for line in lines.feed(chunk) if not self._is_left_out(line)]
             if any(isinstance(line, TooLong) for line in kept):
-                raise httpx2.SSEError(f"it is larger than the {self._limit:,} bytes that are allowed (result_limit)")
+                raise httpx2.SSEError(f"it is larger than the {self._limit:,} bytes that are allowed ({OPTIONS})")
             yield b"".join(line + b"\n" for line in kept if isinstance(line, bytes))
 
     def _is_left_out(self, line: bytes | TooLong) -> bool:
@@ -215,8 +218,8 @@ class _Events(_Checked):
 CHECKED: Mapping[str, type[_Checked]] = {"application/json": _Whole, EVENTS: _Events}
 
 
-def _id_in(request: bytes) -> int | str | None:
-    """Of our own requests, as the SDK spells them."""
+def _asked_in(request: bytes) -> tuple[str, int | str | None]:
+    """Method and id of our own requests, as the SDK spells them."""
     message = json.loads(request)
-    found: int | str | None = message.get("id") if "method" in message else None
-    return found
+    method = message.get("method", "")
+    return method, message.get("id") if method else None

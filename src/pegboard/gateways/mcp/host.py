@@ -24,7 +24,7 @@ from pegboard.gateways.mcp.trust import Trust
 from pegboard.model import ServerName
 from pegboard.settings import Settings
 from pegboard.stores import MemorySessions
-from pegboard.upstreams import Changes, Fleet
+from pegboard.upstreams import Changes, Fleet, Limits
 from pegboard.usage import Usage
 
 SAVE_SECONDS = 2.0
@@ -59,7 +59,7 @@ class Host:
             definitions=parts.definitions,
             lazy=settings.lazy,
             idle_stop=settings.idle_stop,
-            result_limit=settings.result_limit,
+            limits=Limits(result=settings.result_limit, entries=settings.list_limit, list_bytes=settings.list_bytes),
             health_timeout=settings.health_timeout,
             admit=lambda tool: self._trust.check(tool),
         )

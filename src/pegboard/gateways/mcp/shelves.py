@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -12,9 +13,11 @@ import mcp_types as types
 from pegboard.model import JsonObject
 from pegboard.upstreams import Upstream
 
-Kind = Literal["resources", "resourceTemplates", "prompts"]
+LOGGER = logging.getLogger(__name__)
 
 MOST_PAGES = 1000
+
+Kind = Literal["resources", "resourceTemplates", "prompts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +39,23 @@ KINDS: Mapping[Kind, Shelf] = MappingProxyType(
 
 
 async def read_shelf(upstream: Upstream, kind: Kind) -> Sequence[JsonObject]:
-    """Every page (M9). A server that has no such list after all has an empty one. Raises MCPError, UpstreamError."""
+    """Every page (M9), as far as there is room; a cursor that came before leads nowhere new.
+
+    A server that has no such list after all has an empty one. Raises MCPError, UpstreamError.
+    """
     found: list[JsonObject] = []
     cursor: str | None = None
+    seen: set[str | None] = {None}
+    room = upstream.room()
     for _ in range(MOST_PAGES):
         request = KINDS[kind].request(params=types.PaginatedRequestParams(cursor=cursor))
         page = await upstream.request(request)
-        found += page.get(kind) or []
-        cursor = page.get("nextCursor")
-        if cursor is None:
+        found += room.taken(page.get(kind) or [])
+        if room.full:
+            LOGGER.warning("Server %s lists %s in %s; the others are left out.", upstream.spec.name, room.full, kind)
             break
+        cursor = page.get("nextCursor")
+        if cursor in seen:
+            break
+        seen.add(cursor)
     return found
