@@ -11,9 +11,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pegboard.errors import PegboardError
 from pegboard.gateways import watch
+from pegboard.gateways.body_time import TimedBody
 from pegboard.gateways.readiness import Readiness
 from pegboard.stores.metrics import Metrics
 
+BODY_SECONDS = 60.0
 OURS = ("/mcp", "/healthz")
 UPGRADES = b"websocket"
 FROM_PAGES = frozenset({b"origin", b"sec-fetch-site"})
@@ -45,9 +47,11 @@ class Front:
         *,
         readiness: Readiness,
         metrics: Metrics | None = None,
+        body_seconds: float = BODY_SECONDS,
     ) -> None:
         self._mcp = mcp
         self._models = models
+        self._body_seconds = body_seconds
         self._guard = TransportSecurityMiddleware(security)
         self._watch = watch.Watch(readiness, metrics, security)
         self.readiness = readiness
@@ -59,6 +63,8 @@ class Front:
         if scope["type"] != "http":
             return
         path = scope["path"]
+        timed = TimedBody(receive, send, self._body_seconds)
+        receive, send = timed.receive, timed.send
         if self.readiness.draining:
             send = _closing(send)
         if path in watch.PATHS:

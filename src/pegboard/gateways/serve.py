@@ -17,6 +17,7 @@ from pegboard.clock import SystemClock
 from pegboard.compose import Parts, events_and, opened_parts
 from pegboard.errors import ConfigError
 from pegboard.gateways.asgi import Front
+from pegboard.gateways.connections import Connections
 from pegboard.gateways.drain import Server
 from pegboard.gateways.llm.opened import open_models
 from pegboard.gateways.mcp.host import Host, open_host
@@ -88,9 +89,11 @@ async def serving(
                 door.security,
                 readiness=readied(stack, settings, parts, peers),
                 metrics=metrics if settings.metrics else None,
+                body_seconds=settings.body_timeout,
             )
             await stack.enter_async_context(source.followed(host))
-            config = uvicorn.Config(front, **_options())
+            connections = Connections(_most(settings.most_connections), settings.head_timeout)
+            config = uvicorn.Config(front, http=connections.protocol(), **_options())
             yield Server(
                 config,
                 front,
@@ -140,6 +143,16 @@ def listen(settings: Settings) -> socket.socket:
             f"Cannot listen on {_name(settings.host)}:{settings.port}: {getattr(error, 'strerror', None) or error}.",
             remedy="Choose another with --port (0 takes a free one) or --host.",
         ) from error
+
+
+def _most(wanted: int) -> int:
+    """Half of the descriptors that the process may have, at most: servers and providers need some too."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return wanted
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return wanted if allowed == resource.RLIM_INFINITY else max(1, min(wanted, allowed // 2))
 
 
 def _name(host: str) -> str:

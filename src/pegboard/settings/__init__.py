@@ -186,6 +186,13 @@ class Settings(BaseSettings):
     )
     host: str = Field("127.0.0.1", description="Address that `pegboard serve` listens on.")
     port: int = Field(7332, ge=0, le=65_535, description="Port that `pegboard serve` listens on; 0 takes a free one.")
+    most_connections: int = Field(
+        1_000, ge=1, description="Connections to `pegboard serve` at once; the longest idle one leaves for a new one."
+    )
+    head_timeout: float = Field(15.0, gt=0, description="Seconds that the head of a request may take.")
+    body_timeout: float = Field(
+        60.0, gt=0, description="Seconds that the body of a request may take, and one more for each 16 KiB."
+    )
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Names that `pegboard serve` answers to in Host headers, besides its own address."
     )

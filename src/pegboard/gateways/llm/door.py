@@ -27,7 +27,7 @@ from pegboard.gateways.llm.passage import OFF, Passage
 from pegboard.gateways.llm.policies import Policies
 from pegboard.gateways.llm.recording import Recorder
 from pegboard.gateways.llm.selection import Filtered
-from pegboard.gateways.llm.transfer import Answering, Following, HungUp, Reading, about, going
+from pegboard.gateways.llm.transfer import Answering, Following, HungUp, Reading, about, going, joined
 from pegboard.gateways.llm.upstream import CREDENTIALS, Body, Headers, ModelUpstream
 from pegboard.gateways.llm.way_back.rounds import Rounds
 from pegboard.gateways.llm.way_back.wire import RoundTrip
@@ -97,9 +97,11 @@ class LlmDoor:
             if codec is None:
                 body = reading.as_it_comes(scope["headers"])
             else:
-                body = await reading.whole()
-                passage.rewritten = await self._rewritten(codec, body, passage, said)
-                body = body if passage.rewritten.body is None else passage.rewritten.body
+                read, rest = await reading.first(self._settings.most_filtered)
+                passage.rewritten = await self._rewritten(codec, read, passage, said)
+                body = read if passage.rewritten.body is None else passage.rewritten.body
+                if rest is not None:  # too large to be read: what came of it says so, and it passes as it comes
+                    body = joined(read, rest)
             passage.added_ms = self._since(passage.started)
             headers = going(self._keys.none_of_ours(said.headers), passage.rewritten, followed=codec is not None)
             way = passage.rewritten.way

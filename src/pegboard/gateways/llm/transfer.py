@@ -44,10 +44,19 @@ class Reading:
         self._ended = asyncio.Event()
         self._failure: Exception | None = None
 
-    async def whole(self) -> bytes:
-        """All of it. Raises TooLarge, HungUp."""
-        parts = [part async for part in self._pieces()]
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+    async def first(self, most: int) -> tuple[bytes, AsyncIterator[bytes] | None]:
+        """All of it where it has no more than so many bytes; else a few more than these, and the rest as it comes.
+
+        Raises TooLarge, HungUp.
+        """
+        parts: list[bytes] = []
+        pieces, size = self._pieces(), 0
+        async for part in pieces:
+            parts.append(part)
+            size += len(part)
+            if size > most:
+                return b"".join(parts), pieces
+        return parts[0] if len(parts) == 1 else b"".join(parts), None
 
     def as_it_comes(self, headers: Headers) -> Body:
         """In pieces; nothing where the request has no body."""
@@ -93,6 +102,13 @@ class Reading:
         await self._ended.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
+
+
+async def joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """A body of which the first bytes are here already."""
+    yield first
+    async for piece in rest:
+        yield piece
 
 
 class Answering:
