@@ -3,13 +3,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan bench-agents clean
+.PHONY: demo test test-fast check format conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan bench-agents clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
 
 test: $(VENV)/.sdks       ## every test
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(PYTEST_ARGS)
+
+test-fast: $(VENV)/.sdks  ## the tests that need no other process and no service; about a minute on two cores
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m unit $(PYTEST_ARGS)
 
 check: $(READY)           ## what CI runs besides the tests: format, lint, types, layers
 	$(BIN)/ruff format --check .

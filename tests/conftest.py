@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from kinds import kind_of
 from pegboard import Catalog, Settings, Tool, build
 from pegboard.board import Board
 from pegboard.catalog.ingest import read_catalog
@@ -43,6 +44,13 @@ class GivenVectors:
 
     async def encode(self, texts: Sequence[str]) -> Floats:
         return np.array([self._vectors[text] for text in texts], np.float32).reshape(len(texts), self.dimensions)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Each test has the marker of what it needs (`kinds.py`); doctests need nothing."""
+    for item in items:
+        kind = kind_of(item.path) if DATA.parent in item.path.parents else "unit"
+        item.add_marker("service" if "chroma" in getattr(item, "fixturenames", ()) else kind)
 
 
 @pytest.fixture(autouse=True)
