@@ -62,8 +62,8 @@ class Selector:
             return everything(request, reason)
         stock = await self._boards.of(codec, request.tools, policy.profile, patience)
         case = case_of(codec, request, policy, stock, owner, url_query)
-        if case.total < policy.least_tokens:
-            reason = f"its tools have {case.total} tokens, and the least is {policy.least_tokens}"
+        if case.pickable < policy.least_tokens:
+            reason = f"its tools to pick from have {case.pickable} tokens, and the least is {policy.least_tokens}"
             return everything(request, reason, case.total)
         if policy.ways == ("defer",):
             return await self._deferred(case)

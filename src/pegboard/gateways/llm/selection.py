@@ -21,7 +21,8 @@ class Policy:
     """How the tools of requests are picked.
 
     ``always`` and ``never`` are patterns on names: tools that stay, and tools that go, whatever is relevant; the
-    request's own word on a tool outweighs both. Below ``least_tools`` or ``least_tokens`` nothing is filtered.
+    request's own word on a tool outweighs both. With fewer than ``least_tools`` or ``least_tokens`` to pick from
+    nothing is filtered.
 
     ``sticky``: what a conversation holds stays while that is cheaper, at the prices of ``provider``, where one is
     expected to have so many ``turns``; ``allowed_tools``: it can be told which tools may be called. ``ways`` are those
