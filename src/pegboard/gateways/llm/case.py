@@ -83,6 +83,7 @@ def case_of(codec: Codec, request: Request, policy: Policy, stock: Stock, owner:
         when_none=policy.when_none,
         turns=policy.turns,
         prices=prices_for(policy.provider, request),
+        may_leave="whole" in policy.ways,
     )
     return Case(
         codec=codec,

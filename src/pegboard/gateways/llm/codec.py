@@ -122,6 +122,15 @@ class Usage:
     cache_read: int = 0
     cache_write: int = 0
 
+    def plus(self, more: Usage) -> Usage:
+        """Of two answers together."""
+        return Usage(
+            input=self.input + more.input,
+            output=self.output + more.output,
+            cache_read=self.cache_read + more.cache_read,
+            cache_write=self.cache_write + more.cache_write,
+        )
+
 
 Observation = Started | ToolCalled | Usage
 

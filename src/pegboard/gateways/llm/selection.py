@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pegboard.gateways.llm.boards import Stock
 from pegboard.gateways.llm.obedience import Kept, WhenNone
 from pegboard.gateways.llm.one_tool.plan import Prepared
+from pegboard.gateways.llm.receipts import Receipt
 from pegboard.model import Decision, Tokens
 from pegboard.prompt_cache import Verdict
 from pegboard.routing import PROFILES, Profile
@@ -54,7 +55,7 @@ class Filtered:
     the others are left out. ``way`` is how tools reach the model, ``because`` says why, where the verdict does not.
     ``one_tool`` is what it is told where it calls them through `call_tool`: then ``kept`` are those whose definition it
     has seen by now; ``no_one_tool`` says why it does not, where it was to. ``stock`` has the board that decided, and
-    ``barred`` are the places that it was not to pick.
+    ``barred`` are the places that it was not to pick. With the ``receipt`` the conversation is told what became of it.
     """
 
     kept: Kept
@@ -72,6 +73,7 @@ class Filtered:
     barred: frozenset[int] = frozenset()
     deferred: frozenset[int] = frozenset()
     because: str = ""
+    receipt: Receipt | None = None
 
     @property
     def reached(self) -> Sequence[int]:
