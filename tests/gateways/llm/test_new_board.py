@@ -72,7 +72,7 @@ async def test_who_comes_after_the_first_waits_no_more(monkeypatch: pytest.Monke
     encoder, waits = Slow(), list[float | None]()
     wait_for = asyncio.wait_for
 
-    async def noting(awaited: Any, timeout: float | None) -> Any:  # noqa: ASYNC109 - as the original has it
+    async def noting(awaited: Any, timeout: float | None) -> Any:
         waits.append(timeout)
         return await wait_for(awaited, timeout)
 

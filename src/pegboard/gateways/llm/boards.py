@@ -90,14 +90,14 @@ Key = tuple[str, Profile, tuple[bytes, ...], frozenset[int]]
 those that stay."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Underway:
     """A board that is being made: since when (seconds of the event loop), and what there is of it before its tools are
     embedded."""
 
     since: float
-    made: asyncio.Task[Stock] | None = None
-    by_words: Stock | None = None
+    made: asyncio.Task[Stock]
+    by_words: asyncio.Future[Stock]
 
 
 class Boards:
@@ -114,8 +114,8 @@ class Boards:
     async def of(
         self, codec: Codec, tools: Sequence[Offered], profile: Profile, patience: float | None = None
     ) -> Stock:
-        """Built off the event loop, once, whoever else asks meanwhile (P25). After ``patience`` seconds from when it was
-        begun it is one that goes by words alone, where the profile can; what is being made goes on.
+        """Built off the event loop, once, whoever else asks meanwhile (P25). After ``patience`` seconds from when that
+        was begun it is one that goes by words alone, where the profile can; what is being made goes on.
 
         Raises CatalogError for broken tools, and StillEmbedding where there is none by words either.
         """
@@ -125,31 +125,33 @@ class Boards:
             self._stocks.move_to_end(key)
             return self._stocks[key]
         if key not in self._underway:
-            new = self._underway[key] = Underway(asyncio.get_running_loop().time())
-            new.made = asyncio.create_task(self._made(new, codec, tuple(tools), profile))
-            new.made.add_done_callback(lambda done: self._keep(key, done))
+            early: asyncio.Future[Stock] = asyncio.get_running_loop().create_future()
+            task = asyncio.create_task(self._made(early, codec, tuple(tools), profile))
+            self._underway[key] = Underway(since=asyncio.get_running_loop().time(), made=task, by_words=early)
+            task.add_done_callback(lambda done: self._keep(key, done))
         return await self._awaited(self._underway[key], patience)
 
     async def _awaited(self, underway: Underway, patience: float | None) -> Stock:
-        assert underway.made is not None  # it is put there before anybody else runs
         if patience is None:
             return await asyncio.shield(underway.made)
         left = underway.since + patience - asyncio.get_running_loop().time()
-        wait = patience if underway.by_words is None else max(left, 0.0)
+        wait = max(left, 0.0) if underway.by_words.done() else patience
         try:
             return await asyncio.wait_for(asyncio.shield(underway.made), wait)
         except TimeoutError:
-            if underway.by_words is None:
+            if not underway.by_words.done():
                 raise StillEmbedding(
                     "Its tools are still being embedded.", remedy="The next requests have them."
                 ) from None
-            return underway.by_words
+            return underway.by_words.result()
 
-    async def _made(self, underway: Underway, codec: Codec, tools: Sequence[Offered], profile: Profile) -> Stock:
+    async def _made(
+        self, early: asyncio.Future[Stock], codec: Codec, tools: Sequence[Offered], profile: Profile
+    ) -> Stock:
         """Tools nobody has seen before are embedded here: whoever cannot wait goes by words, or leaves."""
         stock = await asyncio.to_thread(self._stocked, codec, tools, profile)
         if profile.ranker in BY_WORDS:
-            underway.by_words = replace(stock, is_embedded=False, recent=OrderedDict(), picks=OrderedDict())
+            early.set_result(replace(stock, is_embedded=False, recent=OrderedDict(), picks=OrderedDict()))
         await stock.board.warm()
         await asyncio.to_thread(give_back)
         return stock
@@ -181,7 +183,7 @@ class Boards:
 
     async def close(self) -> None:
         """Stop what is going on in the background."""
-        tasks = [each.made for each in self._underway.values() if each.made is not None]
+        tasks = [each.made for each in self._underway.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

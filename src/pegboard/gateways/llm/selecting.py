@@ -26,7 +26,7 @@ from pegboard.routing import Profile
 from pegboard.seams import Clock
 from pegboard.settings.llm import Way
 
-MOST_SHOWN = 5
+MOST_SHOWN = 3
 """Definitions that are put before a message of the user's, where an agent has tools of its own for most of its work."""
 RECENT_SECONDS = 30.0
 MOST_RECENT = 256
@@ -131,7 +131,8 @@ class Selector:
         constant = 0
         if "call_tool" in ways and len(ways) > 1:
             constant = await constant_of(case.codec, case.request, case.stock, case.terms.barred, case.policy.profile)
-        return self._sticking.way(place, case.stock, ways, constant)
+        learns = case.policy.ways_of(case.request) == case.policy.ways
+        return self._sticking.way(place, case.stock, ways, constant, learns=learns)
 
     async def _deferred(self, case: Case, counting: bool) -> Filtered:
         """With what the conversation's first request needed; the model searches for the others itself."""
