@@ -60,8 +60,13 @@ class MockProviders:
     def last(self) -> Received:
         return self.received[-1]
 
+    def forget(self) -> None:
+        """What came so far."""
+        self.received.clear()
+        self.refused.clear()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = b"".join([piece async for piece in _pieces(receive)])
+        body = await body_of(receive)
         raw = scope["raw_path"].partition(b"?")[0] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
         self.received.append(
             Received(method=scope["method"], target=raw.decode(), headers=list(scope["headers"]), body=body)
@@ -76,6 +81,8 @@ class MockProviders:
             asked = json.loads(body)
         except (ValueError, RecursionError) as error:
             return self._refuse(provider, [f"the body is no JSON: {error}"])
+        if isinstance(asked, dict) and "generateContentRequest" in asked:  # to be counted
+            asked = {name: value for name, value in asked["generateContentRequest"].items() if name != "model"}
         problems = PROBLEMS[format_](asked)
         problems += CONVERSATIONS[format_](asked) if self.model is not None else []
         earlier = asked.get("previous_response_id")
@@ -92,6 +99,10 @@ class MockProviders:
     def _refuse(self, provider: Provider, problems: list[str]) -> Reply:
         self.refused += problems
         return Reply(document=provider.error("; ".join(problems)), status=400)
+
+
+async def body_of(receive: Receive) -> bytes:
+    return b"".join([piece async for piece in _pieces(receive)])
 
 
 async def _pieces(receive: Receive) -> AsyncIterator[bytes]:

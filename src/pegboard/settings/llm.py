@@ -25,8 +25,9 @@ ALLOWED_TOOLS_AT = "api.openai.com"
 class PolicySettings(BaseModel):
     """How the tools of requests are picked; what is not said is taken from the policy before it.
 
-    ``always`` and ``never`` are patterns on tools' names. ``filter`` off passes everything on; ``optional`` lets a
-    request say so itself. With ``shadow`` requests pass as they are, and what filtering would have done is counted.
+    ``always`` and ``never`` are patterns on tools' names; ``protect`` keeps exits, handoffs, planning and an agent's
+    own tools, whatever is relevant. ``filter`` off passes everything on; ``optional`` lets a request say so itself.
+    With ``shadow`` requests pass as they are, and what filtering would have done is counted.
 
     ``sticky``: a conversation's tools stay while that is cheaper; ``turns`` is how many requests
     one is expected to have, at least. ``allowed_tools``: the upstream can be told which tools may be called now.
@@ -48,6 +49,7 @@ class PolicySettings(BaseModel):
     budget: int | None = Field(default=None, ge=0)
     always: tuple[str, ...] | None = None
     never: tuple[str, ...] | None = None
+    protect: bool | None = None
     least_tools: int | None = Field(default=None, ge=0)
     least_tokens: int | None = Field(default=None, ge=0)
     when_none: Literal["all", "none"] | None = None
@@ -161,7 +163,7 @@ class LlmSettings(BaseModel):
     """Seconds that a request waits for tools that were never seen before to be embedded; then it passes, if it may."""
     shadow_timeout: float = Field(default=60.0, gt=0)
     """Seconds that picking may take in the shadow, where nobody waits for it: tools that are new are embedded first."""
-    most_filtered: int = Field(default=16 * 1024 * 1024, ge=0)
+    most_filtered: int = Field(default=32 * 1024 * 1024, ge=0)
     most_body: int = Field(default=512 * 1024 * 1024, ge=0)
     record: Path | None = None
     """File to which requests are recorded, with all that users say in them; relative to the file that names it."""
