@@ -1,4 +1,4 @@
-"""The MCP server that agents are given: mcp-atlassian, as it is on PyPI, with sixty of its tools, before a Jira of ours.
+"""The MCP server that agents are given: sixty tools of mcp-atlassian, as it is on PyPI, before a Jira of ours.
 
 It is what a coding agent's user is likely to have, it lists its tools without signing in, and can be told which of them
 to list. Its hash seed is fixed: it writes a set into a description, which would be in another order after each start.
