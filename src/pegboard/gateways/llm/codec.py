@@ -22,7 +22,7 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
 
     ``definition`` has its bytes, which stand at ``span`` in the body. A ``hosted`` tool runs at the provider and has
     nothing to rank; a ``deferred`` one is not in the prompt until a tool that ``searches`` finds it. ``breakpoint`` is
-    the cache breakpoint it carries, as it was written.
+    the cache breakpoint it carries, as it was written. ``protected`` says why it is never taken away, if it is not.
     """
 
     name: str
@@ -32,6 +32,12 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
     deferred: bool = False
     searches: bool = False
     breakpoint: bytes | None = None
+    protected: str = ""
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is sent as it came, whatever becomes of the others."""
+        return self.hosted or bool(self.protected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +62,8 @@ class Request:
     `tool_reference`, ``native`` those that it called before anything referred to them, and ``searched`` the provider's
     search tools that it used. ``continues`` says which earlier answer or conversation, kept by the provider, it goes on
     from; ``conversation`` is what its own goes by, where it or that history says so.
-    ``untouchable`` says why nothing of it may be changed, where that is so; ``may_lose_all`` whether all tools may go.
+    ``untouchable`` says why nothing of it may be changed, where that is so; ``may_lose_all`` whether all tools may go,
+    ``may_lose_some`` whether any may: not where a call is required and no tool is known to end the run.
     ``layout`` is the codec's own.
     """
 
@@ -76,6 +83,7 @@ class Request:
     conversation: str = ""
     untouchable: str = ""
     may_lose_all: bool = True
+    may_lose_some: bool = True
     layout: Any = None
 
     @property
@@ -121,6 +129,15 @@ class Usage:
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
+
+    def plus(self, more: Usage) -> Usage:
+        """Of two answers together."""
+        return Usage(
+            input=self.input + more.input,
+            output=self.output + more.output,
+            cache_read=self.cache_read + more.cache_read,
+            cache_write=self.cache_write + more.cache_write,
+        )
 
 
 Observation = Started | ToolCalled | Usage

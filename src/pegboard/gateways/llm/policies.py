@@ -25,8 +25,9 @@ START = PolicySettings(
     profile="hybrid",
     always=(),
     never=(),
-    least_tools=0,
-    least_tokens=0,
+    protect=True,
+    least_tools=10,
+    least_tokens=4000,
     when_none="all",
     sticky=True,
     turns=1.0,
@@ -37,6 +38,8 @@ START = PolicySettings(
 )
 
 
+OF_ITS_OWN = PolicySettings(least_tools=0, least_tokens=0)
+"""The policy of seed 003 has no such least: what it says holds for any number of tools."""
 NO_WAY_BACK = Terms()
 
 
@@ -88,7 +91,7 @@ class Policies:
         return not any(self._settled(upstream, model, key).filters for model in models)
 
     def _settled(self, upstream: str, model: str, key: str | None) -> Treatment:
-        said = self._settings.policy.over(START)
+        said = self._settings.policy.over(_start(self._settings.upstreams[upstream]))
         for rule in self._settings.rules:
             if _fits(rule, upstream, model, key or ""):
                 said = rule.over(said)
@@ -102,6 +105,11 @@ class Policies:
                 self._settled(upstream, "", key)
         for rule in self._settings.rules:
             treatment(rule.over(self._settings.policy.over(START)), next(iter(self._settings.upstreams.values())))
+
+
+def _start(upstream: UpstreamSettings) -> PolicySettings:
+    """What holds before anything is said."""
+    return START if upstream.semantic_tool_filtering is None else OF_ITS_OWN.over(START)
 
 
 def treatment(said: PolicySettings, upstream: UpstreamSettings) -> Treatment:
@@ -122,6 +130,7 @@ def treatment(said: PolicySettings, upstream: UpstreamSettings) -> Treatment:
         profile=profile,
         always=said.always or (),
         never=said.never or (),
+        protect=said.protect is not False,
         least_tools=said.least_tools or 0,
         least_tokens=said.least_tokens or 0,
         when_none=said.when_none or "all",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from pegboard.gateways.llm.boards import Stock
 from pegboard.gateways.llm.obedience import Kept, WhenNone
 from pegboard.gateways.llm.one_tool.plan import Prepared
+from pegboard.gateways.llm.receipts import Receipt
 from pegboard.model import Decision, Tokens
 from pegboard.prompt_cache import Verdict
 from pegboard.routing import PROFILES, Profile
@@ -21,7 +23,8 @@ class Policy:
     """How the tools of requests are picked.
 
     ``always`` and ``never`` are patterns on names: tools that stay, and tools that go, whatever is relevant; the
-    request's own word on a tool outweighs both. Below ``least_tools`` or ``least_tokens`` nothing is filtered.
+    request's own word on a tool outweighs both. ``protect`` keeps the tools that no agent can do without. With fewer
+    than ``least_tools`` or ``least_tokens`` to pick from nothing is filtered.
 
     ``sticky``: what a conversation holds stays while that is cheaper, at the prices of ``provider``, where one is
     expected to have so many ``turns``; ``allowed_tools``: it can be told which tools may be called. ``ways`` are those
@@ -31,6 +34,7 @@ class Policy:
     profile: Profile = PROFILES["hybrid"]
     always: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
+    protect: bool = True
     least_tools: int = 0
     least_tokens: int = 0
     when_none: WhenNone = "all"
@@ -53,7 +57,7 @@ class Filtered:
     the others are left out. ``way`` is how tools reach the model, ``because`` says why, where the verdict does not.
     ``one_tool`` is what it is told where it calls them through `call_tool`: then ``kept`` are those whose definition it
     has seen by now; ``no_one_tool`` says why it does not, where it was to. ``stock`` has the board that decided, and
-    ``barred`` are the places that it was not to pick.
+    ``barred`` are the places that it was not to pick. With the ``receipt`` the conversation is told what became of it.
     """
 
     kept: Kept
@@ -71,6 +75,7 @@ class Filtered:
     barred: frozenset[int] = frozenset()
     deferred: frozenset[int] = frozenset()
     because: str = ""
+    receipt: Receipt | None = None
 
     @property
     def reached(self) -> Sequence[int]:
@@ -82,3 +87,8 @@ class Filtered:
         if self.way == "defer":
             return self.reached
         return self.kept.places if self.narrowed is None else range(offered)
+
+
+def any_fits(patterns: Iterable[str], name: str) -> bool:
+    """Whether one of these patterns is on this name."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -29,10 +29,10 @@ class Prepared:
     showing: Showing
     barred: frozenset[int]
 
-    def tokens(self, hosted: int) -> Tokens:
-        """Of the tools as they go out, ``hosted`` being those of the hosted ones, and of all definitions shown."""
+    def tokens(self, fixed: int) -> Tokens:
+        """Of the tools as they go out, ``fixed`` being those of the ones that stay, and of all definitions shown."""
         shown = sum(self.texts.line_tokens[place] for place in self.showing.places)
-        return Tokens(hosted + self.texts.entry_tokens + shown + len(self.showing.before) * self.texts.frame_tokens)
+        return Tokens(fixed + self.texts.entry_tokens + shown + len(self.showing.before) * self.texts.frame_tokens)
 
 
 def closed(codec: Codec, request: Request, url_query: str) -> str:
@@ -74,7 +74,9 @@ def way_of(codec: Codec, request: Request, plan: Prepared) -> OneToolWay:
     gate = Gate(own=texts.own, callable=callable_, shown=shown)
     start, end = request.fields["tools"].value
     format_ = OneToolFormat(FORMATS[codec.name], dialect, gate, offered=request.text[start:end])
-    return OneToolWay(format=format_, gate=gate, rewritten=_body(dialect, request, plan))
+    fixed = {place for place, tool in enumerate(request.tools) if tool.stays}
+    sent = frozenset(plan.showing.places | fixed)
+    return OneToolWay(format=format_, gate=gate, rewritten=_body(dialect, request, plan), sent=sent)
 
 
 def _body(dialect: Dialect, request: Request, plan: Prepared) -> bytes:
