@@ -15,6 +15,7 @@ import msgspec
 from pegboard.gateways.llm.reading import check_values, readable, understanding
 from pegboard.gateways.llm.spans import Member, Span, members
 from pegboard.model import JsonObject, Message, Tool, Turn
+from pegboard.retrieval import as_said
 
 
 class Offered(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,10 +97,13 @@ class Request:
         return bool(self.called) or any(message.role == "tool" for message in self.turn.messages)
 
     def after(self, messages: Sequence[Message], called: Collection[str], conversation: str = "") -> Request:
-        """The request with a conversation before its own, which the provider kept and we remember."""
+        """The request with a conversation before its own, which the provider kept and we remember; its instructions stay
+        in front."""
+        own = self.turn.messages
+        begin = next((place for place, each in enumerate(own) if each.role != "system"), len(own))
         return replace(
             self,
-            turn=replace(self.turn, messages=(*messages, *self.turn.messages)),
+            turn=replace(self.turn, messages=(*own[:begin], *messages, *own[begin:])),
             called=self.called | frozenset(called),
             continues=None,
             conversation=self.conversation or conversation,
@@ -201,6 +205,7 @@ def parsed(body: bytes, parse: Parse) -> Request:
             text = readable(body)
             fields = members(text)
         request = parse(text, fields)
+        request = replace(request, turn=as_said(request.turn))
         return request if text is body else replace(request, body=body, tools=_as_sent(request.tools, body))
 
 
