@@ -16,6 +16,7 @@ from pegboard.bench import results
 from pegboard.bench.coding_agents.agents import AGENTS
 from pegboard.bench.coding_agents.doors import provider
 from pegboard.bench.coding_agents.figures import figures, harm, tables
+from pegboard.bench.coding_agents.guide import with_figures
 from pegboard.bench.coding_agents.measuring import Case, measure
 from pegboard.bench.coding_agents.prompts import PROMPTS
 from pegboard.bench.coding_agents.sessions import Place
@@ -40,6 +41,7 @@ def main(
     keep: Annotated[Path | None, typer.Option(help="Folder for every request that came to the provider.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for coding_agents.json.")] = Path("bench/results"),
     page: Annotated[Path | None, typer.Option(help="Write the results as a section of this page too.")] = None,
+    guide: Annotated[Path | None, typer.Option(help="Write the figures between the marks of this page too.")] = None,
 ) -> None:
     """Run every agent through every prompt and task, directly and through the gateway.
 
@@ -71,6 +73,8 @@ def main(
     )
     if page is not None:
         write_page(page, out)
+    if guide is not None:
+        guide.write_text(with_figures(guide.read_text("utf-8"), results.read(path)), "utf-8")
     wrong = list(harm(cases))
     for each in wrong:
         STDERR.print(each, markup=False)
