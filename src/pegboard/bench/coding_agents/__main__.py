@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -38,6 +40,7 @@ def main(
     agent: Annotated[list[str] | None, typer.Option(help="Only these agents.")] = None,
     count: Annotated[list[int] | None, typer.Option(help="Only with so many MCP tools: 0 or 60.")] = None,
     prompts: Annotated[int, typer.Option(help="Only the first so many prompts.")] = len(PROMPTS),
+    jobs: Annotated[int, typer.Option(help="Agents that run at the same time; no times are measured.")] = 2,
     keep: Annotated[Path | None, typer.Option(help="Folder for every request that came to the provider.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for coding_agents.json.")] = Path("bench/results"),
     page: Annotated[Path | None, typer.Option(help="Write the results as a section of this page too.")] = None,
@@ -50,23 +53,13 @@ def main(
     if not (installed / "node").is_dir():
         STDERR.print(f"There are no agents in {installed}: python scripts/install_agents.py")
         raise typer.Exit(2)
-    cases: list[Case] = []
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pegboard-agents-")))
-        behind = stack.enter_context(provider(upstream, folder))
-        for name in agent or AGENTS:
-            for tools in count or COUNTS:
-                place = Place(
-                    agent=AGENTS[name],
-                    tools=tools,
-                    installed=installed.resolve(),
-                    folder=folder / name,
-                    provider=behind,
-                )
-                case = measure(place, PROMPTS[:prompts], folder / f"{name}-{tools}", partial(_say, f"{name}/{tools}"))
-                cases.append(case)
-                if keep is not None:
-                    _keep(case, keep)
+    wanted = [(name, tools) for name in agent or AGENTS for tools in count or COUNTS]
+    with tempfile.TemporaryDirectory(prefix="pegboard-agents-") as folder, ThreadPoolExecutor(jobs) as workers:
+        bench = Bench(installed=installed.resolve(), upstream=upstream, folder=Path(folder), prompts=PROMPTS[:prompts])
+        cases = list(workers.map(bench.case, *zip(*wanted, strict=True)))
+    if keep is not None:
+        for case in cases:
+            _keep(case, keep)
     found = tables(cases) | {"versions": {each: _version(installed, each) for each in _packages(cases)}}
     path = results.write(
         "coding_agents", command="make bench-coding-agents", seed=SEED, figures=figures(cases), tables=found, folder=out
@@ -80,6 +73,25 @@ def main(
         STDERR.print(each, markup=False)
     STDERR.print(f"Written to {path}")
     raise typer.Exit(1 if wrong else 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What all cases share; each has a provider of its own."""
+
+    installed: Path
+    upstream: Path
+    folder: Path
+    prompts: Sequence[str]
+
+    def case(self, name: str, tools: int) -> Case:
+        folder = self.folder / f"{name}-{tools}"
+        folder.mkdir()
+        with provider(self.upstream, folder) as behind:
+            place = Place(
+                agent=AGENTS[name], tools=tools, installed=self.installed, folder=folder / "agent", provider=behind
+            )
+            return measure(place, self.prompts, folder / "gateway", partial(_say, f"{name}/{tools}"))
 
 
 def _say(of: str, text: str) -> None:
