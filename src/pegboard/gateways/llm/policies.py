@@ -12,7 +12,7 @@ from pegboard.gateways.llm.codecs import SemanticToolFiltering
 from pegboard.gateways.llm.selection import Policy
 from pegboard.gateways.llm.way_back.plan import Terms
 from pegboard.routing import profile_named
-from pegboard.settings.llm import LlmSettings, PolicySettings, RuleOfPolicy, UpstreamSettings
+from pegboard.settings.llm import LlmSettings, PolicySettings, RuleOfPolicy, UpstreamSettings, Way
 
 WISH = "x-pegboard-"
 """How the names of the headers begin in which a request says how it wants to be treated."""
@@ -31,7 +31,6 @@ START = PolicySettings(
     when_none="all",
     sticky=True,
     turns=1.0,
-    ways=("whole", "tools"),
     fail="open",
     way_back=False,
     search_tokens=600,
@@ -41,6 +40,10 @@ START = PolicySettings(
 OF_ITS_OWN = PolicySettings(least_tools=0, least_tokens=0)
 """The policy of seed 003 has no such least: what it says holds for any number of tools."""
 NO_WAY_BACK = Terms()
+WAYS: tuple[Way, ...] = ("whole", "tools")
+BESIDE_ITS_OWN: tuple[Way, ...] = ("whole", "call_tool")
+"""Of an agent that has tools of its own, which stay: what it begins with then never changes, and nothing is out of its
+reach (docs/prompt-cache.md)."""
 
 
 class WishNotUnderstood(PegboardError):  # noqa: N818
@@ -120,7 +123,7 @@ def treatment(said: PolicySettings, upstream: UpstreamSettings) -> Treatment:
         profile = profile_named(said.profile or "hybrid").with_overrides(
             k=said.k, threshold=said.threshold, recall=said.recall, budget=said.budget
         )
-    ways = said.ways or ("tools",)
+    ways = said.ways or WAYS
     if "defer" in ways and len(ways) > 1:
         raise ConfigError(
             "ways has `defer` beside others, and what it will cost is not known to be compared.",
@@ -139,6 +142,7 @@ def treatment(said: PolicySettings, upstream: UpstreamSettings) -> Treatment:
         allowed_tools=upstream.takes_allowed_tools if said.allowed_tools is None else said.allowed_tools,
         provider=upstream.format,
         ways=ways,
+        beside=said.ways or BESIDE_ITS_OWN,
     )
     return Treatment(
         policy=policy,

@@ -26,6 +26,8 @@ from pegboard.routing import Profile
 from pegboard.seams import Clock
 from pegboard.settings.llm import Way
 
+MOST_SHOWN = 5
+"""Definitions that are put before a message of the user's, where an agent has tools of its own for most of its work."""
 RECENT_SECONDS = 30.0
 MOST_RECENT = 256
 """Decisions about one array of tools that are remembered."""
@@ -76,7 +78,7 @@ class Selector:
 
     def passed(self, request: Request, policy: Policy, owner: str) -> None:
         """The request goes out with all its tools, though nothing was picked; so its conversation has them (A4)."""
-        way: Way = "tools" if "tools" in policy.ways else "whole"
+        way: Way = "tools" if "tools" in policy.ways_of(request) else "whole"
         if policy.sticky:
             self._sticking.passed(owner, request, policy.profile.query, way)
 
@@ -95,8 +97,9 @@ class Selector:
         request, policy, stock, terms = case.request, case.policy, case.stock, case.terms
         decision = await self._decided(case)
         pick, missing = case.pick(decision), without(policy.profile, decision)
-        shut = closed(case.codec, request, case.url_query) if "call_tool" in policy.ways else ""
-        ways = tuple(way for way in policy.ways if way != "call_tool" or not shut) or ("tools",)
+        wished = policy.ways_of(request)
+        shut = closed(case.codec, request, case.url_query) if "call_tool" in wished else ""
+        ways = tuple(way for way in wished if way != "call_tool" or not shut) or ("tools",)
         if not policy.sticky:
             if ways == ("call_tool",):
                 return case.by_one_tool(await _plan(case, decision, pick, missing), decision, missing)
@@ -193,5 +196,6 @@ async def _plan(case: Case, decision: Decision, pick: Pick, missing: str) -> Pre
     """What the model is told where it calls all tools through one."""
     request, profile, barred = case.request, case.policy.profile, case.terms.barred
     decided = {} if missing else {decision.query: pick}
-    shown = await showing(request, case.stock, profile.query, case.among, case.terms, decided)
+    most = MOST_SHOWN if any(tool.protected for tool in request.tools) else None
+    shown = await showing(request, case.stock, profile.query, case.among, case.terms, decided, most=most)
     return await prepared(case.codec, request, case.stock, shown, barred=barred, budget=profile.pool)

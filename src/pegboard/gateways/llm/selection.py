@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from pegboard.gateways.llm.boards import Stock
+from pegboard.gateways.llm.codec import Request
 from pegboard.gateways.llm.obedience import Kept, WhenNone
 from pegboard.gateways.llm.one_tool.plan import Prepared
 from pegboard.gateways.llm.receipts import Receipt
@@ -16,6 +17,8 @@ from pegboard.routing import PROFILES, Profile
 from pegboard.settings.llm import Format, Way
 
 NO_TOKENS = Tokens(0)
+LEAST_OWN = 5
+"""Protected tools of a request that make it an agent's, with tools of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +31,8 @@ class Policy:
 
     ``sticky``: what a conversation holds stays while that is cheaper, at the prices of ``provider``, where one is
     expected to have so many ``turns``; ``allowed_tools``: it can be told which tools may be called. ``ways`` are those
-    that tools may take to the model, of which the cheapest is taken.
+    that tools may take to the model, of which the cheapest is taken; ``beside`` are those of a request which has
+    `LEAST_OWN` tools that stay, or more.
     """
 
     profile: Profile = PROFILES["hybrid"]
@@ -43,6 +47,12 @@ class Policy:
     allowed_tools: bool = False
     provider: Format = "generic"
     ways: tuple[Way, ...] = ("tools",)
+    beside: tuple[Way, ...] = ()
+
+    def ways_of(self, request: Request) -> tuple[Way, ...]:
+        """Of this request's tools."""
+        own = sum(bool(tool.protected) for tool in request.tools)
+        return self.beside if self.beside and own >= LEAST_OWN else self.ways
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

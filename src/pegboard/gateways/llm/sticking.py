@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pegboard.gateways.llm.boards import Stock
 from pegboard.gateways.llm.codec import Request, Usage
 from pegboard.gateways.llm.conversations import Conversations, Thread, thread_of
-from pegboard.gateways.llm.learning import Learning, turned
+from pegboard.gateways.llm.learning import NOTHING, Learning, turned
 from pegboard.gateways.llm.past import Past
 from pegboard.gateways.llm.receipts import Receipt
 from pegboard.gateways.llm.replaying import JUST_NOW, picks_of, replayed
@@ -83,16 +83,21 @@ class Sticking:
         """A conversation keeps its way; a new one takes the cheapest, by what others of its key were like.
 
         One that another process began is chosen for anew, by the same sums. As long as too few conversations were seen
-        for that, tools are picked. ``constant`` are the tokens of `call_tool`, where that is one of the ways.
+        for that, tools are picked, or where that is none of the ways the priors hold. ``constant`` are the tokens of
+        `call_tool`, where that is one of the ways.
         """
         if place.known.way is not None and place.known.way in ways:
             return place.known.way
         priced = [way for way in WAYS if way in ways]
         seen = None if self._learning is None else self._learning.seen(place.key)
-        if len(priced) < len(ways) or seen is None or seen.conversations < LEAST_SEEN:
+        known = seen is not None and seen.conversations >= LEAST_SEEN
+        if len(priced) < len(ways) or not (known or "call_tool" in ways):
             return "tools" if "tools" in ways else ways[0]
-        total = sum(stock.tokens)
-        traffic = seen.traffic(place.known.stage.system, total)
+        if not known and "tools" in ways:
+            return "tools"
+        total = sum(stock.tokens[each] for each in stock.ids)
+        traffic = (seen if known and seen else NOTHING).traffic(place.known.stage.system, total)
+        traffic = replace(traffic, system=traffic.system + sum(stock.tokens) - total)  # what stays is in all of them
         return cheapest_way(traffic, place.terms.prices, total, constant, priced)
 
     def sent(
