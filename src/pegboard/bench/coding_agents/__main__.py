@@ -19,6 +19,7 @@ from pegboard.bench.coding_agents.agents import AGENTS
 from pegboard.bench.coding_agents.doors import provider
 from pegboard.bench.coding_agents.figures import figures, harm, tables
 from pegboard.bench.coding_agents.guide import with_figures
+from pegboard.bench.coding_agents.keeping import Kept
 from pegboard.bench.coding_agents.measuring import Case, measure
 from pegboard.bench.coding_agents.prompts import PROMPTS
 from pegboard.bench.coding_agents.sessions import Place
@@ -41,7 +42,8 @@ def main(
     count: Annotated[list[int] | None, typer.Option(help="Only with so many MCP tools: 0 or 60.")] = None,
     prompts: Annotated[int, typer.Option(help="Only the first so many prompts.")] = len(PROMPTS),
     jobs: Annotated[int, typer.Option(help="Agents that run at the same time; no times are measured.")] = 2,
-    keep: Annotated[Path | None, typer.Option(help="Folder for every request that came to the provider.")] = None,
+    keep: Annotated[Path | None, typer.Option(help="Folder for every conversation, with all that was sent.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Conversations that are kept are not held again.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for coding_agents.json.")] = Path("bench/results"),
     page: Annotated[Path | None, typer.Option(help="Write the results as a section of this page too.")] = None,
     guide: Annotated[Path | None, typer.Option(help="Write the figures between the marks of this page too.")] = None,
@@ -55,11 +57,14 @@ def main(
         raise typer.Exit(2)
     wanted = [(name, tools) for name in agent or AGENTS for tools in count or COUNTS]
     with tempfile.TemporaryDirectory(prefix="pegboard-agents-") as folder, ThreadPoolExecutor(jobs) as workers:
-        bench = Bench(installed=installed.resolve(), upstream=upstream, folder=Path(folder), prompts=PROMPTS[:prompts])
+        bench = Bench(
+            installed=installed.resolve(),
+            upstream=upstream,
+            folder=Path(folder),
+            prompts=PROMPTS[:prompts],
+            kept=Kept(keep, resume),
+        )
         cases = list(workers.map(bench.case, *zip(*wanted, strict=True)))
-    if keep is not None:
-        for case in cases:
-            _keep(case, keep)
     found = tables(cases) | {"versions": {each: _version(installed, each) for each in _packages(cases)}}
     path = results.write(
         "coding_agents", command="make bench-coding-agents", seed=SEED, figures=figures(cases), tables=found, folder=out
@@ -83,6 +88,7 @@ class Bench:
     upstream: Path
     folder: Path
     prompts: Sequence[str]
+    kept: Kept
 
     def case(self, name: str, tools: int) -> Case:
         folder = self.folder / f"{name}-{tools}"
@@ -91,7 +97,7 @@ class Bench:
             place = Place(
                 agent=AGENTS[name], tools=tools, installed=self.installed, folder=folder / "agent", provider=behind
             )
-            return measure(place, self.prompts, folder / "gateway", partial(_say, f"{name}/{tools}"))
+            return measure(place, self.prompts, folder / "gateway", partial(_say, f"{name}/{tools}"), self.kept)
 
 
 def _say(of: str, text: str) -> None:
@@ -106,14 +112,6 @@ def _version(installed: Path, package: str) -> str:
     """As the package says that is installed in its folder."""
     lock = json.loads((installed / package / "package.json").read_text("utf-8"))
     return str(next(iter(lock["dependencies"].values()))).lstrip("^")
-
-
-def _keep(case: Case, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for side, run in (("direct", case.direct), ("gateway", case.gateway)):
-        kept = [{"prompt": session.prompt, "requests": list(session.requests)} for session in run.sessions]
-        path = folder / f"{case.agent.name}-{case.count}-{side}.json"
-        path.write_text(json.dumps(kept, ensure_ascii=False), "utf-8")
 
 
 if __name__ == "__main__":
