@@ -81,6 +81,8 @@ class MockProviders:
             asked = json.loads(body)
         except (ValueError, RecursionError) as error:
             return self._refuse(provider, [f"the body is no JSON: {error}"])
+        if isinstance(asked, dict) and "generateContentRequest" in asked:  # to be counted
+            asked = {name: value for name, value in asked["generateContentRequest"].items() if name != "model"}
         problems = PROBLEMS[format_](asked)
         problems += CONVERSATIONS[format_](asked) if self.model is not None else []
         earlier = asked.get("previous_response_id")

@@ -25,7 +25,8 @@ def boards_of_requests(
     """Makes a board of the tools that a request brings along; whatever was embedded for one is there for all, in
     ``near`` or else in memory.
 
-    Over an encoder that nothing is fitted for, the profile goes by rank.
+    Over an encoder that nothing is fitted for, the profile goes by rank. As long as tools are being embedded words
+    answer, for whoever does not wait.
     """
     first = space(settings, parts, parts.encoder, near)
     of_settings = replace(economics(settings, parts), near_ties=0.0)  # what changes with calls breaks prompt caches
@@ -43,6 +44,7 @@ def boards_of_requests(
             queries=first.queries,
             events=parts.events,
             clock=parts.clock,
+            patient=False,
             fusions=first.fusions,
             economics=of_settings,
             fallback=None if second is None else replace(second, profile=under(profile, second)),

@@ -147,7 +147,7 @@ class LlmSettings(BaseModel):
     """The LLM gateway: `/NAME/…` goes to the upstream of that name, and any other path to the first one of the format
     that the request speaks.
 
-    Bodies beyond ``most_filtered`` bytes pass unfiltered, beyond ``most_body`` they are refused.
+    Bodies beyond ``most_filtered`` bytes, not counting long strings, pass unfiltered, beyond ``most_body`` they are refused.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import json
+import os
 import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
+import brotli
 import pytest
+import zstandard
 
 from model_bodies import FORMATS, asking, function
 from model_doors import model_door
@@ -374,9 +378,12 @@ COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
     "x-gzip": gzip.compress,
     "deflate": zlib.compress,
     "identity": bytes,
+    "zstd": zstandard.ZstdCompressor(write_content_size=False).compress,
+    "br": brotli.compress,
 }
 
 
+@pytest.mark.requirement("A11")
 @pytest.mark.parametrize("coding", COMPRESSED)
 async def test_a_compressed_body_is_filtered_and_leaves_as_text(coding: str) -> None:
     provider = Provider()
@@ -390,7 +397,13 @@ async def test_a_compressed_body_is_filtered_and_leaves_as_text(coding: str) -> 
 
 
 UNREADABLE: dict[str, tuple[bytes, bytes]] = {
-    "an unknown coding": (b"content-encoding: br", b"\x1b\x00\x00"),
+    "an unknown coding": (b"content-encoding: compress", b"\x1b\x00\x00"),
+    "no zstd": (b"content-encoding: zstd", ASKED),
+    "half a zstd": (b"content-encoding: zstd", zstandard.compress(ASKED)[:-20]),
+    "a bomb of zstd": (b"content-encoding: zstd", zstandard.compress(bytes(256 * 1024 * 1024))),
+    "no br": (b"content-encoding: br", ASKED),
+    "half a br": (b"content-encoding: br", brotli.compress(ASKED)[:-20]),
+    "a bomb of br": (b"content-encoding: br", brotli.compress(bytes(256 * 1024 * 1024), quality=1)),
     "two codings": (b"content-encoding: gzip, br", b"\x1b\x00\x00"),
     "no gzip": (b"content-encoding: gzip", ASKED),
     "half a gzip": (b"content-encoding: gzip", gzip.compress(ASKED)[:-20]),
@@ -412,6 +425,25 @@ UNREADABLE: dict[str, tuple[bytes, bytes]] = {
 }
 
 
+@pytest.mark.requirement("A11")
+async def test_a_body_that_is_large_for_its_images_alone_is_filtered() -> None:
+    image = base64.b64encode(os.urandom(256 * 1024)) * 60
+    url = {"type": "image_url", "image_url": {"url": "IMAGE"}}
+    parts = [{"type": "text", "text": "Renew my loan of the book"}, url]
+    said = json.loads(ASKED) | {"messages": [{"role": "user", "content": parts}]}
+    body = json.dumps(said).encode().replace(b"IMAGE", b"data:image/png;base64," + image)
+    assert len(body) > 16 * 1024 * 1024
+
+    provider = Provider()
+    async with provider.before() as address:
+        assert (await exchange(address, request(CHAT, body)))[0] == 200
+
+    (arrived,) = provider.arrived
+    assert names(arrived.body) == ["renew_loan"]
+    assert image in arrived.body
+
+
+@pytest.mark.requirement("A11")
 @pytest.mark.parametrize("case", UNREADABLE)
 async def test_a_body_that_cannot_be_read_reaches_the_provider_as_it_came(case: str) -> None:
     header, body = UNREADABLE[case]

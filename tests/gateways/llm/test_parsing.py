@@ -191,7 +191,8 @@ def test_half_a_character_which_clients_do_send_changes_nothing_else(name: str) 
         ("/v1/embeddings", None),
         ("/v1/messages/batches", None),
         ("/v1/responses/resp_1", None),
-        ("/v1beta/models/gemini-x:countTokens", None),
+        ("/v1beta/models/gemini-x:countTokens", "gemini"),
+        ("/v1/responses/input_tokens", "openai_responses"),
     ],
 )
 def test_the_path_says_which_format_a_body_has(path: str, codec: str | None) -> None:

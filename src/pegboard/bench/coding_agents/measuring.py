@@ -11,7 +11,8 @@ from pegboard.bench.coding_agents.agents import Agent
 from pegboard.bench.coding_agents.atlassian import is_one
 from pegboard.bench.coding_agents.billing import Rhythm, billed, tokens
 from pegboard.bench.coding_agents.doors import gateway
-from pegboard.bench.coding_agents.prompts import LOOK, WHOLE, WITH_MCP, Task
+from pegboard.bench.coding_agents.keeping import Kept
+from pegboard.bench.coding_agents.prompts import LOOK, WHOLE, WITH_MCP, Act, Task
 from pegboard.bench.coding_agents.reading import visible
 from pegboard.bench.coding_agents.sessions import Place, Session
 

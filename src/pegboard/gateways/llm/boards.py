@@ -25,6 +25,8 @@ LOGGER = logging.getLogger(__name__)
 BoardOf = Callable[[Catalog, Profile], Board]
 """Makes the board of a catalog under a profile: the composition root knows with which encoder, events and clock."""
 
+BY_WORDS = frozenset({"hybrid"})
+"""Rankers that answer by words as long as the tools are not embedded."""
 MOST_BYTES = 6 * 1024 * 1024
 """Bytes of definitions whose boards are kept: what is made of them, parsed and as vectors, is many times as large."""
 
@@ -47,6 +49,10 @@ class Pick:
     relevant: tuple[int, ...]
     likely: tuple[int, ...]
 
+    def widened(self, more: int) -> Pick:
+        """With so many of the next best among the relevant ones."""
+        return Pick(relevant=(*self.relevant, *self.likely[:more]), likely=self.likely[more:])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stock:
@@ -60,6 +66,8 @@ class Stock:
     places: Mapping[ToolId, int]
     tokens: tuple[Tokens, ...]
     digest: bytes
+    is_embedded: bool = True
+    """Whether its board knows what the tools mean; until then it goes by their words."""
     recent: OrderedDict[Asked, tuple[float, Decision]] = field(default_factory=OrderedDict)
     """What was decided lately, and when (seconds of the clock)."""
     picks: OrderedDict[Asked, Pick] = field(default_factory=OrderedDict)
@@ -82,6 +90,16 @@ Key = tuple[str, Profile, tuple[bytes, ...], frozenset[int]]
 those that stay."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Underway:
+    """A board that is being made: since when (seconds of the event loop), and what there is of it before its tools are
+    embedded."""
+
+    since: float
+    made: asyncio.Task[Stock]
+    by_words: asyncio.Future[Stock]
+
+
 class Boards:
     """The boards of the arrays that were used last. Tools that were never seen before are embedded first, once."""
 
@@ -91,30 +109,49 @@ class Boards:
         self._most_bytes = most_bytes
         self._held = 0
         self._stocks: OrderedDict[Key, Stock] = OrderedDict()
-        self._underway: dict[Key, asyncio.Task[Stock]] = {}
+        self._underway: dict[Key, Underway] = {}
 
     async def of(
         self, codec: Codec, tools: Sequence[Offered], profile: Profile, patience: float | None = None
     ) -> Stock:
-        """Built off the event loop, once, whoever else asks meanwhile (P25). Raises CatalogError for broken tools, and
-        StillEmbedding after ``patience`` seconds: it goes on without the one who asked."""
+        """Built off the event loop, once, whoever else asks meanwhile (P25). After ``patience`` seconds from when that
+        was begun it is one that goes by words alone, where the profile can; what is being made goes on.
+
+        Raises CatalogError for broken tools, and StillEmbedding where there is none by words either.
+        """
         fixed = frozenset(place for place, tool in enumerate(tools) if tool.stays)
         key = (codec.name, profile, tuple(tool.definition for tool in tools), fixed)
         if key in self._stocks:
             self._stocks.move_to_end(key)
             return self._stocks[key]
         if key not in self._underway:
-            task = asyncio.create_task(self._made(codec, tuple(tools), profile))
-            self._underway[key] = task
+            early: asyncio.Future[Stock] = asyncio.get_running_loop().create_future()
+            task = asyncio.create_task(self._made(early, codec, tuple(tools), profile))
+            self._underway[key] = Underway(since=asyncio.get_running_loop().time(), made=task, by_words=early)
             task.add_done_callback(lambda done: self._keep(key, done))
-        try:
-            return await asyncio.wait_for(asyncio.shield(self._underway[key]), patience)
-        except TimeoutError:
-            raise StillEmbedding("Its tools are still being embedded.", remedy="The next requests have them.") from None
+        return await self._awaited(self._underway[key], patience)
 
-    async def _made(self, codec: Codec, tools: Sequence[Offered], profile: Profile) -> Stock:
-        """Tools nobody has seen before are embedded here: whoever cannot wait leaves, and finds it done later."""
+    async def _awaited(self, underway: Underway, patience: float | None) -> Stock:
+        if patience is None:
+            return await asyncio.shield(underway.made)
+        left = underway.since + patience - asyncio.get_running_loop().time()
+        wait = max(left, 0.0) if underway.by_words.done() else patience
+        try:
+            return await asyncio.wait_for(asyncio.shield(underway.made), wait)
+        except TimeoutError:
+            if not underway.by_words.done():
+                raise StillEmbedding(
+                    "Its tools are still being embedded.", remedy="The next requests have them."
+                ) from None
+            return underway.by_words.result()
+
+    async def _made(
+        self, early: asyncio.Future[Stock], codec: Codec, tools: Sequence[Offered], profile: Profile
+    ) -> Stock:
+        """Tools nobody has seen before are embedded here: whoever cannot wait goes by words, or leaves."""
         stock = await asyncio.to_thread(self._stocked, codec, tools, profile)
+        if profile.ranker in BY_WORDS:
+            early.set_result(replace(stock, is_embedded=False, recent=OrderedDict(), picks=OrderedDict()))
         await stock.board.warm()
         await asyncio.to_thread(give_back)
         return stock
@@ -146,7 +183,7 @@ class Boards:
 
     async def close(self) -> None:
         """Stop what is going on in the background."""
-        tasks = list(self._underway.values())
+        tasks = [each.made for each in self._underway.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -14,6 +14,8 @@ from pegboard.gateways.llm.settling import Terms, prices_for
 from pegboard.model import Choices, Decision, Tokens
 from pegboard.seams import Filter
 
+MORE_BY_WORDS = 10
+"""Tools that are picked beside what words have found, while nothing is known of their meaning."""
 THE_SAME_FOR_ALL = "it is the same for all, and definitions stay where they were first shown"
 
 
@@ -31,8 +33,10 @@ class Case:
     url_query: str
 
     def pick(self, decision: Decision) -> Pick:
+        """What words alone have picked stays for as long as the conversation: the next best are picked with it."""
         ranked = tuple(each.tool for each in decision.candidates)
-        return self.stock.pick(Choices(active=decision.active, ranked=ranked))
+        pick = self.stock.pick(Choices(active=decision.active, ranked=ranked))
+        return pick if self.stock.is_embedded else pick.widened(MORE_BY_WORDS)
 
     def filtered(self, decision: Decision | None, kept: Kept, without: str) -> Filtered:
         """With these tools."""

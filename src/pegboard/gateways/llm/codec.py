@@ -65,7 +65,7 @@ class Request:
     from; ``conversation`` is what its own goes by, where it or that history says so.
     ``untouchable`` says why nothing of it may be changed, where that is so; ``may_lose_all`` whether all tools may go,
     ``may_lose_some`` whether any may: not where a call is required and no tool is known to end the run.
-    ``layout`` is the codec's own.
+    ``layout`` is the codec's own. ``around`` are the bytes before and behind the body, where another one holds it.
     """
 
     body: bytes
@@ -86,6 +86,7 @@ class Request:
     may_lose_all: bool = True
     may_lose_some: bool = True
     layout: Any = None
+    around: tuple[bytes, bytes] = (b"", b"")
 
     @property
     def names(self) -> frozenset[str]:
@@ -97,8 +98,8 @@ class Request:
         return bool(self.called) or any(message.role == "tool" for message in self.turn.messages)
 
     def after(self, messages: Sequence[Message], called: Collection[str], conversation: str = "") -> Request:
-        """The request with a conversation before its own, which the provider kept and we remember; its instructions stay
-        in front."""
+        """The request with a conversation before its own, which the provider kept and we remember; its instructions
+        stay in front."""
         own = self.turn.messages
         begin = next((place for place, each in enumerate(own) if each.role != "system"), len(own))
         return replace(

@@ -109,6 +109,36 @@ class Filter:
 
         Raises what ``treatment_of`` does, and FilterFailed.
         """
+        found = await self._rewritten(
+            codec,
+            body,
+            path=path,
+            query=query,
+            coding=coding,
+            owner=owner,
+            treatment_of=treatment_of,
+            conversation=conversation,
+            client=client,
+        )
+        if found.body is None or found.request is None:
+            return found
+        before, behind = found.request.around
+        return replace(found, body=before + found.body + behind) if before else found
+
+    async def _rewritten(
+        self,
+        codec: Codec,
+        body: bytes,
+        *,
+        path: str,
+        query: str,
+        coding: str,
+        owner: str,
+        treatment_of: TreatmentOf,
+        conversation: str,
+        client: Mapping[str, str],
+    ) -> Rewritten:
+        """Without what is around it."""
         started = self._clock.monotonic()
         request: Request | None = None
         treatment: Treatment | None = None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pegboard.errors import EncoderError
-from pegboard.gateways.llm.boards import Boards, Pick
+from pegboard.gateways.llm.boards import Boards, Pick, Stock
 from pegboard.gateways.llm.case import Case, case_of, everything
 from pegboard.gateways.llm.codec import Codec, Request, Usage
 from pegboard.gateways.llm.deferring import deferral
@@ -26,7 +26,7 @@ from pegboard.routing import Profile
 from pegboard.seams import Clock
 from pegboard.settings.llm import Way
 
-MOST_SHOWN = 5
+MOST_SHOWN = 3
 """Definitions that are put before a message of the user's, where an agent has tools of its own for most of its work."""
 RECENT_SECONDS = 30.0
 MOST_RECENT = 256
@@ -96,7 +96,7 @@ class Selector:
         """By relevance; what is sent for it is the cheapest way's business."""
         request, policy, stock, terms = case.request, case.policy, case.stock, case.terms
         decision = await self._decided(case)
-        pick, missing = case.pick(decision), without(policy.profile, decision)
+        pick, missing = case.pick(decision), without(policy.profile, decision, stock)
         wished = policy.ways_of(request)
         shut = closed(case.codec, request, case.url_query) if "call_tool" in wished else ""
         ways = tuple(way for way in wished if way != "call_tool" or not shut) or ("tools",)
@@ -131,7 +131,8 @@ class Selector:
         constant = 0
         if "call_tool" in ways and len(ways) > 1:
             constant = await constant_of(case.codec, case.request, case.stock, case.terms.barred, case.policy.profile)
-        return self._sticking.way(place, case.stock, ways, constant)
+        learns = case.policy.ways_of(case.request) == case.policy.ways
+        return self._sticking.way(place, case.stock, ways, constant, learns=learns)
 
     async def _deferred(self, case: Case, counting: bool) -> Filtered:
         """With what the conversation's first request needed; the model searches for the others itself."""
@@ -140,7 +141,7 @@ class Selector:
         decision, missing, wishes = None, "", dict.fromkeys(terms.always, "always")
         if place.known.held is None:
             decision = await self._decided(case)
-            missing = without(policy.profile, decision)
+            missing = without(policy.profile, decision, stock)
             wishes |= dict.fromkeys(case.pick(decision).relevant, "relevant")
         else:
             wishes |= dict.fromkeys(place.known.held, "held")
@@ -172,7 +173,7 @@ class Selector:
         at, decision = stock.recent.get(asked, (0.0, None))
         if decision is None or now - at > RECENT_SECONDS:
             decision = await stock.board.route(turn, case.among)
-            if without(profile, decision):
+            if without(profile, decision, stock):
                 return decision  # the next one may be better
             stock.recent[asked] = now, decision
             while len(stock.recent) > MOST_RECENT:
@@ -180,7 +181,7 @@ class Selector:
         return decision
 
 
-def without(profile: Profile, decision: Decision) -> str:
+def without(profile: Profile, decision: Decision, stock: Stock) -> str:
     """What was missing where a profile goes by meaning and words alone decided. Raises EncoderError where nothing did.
 
     A turn without any text needs no encoder (P4).
@@ -189,7 +190,7 @@ def without(profile: Profile, decision: Decision) -> str:
         return ""
     if not any(candidate.parts for candidate in decision.candidates):
         raise EncoderError("No encoder answered.")
-    return "picked by words alone: no encoder answered"
+    return "picked by words alone: " + ("no encoder answered" if stock.is_embedded else "its tools are being embedded")
 
 
 async def _plan(case: Case, decision: Decision, pick: Pick, missing: str) -> Prepared:

@@ -79,18 +79,19 @@ class Sticking:
             known = self._conversations.known(thread, known.stage, request, past.system)
         return Place(thread=thread, past=past, terms=terms, key=key, known=replace(known, looping=past.looping))
 
-    def way(self, place: Place, stock: Stock, ways: Sequence[Way], constant: float) -> Way:
+    def way(self, place: Place, stock: Stock, ways: Sequence[Way], constant: float, *, learns: bool = True) -> Way:
         """A conversation keeps its way; a new one takes the cheapest, by what others of its key were like.
 
         One that another process began is chosen for anew, by the same sums. As long as too few conversations were seen
-        for that, tools are picked, or where that is none of the ways the priors hold. ``constant`` are the tokens of
-        `call_tool`, where that is one of the ways.
+        for that, tools are picked, or where that is none of the ways the priors hold. So they do where it ``learns``
+        nothing: beside tools of an agent's own `call_tool` is the smaller beginning, whoever keeps which of the two
+        cached. ``constant`` are the tokens of `call_tool`, where that is one of the ways.
         """
         if place.known.way is not None and place.known.way in ways:
             return place.known.way
         priced = [way for way in WAYS if way in ways]
         seen = None if self._learning is None else self._learning.seen(place.key)
-        known = seen is not None and seen.conversations >= LEAST_SEEN
+        known = learns and seen is not None and seen.conversations >= LEAST_SEEN
         if len(priced) < len(ways) or not (known or "call_tool" in ways):
             return "tools" if "tools" in ways else ways[0]
         if not known and "tools" in ways:

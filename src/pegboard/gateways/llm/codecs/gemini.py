@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,11 +19,12 @@ from pegboard.gateways.llm.codec import (
     parsed,
 )
 from pegboard.gateways.llm.codecs.parts import given, names_cut
-from pegboard.gateways.llm.reading import object_of, objects_of, text_of, value_of
+from pegboard.gateways.llm.reading import object_of, objects_of, readable, text_of, understanding, value_of
 from pegboard.gateways.llm.spans import Edit, Member, Span, cut, cut_members, elements, members, splice
 from pegboard.gateways.llm.streams import observer
 from pegboard.model import JsonObject, Message, Part, Tool, Turn
 
+COUNTING = ":countTokens"
 LISTED_MODES = ("ANY", "VALIDATED")
 """The modes in which a list of allowed names means something; in others it is refused (P26)."""
 
@@ -48,7 +50,9 @@ class Gemini:
     name = "gemini"
 
     def parse(self, body: bytes, path: str) -> Request:
-        return parsed(body, lambda text, fields: _request(text, fields, path))
+        """A count may be asked of a whole request, which it holds."""
+        inner, around = _held(body) if path.endswith(COUNTING) else (body, (b"", b""))
+        return replace(parsed(inner, lambda text, fields: _request(text, fields, path)), around=around)
 
     def tool(self, definition: JsonObject) -> Tool | None:
         return tool_from_gemini("", definition) if "name" in definition else None
@@ -67,6 +71,16 @@ class Gemini:
 
     def observe(self, content_type: str) -> Observer:
         return observer(content_type, read_answer)
+
+
+def _held(body: bytes) -> tuple[bytes, tuple[bytes, bytes]]:
+    with understanding():
+        fields = members(readable(body))
+    key = either(fields, "generateContentRequest")
+    if key not in fields:
+        return body, (b"", b"")
+    start, end = fields[key].value
+    return body[start:end], (body[:start], body[end:])
 
 
 def either(fields: Mapping[str, Any], camel: str) -> str:
