@@ -57,6 +57,12 @@ def test_a_deferred_definition_stands_where_it_was_first_referred_to() -> None:
     assert ["Later" in text for text in texts] == [False, True, True, False]
 
 
+def test_what_claude_code_tells_its_provider_alone_is_no_part_of_a_prompt() -> None:
+    system = [{"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1.330.{each};"} for each in "ab"]
+    first, second = ({"messages": [], "system": [each, {"type": "text", "text": "You are"}]} for each in system)
+    assert blocks(first) == blocks(second)
+
+
 def test_numbers_that_differ_from_run_to_run_are_no_part_of_a_prompt() -> None:
     first, second = ({"input": [{"type": "function_call", "id": id_, "call_id": id_}]} for id_ in ("a", "b"))
     assert blocks(first) == blocks(second)
