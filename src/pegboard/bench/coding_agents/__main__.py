@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +18,8 @@ from pegboard.bench import results
 from pegboard.bench.coding_agents.agents import AGENTS
 from pegboard.bench.coding_agents.doors import provider
 from pegboard.bench.coding_agents.figures import figures, harm, tables
+from pegboard.bench.coding_agents.guide import with_figures
+from pegboard.bench.coding_agents.keeping import Kept
 from pegboard.bench.coding_agents.measuring import Case, measure
 from pegboard.bench.coding_agents.prompts import PROMPTS
 from pegboard.bench.coding_agents.sessions import Place
@@ -37,9 +41,12 @@ def main(
     agent: Annotated[list[str] | None, typer.Option(help="Only these agents.")] = None,
     count: Annotated[list[int] | None, typer.Option(help="Only with so many MCP tools: 0 or 60.")] = None,
     prompts: Annotated[int, typer.Option(help="Only the first so many prompts.")] = len(PROMPTS),
-    keep: Annotated[Path | None, typer.Option(help="Folder for every request that came to the provider.")] = None,
+    jobs: Annotated[int, typer.Option(help="Agents that run at the same time; no times are measured.")] = 2,
+    keep: Annotated[Path | None, typer.Option(help="Folder for every conversation, with all that was sent.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Conversations that are kept are not held again.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for coding_agents.json.")] = Path("bench/results"),
     page: Annotated[Path | None, typer.Option(help="Write the results as a section of this page too.")] = None,
+    guide: Annotated[Path | None, typer.Option(help="Write the figures between the marks of this page too.")] = None,
 ) -> None:
     """Run every agent through every prompt and task, directly and through the gateway.
 
@@ -48,34 +55,49 @@ def main(
     if not (installed / "node").is_dir():
         STDERR.print(f"There are no agents in {installed}: python scripts/install_agents.py")
         raise typer.Exit(2)
-    cases: list[Case] = []
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pegboard-agents-")))
-        behind = stack.enter_context(provider(upstream, folder))
-        for name in agent or AGENTS:
-            for tools in count or COUNTS:
-                place = Place(
-                    agent=AGENTS[name],
-                    tools=tools,
-                    installed=installed.resolve(),
-                    folder=folder / name,
-                    provider=behind,
-                )
-                case = measure(place, PROMPTS[:prompts], folder / f"{name}-{tools}", partial(_say, f"{name}/{tools}"))
-                cases.append(case)
-                if keep is not None:
-                    _keep(case, keep)
+    wanted = [(name, tools) for name in agent or AGENTS for tools in count or COUNTS]
+    with tempfile.TemporaryDirectory(prefix="pegboard-agents-") as folder, ThreadPoolExecutor(jobs) as workers:
+        bench = Bench(
+            installed=installed.resolve(),
+            upstream=upstream,
+            folder=Path(folder),
+            prompts=PROMPTS[:prompts],
+            kept=Kept(keep, resume),
+        )
+        cases = list(workers.map(bench.case, *zip(*wanted, strict=True)))
     found = tables(cases) | {"versions": {each: _version(installed, each) for each in _packages(cases)}}
     path = results.write(
         "coding_agents", command="make bench-coding-agents", seed=SEED, figures=figures(cases), tables=found, folder=out
     )
     if page is not None:
         write_page(page, out)
+    if guide is not None:
+        guide.write_text(with_figures(guide.read_text("utf-8"), results.read(path)), "utf-8")
     wrong = list(harm(cases))
     for each in wrong:
         STDERR.print(each, markup=False)
     STDERR.print(f"Written to {path}")
     raise typer.Exit(1 if wrong else 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What all cases share; each has a provider of its own."""
+
+    installed: Path
+    upstream: Path
+    folder: Path
+    prompts: Sequence[str]
+    kept: Kept
+
+    def case(self, name: str, tools: int) -> Case:
+        folder = self.folder / f"{name}-{tools}"
+        folder.mkdir()
+        with provider(self.upstream, folder) as behind:
+            place = Place(
+                agent=AGENTS[name], tools=tools, installed=self.installed, folder=folder / "agent", provider=behind
+            )
+            return measure(place, self.prompts, folder / "gateway", partial(_say, f"{name}/{tools}"), self.kept)
 
 
 def _say(of: str, text: str) -> None:
@@ -90,14 +112,6 @@ def _version(installed: Path, package: str) -> str:
     """As the package says that is installed in its folder."""
     lock = json.loads((installed / package / "package.json").read_text("utf-8"))
     return str(next(iter(lock["dependencies"].values()))).lstrip("^")
-
-
-def _keep(case: Case, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for side, run in (("direct", case.direct), ("gateway", case.gateway)):
-        kept = [{"prompt": session.prompt, "requests": list(session.requests)} for session in run.sessions]
-        path = folder / f"{case.agent.name}-{case.count}-{side}.json"
-        path.write_text(json.dumps(kept, ensure_ascii=False), "utf-8")
 
 
 if __name__ == "__main__":

@@ -62,6 +62,8 @@ class Agent:
     environment: Mapping[str, str] = field(default_factory=dict)
     address: str = ""
     """The variable that says where the provider is, where no file does."""
+    lists: bool = True
+    """Whether the definitions of MCP tools are in its requests from the start."""
 
 
 def call(tool: str, **arguments: Any) -> Step:
@@ -121,6 +123,7 @@ AGENTS: Mapping[str, Agent] = {
         Agent(
             name="claude_code",
             title="Claude Code",
+            lists=False,
             environment=CLAUDE_ENVIRONMENT,
             hands=_claude_code(
                 lambda tool, arguments: [
@@ -140,6 +143,7 @@ AGENTS: Mapping[str, Agent] = {
         Agent(
             name="codex",
             title="Codex",
+            lists=False,
             package="codex",
             program="node_modules/.bin/codex",
             arguments=CODEX,
@@ -219,6 +223,7 @@ AGENTS: Mapping[str, Agent] = {
         Agent(
             name="qwen_code",
             title="qwen-code",
+            lists=False,
             package="qwen_code",
             program="node_modules/.bin/qwen",
             arguments=("--yolo", "--auth-type", "openai", "-p"),

@@ -1,4 +1,4 @@
-"""The MCP server that agents are given: mcp-atlassian, as it is on PyPI, with sixty of its tools, before our Jira.
+"""The MCP server that agents are given: sixty tools of mcp-atlassian, as it is on PyPI, before a Jira of ours.
 
 It is what a coding agent's user is likely to have, it lists its tools without signing in, and can be told which of them
 to list. Its hash seed is fixed: it writes a set into a description, which would be in another order after each start.
@@ -6,6 +6,7 @@ to list. Its hash seed is fixed: it writes a set into a description, which would
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ search get_page get_page_children get_space_page_tree get_comments get_labels ad
 update_page_section delete_page move_page add_comment reply_to_comment get_inline_comments add_inline_comment
 search_user get_page_history get_page_diff get_page_views
 """
+NAMED = re.compile(rf".*{SERVER}[_.]+(.+)")
 TOOLS = (*(f"jira_{name}" for name in JIRA.split()), *(f"confluence_{name}" for name in CONFLUENCE.split()))
 
 
@@ -55,4 +57,5 @@ def is_one(tool: str) -> bool:
     >>> is_one("mcp__atlassian__jira_get_issue"), is_one("atlassian_jira_search"), is_one("web_search")
     (True, True, False)
     """
-    return SERVER in tool and tool.rpartition(f"{SERVER}_")[2].lstrip("_") in TOOLS
+    named = NAMED.fullmatch(tool)
+    return named is not None and named[1] in TOOLS

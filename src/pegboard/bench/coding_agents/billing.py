@@ -1,4 +1,4 @@
-"""What conversations are billed by providers' rules of prompt caching: the caches of `bench/cache`, real requests."""
+"""What conversations are billed by a provider's rules of prompt caching: the caches of `bench/cache`, real requests."""
 
 from __future__ import annotations
 

@@ -11,12 +11,15 @@ from pegboard.bench.coding_agents.agents import Agent
 from pegboard.bench.coding_agents.atlassian import is_one
 from pegboard.bench.coding_agents.billing import Rhythm, billed, tokens
 from pegboard.bench.coding_agents.doors import gateway
-from pegboard.bench.coding_agents.prompts import LOOK, WHOLE, WITH_MCP, Task
+from pegboard.bench.coding_agents.keeping import Kept
+from pegboard.bench.coding_agents.prompts import LOOK, WHOLE, WITH_MCP, Act, Task
 from pegboard.bench.coding_agents.reading import visible
 from pegboard.bench.coding_agents.sessions import Place, Session
 
 Side = Literal["direct", "gateway"]
 Said = Callable[[str], None]
+BEFORE = 3
+"""Prompts before the tasks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +31,8 @@ class Run:
 
     @property
     def sessions(self) -> list[Session]:
-        return [*self.prompts, *self.tasks.values()]
+        """In the order in which they were held."""
+        return [*self.prompts[:BEFORE], *self.tasks.values(), *self.prompts[BEFORE:]]
 
     @property
     def bodies(self) -> list[list[Mapping[str, Any]]]:
@@ -92,24 +96,25 @@ def tasks_of(count: int) -> Sequence[Task]:
     return (WHOLE, WITH_MCP) if count else (WHOLE,)
 
 
-def measure(place: Place, prompts: Sequence[str], folder: Path, said: Said) -> Case:
+def measure(place: Place, prompts: Sequence[str], folder: Path, said: Said, kept: Kept) -> Case:
     """First directly, then through a gateway that has seen nothing yet; ``said`` is told of each conversation."""
-    direct = _run(place, place.provider.url, prompts, lambda text: said(f"direct: {text}"))
+    runs: dict[Side, Run] = {"direct": _run(place, place.provider.url, prompts, "direct", said, kept)}
     with gateway(place.provider.url, place.agent.format, folder) as url:
-        through = _run(place, url, prompts, lambda text: said(f"gateway: {text}"))
-    return Case(agent=place.agent, count=place.tools, direct=direct, gateway=through)
+        runs["gateway"] = _run(place, url, prompts, "gateway", said, kept)
+    return Case(agent=place.agent, count=place.tools, direct=runs["direct"], gateway=runs["gateway"])
 
 
-def _run(place: Place, url: str, prompts: Sequence[str], said: Said) -> Run:
-    asked, tasks = [], {}
-    for prompt in prompts:
-        session = place.hold(url, prompt, LOOK)
-        said(f"{prompt!r}, {session.seconds:.1f} s {session.broke}")
-        asked.append(session)
-    for task in tasks_of(place.tools):
-        session = place.hold(url, task.prompt, task.acts)
-        said(f"task {task.name}, {session.seconds:.1f} s {session.did(task)}")
-        tasks[task.name] = session
+def _run(place: Place, url: str, prompts: Sequence[str], side: Side, said: Said, kept: Kept) -> Run:
+    """The tasks come after some of the prompts: what the gateway has learnt by then is in force."""
+
+    def held(name: str, prompt: str, acts: Sequence[Act]) -> Session:
+        found = kept.held(f"{place.agent.name}-{place.tools}-{side}-{name}", lambda: place.hold(url, prompt, acts))
+        said(f"{side}: {prompt!r}, {found.seconds:.1f} s {found.broke}")
+        return found
+
+    asked = [held(f"{number:02}", prompt, LOOK) for number, prompt in enumerate(prompts[:BEFORE])]
+    tasks = {task.name: held(task.name, task.prompt, task.acts) for task in tasks_of(place.tools)}
+    asked += [held(f"{number:02}", prompt, LOOK) for number, prompt in enumerate(prompts[BEFORE:], BEFORE)]
     return Run(prompts=asked, tasks=tasks)
 
 

@@ -13,6 +13,10 @@ MARK = "cache_control"
 UNSENT = (MARK, "id", "call_id", "tool_use_id", "tool_call_id")
 """Fields of a block that are no part of the prompt, or differ from run to run."""
 
+FOR_THE_PROVIDER = '{"type":"text","text":"x-anthropic-billing-header:'
+"""Claude Code's first line of the system prompt, another one for each first message. We take it that its provider,
+whose format marks for caching it would undo, takes it out."""
+
 
 def visible(body: Body) -> frozenset[str]:
     """The names of the tools that a model sees with their definitions; deferred ones it does not see."""
@@ -67,7 +71,8 @@ def _messages(body: Body) -> Sequence[Mapping[str, Any]]:
 def _system(body: Body) -> Iterator[object]:
     for field in ("system", "instructions", "systemInstruction"):
         said = body.get(field)
-        yield from said if isinstance(said, list) else [said] if said else ()
+        parts = said if isinstance(said, list) else [said] if said else ()
+        yield from (part for part in parts if not _text(part).startswith(FOR_THE_PROVIDER))
 
 
 def _said(body: Body, deferred: dict[str, Mapping[str, Any]]) -> Iterator[object]:
