@@ -22,6 +22,7 @@ from pegboard.seams import (
     Pins,
     Replicas,
     Sessions,
+    SigningKeys,
     Spend,
     Statistics,
 )
@@ -54,6 +55,7 @@ class Parts:
     events: EventSink
     clock: Clock
     sessions: Sessions
+    signing_keys: SigningKeys
     statistics: Statistics
     lessons: Lessons
     knowledge: Knowledge
@@ -90,6 +92,7 @@ def default_parts(settings: Settings, **replaced: Any) -> Parts:
         "events": events_and(),
         "clock": clock,
         "sessions": state.sessions,
+        "signing_keys": state.signing_keys,
         "statistics": state.statistics,
         "lessons": state.lessons,
         "spend": state.spend,

@@ -22,11 +22,13 @@ T = TypeVar("T")
 class SqliteFile:
     """A connection that is opened with its first use. Work is done on a thread, one piece at a time.
 
-    ``remedy`` is what to do about a file that cannot be used: ConfigError says it.
+    ``remedy`` is what to do about a file that cannot be used: ConfigError says it. A ``private`` file is made so that
+    only its owner can read it.
     """
 
-    def __init__(self, path: Path, migrations: Sequence[Migration], *, remedy: str) -> None:
+    def __init__(self, path: Path, migrations: Sequence[Migration], *, remedy: str, private: bool = False) -> None:
         self.path = path
+        self._private = private
         self._migrations = migrations
         self._remedy = remedy
         self._lock = threading.Lock()
@@ -67,6 +69,8 @@ class SqliteFile:
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self._private:
+                self.path.touch(mode=0o600)
             connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, check_same_thread=False)
             try:
                 _write_ahead(connection)

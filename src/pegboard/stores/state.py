@@ -9,7 +9,19 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pegboard.errors import ConfigError
-from pegboard.seams import Archive, Clock, Definitions, Embeddings, Lessons, Pins, Replicas, Sessions, Spend, Statistics
+from pegboard.seams import (
+    Archive,
+    Clock,
+    Definitions,
+    Embeddings,
+    Lessons,
+    Pins,
+    Replicas,
+    Sessions,
+    SigningKeys,
+    Spend,
+    Statistics,
+)
 from pegboard.server_spec import Expander
 from pegboard.settings import Settings
 from pegboard.stores.breaker import Breaker
@@ -24,6 +36,7 @@ from pegboard.stores.postgres import (
     PostgresPins,
     PostgresReplicas,
     PostgresSessions,
+    PostgresSigningKeys,
     PostgresSpend,
     PostgresStatistics,
 )
@@ -35,11 +48,13 @@ from pegboard.stores.redis import (
     RedisReplicas,
     RedisServer,
     RedisSessions,
+    RedisSigningKeys,
     RedisSpend,
     RedisStatistics,
 )
 from pegboard.stores.retention import DAY, Retirement
 from pegboard.stores.sessions import SqliteSessions
+from pegboard.stores.signing_keys import SqliteSigningKeys
 from pegboard.stores.spend import SqliteSpend
 from pegboard.stores.sqlite import SqliteEmbeddings
 from pegboard.stores.sqlite_archive import SqliteArchive
@@ -47,6 +62,7 @@ from pegboard.stores.statistics import SqliteStatistics
 
 DEFINITIONS_FILE = "definitions.sqlite"
 EMBEDDINGS_FILE = "embeddings.sqlite"
+SIGNING_FILE = "signing.sqlite"
 STATE_FILE = "state.sqlite"
 
 
@@ -59,6 +75,7 @@ class State:
     """
 
     sessions: Sessions
+    signing_keys: SigningKeys
     statistics: Statistics
     lessons: Lessons
     spend: Spend
@@ -92,15 +109,17 @@ def _files(settings: Settings, clock: Clock) -> State:
     statistics = SqliteStatistics(state, prior=averages.start, smoothing=averages.weights, clock=clock)
     spend, pins, lessons = SqliteSpend(state, clock), SqlitePins(state), SqliteLessons(state, clock=clock)
     embeddings = SqliteEmbeddings(cached, clock=clock)
+    signing_keys = SqliteSigningKeys(settings.state_dir / SIGNING_FILE)
     archive = SqliteArchive(state, cached, clock, prior=averages.start)
     definitions = _definitions(settings, clock)
 
     async def close() -> None:
-        for each in (sessions, statistics, lessons, spend, pins, embeddings, archive, definitions):
+        for each in (sessions, statistics, lessons, spend, pins, embeddings, archive, definitions, signing_keys):
             each.close()
 
     return State(
         sessions=sessions,
+        signing_keys=signing_keys,
         statistics=statistics,
         lessons=lessons,
         spend=spend,
@@ -133,6 +152,7 @@ def _redis(url: str, settings: Settings, clock: Clock) -> State:
 
     return State(
         sessions=RedisSessions(server, clock, ttl=settings.session_ttl),
+        signing_keys=RedisSigningKeys(server),
         statistics=RedisStatistics(server, prior=averages.start, smoothing=averages.weights, clock=clock),
         lessons=RedisLessons(server, clock=clock),
         spend=RedisSpend(server, clock),
@@ -164,6 +184,7 @@ def _postgres(url: str, settings: Settings, clock: Clock) -> State:
 
     return State(
         sessions=PostgresSessions(database, clock, ttl=settings.session_ttl),
+        signing_keys=PostgresSigningKeys(database),
         statistics=PostgresStatistics(database, prior=averages.start, smoothing=averages.weights, clock=clock),
         lessons=PostgresLessons(database, clock=clock),
         spend=PostgresSpend(database, clock),
