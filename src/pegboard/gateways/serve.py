@@ -83,7 +83,7 @@ async def serving(
                 door,
                 models,
                 door.security,
-                readiness=readied(stack, settings, parts, peers),
+                readiness=readied(stack, settings, parts, peers, source),
                 metrics=metrics if settings.metrics else None,
             )
             await stack.enter_async_context(source.followed(host))
@@ -100,7 +100,7 @@ async def serving(
             )
 
 
-def readied(stack: AsyncExitStack, settings: Settings, parts: Parts, peers: Peers | None) -> Readiness:
+def readied(stack: AsyncExitStack, settings: Settings, parts: Parts, peers: Peers | None, source: Source) -> Readiness:
     """What is looked at before it is said that requests may come. The encoder is loaded meanwhile."""
     readiness = Readiness()
     if settings.llm.enabled:
@@ -110,6 +110,7 @@ def readied(stack: AsyncExitStack, settings: Settings, parts: Parts, peers: Peer
         stack.callback(loading.cancel)
     if peers is not None:
         readiness.missed.append(lambda: "" if peers.store_answers else "The state store does not answer.")
+    readiness.missed.append(lambda: source.refused)
     return readiness
 
 
