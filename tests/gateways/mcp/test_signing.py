@@ -102,6 +102,20 @@ async def test_without_the_store_sessions_begin_too_and_hold_when_it_is_back(clo
     assert await one.owns(ANN, other.session("2", ANN))
 
 
+@pytest.mark.requirement("D9")
+async def test_a_store_that_lost_everything_has_the_secrets_again_and_no_session_is_lost(clock: FakeClock) -> None:
+    store = MemorySigningKeys()
+    one, other = await opened(store, clock), await opened(store, clock)
+    session = one.session("1", ANN)
+
+    await store.share([], forget=float("inf"))
+    for each in (other, one):
+        await each.renew()
+    assert await one.owns(ANN, session)
+    assert await other.owns(ANN, session)
+    assert await (await opened(store, clock)).owns(ANN, session)
+
+
 async def test_a_flood_of_unknown_ids_does_not_become_a_flood_at_the_store(clock: FakeClock) -> None:
     class Counting(MemorySigningKeys):
         asked = 0

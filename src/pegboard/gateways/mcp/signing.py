@@ -54,7 +54,6 @@ class Signing:
         self._clock = clock
         self._kept = min(lasting, LONGEST) + ROTATION + KNOWN_TO_ALL
         self._keys: tuple[SigningKey, ...] = ()
-        self._unshared: tuple[SigningKey, ...] = ()
         self._renewed = float("-inf")
         self._renewing = asyncio.Lock()
 
@@ -70,16 +69,16 @@ class Signing:
         self._renewed = self._clock.monotonic()
         forget = now - self._kept
         try:
-            known = await self._store.share(self._unshared, forget=forget)
+            known = await self._store.share(self._keys, forget=forget)  # again, should it have lost them
             if not any(now - key.made < ROTATION for key in known):
                 known = await self._store.share([_new(now)], forget=forget)
         except PegboardError as error:
             if not self._keys:
-                self._keys = self._unshared = (_new(now),)
+                self._keys = (_new(now),)
                 level = logging.DEBUG if isinstance(error, StoreError) else logging.WARNING
                 LOGGER.log(level, "Sessions will not outlive this process: %s", error)
             return
-        self._keys, self._unshared = tuple(known), ()
+        self._keys = tuple(known)
 
     def session(self, id: str, holder: Holder) -> str:  # noqa: A002
         """The id of a session that this holder began, as its client is told it."""
