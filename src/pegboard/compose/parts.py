@@ -69,6 +69,8 @@ class Parts:
     fallback_index: IndexOf
     """The same for the vectors of the fallback: those of two encoders are never in one."""
     retirement: Retirement
+    amiss: Callable[[], str]
+    """What is wrong with the stores on this machine, for everybody to read."""
     close: Callable[[], Awaitable[None]]
 
 
@@ -99,6 +101,7 @@ def default_parts(settings: Settings, **replaced: Any) -> Parts:
         "pins": state.pins,
         "replicas": state.replicas,
         "retirement": state.retirement,
+        "amiss": state.amiss,
         "close": close,
     } | replaced
     parts.setdefault(

@@ -110,7 +110,7 @@ def readied(stack: AsyncExitStack, settings: Settings, parts: Parts, peers: Peer
         stack.callback(loading.cancel)
     if peers is not None:
         readiness.missed.append(lambda: "" if peers.store_answers else "The state store does not answer.")
-    readiness.missed.append(lambda: source.refused)
+    readiness.missed += [lambda: source.refused, parts.amiss]
     return readiness
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pegboard.model import SigningKey
 from pegboard.stores.migrations import Migration
-from pegboard.stores.sqlite_file import SqliteFile
+from pegboard.stores.sqlite_file import OnFile, SqliteFile
 
 MIGRATIONS = (
     Migration(
@@ -32,7 +32,7 @@ class MemorySigningKeys:
         return in_order(self._keys.values())
 
 
-class SqliteSigningKeys:
+class SqliteSigningKeys(OnFile):
     """A file that only its owner can read."""
 
     def __init__(self, path: Path) -> None:
@@ -47,9 +47,6 @@ class SqliteSigningKeys:
             return connection.execute("SELECT id, made, secret FROM signing_keys").fetchall()
 
         return in_order(key_of(*row) for row in await self._file.run_alone(write))
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def key_of(id: str, made: float, secret: str) -> SigningKey:  # noqa: A002

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -58,6 +58,7 @@ from pegboard.stores.signing_keys import SqliteSigningKeys
 from pegboard.stores.spend import SqliteSpend
 from pegboard.stores.sqlite import SqliteEmbeddings
 from pegboard.stores.sqlite_archive import SqliteArchive
+from pegboard.stores.sqlite_file import OnFile
 from pegboard.stores.statistics import SqliteStatistics
 
 DEFINITIONS_FILE = "definitions.sqlite"
@@ -85,6 +86,8 @@ class State:
     definitions: Definitions
     archive: Archive
     retirement: Retirement
+    amiss: Callable[[], str]
+    """What is wrong with the files on this machine, for everybody to read; nothing, if nothing is known to be."""
     close: Callable[[], Awaitable[None]]
 
 
@@ -113,9 +116,12 @@ def _files(settings: Settings, clock: Clock) -> State:
     archive = SqliteArchive(state, cached, clock, prior=averages.start)
     definitions = _definitions(settings, clock)
 
+    files: list[OnFile] = [sessions, statistics, lessons, spend, pins, embeddings, definitions, signing_keys]
+
     async def close() -> None:
-        for each in (sessions, statistics, lessons, spend, pins, embeddings, archive, definitions, signing_keys):
+        for each in files:
             each.close()
+        archive.close()
 
     return State(
         sessions=sessions,
@@ -129,6 +135,7 @@ def _files(settings: Settings, clock: Clock) -> State:
         definitions=definitions,
         archive=archive,
         retirement=Retirement(archive, definitions.forget_unused, settings.retention, clock),
+        amiss=lambda: _first(files),
         close=close,
     )
 
@@ -162,6 +169,7 @@ def _redis(url: str, settings: Settings, clock: Clock) -> State:
         definitions=definitions,
         archive=archive,
         retirement=Retirement(archive, definitions.forget_unused, settings.retention, clock),
+        amiss=lambda: definitions.amiss,
         close=close,
     )
 
@@ -194,8 +202,13 @@ def _postgres(url: str, settings: Settings, clock: Clock) -> State:
         definitions=definitions,
         archive=archive,
         retirement=Retirement(archive, definitions.forget_unused, settings.retention, clock),
+        amiss=lambda: definitions.amiss,
         close=close,
     )
+
+
+def _first(files: Sequence[OnFile]) -> str:
+    return next((each.amiss for each in files if each.amiss), "")
 
 
 def _definitions(settings: Settings, clock: Clock) -> SqliteDefinitions:
