@@ -11,13 +11,14 @@ from uuid import uuid4
 
 from pegboard.averages import PRIOR, SMOOTHING
 from pegboard.model import Smoothing
-from pegboard.seams import Archive, Clock, Embeddings, Lessons, Pins, Replicas, Sessions, Spend, Statistics
+from pegboard.seams import Archive, Clock, Embeddings, Lessons, Pins, Replicas, Sessions, SigningKeys, Spend, Statistics
 from pegboard.stores import (
     MemoryEmbeddings,
     MemoryLessons,
     MemoryPins,
     MemoryReplicas,
     MemorySessions,
+    MemorySigningKeys,
     MemorySpend,
     MemoryStatistics,
     SqliteArchive,
@@ -25,6 +26,7 @@ from pegboard.stores import (
     SqliteLessons,
     SqlitePins,
     SqliteSessions,
+    SqliteSigningKeys,
     SqliteSpend,
     SqliteStatistics,
 )
@@ -36,6 +38,7 @@ from pegboard.stores.postgres import (
     PostgresPins,
     PostgresReplicas,
     PostgresSessions,
+    PostgresSigningKeys,
     PostgresSpend,
     PostgresStatistics,
 )
@@ -47,6 +50,7 @@ from pegboard.stores.redis import (
     RedisReplicas,
     RedisServer,
     RedisSessions,
+    RedisSigningKeys,
     RedisSpend,
     RedisStatistics,
 )
@@ -85,6 +89,9 @@ class Backend(ABC):
     @abstractmethod
     def replicas(self) -> Replicas: ...
 
+    @abstractmethod
+    def signing_keys(self) -> SigningKeys: ...
+
     def archive(self) -> Archive:
         """Of those that outlive a process."""
         raise NotImplementedError
@@ -122,6 +129,9 @@ class InMemory(Backend):
     def replicas(self) -> Replicas:
         return self._once("replicas", lambda: MemoryReplicas(self.clock))
 
+    def signing_keys(self) -> SigningKeys:
+        return self._once("signing keys", MemorySigningKeys)
+
     async def close(self) -> None:
         self._made.clear()
 
@@ -158,6 +168,9 @@ class InSqlite(Backend):
 
     def replicas(self) -> Replicas:
         raise NotImplementedError
+
+    def signing_keys(self) -> SigningKeys:
+        return self._opened(SqliteSigningKeys(self._state.with_name("signing.sqlite")))
 
     def archive(self) -> Archive:
         return self._opened(SqliteArchive(self._state, self._cache, self.clock))
@@ -200,6 +213,9 @@ class InRedis(Backend):
     def replicas(self) -> Replicas:
         return RedisReplicas(next(self._servers), self.clock)
 
+    def signing_keys(self) -> SigningKeys:
+        return RedisSigningKeys(next(self._servers))
+
     def archive(self) -> Archive:
         return RedisArchive(next(self._servers), self.clock)
 
@@ -237,6 +253,9 @@ class InPostgres(Backend):
 
     def replicas(self) -> Replicas:
         return PostgresReplicas(next(self._databases), self.clock)
+
+    def signing_keys(self) -> SigningKeys:
+        return PostgresSigningKeys(next(self._databases))
 
     def archive(self) -> Archive:
         return PostgresArchive(next(self._databases), self.clock)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -22,6 +23,7 @@ from pegboard.routing import (
     Rule,
     SchemaLoader,
     check_arguments,
+    check_arguments_now,
     check_available,
 )
 from pegboard.routing.economics import Economics, Knowledge, NearTies, Offers, Priced, Pricing, Worth
@@ -173,15 +175,32 @@ class Board:
 
     def admit(self, call: Call, find: Callable[[], ToolId]) -> ToolId:
         """As `check`, for a gate that goes by something else than a decision."""
+        with self._telling(call):
+            tool = self._found(call, find)
+            check_arguments_now(self.catalog[tool], call.arguments)
+        return tool
+
+    async def admitted(self, call: Call, find: Callable[[], ToolId]) -> ToolId:
+        """As `admit`; the event loop goes on while a schema takes long."""
+        with self._telling(call):
+            tool = self._found(call, find)
+            await check_arguments(self.catalog[tool], call.arguments)
+        return tool
+
+    def _found(self, call: Call, find: Callable[[], ToolId]) -> ToolId:
+        tool = find()
+        if tool not in self.catalog:
+            raise ToolNotAvailable(call.name, [], remedy="Its server is gone; route the turn again.")
+        return tool
+
+    @contextmanager
+    def _telling(self, call: Call) -> Iterator[None]:
+        """A call that is refused is an event."""
         try:
-            tool = find()
-            if tool not in self.catalog:
-                raise ToolNotAvailable(call.name, [], remedy="Its server is gone; route the turn again.")
-            check_arguments(self.catalog[tool], call.arguments)
+            yield
         except PegboardError as error:
             self._events.emit(CallRejected(at=self._clock.time(), tool=call.name, reason=error.code))
             raise
-        return tool
 
     def replace_catalog(self, catalog: Catalog) -> None:
         """Serve this catalog from the next turn on. What was embedded before is not embedded again."""

@@ -96,6 +96,17 @@ class ServerChanged(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigurationRefused(Event):
+    """A changed configuration is not used, and the one before stays: the code of why, and that in words.
+
+    The words name options, and no value of one.
+    """
+
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShadowMeasured(Event):
     """What filtering would have done to a request that passed as it came, and what the model then called.
 

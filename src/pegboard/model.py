@@ -164,6 +164,16 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SigningKey:
+    """A secret of the servers on one store, by which they know what they handed out. ``made`` is seconds since the
+    epoch, ``secret`` 32 random bytes."""
+
+    id: str
+    made: float
+    secret: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """One step of an agent: the conversation so far, who asks, and what is known to be true.
 

@@ -16,6 +16,7 @@ from pegboard.model import (
     Pin,
     Replica,
     Session,
+    SigningKey,
     ToolId,
     ToolStatistics,
     Wording,
@@ -178,6 +179,14 @@ class Replicas(Protocol):
         ...
 
     async def leave(self, replica: Replica) -> None: ...
+
+
+class SigningKeys(Protocol):
+    """The secrets with which the processes on one store sign what clients bring back to them."""
+
+    async def share(self, keys: Sequence[SigningKey], *, forget: float) -> Sequence[SigningKey]:
+        """Add those that are not there, and forget those made before the moment ``forget``; all, the oldest first."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,15 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from pegboard.errors import ConfigError
 
+SAFE = (
+    (
+        *("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE"),
+        *("SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE"),
+    )
+    if sys.platform == "win32"
+    else ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
+)
+"""What every server's process has of the gateway's environment: `mcp.client.stdio.DEFAULT_INHERITED_ENV_VARS`."""
 VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^{}]|\{[^{}]*\})*))?\}")
 UNKNOWN = re.compile(r"\$\{(?:input|command|config):[^}]*\}")
 WORD_BREAK = re.compile(r"[\s:/@?&=;,]+")
@@ -43,6 +53,8 @@ class ServerSpec(BaseModel):
     """Where the configuration stands: `${workspaceFolder}`, and the base of a relative cwd."""
     lazy: bool | None = None
     """Whether to start it with its first call; None is what the settings say of all servers."""
+    inherit_env: bool | None = Field(default=None, alias="inheritEnv")
+    """Whether its process has the whole environment of the gateway; None is what the settings say of all servers."""
     per_client: bool = Field(default=False, alias="perClient")
     """Whether each client calls on a connection of its own, on stdio a process."""
 
@@ -92,6 +104,16 @@ class ServerSpec(BaseModel):
                 "headers": {key: expand(value) or "" for key, value in self.headers.items()},
             }
         )
+
+    def handed(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The environment of its process, of a spec that is `expanded`: what is safe, and what its entry names.
+
+        Secrets of the gateway and of other servers are no business of a server's (the SDK's list, as its own clients).
+        """
+        inherited = (
+            environment if self.inherit_env else {name: environment[name] for name in SAFE if name in environment}
+        )
+        return dict(inherited) | self.env
 
     def secrets(self, environment: Mapping[str, str]) -> set[str]:
         """Every text that may not leave in a message (M30).

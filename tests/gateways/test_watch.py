@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -136,3 +137,16 @@ async def test_a_page_that_rebinds_its_name_is_told_nothing(gateway_of: OpenGate
         by_origin = await gateway.http.get(path, headers={"origin": "https://evil.example"})
 
     assert (by_host.status_code, by_origin.status_code) == (421, 403)
+
+
+@pytest.mark.requirement("D13")
+async def test_a_damaged_state_file_is_said_and_requests_are_served_all_the_same(
+    gateway_of: OpenGateway, tmp_path: Path
+) -> None:
+    (tmp_path / "state.sqlite").write_bytes(b"this is no database" * 1000)
+    async with gateway_of() as gateway:
+        await until(lambda: gateway.server.readiness.report()[0])
+        answer = await gateway.http.get("/readyz")
+
+    assert answer.status_code == 200
+    assert answer.json()["degraded"] == ["The file state.sqlite cannot be used: file is not a database."]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pegboard import Call, Decision, ToolId
 from pegboard.errors import ArgumentsInvalid, ToolNotAvailable
 from pegboard.model import JsonObject, Session, Tokens
-from pegboard.routing import check_arguments, check_available, keeps_its_word
+from pegboard.routing import check_arguments_now, check_available, keeps_its_word
 from pegboard.testing import fake_tool
 
 RENEW, SEARCH, MAPS = ToolId("library", "renew"), ToolId("library", "search"), ToolId("maps", "search")
@@ -115,7 +115,7 @@ TICKET = fake_tool(
 
 
 def test_arguments_that_fit_pass() -> None:
-    check_arguments(TICKET, {"project": "Atlas", "priority": "low", "labels": ["ui"], "unknown": 1})
+    check_arguments_now(TICKET, {"project": "Atlas", "priority": "low", "labels": ["ui"], "unknown": 1})
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_arguments_that_do_not_fit_are_rejected_with_the_place_and_the_reason(
     arguments: dict[str, object], problem: str
 ) -> None:
     with pytest.raises(ArgumentsInvalid) as caught:
-        check_arguments(TICKET, arguments)
+        check_arguments_now(TICKET, arguments)
 
     assert any(each.startswith(problem) for each in caught.value.problems)
     assert caught.value.schema is TICKET.input_schema
@@ -141,14 +141,14 @@ def test_the_number_of_problems_told_is_bounded() -> None:
     tool = fake_tool("x", schema={"additionalProperties": {"type": "string"}})
 
     with pytest.raises(ArgumentsInvalid) as caught:
-        check_arguments(tool, {f"field {number}": number for number in range(100)})
+        check_arguments_now(tool, {f"field {number}": number for number in range(100)})
 
     assert len(caught.value.problems) == 8
 
 
 @pytest.mark.parametrize("schema", [{}, None])
 def test_a_tool_without_a_schema_takes_any_arguments(schema: dict[str, object] | None) -> None:
-    check_arguments(fake_tool("x", schema=schema), {"anything": [1]})
+    check_arguments_now(fake_tool("x", schema=schema), {"anything": [1]})
 
 
 def test_an_older_dialect_is_read_as_what_it_says_it_is() -> None:
@@ -158,9 +158,9 @@ def test_an_older_dialect_is_read_as_what_it_says_it_is() -> None:
         "properties": {"pair": {"items": [{"type": "string"}, {"type": "number"}]}},
     }
 
-    check_arguments(fake_tool("x", schema=schema), {"pair": ["a", 1]})
+    check_arguments_now(fake_tool("x", schema=schema), {"pair": ["a", 1]})
     with pytest.raises(ArgumentsInvalid, match="pair/1"):
-        check_arguments(fake_tool("x", schema=schema), {"pair": ["a", "b"]})
+        check_arguments_now(fake_tool("x", schema=schema), {"pair": ["a", "b"]})
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_an_older_dialect_is_read_as_what_it_says_it_is() -> None:
 )
 def test_a_schema_that_cannot_judge_lets_the_call_pass(schema: dict[str, object]) -> None:
     """Servers in the field send such schemas, some of them good ones in another regular expression dialect."""
-    check_arguments(fake_tool("x", schema=schema), {"a": "x", "n": 3})
+    check_arguments_now(fake_tool("x", schema=schema), {"a": "x", "n": 3})
 
 
 KEYWORDS = ["type", "properties", "required", "enum", "items", "pattern", "$ref", "anyOf", "not", "minimum", "const"]
@@ -198,7 +198,7 @@ schemas = st.recursive(
 @given(schema=st.dictionaries(st.sampled_from(KEYWORDS), schemas, max_size=3), value=schemas)
 def test_no_schema_breaks_the_check(schema: dict[str, object], value: object) -> None:
     with suppress(ArgumentsInvalid):
-        check_arguments(fake_tool("x", schema=schema), {"a": value})
+        check_arguments_now(fake_tool("x", schema=schema), {"a": value})
 
 
 @pytest.fixture
@@ -229,7 +229,7 @@ def test_a_schema_cannot_make_us_fetch_anything(server: HTTPServer, tmp_path: Pa
     local = tmp_path / "schema.json"
     local.write_text('{"type": "string"}')
     for reference in (f"http://127.0.0.1:{server.server_port}/secret", local.as_uri()):
-        check_arguments(fake_tool("x", schema={"properties": {"a": {"$ref": reference}}}), {"a": 5})
+        check_arguments_now(fake_tool("x", schema={"properties": {"a": {"$ref": reference}}}), {"a": 5})
 
     assert server.asked == []  # type: ignore[attr-defined]
 
@@ -249,9 +249,9 @@ PROMISE = {"type": "object", "properties": {"due": {"type": "string"}}, "require
         ({"type": "no such type"}, {"content": [], "structuredContent": {}}, True),
     ],
 )
-def test_a_result_is_held_against_what_the_tool_promises(
+async def test_a_result_is_held_against_what_the_tool_promises(
     promised: JsonObject | None, result: JsonObject, kept: bool
 ) -> None:
     tool = replace(fake_tool("renew", "Renew a loan", server="library"), output_schema=promised)
 
-    assert keeps_its_word(tool, result) is kept
+    assert await keeps_its_word(tool, result) is kept

@@ -22,6 +22,7 @@ from pegboard.seams import (
     Pins,
     Replicas,
     Sessions,
+    SigningKeys,
     Spend,
     Statistics,
 )
@@ -54,6 +55,7 @@ class Parts:
     events: EventSink
     clock: Clock
     sessions: Sessions
+    signing_keys: SigningKeys
     statistics: Statistics
     lessons: Lessons
     knowledge: Knowledge
@@ -67,6 +69,8 @@ class Parts:
     fallback_index: IndexOf
     """The same for the vectors of the fallback: those of two encoders are never in one."""
     retirement: Retirement
+    amiss: Callable[[], str]
+    """What is wrong with the stores on this machine, for everybody to read."""
     close: Callable[[], Awaitable[None]]
 
 
@@ -90,12 +94,14 @@ def default_parts(settings: Settings, **replaced: Any) -> Parts:
         "events": events_and(),
         "clock": clock,
         "sessions": state.sessions,
+        "signing_keys": state.signing_keys,
         "statistics": state.statistics,
         "lessons": state.lessons,
         "spend": state.spend,
         "pins": state.pins,
         "replicas": state.replicas,
         "retirement": state.retirement,
+        "amiss": state.amiss,
         "close": close,
     } | replaced
     parts.setdefault(

@@ -87,7 +87,7 @@ async def serving(
                 door,
                 models,
                 door.security,
-                readiness=readied(stack, settings, parts, peers),
+                readiness=readied(stack, settings, parts, peers, source),
                 metrics=metrics if settings.metrics else None,
                 body_seconds=settings.body_timeout,
             )
@@ -106,7 +106,7 @@ async def serving(
             )
 
 
-def readied(stack: AsyncExitStack, settings: Settings, parts: Parts, peers: Peers | None) -> Readiness:
+def readied(stack: AsyncExitStack, settings: Settings, parts: Parts, peers: Peers | None, source: Source) -> Readiness:
     """What is looked at before it is said that requests may come. The encoder is loaded meanwhile."""
     readiness = Readiness()
     if settings.llm.serves:
@@ -116,6 +116,7 @@ def readied(stack: AsyncExitStack, settings: Settings, parts: Parts, peers: Peer
         stack.callback(loading.cancel)
     if peers is not None:
         readiness.missed.append(lambda: "" if peers.store_answers else "The state store does not answer.")
+    readiness.missed += [lambda: source.refused, parts.amiss]
     return readiness
 
 

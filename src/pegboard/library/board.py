@@ -146,7 +146,7 @@ class Board:
         >>> str(board.check(Call(name="tide"), decision))
         'local/tide'
         """
-        return self._checked(self._opened.routing, call, decision)
+        return self._opened.routing.check(call, self._decided(call, decision), admit=self._admit)
 
     async def execute(self, call: Call, decision: Decision | None = None) -> Result:
         """Check a call and carry it out. What a model or a tool does wrong is a result that says so, no exception.
@@ -161,11 +161,11 @@ class Board:
         """
         routing = await self._opened.wait(self._opened.ready())
         try:
-            tool = self._checked(routing, call, decision)
+            asked = self._decided(call, decision)
+            tool = await routing.admitted(call, lambda: self._admit(call, asked))
         except PegboardError as error:
             return result_of_error(None, error)
-        asked = decision or self._latest
-        return await self._called(tool, call.arguments, Session() if asked is None else asked.session)
+        return await self._called(tool, call.arguments, asked.session)
 
     def execute_now(self, call: Call, decision: Decision | None = None) -> Result:
         """`execute` for code that is not async.
@@ -253,11 +253,11 @@ class Board:
             turn = replace(turn, scopes=self.scopes)
         return widened(await routing.route(turn), routing.catalog, refused)
 
-    def _checked(self, routing: Routing, call: Call, decision: Decision | None) -> ToolId:
+    def _decided(self, call: Call, decision: Decision | None) -> Decision:
         decision = decision or self._latest
         if decision is None:
             raise ToolNotAvailable(call.name, [], remedy="Route a turn first.")
-        return routing.check(call, decision, admit=self._admit)
+        return decision
 
     async def _called(self, tool: ToolId, arguments: JsonObject, session: Session) -> Result:
         started, function = time.monotonic(), self._functions.get(tool)

@@ -9,7 +9,7 @@ from pegboard.routing.eligibility import (
     milestone_reached,
     parse_precondition,
 )
-from pegboard.routing.guard import check_arguments, check_available, keeps_its_word
+from pegboard.routing.guard import check_arguments, check_arguments_now, check_available, check_lightly, keeps_its_word
 from pegboard.routing.loader import DirectorySource, SchemaLoader
 from pegboard.routing.profiles import PROFILES, Profile, profile_named
 from pegboard.routing.router import Router
@@ -24,7 +24,9 @@ __all__ = [
     "Rule",
     "SchemaLoader",
     "check_arguments",
+    "check_arguments_now",
     "check_available",
+    "check_lightly",
     "has_prior_tool_output",
     "is_authenticated",
     "keeps_its_word",

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import jsonschema
-import jsonschema.validators
 from referencing.exceptions import Unresolvable
-from referencing.jsonschema import EMPTY_REGISTRY
 
 from pegboard.errors import ArgumentsInvalid, ToolNotAvailable
 from pegboard.model import Call, Decision, JsonObject, Tool, ToolId
+from pegboard.routing.light_schemas import is_light
+from pegboard.routing.schema_checks import Unusable, schema_checks
+from pegboard.routing.schema_worker import problems_of
 
 LOGGER = logging.getLogger(__name__)
 
 Gate = Literal["active", "reachable"]
 
 SUGGESTIONS = 20
-PROBLEMS = 8
 
 UNUSABLE = (
     jsonschema.SchemaError,
@@ -51,44 +51,71 @@ def check_available(call: Call, decision: Decision, gate: Gate = "active") -> To
     return matches[0]
 
 
-def check_arguments(tool: Tool, arguments: JsonObject) -> None:
-    """Raises ArgumentsInvalid where the arguments do not fit the tool's input schema.
+async def check_arguments(tool: Tool, arguments: JsonObject) -> None:
+    """Raises ArgumentsInvalid where the arguments do not fit the tool's input schema. The loop goes on meanwhile.
 
-    A schema that is itself broken cannot judge: the call passes and the server decides (relevance of a check
-    fails open). References are resolved within the schema only, never over a network.
+    A schema that cannot judge, because it is broken or takes too long, lets the call pass, and the server decides
+    (relevance of a check fails open). References are resolved within the schema only, never over a network.
     """
-    schema = tool.input_schema
-    if schema and (problems := _problems(schema, arguments, f"The input schema of {tool.id}")):
-        raise ArgumentsInvalid(tool.name, problems, schema)
+    if schema := tool.input_schema:
+        _refuse(tool, schema, await _problems(schema, arguments, f"The input schema of {tool.id}"))
 
 
-def keeps_its_word(tool: Tool, result: JsonObject) -> bool:
+def check_arguments_now(tool: Tool, arguments: JsonObject) -> None:
+    """As `check_arguments`, for code that is not async: a schema that takes long is waited for."""
+    if schema := tool.input_schema:
+        _refuse(tool, schema, _problems_now(schema, arguments, f"The input schema of {tool.id}"))
+
+
+def check_lightly(tool: Tool, arguments: JsonObject) -> None:
+    """As `check_arguments`, in the middle of a stream, where nobody can wait: what may take long passes."""
+    if (schema := tool.input_schema) and is_light(schema, arguments):
+        _refuse(tool, schema, _at_once(schema, arguments, f"The input schema of {tool.id}"))
+
+
+async def keeps_its_word(tool: Tool, result: JsonObject) -> bool:
     """Whether a tool's result without an error is what its output schema promises (MCP, tools, "Output Schema")."""
     schema = tool.output_schema
     if not schema:
         return True
     if "structuredContent" not in result:
         return False
-    return not _problems(schema, result["structuredContent"], f"The output schema of {tool.id}")
+    return not await _problems(schema, result["structuredContent"], f"The output schema of {tool.id}")
 
 
-def _problems(schema: JsonObject, value: Any, what: str) -> list[str]:
+def _refuse(tool: Tool, schema: JsonObject, problems: Sequence[str]) -> None:
+    if problems:
+        raise ArgumentsInvalid(tool.name, problems, schema)
+
+
+async def _problems(schema: JsonObject, value: Any, what: str) -> list[str]:
+    if is_light(schema, value):
+        return _at_once(schema, value, what)
     try:
-        dialect = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
-        validator = dialect(schema, registry=EMPTY_REGISTRY)
-        return [_sentence(error) for error in _first(validator.iter_errors(value), PROBLEMS)]
+        return await schema_checks().problems(schema, value)
+    except Unusable as why:
+        return _unusable(what, why)
+
+
+def _problems_now(schema: JsonObject, value: Any, what: str) -> list[str]:
+    if is_light(schema, value):
+        return _at_once(schema, value, what)
+    try:
+        return schema_checks().problems_now(schema, value)
+    except Unusable as why:
+        return _unusable(what, why)
+
+
+def _at_once(schema: JsonObject, value: Any, what: str) -> list[str]:
+    try:
+        return problems_of(schema, value)
     except UNUSABLE as error:
-        LOGGER.warning("%s cannot be used: %s", what, type(error).__name__)
-        return []
+        return _unusable(what, type(error).__name__)
 
 
-def _sentence(error: jsonschema.ValidationError) -> str:
-    where = "/".join(str(step) for step in error.absolute_path)
-    return f"{where}: {error.message}" if where else error.message
-
-
-def _first(errors: Iterable[jsonschema.ValidationError], limit: int) -> list[jsonschema.ValidationError]:
-    return [error for error, _ in zip(errors, range(limit), strict=False)]
+def _unusable(what: str, why: object) -> list[str]:
+    LOGGER.warning("%s cannot be used: %s", what, why)
+    return []
 
 
 def _names(tools: Sequence[ToolId], decision: Decision) -> list[str]:

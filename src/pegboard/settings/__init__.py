@@ -212,6 +212,11 @@ class Settings(BaseSettings):
     idle_stop: float = Field(
         600.0, ge=0, description="Seconds without a call after which a lazy server ends; 0: never."
     )
+    inherit_env: bool = Field(
+        False,
+        description="Whether servers have the whole environment of this process; else PATH, HOME and a few more, and "
+        "what their entries name.",
+    )
     state: Annotated[StateSettings, NoDecode] = Field(
         StateSettings(), description="Where state is kept that several processes share; a text alone is its url."
     )
@@ -303,7 +308,13 @@ class Settings(BaseSettings):
         >>> Settings(servers={"some": spec}).enabled_servers
         {}
         """
-        return {name: spec for name, spec in self.servers.items() if not spec.disabled}
+        return {name: self._told(spec) for name, spec in self.servers.items() if not spec.disabled}
+
+    def _told(self, spec: ServerSpec) -> ServerSpec:
+        """With what is said of all servers, where its entry does not say otherwise."""
+        if spec.inherit_env is not None or not self.inherit_env:
+            return spec
+        return spec.model_copy(update={"inherit_env": True})
 
 
 def load_settings(files: Sequence[Path] = (), **flags: Any) -> Settings:

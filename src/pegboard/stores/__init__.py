@@ -7,6 +7,7 @@ from pegboard.stores.memory import MemoryDefinitions, MemoryEmbeddings, MemoryEv
 from pegboard.stores.pins import MemoryPins, SqlitePins
 from pegboard.stores.replicas import MemoryReplicas
 from pegboard.stores.sessions import MemorySessions, SqliteSessions
+from pegboard.stores.signing_keys import MemorySigningKeys, SqliteSigningKeys
 from pegboard.stores.spend import MemorySpend, SqliteSpend
 from pegboard.stores.sqlite import SqliteEmbeddings
 from pegboard.stores.sqlite_archive import SqliteArchive
@@ -26,6 +27,7 @@ __all__ = [
     "MemoryPins",
     "MemoryReplicas",
     "MemorySessions",
+    "MemorySigningKeys",
     "MemorySpend",
     "MemoryStatistics",
     "SqliteArchive",
@@ -34,6 +36,7 @@ __all__ = [
     "SqliteLessons",
     "SqlitePins",
     "SqliteSessions",
+    "SqliteSigningKeys",
     "SqliteSpend",
     "SqliteStatistics",
     "TieredEmbeddings",

@@ -11,7 +11,7 @@ from pegboard.errors import ConfigError
 from pegboard.seams import Clock, Listing
 from pegboard.stores.last_use import LAST_USE, MARKED
 from pegboard.stores.migrations import Migration
-from pegboard.stores.sqlite_file import SqliteFile
+from pegboard.stores.sqlite_file import OnFile, SqliteFile
 
 MIGRATIONS = (
     Migration(
@@ -23,7 +23,7 @@ MIGRATIONS = (
 REMEDY = "Delete the file (it is only a cache), or set cache_dir to a folder that can be written."
 
 
-class SqliteDefinitions:
+class SqliteDefinitions(OnFile):
     """Listings as JSON; a damaged file is an error that names it."""
 
     def __init__(self, path: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -64,9 +64,6 @@ class SqliteDefinitions:
             return connection.execute("DELETE FROM definitions WHERE used <= ?", (before,)).rowcount
 
         return await self._file.run(delete)
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def _encoded(listing: Listing) -> str:

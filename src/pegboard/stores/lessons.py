@@ -12,7 +12,7 @@ from typing import Any
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.seams import Clock
 from pegboard.stores.batches import batches
-from pegboard.stores.sqlite_file import SqliteFile
+from pegboard.stores.sqlite_file import OnFile, SqliteFile
 from pegboard.stores.sqlite_state import REMEDY, STATE
 from pegboard.traffic import MOST, Seen
 
@@ -58,7 +58,7 @@ class MemoryLessons:
         return {key: self._known[key] for key in keys if key in self._known}
 
 
-class SqliteLessons:
+class SqliteLessons(OnFile):
     """Lessons in one file, over all processes that share it."""
 
     def __init__(self, path: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -83,6 +83,3 @@ class SqliteLessons:
             return found
 
         return await self._file.run(read) if keys else {}
-
-    def close(self) -> None:
-        self._file.close()

@@ -16,6 +16,7 @@ from prometheus_client.exposition import choose_encoder
 from pegboard.events import (
     CallFinished,
     CallRejected,
+    ConfigurationRefused,
     Event,
     ModelRequestServed,
     RouteDecided,
@@ -64,6 +65,7 @@ class Metrics:
         self._calls = self._counter("calls", "Tool calls that came back.", "server", "success")
         self._calling = self._histogram("call_seconds", "Time a tool call took.", THEIRS, "server")
         self._rejected = self._counter("calls_rejected", "Tool calls that were refused before any server.", "reason")
+        self._refused = self._counter("configurations_refused", "Changed configurations that are not used.", "reason")
         self._servers = self._gauge("servers", "MCP servers by how they are.", "state")
         self._states: dict[str, str] = {}
         self._takes: Mapping[type[Event], Callable[[Any], None]] = {
@@ -72,6 +74,7 @@ class Metrics:
             CallFinished: self._call,
             CallRejected: self._rejection,
             ServerChanged: self._server,
+            ConfigurationRefused: self._refusal,
             ShadowMeasured: self._shadow,
         }
         self._count_servers()
@@ -113,6 +116,9 @@ class Metrics:
 
     def _rejection(self, event: CallRejected) -> None:
         self._rejected.labels(event.reason).inc()
+
+    def _refusal(self, event: ConfigurationRefused) -> None:
+        self._refused.labels(event.code).inc()
 
     def _server(self, event: ServerChanged) -> None:
         self._states[event.server] = event.state

@@ -9,7 +9,7 @@ from pathlib import Path
 from pegboard.model import NEVER, Fingerprint, Pin, ToolId, Wording
 from pegboard.seams import NO_TEXTS
 from pegboard.stores.pin_statements import approving, seeing, seen_rows
-from pegboard.stores.sqlite_file import SqliteFile
+from pegboard.stores.sqlite_file import OnFile, SqliteFile
 from pegboard.stores.sqlite_state import REMEDY, STATE
 
 READ = "SELECT approved, seen FROM pins WHERE server = ? AND name = ?"
@@ -61,7 +61,7 @@ class MemoryPins:
         self._pins[tool] = pin
 
 
-class SqlitePins:
+class SqlitePins(OnFile):
     """Pins in one file, the same for all processes that share it."""
 
     def __init__(self, path: Path) -> None:
@@ -112,6 +112,3 @@ class SqlitePins:
             return {tool: Wording(approved=row[0], seen=row[1]) for tool, row in rows if row}
 
         return await self._file.run(read)
-
-    def close(self) -> None:
-        self._file.close()

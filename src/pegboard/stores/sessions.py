@@ -13,7 +13,7 @@ from typing import Any
 from pegboard.errors import SessionConflict
 from pegboard.model import Session, ToolId
 from pegboard.seams import Clock
-from pegboard.stores.sqlite_file import SqliteFile
+from pegboard.stores.sqlite_file import OnFile, SqliteFile
 from pegboard.stores.sqlite_state import REMEDY, STATE
 
 SWEEP = 200
@@ -48,7 +48,7 @@ class MemorySessions:
         self._sessions.pop(key, None)
 
 
-class SqliteSessions:
+class SqliteSessions(OnFile):
     """Sessions in one file, each for ``ttl`` seconds after its last change. Several processes may share it."""
 
     def __init__(self, path: Path, clock: Clock, *, ttl: float) -> None:
@@ -101,9 +101,6 @@ class SqliteSessions:
             connection.execute("DELETE FROM sessions WHERE key = ?", (key,))
 
         await self._file.run(delete)
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def key_of(session: str, endpoint: str = "") -> str:

@@ -11,7 +11,7 @@ from uuid import uuid4
 from pegboard.errors import SpendLimitReached
 from pegboard.seams import Clock
 from pegboard.spending import Account, Limits, Meter, MeterKind, NanoUsd, Reservation, day_of, meters
-from pegboard.stores.sqlite_file import SqliteFile
+from pegboard.stores.sqlite_file import OnFile, SqliteFile
 from pegboard.stores.sqlite_state import REMEDY, STATE
 
 HOLD = 600.0
@@ -82,7 +82,7 @@ class MemorySpend:
         return len(forgotten)
 
 
-class SqliteSpend:
+class SqliteSpend(OnFile):
     """Spending in one file, limited over all processes that share it."""
 
     def __init__(self, path: Path, clock: Clock, *, hold: float = HOLD) -> None:
@@ -122,9 +122,6 @@ class SqliteSpend:
             return len(set(gone.fetchall()))
 
         return await self._file.run_alone(forget)
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def used_at(meter: Meter, now: float) -> float | None:

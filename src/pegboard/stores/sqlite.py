@@ -14,7 +14,7 @@ from pegboard.seams import Clock
 from pegboard.stores.batches import batches
 from pegboard.stores.last_use import LAST_USE, MARKED
 from pegboard.stores.migrations import Migration
-from pegboard.stores.sqlite_file import SqliteFile
+from pegboard.stores.sqlite_file import OnFile, SqliteFile
 
 MIGRATIONS = (
     Migration(
@@ -26,7 +26,7 @@ MIGRATIONS = (
 REMEDY = "Delete the file (it is only a cache), or set cache_dir to a folder that can be written."
 
 
-class SqliteEmbeddings:
+class SqliteEmbeddings(OnFile):
     """Vectors as float32 blobs; a damaged file is an error that names it."""
 
     def __init__(self, path: Path, *, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -61,6 +61,3 @@ class SqliteEmbeddings:
             connection.executemany("INSERT OR REPLACE INTO embeddings (key, vector, used) VALUES (?, ?, ?)", rows)
 
         await self._file.run(write)
-
-    def close(self) -> None:
-        self._file.close()

@@ -22,13 +22,17 @@ T = TypeVar("T")
 class SqliteFile:
     """A connection that is opened with its first use. Work is done on a thread, one piece at a time.
 
-    ``remedy`` is what to do about a file that cannot be used: ConfigError says it.
+    ``remedy`` is what to do about a file that cannot be used: ConfigError says it. A ``private`` file is made so that
+    only its owner can read it.
     """
 
-    def __init__(self, path: Path, migrations: Sequence[Migration], *, remedy: str) -> None:
+    def __init__(self, path: Path, migrations: Sequence[Migration], *, remedy: str, private: bool = False) -> None:
         self.path = path
+        self._private = private
         self._migrations = migrations
         self._remedy = remedy
+        self.amiss = ""
+        """What went wrong with it last, for everybody to read, until something can be written again."""
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
 
@@ -51,8 +55,13 @@ class SqliteFile:
     def run_now(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             with self._lock, self._open() as connection:
-                return work(connection)
+                before = connection.total_changes
+                result = work(connection)
+            if connection.total_changes > before:
+                self.amiss = ""
+            return result
         except (sqlite3.Error, OSError) as error:
+            self.amiss = f"The file {self.path.name} cannot be used: {_said(error)}."
             raise ConfigError(f"The file {str(self.path)!r} cannot be used: {error}.", remedy=self._remedy) from error
 
     def close(self) -> None:
@@ -67,6 +76,8 @@ class SqliteFile:
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self._private:
+                self.path.touch(mode=0o600)
             connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, check_same_thread=False)
             try:
                 _write_ahead(connection)
@@ -93,6 +104,25 @@ class SqliteFile:
         ledger = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchone()
         applied = {name for (name,) in connection.execute("SELECT name FROM migrations")} if ledger else set()
         return outstanding(self._migrations, applied, f"The file {str(self.path)!r}")
+
+
+def _said(error: sqlite3.Error | OSError) -> str:
+    """Without the folder, which an OSError names."""
+    return error.strerror or type(error).__name__ if isinstance(error, OSError) else str(error)
+
+
+class OnFile:
+    """A store that is a file, or a part of one."""
+
+    _file: SqliteFile
+
+    @property
+    def amiss(self) -> str:
+        """What is wrong with the file, for everybody to read; nothing, if nothing is known to be."""
+        return self._file.amiss
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from pegboard.errors import ConfigError
-from pegboard.seams import Archive, Clock, Definitions, Embeddings, Lessons, Pins, Replicas, Sessions, Spend, Statistics
+from pegboard.seams import (
+    Archive,
+    Clock,
+    Definitions,
+    Embeddings,
+    Lessons,
+    Pins,
+    Replicas,
+    Sessions,
+    SigningKeys,
+    Spend,
+    Statistics,
+)
 from pegboard.server_spec import Expander
 from pegboard.settings import Settings
 from pegboard.stores.breaker import Breaker
@@ -24,6 +36,7 @@ from pegboard.stores.postgres import (
     PostgresPins,
     PostgresReplicas,
     PostgresSessions,
+    PostgresSigningKeys,
     PostgresSpend,
     PostgresStatistics,
 )
@@ -35,18 +48,22 @@ from pegboard.stores.redis import (
     RedisReplicas,
     RedisServer,
     RedisSessions,
+    RedisSigningKeys,
     RedisSpend,
     RedisStatistics,
 )
 from pegboard.stores.retention import DAY, Retirement
 from pegboard.stores.sessions import SqliteSessions
+from pegboard.stores.signing_keys import SqliteSigningKeys
 from pegboard.stores.spend import SqliteSpend
 from pegboard.stores.sqlite import SqliteEmbeddings
 from pegboard.stores.sqlite_archive import SqliteArchive
+from pegboard.stores.sqlite_file import OnFile
 from pegboard.stores.statistics import SqliteStatistics
 
 DEFINITIONS_FILE = "definitions.sqlite"
 EMBEDDINGS_FILE = "embeddings.sqlite"
+SIGNING_FILE = "signing.sqlite"
 STATE_FILE = "state.sqlite"
 
 
@@ -59,6 +76,7 @@ class State:
     """
 
     sessions: Sessions
+    signing_keys: SigningKeys
     statistics: Statistics
     lessons: Lessons
     spend: Spend
@@ -68,6 +86,8 @@ class State:
     definitions: Definitions
     archive: Archive
     retirement: Retirement
+    amiss: Callable[[], str]
+    """What is wrong with the files on this machine, for everybody to read; nothing, if nothing is known to be."""
     close: Callable[[], Awaitable[None]]
 
 
@@ -92,15 +112,20 @@ def _files(settings: Settings, clock: Clock) -> State:
     statistics = SqliteStatistics(state, prior=averages.start, smoothing=averages.weights, clock=clock)
     spend, pins, lessons = SqliteSpend(state, clock), SqlitePins(state), SqliteLessons(state, clock=clock)
     embeddings = SqliteEmbeddings(cached, clock=clock)
+    signing_keys = SqliteSigningKeys(settings.state_dir / SIGNING_FILE)
     archive = SqliteArchive(state, cached, clock, prior=averages.start)
     definitions = _definitions(settings, clock)
 
+    files: list[OnFile] = [sessions, statistics, lessons, spend, pins, embeddings, definitions, signing_keys]
+
     async def close() -> None:
-        for each in (sessions, statistics, lessons, spend, pins, embeddings, archive, definitions):
+        for each in files:
             each.close()
+        archive.close()
 
     return State(
         sessions=sessions,
+        signing_keys=signing_keys,
         statistics=statistics,
         lessons=lessons,
         spend=spend,
@@ -110,6 +135,7 @@ def _files(settings: Settings, clock: Clock) -> State:
         definitions=definitions,
         archive=archive,
         retirement=Retirement(archive, definitions.forget_unused, settings.retention, clock),
+        amiss=lambda: _first(files),
         close=close,
     )
 
@@ -133,6 +159,7 @@ def _redis(url: str, settings: Settings, clock: Clock) -> State:
 
     return State(
         sessions=RedisSessions(server, clock, ttl=settings.session_ttl),
+        signing_keys=RedisSigningKeys(server),
         statistics=RedisStatistics(server, prior=averages.start, smoothing=averages.weights, clock=clock),
         lessons=RedisLessons(server, clock=clock),
         spend=RedisSpend(server, clock),
@@ -142,6 +169,7 @@ def _redis(url: str, settings: Settings, clock: Clock) -> State:
         definitions=definitions,
         archive=archive,
         retirement=Retirement(archive, definitions.forget_unused, settings.retention, clock),
+        amiss=lambda: definitions.amiss,
         close=close,
     )
 
@@ -164,6 +192,7 @@ def _postgres(url: str, settings: Settings, clock: Clock) -> State:
 
     return State(
         sessions=PostgresSessions(database, clock, ttl=settings.session_ttl),
+        signing_keys=PostgresSigningKeys(database),
         statistics=PostgresStatistics(database, prior=averages.start, smoothing=averages.weights, clock=clock),
         lessons=PostgresLessons(database, clock=clock),
         spend=PostgresSpend(database, clock),
@@ -173,8 +202,13 @@ def _postgres(url: str, settings: Settings, clock: Clock) -> State:
         definitions=definitions,
         archive=archive,
         retirement=Retirement(archive, definitions.forget_unused, settings.retention, clock),
+        amiss=lambda: definitions.amiss,
         close=close,
     )
+
+
+def _first(files: Sequence[OnFile]) -> str:
+    return next((each.amiss for each in files if each.amiss), "")
 
 
 def _definitions(settings: Settings, clock: Clock) -> SqliteDefinitions:

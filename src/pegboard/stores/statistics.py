@@ -12,7 +12,7 @@ from pegboard.averages import PRIOR, SMOOTHING, after_all
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.model import Outcome, Smoothing, ToolId, ToolStatistics
 from pegboard.seams import Clock
-from pegboard.stores.sqlite_file import SqliteFile
+from pegboard.stores.sqlite_file import OnFile, SqliteFile
 from pegboard.stores.sqlite_state import REMEDY, STATE
 
 COLUMNS = tuple(field.name for field in fields(ToolStatistics))
@@ -46,7 +46,7 @@ class MemoryStatistics:
         return dict(self._known)
 
 
-class SqliteStatistics:
+class SqliteStatistics(OnFile):
     """Statistics in one file, over all processes that share it."""
 
     def __init__(
@@ -77,9 +77,6 @@ class SqliteStatistics:
             return connection.execute(READ_ALL).fetchall()
 
         return {ToolId(server, name): self._statistics(values) for server, name, *values in await self._file.run(rows)}
-
-    def close(self) -> None:
-        self._file.close()
 
     def _statistics(self, values: Sequence[Any] | None) -> ToolStatistics:
         """What a row says; the prior where there is none, or none of an average."""

@@ -20,10 +20,11 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.seams import Listing
 from pegboard.server_spec import ServerSpec
+from pegboard.terminal import printable
 from pegboard.upstreams.announcements import Announcements
 from pegboard.upstreams.asking import Asked
 from pegboard.upstreams.conditions import Conditions
-from pegboard.upstreams.explained import TIMED_OUT, Redactor, described
+from pegboard.upstreams.explained import TIMED_OUT, Redactor, described, missing_variables
 from pegboard.upstreams.health import answers
 from pegboard.upstreams.listing import read_listing, untouched
 from pegboard.upstreams.pacing import Paced
@@ -242,7 +243,8 @@ class Connection:
         said = f" It printed to stdout what is not JSON-RPC: {garbage}." if garbage else ""
         words = self._redacted(self._stderr.text)[-WORDS_CHARACTERS:]
         last = f" Its last words: {words}" if words else ""
-        return f"{self._redacted(what)}{said}{last}"
+        missing = missing_variables(self._spec, self._conditions.environment, self._stderr.text)
+        return printable(f"{self._redacted(what)}{said}{last}{missing}")
 
 
 def mode_of(protocol: str) -> str:

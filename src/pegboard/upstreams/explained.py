@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -10,11 +11,13 @@ from mcp import MCPError
 from pydantic import ValidationError
 
 from pegboard.errors import PegboardError, UpstreamError
-from pegboard.server_spec import ServerSpec
+from pegboard.server_spec import SAFE, ServerSpec
 from pegboard.upstreams.substitutes import UNPARSED, Size
 from pegboard.upstreams.web import BROKE_OFF, NO_ANSWER
 
 WHY_CHARACTERS = 200
+NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,63}\b")
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,17 @@ class Redactor:
         for secret in sorted(self.spec.secrets(self.environment), key=len, reverse=True):
             text = text.replace(secret, "***")
         return text
+
+
+def missing_variables(spec: ServerSpec, environment: Mapping[str, str], words: str) -> str:
+    """What to do where a server speaks of variables that are set here, and that it is not given; else nothing."""
+    given = {*SAFE, *spec.env}
+    named = [name for name in NAME.findall(words) if name in environment and name not in given]
+    if spec.is_http or spec.inherit_env or not named:
+        return ""
+    names = list(dict.fromkeys(named))[:MOST_NAMED]
+    put = ", ".join(f'"{name}": "${{{name}}}"' for name in names)
+    return f' It speaks of {", ".join(names)}, which it is not given: write "env": {{{put}}} in its entry.'
 
 
 def described(error: BaseException) -> str:

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from pegboard.errors import UpstreamError
 from pegboard.server_spec import ServerSpec
+from pegboard.terminal import printable
 from pegboard.upstreams.limits import Limits
 from pegboard.upstreams.pipes import piped
 from pegboard.upstreams.substitutes import Unattributable
@@ -39,7 +40,7 @@ class StderrTail:
         self._lines: deque[str] = deque(maxlen=TAIL_LINES)
 
     def feed(self, line: bytes) -> None:
-        text = line.decode("utf-8", "replace").strip()
+        text = printable(line.decode("utf-8", "replace")).strip()
         if text:
             self._lines.append(text[:LINE_CHARACTERS])
 
@@ -64,7 +65,7 @@ def open_transport(
 async def _stdio(
     spec: ServerSpec, environment: Mapping[str, str], stderr: StderrTail, limits: Limits
 ) -> AsyncIterator[TransportStreams]:
-    env = dict(environment) | spec.env
+    env = spec.handed(environment)
     cwd = _folder(spec)
     argv = [_executable(spec, env), *spec.args]
     reading, writing = os.pipe()

@@ -12,7 +12,7 @@ from pegboard.bench.agents.play import play, total
 from pegboard.bench.agents.script import Ask, Behaviour, conversation, fitting, offered, shuffled, with_arguments
 from pegboard.gateways.langchain.scripted import Asked
 from pegboard.model import Server, ServerName
-from pegboard.routing import check_arguments
+from pegboard.routing import check_arguments_now
 from pegboard.testing import FakeEncoder, fake_tool
 
 SCHEMA = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
@@ -104,7 +104,7 @@ def test_the_conversations_have_thirty_asks_and_each_seed_its_own_order() -> Non
     ],
 )
 def test_made_up_arguments_fit_their_schema(schema: Any) -> None:
-    check_arguments(fake_tool("t", schema=schema), fitting(schema))
+    check_arguments_now(fake_tool("t", schema=schema), fitting(schema))
 
 
 def test_what_can_be_called_is_read_off_the_latest_text() -> None:

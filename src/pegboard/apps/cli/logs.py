@@ -10,12 +10,21 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from pegboard.terminal import printable
+
 FORMAT = "pegboard: %(levelname)s: %(message)s"
 
 OURS = logging.getLogger("pegboard")
 
 
-class OneLine(logging.Formatter):
+class Text(logging.Formatter):
+    """For a terminal, which obeys nobody: a record may quote what a server said."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
+class OneLine(Text):
     """Without tracebacks: those are for developers."""
 
     def formatException(self, ei: Any) -> str:  # noqa: N802  # the name of the base class
@@ -58,7 +67,7 @@ class Stderr(logging.StreamHandler[Any]):
         if form == "json":
             self.setFormatter(JsonLines(tracebacks=self._debugging))
         else:
-            self.setFormatter(logging.Formatter(FORMAT) if self._debugging else OneLine(FORMAT))
+            self.setFormatter(Text(FORMAT) if self._debugging else OneLine(FORMAT))
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from pegboard.gateways.langchain.rendering import Rendering
 from pegboard.gateways.langchain.state import ACTIVE, TEXTS, active_in, texts_in
 from pegboard.gateways.langchain.tools import AGENT, board_tool, langchain_tool
 from pegboard.library import Board
-from pegboard.model import AgentState, Decision, Tool, ToolId, Turn
+from pegboard.model import AgentState, Call, Decision, Tool, ToolId, Turn
 
 State = Mapping[str, Any]
 
@@ -119,10 +119,20 @@ class ToolAttention:
 
     def admitted(self, state: State, call: ToolCall | Mapping[str, Any]) -> ToolId:
         """The tool of a call that passes the gate and fits its schema. Raises ToolNotAvailable, ArgumentsInvalid."""
-        meant, routing = wanted(call).call, self.board.routing
+        meant = wanted(call).call
+        return self.board.routing.admit(meant, self._gate(state, meant))
+
+    async def aadmitted(self, state: State, call: ToolCall | Mapping[str, Any]) -> ToolId:
+        """As `admitted`."""
+        meant = wanted(call).call
+        return await self.board.routing.admitted(meant, self._gate(state, meant))
+
+    def _gate(self, state: State, meant: Call) -> Callable[[], ToolId]:
+        """Which tool is meant, by the state as it is now."""
+        routing = self.board.routing
         turn = turn_of(state.get("messages") or (), self._facts(state))
         turn = replace(turn, scopes=self.board.scopes)
-        return routing.admit(meant, lambda: named(meant, active_in(state), routing.allowed(turn)))
+        return lambda: named(meant, active_in(state), routing.allowed(turn))
 
     def register(self, tools: Sequence[object]) -> None:
         """These are the tools that the agent has itself; others that were registered before are gone."""

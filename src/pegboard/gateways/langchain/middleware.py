@@ -69,10 +69,11 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]) -> Answer:
         """Call what the gate lets through, with arguments that fit; tell the model why not."""
-        admitted = self._admitted(request)
-        if isinstance(admitted, ToolMessage):
-            return admitted
-        called, tool = admitted
+        self._recall(request)
+        try:
+            called, tool = self._redirected(request, self.attention.admitted(request.state, request.tool_call))
+        except PegboardError as error:
+            return refusal(request.tool_call, error)
         started, answer = time.monotonic(), None
         try:
             answer = handler(called)
@@ -85,10 +86,11 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
     ) -> Answer:
         """As `wrap_tool_call`."""
         await self.attention.board.opened()
-        admitted = self._admitted(request)
-        if isinstance(admitted, ToolMessage):
-            return admitted
-        called, tool = admitted
+        self._recall(request)
+        try:
+            called, tool = self._redirected(request, await self.attention.aadmitted(request.state, request.tool_call))
+        except PegboardError as error:
+            return refusal(request.tool_call, error)
         started, answer = time.monotonic(), None
         try:
             answer = await handler(called)
@@ -100,13 +102,12 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
         """End the servers that were started."""
         self.attention.board.close()
 
-    def _admitted(self, request: ToolCallRequest) -> tuple[ToolCallRequest, ToolId] | ToolMessage:
-        """The request for the tool that is meant. After a restart this may come before any model call."""
+    def _recall(self, request: ToolCallRequest) -> None:
+        """After a restart a call may come before any model call."""
         self.attention.recall(request.state, [*(getattr(request.runtime, "tools", None) or ()), request.tool])
-        try:
-            tool = self.attention.admitted(request.state, request.tool_call)
-        except PegboardError as error:
-            return refusal(request.tool_call, error)
+
+    def _redirected(self, request: ToolCallRequest, tool: ToolId) -> tuple[ToolCallRequest, ToolId]:
+        """The request for the tool that is meant."""
         arguments = dict(wanted(request.tool_call).call.arguments)
         call = ToolCall(name=tool.name, args=arguments, id=request.tool_call["id"], type="tool_call")
         return request.override(tool_call=call, tool=self.attention.runnable(tool, tool.name)), tool

@@ -88,11 +88,8 @@ class Affinity:
 
     async def _brought(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Another process brought it here; where it does not belong here after all, that one looks again."""
-        try:
-            known = await self._gateway.book.latest(session)
-        except StoreError:
-            known = None
-        if known is not None and known.replica not in (None, self._peers.me.id):
+        owner = await self._owner(session)
+        if owner is not None and owner.id != self._peers.me.id:
             await JSONResponse({"error": "misdirected"}, MISDIRECTED)(scope, receive, send)
         else:
             await self._serve(session, scope, receive, send)

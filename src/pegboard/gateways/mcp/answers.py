@@ -21,9 +21,9 @@ META_SCHEMAS: Mapping[str, JsonObject] = {
 }
 
 
-def check_meta_arguments(name: str, arguments: JsonObject) -> None:
+async def check_meta_arguments(name: str, arguments: JsonObject) -> None:
     """Raises ArgumentsInvalid for a meta-tool called wrongly."""
-    check_arguments(Tool(id=ToolId("pegboard", name), input_schema=META_SCHEMAS[name]), arguments)
+    await check_arguments(Tool(id=ToolId("pegboard", name), input_schema=META_SCHEMAS[name]), arguments)
 
 
 def json_result(value: Result) -> Result:

@@ -49,10 +49,10 @@ class Calls:
         self._observe = observe
         self._awaiting = Awaiting()
 
-    def check(self, tool: Tool, arguments: JsonObject) -> None:
+    async def check(self, tool: Tool, arguments: JsonObject) -> None:
         """Raises ArgumentsInvalid, which is the caller's fault: no server sees such a call, and it is counted."""
         try:
-            check_arguments(tool, arguments)
+            await check_arguments(tool, arguments)
         except ArgumentsInvalid:
             self._observe(Outcome(tool=tool.id, success=False, latency_ms=0, failure="caller"))
             raise
@@ -92,7 +92,7 @@ class Calls:
             if isinstance(error, UpstreamError) or not isinstance(error, PegboardError):
                 self._note(exchange, tool, started, fault_of(error))
             raise
-        self._note(exchange, tool, started, "tool" if _failed(called, result) else None)
+        self._note(exchange, tool, started, "tool" if await _failed(called, result) else None)
         return result
 
     def _note(self, exchange: Exchange, tool: ToolId, started: float, fault: Fault | None) -> None:
@@ -105,11 +105,11 @@ class Calls:
         self._observe(Outcome(tool=tool, success=success, latency_ms=latency, failure=fault))
 
 
-def _failed(tool: Tool, result: Result) -> bool:
+async def _failed(tool: Tool, result: Result) -> bool:
     """Whether a result says so, or is not what the tool promises: the client gets it as it is in any case."""
     if result.get("isError", False):
         return True
-    return result.get("resultType") != "input_required" and not keeps_its_word(tool, result)
+    return result.get("resultType") != "input_required" and not await keeps_its_word(tool, result)
 
 
 def fault_of(error: Exception) -> Fault:

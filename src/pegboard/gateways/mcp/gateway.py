@@ -110,7 +110,7 @@ class Gateway:
             session, tool = await self._desk.resolve(name, exchange.caller)
             definition = self._desk.board.catalog[tool]
             if not self._desk.is_listed(tool, exchange.caller, session):
-                self._calls.check(definition, arguments)
+                await self._calls.check(definition, arguments)
             return await self._calls.relay(definition, self._desk.filled_in(tool, arguments), exchange)
         except PegboardError as error:
             return self._calls.rejected(name, error)
@@ -119,7 +119,7 @@ class Gateway:
         """Whether it is the name of a meta-tool, or of a tool of the board."""
         return name in self._meta or self._desk.names(caller).resolve(name) is not None
 
-    def accepts(self, name: str, arguments: JsonObject, caller: Caller) -> bool:
+    async def accepts(self, name: str, arguments: JsonObject, caller: Caller) -> bool:
         """Whether this is a call of a tool of the board, by its name or by a meta-tool, that fits its schema."""
         if name in (meta_tools.INVOKE, meta_tools.EXECUTE):
             name, arguments = str(arguments.get("name")), arguments.get("arguments") or {}
@@ -127,7 +127,7 @@ class Gateway:
         if tool is None or tool not in self._desk.board.catalog:
             return False
         try:
-            check_arguments(self._desk.board.catalog[tool], arguments)
+            await check_arguments(self._desk.board.catalog[tool], arguments)
         except ArgumentsInvalid:
             return False
         return True

@@ -116,7 +116,7 @@ class LazyTools:
         caller = self._caller(request.ctx)
         exchange = Exchange(caller=caller, notify=way_back(request.ctx))
         gateway = self._boards.latest
-        if gateway is None or not gateway.accepts(name, arguments or {}, caller):
+        if gateway is None or not await gateway.accepts(name, arguments or {}, caller):
             listing = await request.listing()
             gateway = self._boards.of(listing, searched=name in meta_tools.META_TOOLS)
             if gateway is None or not gateway.knows(name, caller):

@@ -19,11 +19,12 @@ from pegboard.gateways.mcp.clients import client_rows
 from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.gateways.mcp.ledger import Ledger
 from pegboard.gateways.mcp.sessions import SessionBook
+from pegboard.gateways.mcp.signing import Signing
 from pegboard.gateways.mcp.toolsets import Toolset
 from pegboard.gateways.mcp.trust import Trust
 from pegboard.model import ServerName
 from pegboard.settings import Settings
-from pegboard.stores import MemorySessions
+from pegboard.stores import MemorySessions, MemorySigningKeys
 from pegboard.upstreams import Changes, Fleet, Limits
 from pegboard.usage import Usage
 
@@ -48,6 +49,7 @@ class Host:
     def __init__(self, settings: Settings, parts: Parts) -> None:
         self.settings = settings
         self.access = Access(settings)
+        self.signing = Signing(parts.signing_keys, parts.clock, lasting=settings.session_ttl)
         self.fleet = Fleet(
             settings.enabled_servers,
             connect_timeout=settings.connect_timeout,
@@ -82,11 +84,12 @@ class Host:
         often = await self._usage.most_called(self.settings.often_used, self.settings.enabled_servers)
         self._often = tuple(glob.escape(str(tool)) for tool in often)
         self._check()
+        await self.signing.renew()
         self.gateway()
         async with self.fleet:
             running = (
                 *(self._usage.run(), self._ledger.run(), self._trust.run()),
-                *(self.parts.retirement.run(), self._save_sessions()),
+                *(self.parts.retirement.run(), self._save_sessions(), self.signing.run()),
             )
             background = [asyncio.create_task(each) for each in running]
             try:
@@ -209,5 +212,5 @@ async def open_gateway(settings: Settings, parts: Parts | None = None) -> AsyncI
     """A gateway for one client, with its servers started, and ended at the end. Its session ends with it."""
     async with AsyncExitStack() as stack:
         own = await stack.enter_async_context(opened_parts(settings)) if parts is None else parts
-        own = replace(own, sessions=MemorySessions(own.clock), replicas=None)
+        own = replace(own, sessions=MemorySessions(own.clock), signing_keys=MemorySigningKeys(), replicas=None)
         yield (await stack.enter_async_context(open_host(settings, own))).gateway()

@@ -115,7 +115,7 @@ class HttpDoor:
         except PegboardError as error:
             return _error(error, 404 if isinstance(error, NoToolset) else 400)
         session = header(scope["headers"], SESSION)
-        if holder is not None and session is not None and not holder.owns(session):
+        if holder is not None and session is not None and not await self._host.signing.owns(holder, session):
             return _error(NoSession(), NoSession.http_status)
         await endpoint.app(dict(scope) | {access.HOLDER_KEY: holder}, receive, send)
         return None
@@ -134,19 +134,20 @@ class HttpDoor:
                 known.scope.cancel()
                 known = None
             if known is None:
-                self._endpoints[toolset] = await self._tasks.start(self._serve, gateway)
+                self._endpoints[toolset] = await self._tasks.start(self._serve, gateway, toolset)
             return self._endpoints[toolset]
 
-    async def _serve(self, gateway: Gateway, *, task_status: TaskStatus[Endpoint]) -> None:
+    async def _serve(self, gateway: Gateway, toolset: str, *, task_status: TaskStatus[Endpoint]) -> None:
         """One toolset's endpoint, for as long as the door is open and the toolset there."""
-        manager = ResumableSessions(wire(gateway), security_settings=self.security)
+        sealed = self._host.signing.states(f"pegboard/{toolset}")
+        manager = ResumableSessions(wire(gateway, sealed), security_settings=self.security)
         with anyio.CancelScope() as scope:
             async with manager.run():
                 task_status.started(Endpoint(gateway=gateway, app=self._app(manager, gateway), scope=scope))
                 await anyio.sleep_forever()
 
     def _app(self, manager: StreamableHTTPSessionManager, gateway: Gateway) -> Revival | Affinity:
-        local = Revival(manager.handle_request, gateway)
+        local = Revival(manager.handle_request, gateway, self._host.signing)
         if self._peers is None or self._forwarder is None:
             return local
         return Affinity(local, gateway, self._peers, self._forwarder)

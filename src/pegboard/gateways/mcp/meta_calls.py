@@ -51,7 +51,7 @@ class MetaCalls:
 
     async def answer(self, name: str, arguments: JsonObject, exchange: Exchange) -> Result:
         """Raises ArgumentsInvalid for what does not fit the meta-tool's own schema."""
-        check_meta_arguments(name, arguments)
+        await check_meta_arguments(name, arguments)
         return await self._by_name[name](arguments, exchange)
 
     def forget(self, session: str) -> None:
@@ -142,7 +142,7 @@ class MetaCalls:
             raise ToolNotAvailable(name, [], remedy="Call Pegboard's own tools directly.")
         _, tool = await self._desk.resolve(name, exchange.caller, finder)
         definition = self._desk.board.catalog[tool]
-        self._calls.check(definition, inner)
+        await self._calls.check(definition, inner)
         return await self._calls.relay(definition, self._desk.filled_in(tool, inner), exchange)
 
     async def _with_others(self, name: str, result: Result, exchange: Exchange) -> Result:

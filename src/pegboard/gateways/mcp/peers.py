@@ -60,9 +60,22 @@ class Peers:
         if self.unsettled:  # the others have to say anew that they live
             alive = dict(self._alive) | alive
         self.store_answers = True
+        await self._succeed(alive)
         now = self._clock.monotonic()
         self._shunned = {key: until for key, until in self._shunned.items() if until > now}
         self._set({key: each for key, each in alive.items() if key not in self._shunned})
+
+    async def _succeed(self, alive: dict[str, Replica]) -> None:
+        """Whoever was reached where this process is has crashed, and not been able to leave."""
+        before = [each for each in alive.values() if each.url == self.me.url and each.id != self.me.id]
+        for each in before:
+            LOGGER.info("This process takes the place of one that has ended without a word")
+            del alive[each.id]
+            self._shunned[each.id] = self._clock.monotonic() + SHUNNED_SECONDS
+            try:
+                await self._store.leave(each)
+            except PegboardError as error:
+                LOGGER.debug("The others will find out: %s", error)
 
     async def leave(self) -> None:
         """Sessions of this process may go to the others from now on."""

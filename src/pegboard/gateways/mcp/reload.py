@@ -9,9 +9,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pegboard.errors import PegboardError
+from pegboard.errors import ConfigError, PegboardError
+from pegboard.events import ConfigurationRefused
 from pegboard.gateways.mcp.host import Host
 from pegboard.settings import Settings, load_settings
+from pegboard.settings.weakened import REMEDY, weakened
 
 LOGGER = logging.getLogger(__name__)
 
@@ -26,16 +28,24 @@ FIXED = (
 Stamps = tuple[tuple[int, int] | None, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Weaker(ConfigError):  # noqa: N818
+    """A changed configuration that would open what the one before kept shut."""
+
+    code = "configuration_weaker"
+
+
+@dataclass(slots=True, kw_only=True)
 class Source:
     """Where settings come from: these files, read by ``load``, which raises PegboardError for what it cannot read.
 
-    Make it before they are read: a change since then is followed.
+    Make it before they are read: a change since then is followed. ``refused`` says, for everybody to read, that the
+    files as they are now are not used.
     """
 
     files: Sequence[Path] = ()
     load: Callable[[], Settings] = load_settings
     seen: Stamps = ()
+    refused: str = ""
 
     @classmethod
     def of(cls, files: Sequence[Path], load: Callable[[], Settings]) -> Source:
@@ -64,13 +74,18 @@ class Source:
         before = host.settings
         try:
             settings = self.load()
+            if lost := weakened(before, settings):
+                raise Weaker(f"It would take protection away: {lost}.", remedy=REMEDY)
             changes = await host.reconfigure(settings)
         except PegboardError as error:
             LOGGER.error("The changed configuration is not used, the one before stays: %s", error)
+            self._refuse(host, error.code, error.message if isinstance(error, Weaker) else "It cannot be used.")
             return
         except Exception:
             LOGGER.exception("The changed configuration could not be taken up")
+            self._refuse(host, "defect", "It could not be taken up.")
             return
+        self.refused = ""
         waiting = [name for name in FIXED if getattr(settings, name) != getattr(before, name)]
         if waiting:
             LOGGER.warning("Changed, but only used after a restart: %s", ", ".join(waiting))
@@ -78,6 +93,10 @@ class Source:
             "The configuration changed. Servers added: %s; removed: %s; restarted: %s",
             *(", ".join(names) or "none" for names in (changes.added, changes.removed, changes.restarted)),
         )
+
+    def _refuse(self, host: Host, code: str, why: str) -> None:
+        self.refused = f"The changed configuration is not used, the one before stays. {why}"
+        host.parts.events.emit(ConfigurationRefused(at=host.parts.clock.time(), code=code, reason=why))
 
     def _stamps(self) -> Stamps:
         return tuple(map(_stamp, self.files))

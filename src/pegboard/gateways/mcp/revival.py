@@ -15,10 +15,11 @@ from typing import Any
 
 from starlette.types import Message, Receive, Scope, Send
 
-from pegboard.gateways.mcp import access
+from pegboard.gateways.mcp.access import HOLDER_KEY, Holder
 from pegboard.gateways.mcp.connection import SESSION_KEY
 from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.gateways.mcp.messages import Headers, Replay, header, with_header
+from pegboard.gateways.mcp.signing import Signing, inner
 from pegboard.model import JsonObject
 
 LOGGER = logging.getLogger(__name__)
@@ -38,9 +39,10 @@ MOST_ENDED = 10_000
 class Revival:
     """The transport of one gateway, with the sessions it forgot. An ASGI application."""
 
-    def __init__(self, transport: App, gateway: Gateway) -> None:
+    def __init__(self, transport: App, gateway: Gateway, signing: Signing) -> None:
         self._transport = transport
         self._gateway = gateway
+        self._signing = signing
         self._inner: dict[str, str] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
@@ -48,7 +50,7 @@ class Revival:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         session = header(scope["headers"], SESSION)
         if session is None:
-            await self._transport(scope, receive, _owned(scope, send))
+            await self._transport(scope, receive, self._owned(scope, send))
             return
         replay = Replay(receive)
         inner = self._of(session, scope)
@@ -85,7 +87,7 @@ class Revival:
 
     def _of(self, session: str, scope: Scope) -> str:
         """What the transport calls a session now."""
-        return self._inner.get(session) or (access.inner(session) if scope.get(access.HOLDER_KEY) else session)
+        return self._inner.get(session) or (inner(session) if scope.get(HOLDER_KEY) else session)
 
     async def _pass(
         self, scope: Scope, receive: Receive, send: Send, outer: str, inner: str, *, last: bool = False
@@ -124,6 +126,18 @@ class Revival:
         self._gateway.continue_session(session)
         LOGGER.info("A session of an earlier process goes on")
 
+    def _owned(self, scope: Scope, send: Send) -> Send:
+        """A session that begins is its holder's, where tokens are needed."""
+        holder: Holder | None = scope.get(HOLDER_KEY)
+
+        async def owned(message: Message) -> None:
+            if holder and message["type"] == "http.response.start" and (begun := header(message["headers"], SESSION)):
+                named = self._signing.session(begun, holder)
+                message = {**message, "headers": with_header(message["headers"], SESSION, named)}
+            await send(message)
+
+        return owned
+
     async def _say(self, scope: Scope, within: tuple[str, str, str] | None, body: bytes) -> tuple[int, Headers]:
         """Send the transport one message on the client's behalf, with the client's own other headers."""
         left_out = {SESSION, VERSION, b"accept", b"content-type", b"content-length", b"last-event-id"}
@@ -142,18 +156,6 @@ class Revival:
 
         await self._transport(own | {"headers": headers}, _Once(body).receive, send)
         return answer["status"], list(answer.get("headers", ()))
-
-
-def _owned(scope: Scope, send: Send) -> Send:
-    """A session that begins is its holder's, where tokens are needed."""
-    holder: access.Holder | None = scope.get(access.HOLDER_KEY)
-
-    async def owned(message: Message) -> None:
-        if holder and message["type"] == "http.response.start" and (begun := header(message["headers"], SESSION)):
-            message = {**message, "headers": with_header(message["headers"], SESSION, holder.session(begun))}
-        await send(message)
-
-    return owned
 
 
 class _Once:

@@ -40,8 +40,9 @@ class GatewayServer(Server[Any]):
         return super().create_initialization_options(given, *more, **options)
 
 
-def wire(gateway: Gateway) -> Server[Any]:
-    """The gateway as a server of both protocol eras."""
+def wire(gateway: Gateway, sealed: RequestStateSecurity | None = None) -> Server[Any]:
+    """The gateway as a server of both protocol eras. States of requests are ``sealed`` for this process alone, unless
+    it is said how."""
     rounds = gateway.rounds
 
     def connected(ctx: Context) -> Caller:
@@ -82,8 +83,8 @@ def wire(gateway: Gateway) -> Server[Any]:
     )
     server.add_notification_handler("notifications/initialized", types.NotificationParams, initialized)
     others.join(server)
-    sealed = RequestStateSecurity.ephemeral()
-    server.middleware += [RequestStateBoundary(sealed, default_audience="pegboard"), verbatim]
+    boundary = RequestStateBoundary(sealed or RequestStateSecurity.ephemeral(), default_audience="pegboard")
+    server.middleware += [boundary, verbatim]
     return server
 
 

@@ -13,7 +13,7 @@ from pegboard.gateways.mcp.host import open_host
 from pegboard.gateways.mcp.reload import Source
 from pegboard.gateways.mcp.server import wire
 from pegboard.settings import Settings
-from pegboard.stores import MemorySessions
+from pegboard.stores import MemorySessions, MemorySigningKeys
 
 
 async def serve_stdio(settings: Settings, source: Source = Source(), *, toolset: str = "") -> None:  # noqa: B008
@@ -25,7 +25,7 @@ async def serve_stdio(settings: Settings, source: Source = Source(), *, toolset:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     async with AsyncExitStack() as stack:
         parts = await stack.enter_async_context(opened_parts(settings))
-        parts = replace(parts, sessions=MemorySessions(parts.clock), replicas=None)
+        parts = replace(parts, sessions=MemorySessions(parts.clock), signing_keys=MemorySigningKeys(), replicas=None)
         host = await stack.enter_async_context(open_host(settings, parts))
         read, write = await stack.enter_async_context(stdio_server())
         server = wire(host.gateway(toolset))

@@ -7,6 +7,7 @@ from pegboard.stores.postgres.lessons import PostgresLessons
 from pegboard.stores.postgres.pins import PostgresPins
 from pegboard.stores.postgres.replicas import PostgresReplicas
 from pegboard.stores.postgres.sessions import PostgresSessions
+from pegboard.stores.postgres.signing_keys import PostgresSigningKeys
 from pegboard.stores.postgres.spend import PostgresSpend
 from pegboard.stores.postgres.statistics import PostgresStatistics
 
@@ -18,6 +19,7 @@ __all__ = [
     "PostgresPins",
     "PostgresReplicas",
     "PostgresSessions",
+    "PostgresSigningKeys",
     "PostgresSpend",
     "PostgresStatistics",
 ]

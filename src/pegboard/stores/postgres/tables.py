@@ -54,5 +54,9 @@ MIGRATIONS = (
         "texts of pins",
         ("ALTER TABLE pins ADD COLUMN approved_text text", "ALTER TABLE pins ADD COLUMN seen_text text"),
     ),
+    Migration(
+        "signing keys",
+        ("CREATE TABLE signing_keys (id text PRIMARY KEY, made double precision NOT NULL, secret text NOT NULL)",),
+    ),
 )
 """What was there counts as used when it was migrated."""

@@ -7,6 +7,7 @@ from pegboard.stores.redis.pins import RedisPins
 from pegboard.stores.redis.replicas import RedisReplicas
 from pegboard.stores.redis.server import RedisServer
 from pegboard.stores.redis.sessions import RedisSessions
+from pegboard.stores.redis.signing_keys import RedisSigningKeys
 from pegboard.stores.redis.spend import RedisSpend
 from pegboard.stores.redis.statistics import RedisStatistics
 
@@ -18,6 +19,7 @@ __all__ = [
     "RedisReplicas",
     "RedisServer",
     "RedisSessions",
+    "RedisSigningKeys",
     "RedisSpend",
     "RedisStatistics",
 ]

@@ -30,6 +30,7 @@ MIGRATIONS = (
     ),
     Migration("lessons"),
     Migration("texts of pins"),
+    Migration("signing keys"),
 )
 """Statements are Lua, with the prefix of all keys in ARGV[2]. What was there counts as used when it was migrated."""
 STEP = "if redis.call('SADD', KEYS[1], ARGV[1]) == 1 then {} end"

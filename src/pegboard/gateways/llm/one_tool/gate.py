@@ -11,7 +11,7 @@ from pegboard.gateways.llm.one_tool.calls import Call
 from pegboard.gateways.llm.way_back.edits import loaded
 from pegboard.gateways.llm.way_back.search import refused
 from pegboard.model import JsonObject, Tool
-from pegboard.routing import check_arguments
+from pegboard.routing import check_lightly
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Gate:
 
 def _problems(tool: Tool, arguments: JsonObject) -> Sequence[str]:
     try:
-        check_arguments(tool, arguments)
+        check_lightly(tool, arguments)
     except ArgumentsInvalid as error:
         return error.problems
     return ()

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pegboard.bench.hostile.stores import Restarted, gateway_restarted, store_restarted
+from services import POSTGRES, REDIS, delete_keys, drop_schema, needs_postgres, needs_redis
+
+STORES = [pytest.param(REDIS, marks=needs_redis), pytest.param(POSTGRES, marks=needs_postgres)]
+PREFIX = "hostile_test"
+
+
+@pytest.mark.requirement("D9")
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("state", STORES, ids=["redis", "postgres"])
+@pytest.mark.parametrize("scenario", [gateway_restarted, store_restarted])
+async def test_after_a_crash_and_a_quick_restart_every_session_goes_on(
+    tmp_path: Path, state: str, scenario: object
+) -> None:
+    try:
+        restarted = await scenario(tmp_path, state, prefix=PREFIX)  # type: ignore[operator]
+    finally:
+        await (delete_keys(PREFIX) if state == REDIS else drop_schema(PREFIX))
+
+    assert isinstance(restarted, Restarted)
+    assert restarted.lost == 0
+    assert restarted.seconds <= 1

@@ -1,0 +1,76 @@
+"""What a server's process has of the gateway's environment: what is safe, and what its entry names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from mcp.client.stdio import DEFAULT_INHERITED_ENV_VARS
+
+from pegboard.model import ToolId
+from pegboard.server_spec import SAFE, ServerSpec
+from pegboard.settings import Settings
+from pegboard.upstreams import Fleet
+from upstream_specs import python, scripted
+
+MakeFleet = Callable[..., Fleet]
+
+
+async def seen(fleet_of: MakeFleet, spec: ServerSpec, *names: str) -> list[str]:
+    async with fleet_of(spec) as fleet:
+        await fleet.settled(20)
+        told = [await fleet.call(ToolId("scripted", "environment"), {"name": name}) for name in names]
+    return [str(each["content"][0]["text"]) for each in told]
+
+
+def test_it_is_the_sdks_own_list() -> None:
+    assert sorted(SAFE) == sorted(DEFAULT_INHERITED_ENV_VARS)
+
+
+@pytest.mark.requirement("D13")
+async def test_a_server_does_not_see_the_gateways_secrets(fleet_of: MakeFleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-operator")
+    monkeypatch.setenv("WHO", "ann")
+    names = ("OPENAI_API_KEY", "WHO", "GREETING", "PATH")
+
+    closed = await seen(fleet_of, scripted(env={"GREETING": "hello ${WHO}"}), *names)
+    assert closed[:3] == ["unset", "unset", "hello ann"], "variables stand for what the gateway has, all the same"
+    assert closed[3] != "unset"
+    assert (await seen(fleet_of, scripted(env={"OPENAI_API_KEY": "${OPENAI_API_KEY}"}), *names))[0] == "sk-operator"
+    assert (await seen(fleet_of, scripted(inherit_env=True), *names))[:2] == ["sk-operator", "ann"]
+
+
+@pytest.mark.parametrize(
+    ("everywhere", "own", "whole"),
+    [(False, None, None), (False, True, True), (True, None, True), (True, False, False)],
+)
+def test_it_is_said_for_all_servers_or_for_one(everywhere: bool, own: bool | None, whole: bool | None) -> None:
+    entry: dict[str, Any] = {"command": "x"} | ({} if own is None else {"inheritEnv": own})
+
+    settings = Settings(servers={"a": entry}, inherit_env=everywhere)
+
+    assert settings.enabled_servers["a"].inherit_env is whole
+
+
+@pytest.mark.requirement("D13")
+async def test_a_server_that_misses_a_variable_says_which_and_what_to_write(
+    fleet_of: MakeFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOTES_TOKEN", "s3cr3t")
+    spec = python("notes", "import sys; sys.exit('NOTES_TOKEN and OTHER_TOKEN have to be set')")
+    async with fleet_of(spec) as fleet:
+        await fleet.settled(20)
+        reason = fleet.status()[0].reason
+    assert 'speaks of NOTES_TOKEN, which it is not given: write "env": {"NOTES_TOKEN": "${NOTES_TOKEN}"}' in reason
+    assert "s3cr3t" not in reason
+
+
+@pytest.mark.requirement("D13")
+async def test_what_a_terminal_would_obey_is_written_out(fleet_of: MakeFleet) -> None:
+    spec = python("rude", r"import sys; sys.exit('\x1b[2J\x1b]0;owned\x07 gone\r\x9b1m')")
+    async with fleet_of(spec) as fleet:
+        await fleet.settled(20)
+        reason = fleet.status()[0].reason
+    assert r"\x1b[2J\x1b]0;owned\x07 gone" in reason
+    assert reason.isprintable()
