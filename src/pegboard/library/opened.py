@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegboard.board import Board as Routing
 from pegboard.catalog import Catalog
@@ -15,8 +15,10 @@ from pegboard.library.portal import Portal
 from pegboard.library.sources import Given
 from pegboard.model import JsonObject, Outcome, ToolId
 from pegboard.settings import Settings
-from pegboard.upstreams import Fleet
 from pegboard.usage import Usage
+
+if TYPE_CHECKING:
+    from pegboard.upstreams import Fleet
 
 LOGGER = logging.getLogger(__name__)
 
@@ -108,6 +110,8 @@ class Opened:
 
     async def _serve(self, parts: Parts, listed: asyncio.Event) -> None:
         """The servers, in the one task that they live in."""
+        from pegboard.upstreams import Fleet  # brings the MCP SDK, which a board without servers does not need
+
         fleet = Fleet(
             self._settings.enabled_servers,
             connect_timeout=self._settings.connect_timeout,
