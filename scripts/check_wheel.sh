@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the wheel, installs it into an empty environment, and uses it there: no torch, at most 320 MB, and it works.
+# Builds the wheel, installs it into an empty environment, and uses it there: no torch, at most 320 MB, and it works;
+# typed, with the newest MCP SDK by itself, and with an earlier one where another package needs that.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -24,3 +25,14 @@ cp examples/tools.json "$work" && cd "$work"
 "$work/env/bin/pegboard" audit --catalog tools.json --json > audit.json
 "$work/env/bin/pegboard" route "open an issue about the login page" --catalog tools.json --json |
   "$work/env/bin/python" -c "import json, sys; print(json.load(sys.stdin)['active'])"
+
+"$work/env/bin/python" -c "
+from importlib import metadata, resources
+assert tuple(map(int, metadata.version('mcp').split('.')[:2])) >= (2, 3), metadata.version('mcp')
+assert resources.files('pegboard').joinpath('py.typed').is_file()"
+
+"$work/env/bin/pip" install --quiet "$work"/pegboard-*.whl 'mcp<2'
+"$work/env/bin/pegboard" route "open an issue about the login page" --catalog tools.json > /dev/null
+echo '{"mcpServers": {"rail": {"command": "true"}}}' > mcp.json
+said=$("$work/env/bin/pegboard" mcp --config mcp.json 2>&1 < /dev/null || true)
+grep -q "pip install 'mcp>=2.3'" <<< "$said"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from pegboard.errors import ConfigError
 from pegboard.extras import required
@@ -73,3 +75,49 @@ def test_what_is_there_is_given() -> None:
     assert required("json", "none").dumps([]) == "[]"
     with pytest.raises(ConfigError, match="no_such_module"):
         required("no_such_module.part", "none")
+
+
+@pytest.mark.requirement("C9")
+def test_a_board_without_servers_imports_no_mcp(tmp_path: Path) -> None:
+    program = """
+from pegboard import Board, Call
+
+def tide(harbour: str) -> str:
+    "When the tide comes in"
+    return "16:20"
+
+with Board([tide], cache_dir=CACHE) as board:
+    decision = board.route_now("the tide?")
+    print(board.execute_now(Call(name="tide", arguments={"harbour": "Bergen"}), decision).text)
+    print(board.execute_now(Call(name="tide", arguments={}), decision).is_error)
+print(sorted(name for name in sys.modules if name.partition(".")[0] in ("mcp", "mcp_types")))
+""".replace("CACHE", repr(str(tmp_path)))
+
+    done = run(program)
+
+    assert done.stdout.splitlines() == ["16:20", "True", "[]"], done.stderr
+
+
+@pytest.mark.requirement("C9")
+@pytest.mark.parametrize("version", ["1.30.0", "2.1.1", "2.3.0"])
+def test_what_other_frameworks_need_of_mcp_can_be_installed_beside_pegboard(version: str) -> None:
+    """crewai, smolagents and autogen-ext need a version 1; browser-use needs 2.1.1 and no other."""
+    needs = [Requirement(text) for text in metadata.requires("pegboard") or ()]
+
+    assert [need.specifier.contains(version) for need in needs if need.name == "mcp"] == [True]
+
+
+@pytest.mark.requirement("C9")
+@pytest.mark.parametrize("module", ["pegboard.upstreams", "pegboard.gateways.mcp", "pegboard.gateways.serve"])
+@pytest.mark.parametrize("version", ["1.30.0", "2.1.1"])
+def test_with_an_earlier_mcp_servers_and_gateways_say_which_one_they_need(
+    tmp_path: Path, module: str, version: str
+) -> None:
+    installed = tmp_path / f"mcp-{version}.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text(f"Metadata-Version: 2.1\nName: mcp\nVersion: {version}\n", "utf-8")
+
+    done = run(f"sys.path.insert(0, {str(tmp_path)!r})\nimport {module}")
+
+    assert f"need mcp 2.3 or later, and what is here is {version}" in done.stderr
+    assert "pip install 'mcp>=2.3'" in done.stderr

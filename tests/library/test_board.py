@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
 import threading
@@ -100,7 +101,7 @@ def test_a_catalogs_path_is_enough(board_with: Callable[..., Board]) -> None:
     assert len(board.catalog) > 1
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "mcp"])
+@pytest.mark.parametrize("provider", ["openai", "responses", "anthropic", "gemini", "mcp"])
 def test_a_decision_speaks_each_providers_format_under_names_they_all_take(
     provider: Any, board_with: Callable[..., Board]
 ) -> None:
@@ -117,8 +118,19 @@ def test_a_decision_speaks_each_providers_format_under_names_they_all_take(
         case _:
             entries = shown
     assert [each["name"] for each in entries] == ["one__notes_find", "two__notes_find"]
-    key = {"openai": "parameters", "gemini": "parametersJsonSchema", "mcp": "inputSchema"}.get(provider, "input_schema")
-    assert all(each[key] == schema for each in entries)
+    keys = {"anthropic": "input_schema", "gemini": "parametersJsonSchema", "mcp": "inputSchema"}
+    assert all(each[keys.get(provider, "parameters")] == schema for each in entries)
+
+
+@pytest.mark.requirement("C4")
+@pytest.mark.parametrize("tools", [[tide], []])
+def test_a_format_that_is_not_known_is_an_error_that_says_which_are(
+    tools: Any, board_with: Callable[..., Board]
+) -> None:
+    decision = board_with(tools).route_now(TIDE)
+
+    with pytest.raises(ValueError, match="'openai', 'responses', 'anthropic', 'gemini', 'mcp'"):
+        decision.tools_for("bedrock")  # type: ignore[arg-type]
 
 
 def test_a_call_by_the_name_that_was_shown_finds_its_server(board_with: Callable[..., Board]) -> None:
@@ -150,6 +162,45 @@ async def test_async_and_sync_give_the_same_where_a_loop_runs_as_in_a_notebook(
 
     assert awaited.active == now.active
     assert [each.text for each in results] == ["a renewed", "a renewed"]
+
+
+def test_boards_of_other_tools_share_servers_and_store_and_nothing_else(board_with: Callable[..., Board]) -> None:
+    """Each has just its tools, at once; what they share ends with the last of them, or with `close`."""
+    first = board_with(tide, config={"mcpServers": {"scripted": {"command": sys.executable, "args": [SCRIPTED]}}}, k=50)
+    other = first.with_tools([loan, {"name": "tide", "description": "What another tenant means by it"}])
+    of_first, of_other = first.route_now(TIDE), other.route_now("renew the loan of a book, echo a text")
+
+    assert {"tide", "loan", "echo"} & {tool.name for tool in first.catalog.tools} == {"tide", "echo"}
+    assert {"tide", "loan", "echo"} <= {tool.name for tool in other.catalog.tools}
+    assert first.catalog[ToolId("local", "tide")].description != other.catalog[ToolId("local", "tide")].description
+    assert first.execute_now(Call(name="loan", arguments={"book": "a"}), of_first).is_error
+    assert other.execute_now(Call(name="loan", arguments={"book": "a"}), of_other).text == "a renewed"
+    assert other.execute_now(Call(name="echo", arguments={"text": "hello"}), of_other).text == "hello"
+
+
+def test_a_board_of_other_tools_works_where_nobody_has_the_first_any_more(tmp_path: Path) -> None:
+    other = Board([tide], encoder=FakeEncoder(), cache_dir=tmp_path).with_tools([loan])
+    gc.collect()
+
+    with other:
+        assert names(other.route_now("renew a loan")) == ["loan"]
+
+
+@pytest.mark.requirement("C8")
+@pytest.mark.parametrize(("wrong", "near"), [("kk", "Did you mean 'k'?"), ("profil", "'profile'"), ("zzz", "")])
+def test_an_option_that_there_is_not_is_named_with_those_that_there_are(wrong: str, near: str) -> None:
+    with pytest.raises(ConfigError) as told:
+        Board([], **{wrong: 3})
+
+    assert f"no option {wrong!r}" in str(told.value)
+    assert near in str(told.value)
+    assert " k, " in str(told.value)
+
+
+@pytest.mark.requirement("C8")
+def test_an_option_of_a_wrong_type_is_not_blamed_on_the_environment() -> None:
+    with pytest.raises(ConfigError, match="What is given as options: k: Input should be a valid integer"):
+        Board([], k="many")
 
 
 async def test_async_functions_run_on_the_callers_loop(board_with: Callable[..., Board]) -> None:
@@ -290,7 +341,7 @@ def test_facts_and_messages_of_any_provider_make_a_turn(board_with: Callable[...
 
     assert (decision.query, "loan" in names(decision)) == ("renew the loan of a book", True)
     assert "loan" not in names(board.route_now(said))
-    with pytest.raises(ConfigError, match="known role"):
+    with pytest.raises(ConfigError, match="the role 'wizard', which is none of system"):
         board.route_now([{"role": "wizard"}])
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from mcp import MCPError
 from pydantic_core import to_jsonable_python
 
 from pegboard.errors import PegboardError, UpstreamError
@@ -43,5 +43,10 @@ def result_of_error(tool: ToolId | None, error: Exception) -> Result:
 
 def outcome(tool: ToolId, seconds: float, *, failed: bool, error: Exception | None = None) -> Outcome:
     """For statistics: what never answered is the server's fault, what answered badly the tool's."""
-    fault: Literal["server", "tool"] = "server" if isinstance(error, UpstreamError | MCPError) else "tool"
+    fault: Literal["server", "tool"] = "server" if _never_answered(error) else "tool"
     return Outcome(tool=tool, success=not failed, latency_ms=seconds * 1000, failure=fault if failed else None)
+
+
+def _never_answered(error: Exception | None) -> bool:
+    """The MCP SDK is not imported for this: what it raises, it raises once it is there. Earlier ones lack the name."""
+    return isinstance(error, (UpstreamError, getattr(sys.modules.get("mcp"), "MCPError", UpstreamError)))

@@ -32,6 +32,8 @@ from pegboard.upstreams.speaking import Headers, speak_for_clients
 from pegboard.upstreams.subscriptions import Subscriptions
 from pegboard.upstreams.transport import StderrTail, Watched, open_transport
 
+VERSION = version("pegboard")
+"""Read with this module, and not on an event loop."""
 LAST_ANSWERS = 1.0
 """Seconds for other calls under way to get their own answers when one was told that the session is gone."""
 NEWS = (
@@ -182,7 +184,7 @@ class Connection:
             mode=self._mode,
             cache=None,
             message_handler=self._on_message,
-            client_info=types.Implementation(name="pegboard", version=version("pegboard")),
+            client_info=types.Implementation(name="pegboard", version=VERSION),
             sampling_callback=self._asked.sampling,  # type: ignore[arg-type]  # it answers each request with its result
             sampling_capabilities=ALL_OF_SAMPLING,
             elicitation_callback=self._asked.elicitation,  # type: ignore[arg-type]

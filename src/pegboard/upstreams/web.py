@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import zlib
 from collections.abc import AsyncIterator, Mapping
@@ -33,8 +34,9 @@ BROKE_OFF = "its answer broke off"
 @asynccontextmanager
 async def web(url: str, headers: Mapping[str, str], *, limits: Limits) -> AsyncIterator[TransportStreams]:
     """The streams of a session. An answer beyond ``limits`` is an error for whom it answers."""
+    made = await asyncio.to_thread(_Client, headers, limits)  # it reads certificates, the first much code too
     async with (
-        _Client(headers, limits) as client,
+        made as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=limits.result) as streams,
     ):
         yield streams

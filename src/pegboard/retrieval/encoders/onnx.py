@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pegboard.errors import EncoderError
 from pegboard.model import Floats
+from pegboard.retrieval.encoders.runtime import onnxruntime
 from pegboard.retrieval.intents import Span
 
 BATCH = 32
@@ -132,9 +133,8 @@ class OnnxEncoder:
 
     @cached_property
     def _session(self) -> Any:
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
+        runtime = onnxruntime()
+        options = runtime.SessionOptions()
         options.intra_op_num_threads = self._threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
@@ -142,7 +142,7 @@ class OnnxEncoder:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
             with as_file(self._folder / "model.onnx") as model:  # read by us, it would be in memory twice
-                return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+                return runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
         except Exception as error:
             raise EncoderError(
                 f"The encoder cannot be loaded: {error}.", remedy="Install pegboard again; `pegboard doctor` checks it."
