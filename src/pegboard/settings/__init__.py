@@ -64,6 +64,7 @@ class ClientSettings(BaseModel):
     matches: tuple[str, ...] = ()
     list_changed: bool | None = None
     native_search: bool | None = None
+    always_load: str | None = Field(None, min_length=1)
     most_tools: int | None = Field(None, ge=1)
     longest_name: int | None = Field(None, ge=LEAST_NAME)
     exposure: Exposure | None = None

@@ -67,7 +67,10 @@ def test_the_table_holds_what_is_known_of_list_changed_caps_and_own_searches() -
 
     honour = {"vscode", "claude-code", "gemini-cli", "opencode", "windsurf", "cline", "kilo", "glama"}
     assert {name for name, kind in kinds.items() if kind.list_changed} == honour
-    assert {name for name, kind in kinds.items() if kind.native_search} == {"claude-code"}
+    assert not any(kind.native_search for kind in kinds.values()), "no client says that its search is on"
+    assert {name: kind.always_load for name, kind in kinds.items() if kind.always_load} == {
+        "claude-code": "anthropic/alwaysLoad"
+    }
     assert (kinds["cursor"].most_tools, kinds["windsurf"].most_tools, kinds["vscode"].most_tools) == (40, 100, 128)
 
 

@@ -75,6 +75,21 @@ async def test_what_a_search_finds_is_told_of_listed_and_called_by_its_name(list
         assert await listener.call("add", a=1, b=2) == "3"
 
 
+@pytest.mark.requirement("B1")
+async def test_claude_code_finds_the_meta_tools_loaded_and_lists_again_what_a_search_found(
+    listening: OpenListener,
+) -> None:
+    async with listening(name="claude-code", always_available=("echo",)) as (listener, _):
+        first = (await listener.client.list_tools()).tools
+        assert [tool.name for tool in first] == [*META, "echo"]
+        assert all((tool.meta or {}).get("anthropic/alwaysLoad") for tool in first)
+        before = listener.told
+        await listener.search("add two numbers")
+        await until(lambda: listener.told > before)
+        found = {tool.name: tool.meta or {} for tool in (await listener.client.list_tools()).tools}
+        assert "anthropic/alwaysLoad" not in found["add"], "its definition would invalidate the client's prompt cache"
+
+
 @pytest.mark.requirement("002.accumulation")
 async def test_what_was_found_stays_and_is_told_of_once(listening: OpenListener) -> None:
     async with listening() as (listener, gateway):

@@ -4,7 +4,7 @@
 eager      the whole board, because it is small or because the configuration says so
 static     the meta-tools and what is always available: the same for everybody who may use the same tools
 dynamic    the same, and the tools that searches enabled in this session; for clients that list again when told
-native     the whole board in stable order, for clients that defer it and search it themselves
+native     the whole board in stable order, for clients that are known to defer it and search it themselves
 route      two meta-tools that go by price, speed and reliability too, and what is always available; where configured
 =========  =========================================================================================================
 """
@@ -76,28 +76,41 @@ def listing(
     always: Iterable[ToolId] = (),
     enabled: Iterable[ToolId] = (),
     most: int | None = None,
+    always_load: str | None = None,
 ) -> list[JsonObject]:
     """The definitions of a `tools/list` answer, in an order that depends on the catalog alone (P18).
 
-    Of the always-available tools those beyond the client's cap of ``most`` tools are left out.
+    Of the always-available tools those beyond the client's cap of ``most`` tools are left out. They and the meta-tools
+    carry ``always_load`` in their `_meta`. What a search found does not: a client with a tool search of its own would
+    have its prompt cache written anew for it.
     """
+    pinned = [tool for tool in always if tool in allowed]
+
+    def shown(tools: Iterable[ToolId]) -> list[JsonObject]:
+        wanted = frozenset(tools)
+        listed = (tool for tool in catalog.tools if tool.id in wanted)
+        return [loaded(on_the_wire(tool, names), always_load if tool.id in pinned else None) for tool in listed]
+
     if exposure in ("eager", "native"):
-        return [on_the_wire(tool, names) for tool in catalog.tools if tool.id in allowed]
+        return shown(allowed)
     routes, dynamic = exposure == "route", exposure == "dynamic"
     first = meta_tools.routing_definitions() if routes else meta_tools.definitions(pool, dynamic=dynamic)
-    pinned = [tool for tool in always if tool in allowed]
-    shown = set(pinned if most is None else pinned[: max(0, most - len(first))])
-    shown |= allowed.intersection(enabled) if dynamic else set()
-    return [
-        *first,
-        *(on_the_wire(tool, names) for tool in catalog.tools if tool.id in shown),
-    ]
+    kept = set(pinned if most is None else pinned[: max(0, most - len(first))])
+    kept |= allowed.intersection(enabled) if dynamic else set()
+    return [*(loaded(each, always_load) for each in first), *shown(kept)]
 
 
 def on_the_wire(tool: Tool, names: WireNames) -> JsonObject:
     """The definition as its server sent it, under the name that calls it here."""
     name = names.of[tool.id]
     return tool.definition if name == tool.name else {**tool.definition, "name": name}
+
+
+def loaded(definition: JsonObject, key: str | None) -> JsonObject:
+    """The definition with ``key`` in its `_meta`, unless its server sets that itself; unchanged without a key."""
+    if key is None:
+        return definition
+    return {**definition, "_meta": {key: True} | dict(definition.get("_meta") or {})}
 
 
 def static_listing(catalog: Catalog, pool: str, always: Sequence[ToolId] = ()) -> list[JsonObject]:

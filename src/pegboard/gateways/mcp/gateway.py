@@ -96,6 +96,7 @@ class Gateway:
             always=board.pinned,
             enabled=session.enabled[-room:] if room else (),
             most=caller.kind.most_tools,
+            always_load=caller.kind.always_load,
         )
 
     async def call(self, name: str, arguments: JsonObject, exchange: Exchange = ALONE) -> Result:
