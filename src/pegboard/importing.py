@@ -17,6 +17,8 @@ from pegboard.server_spec import UNKNOWN, VARIABLE, ServerSpec
 JsonObject = Mapping[str, Any]
 
 ENTRY_NAME = "pegboard"
+ENTRY_NAMES: Mapping[str, str] = {"user": ENTRY_NAME, "project": f"{ENTRY_NAME}-project"}
+"""By scope: of two entries of one name, a user's and a project's, clients start the project's alone."""
 FOLDER = "${workspaceFolder}"
 EDITOR_ONLY = frozenset({"workspaceFolder", "workspaceFolderBasename", "pathSeparator"})
 """Variables that mean something to an editor alone."""
@@ -162,12 +164,33 @@ def is_own_entry(entry: Any) -> bool:
     return is_pegboard(ServerSpec(name=ENTRY_NAME, command=str(entry.get("command")), args=args))
 
 
-def replaced(file: ClientFile, gone: Iterable[str], entry: JsonObject) -> dict[str, Any]:
-    """The servers of a client's file with one entry in place of those that are gone, unless it has that already."""
+def replaced(file: ClientFile, gone: Iterable[str], entry: JsonObject, name: str) -> dict[str, Any]:
+    """The servers of a client's file with one entry, called ``name`` or like it, in place of those that are gone,
+    unless it has that entry already."""
     kept = {name: each for name, each in file.entries.items() if name not in set(gone)}
-    if any(file.entries[name]["args"][-1] == entry["args"][-1] for name in file.own):
+    if started(file.entries, entry["args"][-1]):
         return kept
-    return {_free(ENTRY_NAME, "", set(kept)): dict(entry)} | kept
+    return {_free(name, "", set(kept)): dict(entry)} | kept
+
+
+def started(entries: JsonObject, target: Path | str) -> list[str]:
+    """The names of the entries that start Pegboard with the configuration ``target``."""
+    return [name for name, entry in entries.items() if is_own_entry(entry) and entry["args"][-1] == str(target)]
+
+
+def entry_name(file: ClientFile, target: Path, users: JsonObject) -> str:
+    """What an entry in this file is called. ``users`` are the entries of the same client's user file.
+
+    An entry there that starts the same board has the same name, so that the client starts the board once.
+    """
+    same = started(users, target) if file.client.scope == "project" else []
+    return same[0] if same else ENTRY_NAMES[file.client.scope]
+
+
+def hiding(users: JsonObject, projects: JsonObject) -> list[str]:
+    """The names under which a project's entry hides a user's that starts Pegboard with another configuration."""
+    both = [name for name in users if name in projects and is_own_entry(users[name]) and is_own_entry(projects[name])]
+    return [name for name in both if users[name]["args"][-1] != projects[name]["args"][-1]]
 
 
 def masked(definition: JsonObject) -> dict[str, Any]:

@@ -111,7 +111,7 @@ def test_the_servers_move_and_the_clients_start_pegboard(
         "env": {"TICKETS_TOKEN": "${TICKETS_TOKEN}", "REGION": "${REGION:-eu}"},
     }
     assert servers(machine / DESKTOP) == {"pegboard": entry(own_file())}
-    assert servers(project / ".mcp.json") == {"pegboard": entry(project / "pegboard.toml")}
+    assert servers(project / ".mcp.json") == {"pegboard-project": entry(project / "pegboard.toml")}
     assert json.loads((machine / CODE).read_text())["numStartups"] == 5
     assert stat.S_IMODE(own_file().stat().st_mode) == 0o600
 
@@ -122,7 +122,7 @@ def test_vs_code_is_told_in_its_own_spelling_and_keeps_its_inputs_and_comments(
     run("init", "--write")
     path = project / ".vscode" / "mcp.json"
 
-    assert servers(path, "servers")["pegboard"] == {"type": "stdio"} | entry(project / "pegboard.toml")
+    assert servers(path, "servers")["pegboard-project"] == {"type": "stdio"} | entry(project / "pegboard.toml")
     assert path.read_text().startswith('// Servers of this workspace\n{\n  "inputs": [{"type": "promptString"')
 
 
@@ -478,7 +478,56 @@ def test_afterwards_the_other_commands_find_the_servers(run: Run, put: Put) -> N
     configured = given_or_usual([])
 
     assert set(configured.settings.servers) == {"a", "b"}
-    assert configured.notes == ("Left out: server 'pegboard' is Pegboard itself.",)
+    assert configured.notes == tuple(
+        f"Left out: server {name!r} is Pegboard itself." for name in ("pegboard", "pegboard-project")
+    )
+
+
+@pytest.mark.requirement("B3")
+@pytest.mark.parametrize(
+    ("users", "projects", "place"),
+    [
+        (CODE, "work/.mcp.json", "mcpServers"),
+        (CURSOR, "work/.cursor/mcp.json", "mcpServers"),
+        (VS_CODE, "work/.vscode/mcp.json", "servers"),
+    ],
+)
+def test_a_users_and_a_projects_entry_do_not_hide_each_other(
+    run: Run, put: Put, machine: Path, project: Path, users: str, projects: str, place: str
+) -> None:
+    files = [put(users, {place: {"mine": {"command": "m"}}}), put(projects, {place: {"ours": {"command": "o"}}})]
+    before = [path.read_bytes() for path in files]
+    assert run("init", "--write").exit_code == 0
+
+    started = [
+        each["args"][-1]
+        for each in {name: entry for path in files for name, entry in servers(path, place).items()}.values()
+    ]
+    assert started == [str(own_file()), str(project / "pegboard.toml")], "whichever wins, both are started"
+    assert run("init", "--undo").exit_code == 0
+    assert [path.read_bytes() for path in files] == before
+
+
+@pytest.mark.requirement("B3")
+def test_a_board_that_both_files_start_has_one_name_and_is_started_once(run: Run, put: Put, machine: Path) -> None:
+    files = [put(CODE, mine={"command": "m"}), put("work/.mcp.json", ours={"command": "o"})]
+    before = [path.read_bytes() for path in files]
+    run("init", "--write", "--to", machine / "all.toml")
+
+    assert [servers(path) for path in files] == [{"pegboard": entry(machine / "all.toml")}] * 2
+    run("init", "--undo")
+    assert [path.read_bytes() for path in files] == before
+
+
+@pytest.mark.requirement("B3")
+def test_entries_that_hide_each_other_already_are_told_of(run_json: RunJson, put: Put, project: Path) -> None:
+    put(CODE, pegboard=entry(own_file()))
+    put("work/.mcp.json", pegboard=entry(project / "pegboard.toml"), new={"command": "n"})
+
+    (note,) = run_json("init")["notes"]
+    assert ".claude.json" in note
+    assert ".mcp.json" in note
+    assert "'pegboard'" in note
 
 
 @pytest.mark.parametrize("which", [None, "/opt/bin/pegboard"])

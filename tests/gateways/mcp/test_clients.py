@@ -92,7 +92,7 @@ def test_no_client_is_given_names_longer_than_a_function_name_may_be() -> None:
 def test_configuration_changes_a_row_in_what_it_names_and_leaves_the_rest() -> None:
     kind = client_kind("cursor-vscode", overrides={"cursor": ClientSettings(list_changed=True, most_tools=80)})
 
-    assert kind == ClientKind(name="cursor", list_changed=True, most_tools=80, longest_name=50)
+    assert kind == ClientKind(name="cursor", list_changed=True, most_tools=80, longest_name=42)
 
 
 def test_configuration_brings_new_clients_and_comes_before_the_table(tmp_path: Path) -> None:
