@@ -12,7 +12,7 @@ from typing import Any
 
 from pegboard.client_configs import Client, is_pegboard, servers_of
 from pegboard.errors import ConfigError
-from pegboard.server_spec import UNKNOWN, VARIABLE, ServerSpec
+from pegboard.server_spec import SECRET_NAME, UNKNOWN, VARIABLE, ServerSpec
 
 JsonObject = Mapping[str, Any]
 
@@ -30,7 +30,10 @@ CARRIED = frozenset(
 PLACEHOLDER = re.compile(rf"{UNKNOWN.pattern}|\$\{{[\w:./-]+\}}")
 """A variable without a default. Whatever else begins with `${` is no variable, and may be secret."""
 SIGN_IN = frozenset({"auth", "oauth"})
-SECRET_FLAG = re.compile(r"(?i)(key|token|secret|passw|credential|auth)")
+MAY_SIGN_IN = (
+    "It is on the network and is shown no token: its client may have to sign in to it (OAuth), which Pegboard cannot "
+    "do yet. One that needs no signing in can be put into pegboard.toml by hand; then it moves."
+)
 HIDDEN = "***"
 
 
@@ -81,9 +84,9 @@ def plan(existing: Mapping[str, JsonObject], files: Iterable[ClientFile]) -> Pla
     """What moves and what stays. ``existing`` are the servers of pegboard.toml, their paths resolved.
 
     A server that is there already, under any name, is not added again; a name that is taken by another server gets
-    the client's name behind it.
+    the client's name behind it. A remote server that its client may have to sign in to stays, unless it is there.
     """
-    known = {_identity(entry): name for name, entry in existing.items()}
+    known = {identity(entry): name for name, entry in existing.items()}
     taken = set(existing)
     new: dict[str, JsonObject] = {}
     moved: list[Moved] = []
@@ -97,13 +100,16 @@ def plan(existing: Mapping[str, JsonObject], files: Iterable[ClientFile]) -> Pla
             except ConfigError as error:
                 stays.append(Stays(server=server, file=file, reason=error.message))
                 continue
-            identity = _identity(made)
-            if identity not in known:
-                known[identity] = name = _free(server, file.client.name, taken)
+            same = identity(made)
+            if same not in known and may_sign_in(made):
+                stays.append(Stays(server=server, file=file, reason=MAY_SIGN_IN))
+                continue
+            if same not in known:
+                known[same] = name = _free(server, file.client.name, taken)
                 taken.add(name)
                 new[name] = made
             left = tuple(sorted(set(entry) - CARRIED))
-            moved.append(Moved(server=server, name=known[identity], file=file, left=left))
+            moved.append(Moved(server=server, name=known[same], file=file, left=left))
     return Plan(new=new, moved=tuple(moved), stays=tuple(stays))
 
 
@@ -122,6 +128,12 @@ def definition(name: str, entry: Any, file: ClientFile) -> JsonObject:
     if foreign := _foreign(made):
         raise ConfigError(f"It uses {foreign}, which only its client knows.")
     return made
+
+
+def may_sign_in(definition: JsonObject) -> bool:
+    """Whether it is a server on the network that is shown no token: nobody can tell without asking it."""
+    spec = ServerSpec(name=ENTRY_NAME, **definition)
+    return spec.is_remote and not spec.has_credentials
 
 
 def resolved(spec: ServerSpec, *, in_project: bool) -> dict[str, Any]:
@@ -210,7 +222,7 @@ def _masked_args(args: Sequence[str]) -> Iterable[str]:
     secret = False
     for arg in args:
         flag, equals, _ = arg.partition("=")
-        named = bool(SECRET_FLAG.search(flag))
+        named = bool(SECRET_NAME.search(flag))
         if secret and not arg.startswith("-"):
             yield HIDDEN
         elif equals and (named or "://" in arg):
@@ -233,7 +245,7 @@ def _is_editors(placeholder: str) -> bool:
     return variable is None or variable.group(1) in EDITOR_ONLY
 
 
-def _identity(entry: JsonObject) -> str:
+def identity(entry: JsonObject) -> str:
     """What makes two definitions the same server."""
     return json.dumps({key: value for key, value in entry.items() if key != "description"}, sort_keys=True)
 

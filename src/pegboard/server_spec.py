@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from dotenv import dotenv_values
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -18,6 +20,8 @@ from pegboard.errors import ConfigError
 VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^{}]|\{[^{}]*\})*))?\}")
 UNKNOWN = re.compile(r"\$\{(?:input|command|config):[^}]*\}")
 WORD_BREAK = re.compile(r"[\s:/@?&=;,]+")
+SECRET_NAME = re.compile(r"(?i)(key|token|secret|passw|credential|auth|cookie)")
+"""Of a header, a flag or a parameter whose value is a secret."""
 SECRET_LENGTH = 5
 HARMLESS = frozenset({"https", "bearer", "basic", "localhost", "127.0.0.1", "false", "token"})
 """Words of URLs and headers that are no secret and stand in many messages."""
@@ -64,6 +68,24 @@ class ServerSpec(BaseModel):
     @property
     def is_http(self) -> bool:
         return self.url is not None
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it has a URL that does not lead to this machine."""
+        if self.url is None:
+            return False
+        try:
+            host = urlsplit(self.url).hostname or ""
+            return not (host == "localhost" or ipaddress.ip_address(host).is_loopback)
+        except ValueError:  # a name, or a variable
+            return True
+
+    @property
+    def has_credentials(self) -> bool:
+        """Whether a token or key stands in its headers or its URL, so that nobody has to sign in."""
+        url = urlsplit(VARIABLE.sub("", self.url or ""))
+        names = [*self.headers, *(name for name, _ in parse_qsl(url.query, keep_blank_values=True))]
+        return bool(url.password) or any(SECRET_NAME.search(name) for name in names)
 
     def identity(self) -> str:
         """SHA-256 of all that decides which server this is; its name is not part of it, nor is any secret readable.

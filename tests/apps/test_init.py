@@ -63,7 +63,7 @@ def everything(put: Put, machine: Path) -> list[Path]:
         put("work/.vscode/mcp.json", fixture="vscode_mcp.json"),
         put(CURSOR, fixture="cursor_mcp.json"),
         put(DESKTOP, fixture="claude_desktop.json"),
-        put(CODE, {"numStartups": 5, "mcpServers": {"docs": {"type": "http", "url": "https://docs.example/mcp"}}}),
+        put(CODE, {"numStartups": 5, "mcpServers": {"docs": {"type": "http", "url": "http://127.0.0.1:3001/mcp"}}}),
     ]
 
 
@@ -159,6 +159,68 @@ def test_what_cannot_move_stays_with_its_reason(run_json: RunJson, put: Put) -> 
         "wrapped": "Pegboard itself",
     }.items():
         assert reason in reasons[name]
+
+
+@pytest.mark.requirement("B4")
+@pytest.mark.parametrize(
+    ("entry", "stays"),
+    [
+        ({"url": "https://mcp.notion.example/mcp"}, True),
+        ({"serverUrl": "https://mcp.linear.example/mcp"}, True),
+        ({"url": "https://mcp.sentry.example/mcp", "headers": {"X-Region": "eu"}}, True),
+        ({"url": "https://api.example/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}, False),
+        ({"url": "https://api.example/mcp", "headers": {"CONTEXT7_API_KEY": "k"}}, False),
+        ({"url": "https://api.example/mcp?apiKey=k"}, False),
+        ({"url": "http://localhost:3001/mcp"}, False),
+        ({"url": "http://[::1]:3001/mcp"}, False),
+        ({"url": "http://${HOST}/mcp"}, True),
+    ],
+)
+def test_a_server_that_its_client_may_sign_in_to_stays_with_the_client(
+    run: Run, run_json: RunJson, put: Put, entry: dict[str, Any], stays: bool
+) -> None:
+    path = put(CODE, remote=entry, other={"command": "o"})
+    before = path.read_bytes()
+    report = run_json("init", "--write")
+
+    assert ("remote" in servers(path)) == stays
+    assert ("remote" in toml(own_file())) == (not stays)
+    assert ["OAuth" in each["reason"] for each in report["stays"]] == [True] * stays
+    run("init", "--undo")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.requirement("B4")
+def test_a_remote_server_that_was_put_on_the_board_by_hand_moves_and_comes_back(run: Run, put: Put) -> None:
+    path = put(CODE, remote={"url": "https://open.example/mcp"})
+    before = path.read_bytes()
+    own_file().parent.mkdir(parents=True)
+    own_file().write_text('[servers.open]\nurl = "https://open.example/mcp"\n')
+    run("init", "--write")
+
+    assert servers(path) == {"pegboard": entry(own_file())}
+    run("init", "--undo")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.requirement("B4")
+def test_a_remote_server_that_stayed_and_was_deleted_since_stays_deleted(run: Run, put: Put) -> None:
+    path = put(CODE, remote={"url": "https://open.example/mcp"}, other={"command": "o"})
+    run("init", "--write")
+    path.write_text(json.dumps({"mcpServers": {"pegboard": entry(own_file())}}))
+    run("init", "--undo")
+
+    assert servers(path) == {"other": {"command": "o"}}
+
+
+@pytest.mark.requirement("B4")
+def test_what_an_earlier_version_took_away_comes_back_though_its_board_is_gone(run: Run, put: Put) -> None:
+    path = put(CODE, pegboard=entry(own_file()))
+    backup = put(f"{CODE}{BACKUP}", remote={"url": "https://open.example/mcp"})
+    before = backup.read_bytes()
+    run("init", "--undo")
+
+    assert path.read_bytes() == before
 
 
 def test_the_same_server_is_imported_once_and_the_same_name_for_another_gets_its_clients(

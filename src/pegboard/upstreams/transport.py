@@ -55,7 +55,7 @@ def open_transport(
     An answer of more than ``limit`` bytes is an error for whom it answers.
     """
     if spec.url is not None:
-        return web(spec.url, spec.headers, limit=limit)
+        return web(spec.url, spec.headers, limit=limit, credentials=spec.has_credentials)
     return _stdio(spec, environment, stderr, limit)
 
 

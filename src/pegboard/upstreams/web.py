@@ -17,19 +17,28 @@ from pegboard.upstreams.lines import ENDS_BYTES, Lines, TooLong, answered
 CONNECT_SECONDS = 30.0
 """To connect and to write. How long an answer may take, the call decides; a stream of news may be silent for days."""
 SESSION_HEADER = "mcp-session-id"
+UNAUTHORIZED = 401
 NOT_FOUND = 404
 BAD_GATEWAY = 502
 NO_ANSWER = "The server closed the connection before it answered"
+SIGN_IN = "It needs signing in (OAuth), which Pegboard cannot do yet"
+REFUSED = "It refuses the token or key of its entry (HTTP 401)"
+"""Why a server answers 401: to whom showed it nothing, and to whom showed it something."""
 DATA = b"data:"
 BROKE_OFF = "its answer broke off"
 """Of an answer that is JSON; the SDK finds words of its own for a stream."""
 
 
 @asynccontextmanager
-async def web(url: str, headers: Mapping[str, str], *, limit: int) -> AsyncIterator[TransportStreams]:
-    """The streams of a session. An answer of more than ``limit`` bytes is an error for whom it answers."""
+async def web(
+    url: str, headers: Mapping[str, str], *, limit: int, credentials: bool = False
+) -> AsyncIterator[TransportStreams]:
+    """The streams of a session. An answer of more than ``limit`` bytes is an error for whom it answers.
+
+    ``credentials``: a token or key stands in the headers or the URL.
+    """
     async with (
-        _Client(headers, limit) as client,
+        _Client(headers, limit, REFUSED if credentials else SIGN_IN) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=limit) as streams,
     ):
         yield streams
@@ -41,11 +50,12 @@ class _Client(httpx2.AsyncClient):
     A server that cannot be connected to is another matter: that does end the session.
     """
 
-    def __init__(self, headers: Mapping[str, str], limit: int) -> None:
+    def __init__(self, headers: Mapping[str, str], limit: int, unauthorized: str = SIGN_IN) -> None:
         """Any number of calls at once: none waits for another."""
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
         super().__init__(headers=dict(headers), timeout=httpx2.Timeout(CONNECT_SECONDS, read=None), limits=limits)
         self._limit = limit
+        self._unauthorized = unauthorized
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         try:
@@ -53,9 +63,10 @@ class _Client(httpx2.AsyncClient):
         except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError):
             if request.method != "POST":
                 raise
-            error = {"code": types.CONNECTION_CLOSED, "message": NO_ANSWER}
-            body = {"jsonrpc": "2.0", "id": None, "error": error}
-            return httpx2.Response(BAD_GATEWAY, json=body, request=request)
+            return _error(BAD_GATEWAY, types.CONNECTION_CLOSED, NO_ANSWER, request)
+        if response.status_code == UNAUTHORIZED and request.method == "POST":
+            await response.aclose()
+            return _error(UNAUTHORIZED, types.INVALID_REQUEST, self._unauthorized, request)
         await _say_that_the_session_ended(response)
         asked = _id_in(request.content) if request.method == "POST" and response.is_success else None
         if asked is not None and "content-encoding" not in response.headers:
@@ -63,6 +74,12 @@ class _Client(httpx2.AsyncClient):
             if checked is not None:
                 response.stream = checked(response.stream, asked, self._limit)
         return response
+
+
+def _error(status: int, code: int, message: str, request: httpx2.Request) -> httpx2.Response:
+    """An answer that the SDK hands to whoever waits for this request's."""
+    body = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
+    return httpx2.Response(status, json=body, request=request)
 
 
 async def _say_that_the_session_ended(response: httpx2.Response) -> None:

@@ -125,7 +125,7 @@ def _place(file: ClientFile) -> Path:
 def _adoption(target: Path, files: Sequence[ClientFile], command: Sequence[str]) -> Adoption:
     if target.suffix != ".toml":
         raise ConfigError(f"{str(target)!r} is not named as TOML.", remedy="Choose a name that ends in .toml.")
-    document = _raw(target) if target.exists() else {}
+    document = raw_document(target) if target.exists() else {}
     before = target.read_bytes() if target.exists() else None
     made = plan(existing_servers(document, target), files)
     changes: dict[Path, Change] = {}
@@ -145,7 +145,7 @@ def _adoption(target: Path, files: Sequence[ClientFile], command: Sequence[str])
     )
 
 
-def _raw(path: Path) -> dict[str, Any]:
+def raw_document(path: Path) -> dict[str, Any]:
     """A pegboard.toml as it is written. Raises ConfigError."""
     read_file(path)
     return tomllib.loads(path.read_text("utf-8"))
