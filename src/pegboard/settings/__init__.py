@@ -170,6 +170,9 @@ class Settings(BaseSettings):
     summaries: Annotated[SummariesSettings, NoDecode] = Field(
         SummariesSettings(), description="The file of summaries, and the LLM that writes them."
     )
+    instruction_tokens: int = Field(
+        500, ge=0, description="Tokens that the instructions of several servers may take in those of the gateway."
+    )
     start_wait: float = Field(5.0, ge=0, description="Seconds the first listing waits for servers that are starting.")
     connect_timeout: float = Field(30.0, gt=0, description="Seconds a server has to answer its first request.")
     call_timeout: float = Field(300.0, gt=0, description="Seconds a tool call may take.")

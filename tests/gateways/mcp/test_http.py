@@ -78,7 +78,8 @@ async def test_what_a_client_is_listed_goes_by_its_name_and_by_what_its_address_
         ("claude-ai", "", META),
         ("claude-ai", "auto", META),
         ("claude-ai", "dynamic", [*META, "add"]),
-        ("claude-code", "", WHOLE),
+        ("claude-code", "", [*META, "add"]),
+        ("claude-code", "native", WHOLE),
         ("something new", "", META),
         ("something new", "eager", WHOLE),
     ]

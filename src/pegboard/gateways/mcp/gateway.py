@@ -79,6 +79,11 @@ class Gateway:
         self.rounds.close()
         self.library.close()
 
+    async def introduction(self, caller: Caller = ALONE.caller) -> str:
+        """The instructions that a client gets when it begins. Servers have a moment to start, as for a listing."""
+        await self.view.started()
+        return self._desk.introduction(caller)
+
     async def list_tools(self, caller: Caller = ALONE.caller) -> list[JsonObject]:
         """The definitions a client is listed."""
         await self.view.started()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
@@ -17,13 +18,11 @@ from pegboard.gateways.mcp.caller import Caller, Exchange, Notify
 from pegboard.gateways.mcp.connection import caller_of
 from pegboard.gateways.mcp.envelope import HINTS, foreign_meta, kept, verbatim
 from pegboard.gateways.mcp.gateway import Gateway
+from pegboard.gateways.mcp.in_process import as_dictionary
 from pegboard.gateways.mcp.others import Others
 from pegboard.gateways.mcp.pages import page
 
-INSTRUCTIONS = (
-    "This server stands before many others. Tools of theirs that are not listed here are found with search_tools and "
-    "called with invoke_tool, or with route_tools and execute_tool where these are listed."
-)
+BEGINNINGS = ("initialize", "server/discover")
 Context = ServerRequestContext[Any, Any]
 
 
@@ -74,7 +73,6 @@ def wire(gateway: Gateway) -> Server[Any]:
     server = GatewayServer(
         "pegboard",
         version=version("pegboard"),
-        instructions=INSTRUCTIONS,
         on_list_tools=list_tools,  # type: ignore[arg-type]  # the SDK takes dictionaries as well
         on_call_tool=call_tool,  # type: ignore[arg-type]
         **others.handlers(),
@@ -83,8 +81,24 @@ def wire(gateway: Gateway) -> Server[Any]:
     server.add_notification_handler("notifications/initialized", types.NotificationParams, initialized)
     others.join(server)
     sealed = RequestStateSecurity.ephemeral()
-    server.middleware += [RequestStateBoundary(sealed, default_audience="pegboard"), verbatim]
+    server.middleware += [RequestStateBoundary(sealed, default_audience="pegboard"), verbatim, _introduces(gateway)]
     return server
+
+
+def _introduces(gateway: Gateway) -> ServerMiddleware[Any]:
+    """A middleware that says at the beginning what is behind the gateway, and how it is used."""
+
+    async def introduce(ctx: Context, call_next: CallNext) -> HandlerResult:
+        result = await call_next(ctx)
+        if ctx.method not in BEGINNINGS:
+            return result
+        caller = caller_of(ctx, gateway.kind)
+        if client := (ctx.params or {}).get("clientInfo"):
+            caller = replace(caller, kind=gateway.kind(client.get("name", ""), client.get("title")))
+        said = await gateway.introduction(caller)
+        return as_dictionary(result) | ({"instructions": said} if said else {})
+
+    return introduce
 
 
 def _connected(gateway: Gateway, ctx: Context) -> Caller:
