@@ -106,6 +106,32 @@ async def test_search_finds_a_tool_by_what_it_does(client_of: OpenClient, events
     assert events.of(RouteDecided)[0].candidates[0] == "scripted/add"  # type: ignore[attr-defined]
 
 
+@pytest.mark.requirement("B9")
+@pytest.mark.parametrize(("exposure", "tool"), [("static", "invoke_tool"), ("route", "execute_tool")])
+async def test_a_search_says_how_to_call_what_it_found_and_that_call_works_as_it_stands(
+    client_of: OpenClient, exposure: str, tool: str
+) -> None:
+    async with client_of(exposure=exposure) as client:
+        found = await ask(client, "search_tools", query="add two numbers")
+        category = await ask(client, "list_tool_categories", category="scripted")
+        nothing = await ask(client, "search_tools", query="add two numbers", server="nowhere")
+        results = []
+        for answer in (found, category):
+            called, _, arguments = answer["call"].removeprefix("Call ").partition(" with ")
+            assert called == tool
+            results.append(await client.call_tool(called, json.loads(arguments.removesuffix("."))))
+    assert results[0].structured_content == {"sum": 2}
+    assert not any(result.is_error for result in results)
+    assert "call" not in nothing
+
+
+@pytest.mark.requirement("B9")
+async def test_where_all_tools_are_listed_a_search_says_that_their_names_call_them(client_of: OpenClient) -> None:
+    async with client_of(exposure="eager") as client:
+        found = await ask(client, "search_tools", query="add two numbers")
+    assert "call them by their names" in found["call"]
+
+
 async def test_search_is_narrowed_to_a_server(client_of: OpenClient) -> None:
     async with client_of(scripted("one"), scripted("two")) as client:
         answer = await ask(client, "search_tools", query="add two numbers", server="two")

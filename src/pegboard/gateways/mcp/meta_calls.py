@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from pegboard.gateways.mcp.answers import about, check_meta_arguments, entry, ha
 from pegboard.gateways.mcp.caller import Caller, Exchange
 from pegboard.gateways.mcp.calls import Calls
 from pegboard.gateways.mcp.desk import Desk
+from pegboard.gateways.mcp.example_calls import how_to_call
 from pegboard.gateways.mcp.offers import LastOffers, failed, shown, with_next
 from pegboard.gateways.mcp.servers import Servers
 from pegboard.model import JsonObject, Session, Tool, ToolId
@@ -67,8 +68,9 @@ class MetaCalls:
         best = sorted(decision.candidates, key=lambda candidate: -candidate.score)
         found = [candidate.tool for candidate in best if candidate.tool in names.of][:limit]
         tools = [entry(desk.board.catalog[tool], names.of[tool]) for tool in found]
+        call = self._how_to_call(found, session, caller)
         await self._enable(found, session, exchange)
-        return json_result({"tools": tools} | self._not_ready(caller))
+        return json_result({"tools": tools} | call | self._not_ready(caller))
 
     async def _list_categories(self, arguments: JsonObject, exchange: Exchange) -> Result:
         desk, caller = self._desk, exchange.caller
@@ -87,8 +89,11 @@ class MetaCalls:
         if wanted not in groups:
             raise ToolNotAvailable(wanted, list(groups), remedy="Use one of the categories that are available.")
         names = desk.names(caller)
-        await self._enable([tool.id for tool in groups[wanted]], session, exchange)
-        return json_result({"category": wanted, "tools": [names.of[tool.id] for tool in groups[wanted]]})
+        found = [tool.id for tool in groups[wanted]]
+        listed = {"category": wanted, "tools": [names.of[tool] for tool in found]}
+        call = self._how_to_call(found, session, caller)
+        await self._enable(found, session, exchange)
+        return json_result(listed | call)
 
     async def _describe(self, arguments: JsonObject, exchange: Exchange) -> Result:
         """Names that are not there are said beside the others."""
@@ -162,6 +167,14 @@ class MetaCalls:
         now = await desk.book.update(key, sessions.enable(tools, cap=desk.room(caller)))
         if set(now.enabled) != set(session.enabled) and await self._announcer.tell(key, exchange.notify):
             await desk.book.update(key, sessions.noticed)
+
+    def _how_to_call(self, found: Sequence[ToolId], session: Session, caller: Caller) -> Result:
+        """By the exposure of this client, with the first tool as the example; nothing where there is none."""
+        if not found:
+            return {}
+        desk, tool = self._desk, found[0]
+        name, definition = desk.names(caller).of[tool], desk.board.catalog[tool]
+        return {"call": how_to_call(name, definition, desk.exposure(caller, session))}
 
     def _filter(self, arguments: JsonObject) -> Filter | None:
         server, wanted, hints = (arguments.get(key) for key in ("server", "category", "annotations"))
