@@ -120,8 +120,6 @@ def definition(name: str, entry: Any, file: ClientFile) -> JsonObject:
         raise ConfigError("It is Pegboard itself.")
     if spec.disabled:
         raise ConfigError("It is disabled.")
-    if spec.type == "sse":
-        raise ConfigError("It uses the transport 'sse', which streamable HTTP replaced.")
     if SIGN_IN & set(entry):
         raise ConfigError("Its client signs in to it (OAuth).")
     made = resolved(spec, in_project=file.client.scope == "project")
@@ -153,6 +151,7 @@ def resolved(spec: ServerSpec, *, in_project: bool) -> dict[str, Any]:
         "env": {key: here(value) for key, value in spec.env.items()},
         "cwd": path(spec.cwd) or (spec.folder if in_project and spec.command else None),
         "env_file": path(spec.env_file),
+        "type": "sse" if spec.type == "sse" else "",
         "url": spec.url,
         "headers": dict(spec.headers),
         "description": spec.description,

@@ -70,6 +70,14 @@ class ServerSpec(BaseModel):
         return self.url is not None
 
     @property
+    def is_sse(self) -> bool:
+        """Whether it speaks the transport that streamable HTTP replaced (MCP 2024-11-05, HTTP with SSE): as it says,
+        or by the usual end of such an address."""
+        if self.url is None or self.type not in (None, "sse"):
+            return False
+        return self.type == "sse" or self.url.partition("?")[0].rstrip("/").endswith("/sse")
+
+    @property
     def is_remote(self) -> bool:
         """Whether it has a URL that does not lead to this machine."""
         if self.url is None:
@@ -98,11 +106,6 @@ class ServerSpec(BaseModel):
 
     def expanded(self, environment: Mapping[str, str]) -> ServerSpec:
         """The spec with every variable put in (M26). Raises ConfigError naming the variable and the server."""
-        if self.type == "sse":
-            raise ConfigError(
-                f"Server {self.name!r} uses the transport 'sse', which streamable HTTP replaced.",
-                remedy="Ask the server's authors for its HTTP endpoint.",
-            )
         expand = Expander(f"Server {self.name!r}", environment, self.folder)
         return self.model_copy(
             update={

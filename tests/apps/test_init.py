@@ -151,7 +151,7 @@ def test_what_cannot_move_stays_with_its_reason(run_json: RunJson, put: Put) -> 
         "editor": "${workspaceFolder}",
         "deep": "${input:c}",
         "basename": "${workspaceFolderBasename}",
-        "old": "'sse'",
+        "old": "OAuth",
         "off": "disabled",
         "neither": "command or a url",
         "text": "not an object",
@@ -172,6 +172,7 @@ def test_what_cannot_move_stays_with_its_reason(run_json: RunJson, put: Put) -> 
         ({"url": "https://api.example/mcp", "headers": {"CONTEXT7_API_KEY": "k"}}, False),
         ({"url": "https://api.example/mcp?apiKey=k"}, False),
         ({"url": "http://localhost:3001/mcp"}, False),
+        ({"type": "sse", "url": "http://localhost:3001/events"}, False),
         ({"url": "http://[::1]:3001/mcp"}, False),
         ({"url": "http://${HOST}/mcp"}, True),
     ],
@@ -185,6 +186,7 @@ def test_a_server_that_its_client_may_sign_in_to_stays_with_the_client(
 
     assert ("remote" in servers(path)) == stays
     assert ("remote" in toml(own_file())) == (not stays)
+    assert stays or toml(own_file())["remote"].get("type") == entry.get("type"), "sse stays sse"
     assert ["OAuth" in each["reason"] for each in report["stays"]] == [True] * stays
     run("init", "--undo")
     assert path.read_bytes() == before

@@ -79,7 +79,7 @@ class Connection:
         self._headers = Headers()
         self._spec = spec
         self._conditions = conditions
-        self._mode = mode_of(protocol)
+        self._mode = "legacy" if spec.is_sse else mode_of(protocol)
         self._redacted = Redactor(spec, conditions.environment)
         self._announcements = Announcements(spec.name, self._redacted)
         self._stderr = StderrTail()
@@ -108,7 +108,7 @@ class Connection:
         except _Late:
             return self._ended(self.too_late)
         except Exception as error:  # noqa: BLE001
-            another_era = not self._opened and self._mode == "legacy"
+            another_era = not self._opened and self._mode == "legacy" and not self._spec.is_sse
             return self._ended(self._because(self._broke(described(error))), at_once=another_era)
         return self._ended(self._because(self._broke()))
 

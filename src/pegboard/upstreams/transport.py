@@ -23,7 +23,7 @@ from pegboard.errors import UpstreamError
 from pegboard.server_spec import ServerSpec
 from pegboard.upstreams.pipes import piped
 from pegboard.upstreams.substitutes import Unattributable
-from pegboard.upstreams.web import web
+from pegboard.upstreams.web import event_stream, web
 
 TAIL_LINES = 5
 LINE_CHARACTERS = 4000
@@ -55,7 +55,8 @@ def open_transport(
     An answer of more than ``limit`` bytes is an error for whom it answers.
     """
     if spec.url is not None:
-        return web(spec.url, spec.headers, limit=limit, credentials=spec.has_credentials)
+        way = event_stream if spec.is_sse else web
+        return way(spec.url, spec.headers, limit=limit, credentials=spec.has_credentials)
     return _stdio(spec, environment, stderr, limit)
 
 

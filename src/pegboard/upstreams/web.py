@@ -1,4 +1,5 @@
-"""A server on streamable HTTP, as the SDK's transport reaches it; one answer that goes wrong is one call that does."""
+"""A server on streamable HTTP, or on HTTP with SSE, which that replaced, as the SDK's transports reach them; one answer
+that goes wrong is one call that does."""
 
 from __future__ import annotations
 
@@ -10,8 +11,10 @@ from typing import Any
 import httpx2
 import mcp_types as types
 from mcp.client._transport import TransportStreams
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from pegboard.errors import PegboardError
 from pegboard.upstreams.lines import ENDS_BYTES, Lines, TooLong, answered
 
 CONNECT_SECONDS = 30.0
@@ -44,18 +47,46 @@ async def web(
         yield streams
 
 
+@asynccontextmanager
+async def event_stream(
+    url: str, headers: Mapping[str, str], *, limit: int, credentials: bool = False
+) -> AsyncIterator[TransportStreams]:
+    """The same of a server on HTTP with SSE (MCP 2024-11-05, transports), whose answers all come on one stream.
+
+    Raises PegboardError where it wants to be signed in to.
+    """
+    unauthorized = REFUSED if credentials else SIGN_IN
+
+    def client(
+        headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
+    ) -> httpx2.AsyncClient:
+        """With our own times: a stream of answers may be silent for days."""
+        return _Client(headers or {}, limit, unauthorized, one_stream=True)
+
+    try:
+        async with sse_client(url, dict(headers), httpx_client_factory=client) as streams:
+            yield streams
+    except httpx2.HTTPStatusError as error:
+        if error.response.status_code != UNAUTHORIZED:
+            raise
+        raise PegboardError(f"{unauthorized}.") from error
+
+
 class _Client(httpx2.AsyncClient):
     """What is wrong with one answer is for the call that waits for it: the SDK would end every call of the session.
 
     A server that cannot be connected to is another matter: that does end the session.
     """
 
-    def __init__(self, headers: Mapping[str, str], limit: int, unauthorized: str = SIGN_IN) -> None:
-        """Any number of calls at once: none waits for another."""
+    def __init__(
+        self, headers: Mapping[str, str], limit: int, unauthorized: str = SIGN_IN, *, one_stream: bool = False
+    ) -> None:
+        """Any number of calls at once: none waits for another. ``one_stream``: every answer comes on that of a GET."""
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
         super().__init__(headers=dict(headers), timeout=httpx2.Timeout(CONNECT_SECONDS, read=None), limits=limits)
         self._limit = limit
         self._unauthorized = unauthorized
+        self._one_stream = one_stream
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         try:
@@ -67,6 +98,9 @@ class _Client(httpx2.AsyncClient):
         if response.status_code == UNAUTHORIZED and request.method == "POST":
             await response.aclose()
             return _error(UNAUTHORIZED, types.INVALID_REQUEST, self._unauthorized, request)
+        if self._one_stream and request.method == "GET":
+            response.stream = _OneStream(response.stream, "", self._limit)
+            return response
         await _say_that_the_session_ended(response)
         asked = _id_in(request.content) if request.method == "POST" and response.is_success else None
         if asked is not None and "content-encoding" not in response.headers:
@@ -154,6 +188,13 @@ class _Events(_Checked):
             return False
         head = line[len(DATA) : len(DATA) + ENDS_BYTES].lstrip()
         return head.startswith(b"{") and self._is_anothers(head, line[-ENDS_BYTES:])
+
+
+class _OneStream(_Events):
+    """The stream of all answers of a session: nothing is left out, and no event is larger than the limit."""
+
+    def _is_left_out(self, line: bytes | TooLong) -> bool:
+        return False
 
 
 CHECKED: Mapping[str, type[_Checked]] = {"application/json": _Whole, "text/event-stream": _Events}

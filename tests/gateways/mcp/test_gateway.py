@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -13,10 +13,12 @@ import pytest
 from mcp import Client, MCPError
 from pydantic import TypeAdapter
 
-from pegboard.events import CallFinished, CallRejected, RouteDecided
+from pegboard.events import CallFinished, CallRejected, RouteDecided, ToolsListed, ToolsSearched
 from pegboard.gateways.mcp.meta_tools import META_TOOLS
+from pegboard.model import Floats
 from pegboard.server_spec import ServerSpec
 from pegboard.stores import MemoryEvents
+from pegboard.testing import FakeEncoder
 from servers.scripted import TOOLS
 from upstream_specs import SCRIPTED, python, scripted
 
@@ -130,6 +132,48 @@ async def test_where_all_tools_are_listed_a_search_says_that_their_names_call_th
     async with client_of(exposure="eager") as client:
         found = await ask(client, "search_tools", query="add two numbers")
     assert "call them by their names" in found["call"]
+
+
+@pytest.mark.requirement("B11")
+async def test_lists_and_searches_are_events_with_the_tokens_that_were_saved(
+    client_of: OpenClient, events: MemoryEvents
+) -> None:
+    async with client_of() as client:
+        await client.list_tools()
+        async with asyncio.timeout(60):
+            while "ranked_by" in await ask(client, "search_tools", query="add two numbers", limit=2):
+                pass
+    listed, searched = events.of(ToolsListed)[0], events.of(ToolsSearched)[-1]
+    assert (listed.exposure, listed.tools, listed.listed) == ("static", len(TOOLS), 4)  # type: ignore[attr-defined]
+    assert listed.tokens_after > 0  # type: ignore[attr-defined]
+    assert listed.tokens_before > 0  # type: ignore[attr-defined]
+    assert (searched.found, searched.by_words) == (2, False)  # type: ignore[attr-defined]
+
+
+class Held(FakeEncoder):
+    """An encoder that does not answer until it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may = asyncio.Event()
+
+    async def encode(self, texts: Sequence[str]) -> Floats:
+        await self.may.wait()
+        return await super().encode(texts)
+
+
+@pytest.mark.requirement("B11")
+async def test_while_tools_are_being_embedded_a_search_says_that_it_goes_by_words(client_of: OpenClient) -> None:
+    encoder = Held()
+    async with client_of(parts={"encoder": encoder}) as client:
+        await client.list_tools()
+        early = await ask(client, "search_tools", query="add two numbers")
+        encoder.may.set()
+        async with asyncio.timeout(60):
+            while "ranked_by" in (late := await ask(client, "search_tools", query="add two numbers")):
+                pass
+    assert early["tools"][0]["name"] == late["tools"][0]["name"] == "add"
+    assert "words alone: the tools are still being embedded" in early["ranked_by"]
 
 
 async def test_search_is_narrowed_to_a_server(client_of: OpenClient) -> None:

@@ -11,10 +11,10 @@ route      two meta-tools that go by price, speed and reliability too, and what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from pegboard.catalog import Catalog, WireNames
+from pegboard.catalog import Catalog, WireNames, compact_json
 from pegboard.gateways.mcp import meta_tools
 from pegboard.gateways.mcp.caller import Caller
 from pegboard.gateways.mcp.sessions import is_demoted
@@ -111,6 +111,17 @@ def loaded(definition: JsonObject, key: str | None) -> JsonObject:
     if key is None:
         return definition
     return {**definition, "_meta": {key: True} | dict(definition.get("_meta") or {})}
+
+
+def tokens_of(catalog: Catalog, tools: Collection[ToolId]) -> int:
+    """Tokens of these tools' definitions, in the form that every figure of tokens is about."""
+    return sum(count for tool, count in zip(catalog.tools, catalog.token_counts, strict=True) if tool.id in tools)
+
+
+def tokens_listed(catalog: Catalog, definitions: Sequence[JsonObject]) -> int:
+    """Tokens of definitions as a client is listed them, in the same form."""
+    kept = ({key: each.get(key, "") for key in ("name", "description", "inputSchema")} for each in definitions)
+    return sum(catalog.counter.count([compact_json(each) for each in kept]))
 
 
 def static_listing(catalog: Catalog, pool: str, always: Sequence[ToolId] = ()) -> list[JsonObject]:
