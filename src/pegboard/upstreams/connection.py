@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -74,7 +74,7 @@ class Connection:
         heard: Heard,
     ) -> None:
         self._heard = heard
-        self._asked = Asked(spec.name)
+        self._asked = Asked(spec.name, conditions.present)
         self._subscriptions = Subscriptions(spec.name)
         self._headers = Headers()
         self._spec = spec
@@ -140,6 +140,13 @@ class Connection:
 
     async def unwatch(self, uri: str) -> None:
         await self._subscriptions.remove(self._opened_client(), uri, self._conditions.connect_timeout)
+
+    async def tell_roots_changed(self) -> None:
+        """A server of the handshake era asks anew for roots; later ones ask within requests alone."""
+        client = self._client
+        if client is not None and client.session.discover_result is None and not self.over:
+            with suppress(MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):  # then it asks the next time
+                await client.session.send_notification(types.RootsListChangedNotification())
 
     def end(self, *, agreed: bool) -> None:
         """Let `run` return. ``agreed``: nothing is wrong with the server."""

@@ -69,7 +69,7 @@ class Gateway:
         self.library = Library(upstreams, self.announcer.bus, lambda: self._desk.servers)
         self._recognize_clients(settings)
         self._last_listed: OrderedDict[str, Fingerprint] = OrderedDict()
-        self._fleet = fleet
+        self.fleet = fleet
         ledger = Ledger(MemorySpend(clock), settings.spend, clock) if ledger is None else ledger
         self._calls = Calls(fleet, self.book, ledger, events=events, clock=clock, observe=observe)
         self._meta = MetaCalls(self._desk, self._calls, fleet, self.announcer, events=events, clock=clock)
@@ -172,7 +172,7 @@ class Gateway:
         await self.library.forget(session)
         self._meta.forget(session)
         self._calls.forget(session)
-        self._fleet.forget(session)
+        self.fleet.forget(session)
         await self.book.forget(session)
 
     def kind(self, name: str, title: str | None) -> ClientKind:

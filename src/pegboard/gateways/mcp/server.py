@@ -15,7 +15,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pegboard.gateways.mcp import sessions
 from pegboard.gateways.mcp.asked_client import AskedClient
 from pegboard.gateways.mcp.caller import Caller, Exchange, Notify
-from pegboard.gateways.mcp.connection import caller_of
+from pegboard.gateways.mcp.connection import at_end, caller_of
 from pegboard.gateways.mcp.envelope import HINTS, foreign_meta, kept, verbatim
 from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.gateways.mcp.in_process import as_dictionary
@@ -68,6 +68,10 @@ def wire(gateway: Gateway) -> Server[Any]:
             said = client.model_dump(by_alias=True, mode="json", exclude_none=True)
             said["protocolVersion"] = ctx.protocol_version
             await gateway.book.update(caller.session, sessions.introduced(said))
+            _present(gateway, ctx, caller.session)
+
+    async def roots_changed(_ctx: Context, _params: types.NotificationParams | None) -> None:
+        gateway.fleet.roots_changed()
 
     others = Others(gateway, rounds, connected)
     server = GatewayServer(
@@ -79,6 +83,7 @@ def wire(gateway: Gateway) -> Server[Any]:
         get_tool_input_schema=gateway.input_schema,
     )
     server.add_notification_handler("notifications/initialized", types.NotificationParams, initialized)
+    server.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, roots_changed)
     others.join(server)
     sealed = RequestStateSecurity.ephemeral()
     server.middleware += [RequestStateBoundary(sealed, default_audience="pegboard"), verbatim, _introduces(gateway)]
@@ -99,6 +104,18 @@ def _introduces(gateway: Gateway) -> ServerMiddleware[Any]:
         return as_dictionary(result) | ({"instructions": said} if said else {})
 
     return introduce
+
+
+def _present(gateway: Gateway, ctx: Context, session: str) -> None:
+    """While its connection lasts, servers may ask the client for its roots outside its requests, if it has any."""
+    wire = ctx.session
+
+    async def ask() -> types.ListRootsResult:
+        return await wire.send_request(types.ListRootsRequest(), types.ListRootsResult)
+
+    capabilities = wire.client_capabilities
+    gateway.fleet.join(session, ask if capabilities and capabilities.roots is not None else None)
+    at_end(ctx, lambda: gateway.fleet.leave(session))
 
 
 def _connected(gateway: Gateway, ctx: Context) -> Caller:
