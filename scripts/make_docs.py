@@ -86,12 +86,23 @@ def configuration(text: str) -> str:
 
 def clients(text: str) -> str:
     """The page on clients with the table that is in the package."""
-    rows = ["| client | calls itself | re-lists | own search | most tools | longest name | source |", "|---" * 7 + "|"]
+    columns = (
+        "client",
+        "calls itself",
+        "re-lists",
+        "own search",
+        "loads at once",
+        "most tools",
+        "longest name",
+        "source",
+    )
+    rows = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for name, row in known_clients().items():
         kind = row.kind
         names = ", ".join(f"`{pattern}`" for pattern in row.matches)
         limits = f"{kind.most_tools or ''} | {kind.longest_name or ''}"
-        does = f"{_yes(kind.list_changed)} | {_yes(kind.native_search)}"
+        at_once = f"`{kind.always_load}`" if kind.always_load else ""
+        does = f"{_yes(kind.list_changed)} | {_yes(kind.native_search)} | {at_once}"
         rows.append(f"| `{name}`: {row.title} | {names} | {does} | {limits} | {row.source} ({row.checked}) |")
     return _generated("clients", "\n".join(rows) + "\n", text)
 

@@ -216,11 +216,19 @@ def test_the_usual_files_that_exist_are_found_the_nearest_first(
     assert list(usual_files(home, folder)) == expected
 
 
-def test_a_server_of_the_old_transport_is_refused_when_it_is_started_not_with_its_whole_file() -> None:
-    specs = servers_of({"mcpServers": {"old": {"url": "https://host/sse", "type": "sse"}}}, Path("mcp.json"))
-
-    with pytest.raises(ConfigError, match="'old' uses the transport 'sse'"):
-        specs["old"].expanded({})
+@pytest.mark.requirement("B11")
+@pytest.mark.parametrize(
+    ("entry", "old"),
+    [
+        ({"url": "https://host/events", "type": "sse"}, True),
+        ({"url": "https://host/v1/sse/?key=k"}, True),
+        ({"url": "https://host/sse", "type": "http"}, False),
+        ({"url": "https://host/mcp"}, False),
+        ({"command": "sse"}, False),
+    ],
+)
+def test_the_old_transport_is_told_by_its_type_or_the_end_of_its_address(entry: dict[str, str], old: bool) -> None:
+    assert servers_of({"mcpServers": {"s": entry}}, Path("mcp.json"))["s"].is_sse == old
 
 
 def test_numbers_and_nulls_in_env_are_taken_as_editors_mean_them() -> None:

@@ -61,6 +61,25 @@ class CallFinished(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsListed(Event):
+    """An MCP client was listed ``listed`` definitions, of the ``tools`` that it may use; tokens are of definitions."""
+
+    exposure: str
+    tools: int
+    listed: int
+    tokens_before: int
+    tokens_after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsSearched(Event):
+    """An MCP client's search found tools; ``by_words`` where no vectors were there to rank by."""
+
+    found: int
+    by_words: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionChanged(Event):
     """A tool is defined otherwise than was approved, by fingerprints; ``held_back`` is whether it may not be used.
 

@@ -12,11 +12,13 @@ from typing import Any
 
 from pegboard.client_configs import Client, is_pegboard, servers_of
 from pegboard.errors import ConfigError
-from pegboard.server_spec import UNKNOWN, VARIABLE, ServerSpec
+from pegboard.server_spec import SECRET_NAME, UNKNOWN, VARIABLE, ServerSpec
 
 JsonObject = Mapping[str, Any]
 
 ENTRY_NAME = "pegboard"
+ENTRY_NAMES: Mapping[str, str] = {"user": ENTRY_NAME, "project": f"{ENTRY_NAME}-project"}
+"""By scope: of two entries of one name, a user's and a project's, clients start the project's alone."""
 FOLDER = "${workspaceFolder}"
 EDITOR_ONLY = frozenset({"workspaceFolder", "workspaceFolderBasename", "pathSeparator"})
 """Variables that mean something to an editor alone."""
@@ -28,7 +30,10 @@ CARRIED = frozenset(
 PLACEHOLDER = re.compile(rf"{UNKNOWN.pattern}|\$\{{[\w:./-]+\}}")
 """A variable without a default. Whatever else begins with `${` is no variable, and may be secret."""
 SIGN_IN = frozenset({"auth", "oauth"})
-SECRET_FLAG = re.compile(r"(?i)(key|token|secret|passw|credential|auth)")
+MAY_SIGN_IN = (
+    "It is on the network and is shown no token: its client may have to sign in to it (OAuth), which Pegboard cannot "
+    "do yet. One that needs no signing in can be put into pegboard.toml by hand; then it moves."
+)
 HIDDEN = "***"
 
 
@@ -79,9 +84,9 @@ def plan(existing: Mapping[str, JsonObject], files: Iterable[ClientFile]) -> Pla
     """What moves and what stays. ``existing`` are the servers of pegboard.toml, their paths resolved.
 
     A server that is there already, under any name, is not added again; a name that is taken by another server gets
-    the client's name behind it.
+    the client's name behind it. A remote server that its client may have to sign in to stays, unless it is there.
     """
-    known = {_identity(entry): name for name, entry in existing.items()}
+    known = {identity(entry): name for name, entry in existing.items()}
     taken = set(existing)
     new: dict[str, JsonObject] = {}
     moved: list[Moved] = []
@@ -95,13 +100,16 @@ def plan(existing: Mapping[str, JsonObject], files: Iterable[ClientFile]) -> Pla
             except ConfigError as error:
                 stays.append(Stays(server=server, file=file, reason=error.message))
                 continue
-            identity = _identity(made)
-            if identity not in known:
-                known[identity] = name = _free(server, file.client.name, taken)
+            same = identity(made)
+            if same not in known and may_sign_in(made):
+                stays.append(Stays(server=server, file=file, reason=MAY_SIGN_IN))
+                continue
+            if same not in known:
+                known[same] = name = _free(server, file.client.name, taken)
                 taken.add(name)
                 new[name] = made
             left = tuple(sorted(set(entry) - CARRIED))
-            moved.append(Moved(server=server, name=known[identity], file=file, left=left))
+            moved.append(Moved(server=server, name=known[same], file=file, left=left))
     return Plan(new=new, moved=tuple(moved), stays=tuple(stays))
 
 
@@ -112,14 +120,18 @@ def definition(name: str, entry: Any, file: ClientFile) -> JsonObject:
         raise ConfigError("It is Pegboard itself.")
     if spec.disabled:
         raise ConfigError("It is disabled.")
-    if spec.type == "sse":
-        raise ConfigError("It uses the transport 'sse', which streamable HTTP replaced.")
     if SIGN_IN & set(entry):
         raise ConfigError("Its client signs in to it (OAuth).")
     made = resolved(spec, in_project=file.client.scope == "project")
     if foreign := _foreign(made):
         raise ConfigError(f"It uses {foreign}, which only its client knows.")
     return made
+
+
+def may_sign_in(definition: JsonObject) -> bool:
+    """Whether it is a server on the network that is shown no token: nobody can tell without asking it."""
+    spec = ServerSpec(name=ENTRY_NAME, **definition)
+    return spec.is_remote and not spec.has_credentials
 
 
 def resolved(spec: ServerSpec, *, in_project: bool) -> dict[str, Any]:
@@ -139,6 +151,7 @@ def resolved(spec: ServerSpec, *, in_project: bool) -> dict[str, Any]:
         "env": {key: here(value) for key, value in spec.env.items()},
         "cwd": path(spec.cwd) or (spec.folder if in_project and spec.command else None),
         "env_file": path(spec.env_file),
+        "type": "sse" if spec.type == "sse" else "",
         "url": spec.url,
         "headers": dict(spec.headers),
         "description": spec.description,
@@ -162,12 +175,33 @@ def is_own_entry(entry: Any) -> bool:
     return is_pegboard(ServerSpec(name=ENTRY_NAME, command=str(entry.get("command")), args=args))
 
 
-def replaced(file: ClientFile, gone: Iterable[str], entry: JsonObject) -> dict[str, Any]:
-    """The servers of a client's file with one entry in place of those that are gone, unless it has that already."""
+def replaced(file: ClientFile, gone: Iterable[str], entry: JsonObject, name: str) -> dict[str, Any]:
+    """The servers of a client's file with one entry, called ``name`` or like it, in place of those that are gone,
+    unless it has that entry already."""
     kept = {name: each for name, each in file.entries.items() if name not in set(gone)}
-    if any(file.entries[name]["args"][-1] == entry["args"][-1] for name in file.own):
+    if started(file.entries, entry["args"][-1]):
         return kept
-    return {_free(ENTRY_NAME, "", set(kept)): dict(entry)} | kept
+    return {_free(name, "", set(kept)): dict(entry)} | kept
+
+
+def started(entries: JsonObject, target: Path | str) -> list[str]:
+    """The names of the entries that start Pegboard with the configuration ``target``."""
+    return [name for name, entry in entries.items() if is_own_entry(entry) and entry["args"][-1] == str(target)]
+
+
+def entry_name(file: ClientFile, target: Path, users: JsonObject) -> str:
+    """What an entry in this file is called. ``users`` are the entries of the same client's user file.
+
+    An entry there that starts the same board has the same name, so that the client starts the board once.
+    """
+    same = started(users, target) if file.client.scope == "project" else []
+    return same[0] if same else ENTRY_NAMES[file.client.scope]
+
+
+def hiding(users: JsonObject, projects: JsonObject) -> list[str]:
+    """The names under which a project's entry hides a user's that starts Pegboard with another configuration."""
+    both = [name for name in users if name in projects and is_own_entry(users[name]) and is_own_entry(projects[name])]
+    return [name for name in both if users[name]["args"][-1] != projects[name]["args"][-1]]
 
 
 def masked(definition: JsonObject) -> dict[str, Any]:
@@ -187,7 +221,7 @@ def _masked_args(args: Sequence[str]) -> Iterable[str]:
     secret = False
     for arg in args:
         flag, equals, _ = arg.partition("=")
-        named = bool(SECRET_FLAG.search(flag))
+        named = bool(SECRET_NAME.search(flag))
         if secret and not arg.startswith("-"):
             yield HIDDEN
         elif equals and (named or "://" in arg):
@@ -210,7 +244,7 @@ def _is_editors(placeholder: str) -> bool:
     return variable is None or variable.group(1) in EDITOR_ONLY
 
 
-def _identity(entry: JsonObject) -> str:
+def identity(entry: JsonObject) -> str:
     """What makes two definitions the same server."""
     return json.dumps({key: value for key, value in entry.items() if key != "description"}, sort_keys=True)
 

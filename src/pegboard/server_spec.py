@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 import re
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from dotenv import dotenv_values
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -28,6 +30,8 @@ SAFE = (
 VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^{}]|\{[^{}]*\})*))?\}")
 UNKNOWN = re.compile(r"\$\{(?:input|command|config):[^}]*\}")
 WORD_BREAK = re.compile(r"[\s:/@?&=;,]+")
+SECRET_NAME = re.compile(r"(?i)(key|token|secret|passw|credential|auth|cookie)")
+"""Of a header, a flag or a parameter whose value is a secret."""
 SECRET_LENGTH = 5
 HARMLESS = frozenset({"https", "bearer", "basic", "localhost", "127.0.0.1", "false", "token"})
 """Words of URLs and headers that are no secret and stand in many messages."""
@@ -77,6 +81,32 @@ class ServerSpec(BaseModel):
     def is_http(self) -> bool:
         return self.url is not None
 
+    @property
+    def is_sse(self) -> bool:
+        """Whether it speaks the transport that streamable HTTP replaced (MCP 2024-11-05, HTTP with SSE): as it says,
+        or by the usual end of such an address."""
+        if self.url is None or self.type not in (None, "sse"):
+            return False
+        return self.type == "sse" or self.url.partition("?")[0].rstrip("/").endswith("/sse")
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it has a URL that does not lead to this machine."""
+        if self.url is None:
+            return False
+        try:
+            host = urlsplit(self.url).hostname or ""
+            return not (host == "localhost" or ipaddress.ip_address(host).is_loopback)
+        except ValueError:  # a name, or a variable
+            return True
+
+    @property
+    def has_credentials(self) -> bool:
+        """Whether a token or key stands in its headers or its URL, so that nobody has to sign in."""
+        url = urlsplit(VARIABLE.sub("", self.url or ""))
+        names = [*self.headers, *(name for name, _ in parse_qsl(url.query, keep_blank_values=True))]
+        return bool(url.password) or any(SECRET_NAME.search(name) for name in names)
+
     def identity(self) -> str:
         """SHA-256 of all that decides which server this is; its name is not part of it, nor is any secret readable.
 
@@ -88,11 +118,6 @@ class ServerSpec(BaseModel):
 
     def expanded(self, environment: Mapping[str, str]) -> ServerSpec:
         """The spec with every variable put in (M26). Raises ConfigError naming the variable and the server."""
-        if self.type == "sse":
-            raise ConfigError(
-                f"Server {self.name!r} uses the transport 'sse', which streamable HTTP replaced.",
-                remedy="Ask the server's authors for its HTTP endpoint.",
-            )
         expand = Expander(f"Server {self.name!r}", environment, self.folder)
         return self.model_copy(
             update={

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+from pegboard.apps.cli.audited import _than_now
 from pegboard.apps.cli.tax import TURNS, Price
 from pegboard.catalog import BpeCounter, canonical_text
 from pegboard.catalog.ingest import read_catalog
@@ -170,3 +171,12 @@ def test_what_a_server_writes_is_not_markup_nor_a_terminals_command(run: Run, cl
     assert result.exit_code == 0
     assert "[red]wipe[/]" in result.stdout
     assert "\x1b" not in result.stdout
+
+
+@pytest.mark.requirement("B11")
+@pytest.mark.parametrize(
+    ("sent", "now", "said"),
+    [(747, 240_369, "99.6% less"), (1, 10**9, "99.9% less"), (50, 100, "50% less"), (130, 100, "30% more")],
+)
+def test_nothing_is_ever_said_to_save_everything(sent: int, now: int, said: str) -> None:
+    assert _than_now(sent, now) == said

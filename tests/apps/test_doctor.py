@@ -14,8 +14,12 @@ from pegboard.settings import Settings, load_settings
 from pegboard.stores.migrations import Migration
 from pegboard.stores.sqlite_file import SqliteFile
 from pegboard.stores.sqlite_state import STATE
+from processes import listening
+from servers.protected import TOKEN
 from servers.scripted import TOOLS
 from servers_at_hand import free_port
+
+PROTECTED = str(Path(__file__).parents[1] / "servers" / "protected.py")
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -47,6 +51,27 @@ def test_a_machine_in_order_passes_and_exits_with_0(
     assert f"{len(TOOLS)} tools in" in found["server good"]["detail"]
     assert found["routing"]["detail"] == "profile hybrid, 0 rules"
     assert {"python", "pegboard", "mcp", "onnxruntime"} <= set(found)
+
+
+@pytest.mark.requirement("B4")
+@pytest.mark.usefixtures("healthy_encoder")
+def test_a_server_that_needs_signing_in_is_called_so_and_one_with_a_wrong_token_too(
+    run_json: RunJson, servers_file: Callable[..., Path]
+) -> None:
+    with listening(PROTECTED) as url:
+        tokens = {
+            "unsigned": {},
+            "stale": {"Authorization": "Bearer old"},
+            "good": {"Authorization": f"Bearer {TOKEN}"},
+        }
+        path = servers_file(**{name: {"url": f"{url}/mcp", "headers": headers} for name, headers in tokens.items()})
+        found = by_name(run_json("doctor", "--config", path, code=1))
+
+    assert found["server good"]["status"] == "ok"
+    assert found["server unsigned"]["detail"] == "It needs signing in (OAuth), which Pegboard cannot do yet."
+    assert "Leave it to the client" in found["server unsigned"]["remedy"]
+    assert found["server stale"]["detail"] == "It refuses the token or key of its entry (HTTP 401)."
+    assert "token" in found["server stale"]["remedy"]
 
 
 @pytest.mark.usefixtures("healthy_encoder")

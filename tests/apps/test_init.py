@@ -63,7 +63,7 @@ def everything(put: Put, machine: Path) -> list[Path]:
         put("work/.vscode/mcp.json", fixture="vscode_mcp.json"),
         put(CURSOR, fixture="cursor_mcp.json"),
         put(DESKTOP, fixture="claude_desktop.json"),
-        put(CODE, {"numStartups": 5, "mcpServers": {"docs": {"type": "http", "url": "https://docs.example/mcp"}}}),
+        put(CODE, {"numStartups": 5, "mcpServers": {"docs": {"type": "http", "url": "http://127.0.0.1:3001/mcp"}}}),
     ]
 
 
@@ -111,7 +111,7 @@ def test_the_servers_move_and_the_clients_start_pegboard(
         "env": {"TICKETS_TOKEN": "${TICKETS_TOKEN}", "REGION": "${REGION:-eu}"},
     }
     assert servers(machine / DESKTOP) == {"pegboard": entry(own_file())}
-    assert servers(project / ".mcp.json") == {"pegboard": entry(project / "pegboard.toml")}
+    assert servers(project / ".mcp.json") == {"pegboard-project": entry(project / "pegboard.toml")}
     assert json.loads((machine / CODE).read_text())["numStartups"] == 5
     assert stat.S_IMODE(own_file().stat().st_mode) == 0o600
 
@@ -122,7 +122,7 @@ def test_vs_code_is_told_in_its_own_spelling_and_keeps_its_inputs_and_comments(
     run("init", "--write")
     path = project / ".vscode" / "mcp.json"
 
-    assert servers(path, "servers")["pegboard"] == {"type": "stdio"} | entry(project / "pegboard.toml")
+    assert servers(path, "servers")["pegboard-project"] == {"type": "stdio"} | entry(project / "pegboard.toml")
     assert path.read_text().startswith('// Servers of this workspace\n{\n  "inputs": [{"type": "promptString"')
 
 
@@ -151,7 +151,7 @@ def test_what_cannot_move_stays_with_its_reason(run_json: RunJson, put: Put) -> 
         "editor": "${workspaceFolder}",
         "deep": "${input:c}",
         "basename": "${workspaceFolderBasename}",
-        "old": "'sse'",
+        "old": "OAuth",
         "off": "disabled",
         "neither": "command or a url",
         "text": "not an object",
@@ -159,6 +159,70 @@ def test_what_cannot_move_stays_with_its_reason(run_json: RunJson, put: Put) -> 
         "wrapped": "Pegboard itself",
     }.items():
         assert reason in reasons[name]
+
+
+@pytest.mark.requirement("B4")
+@pytest.mark.parametrize(
+    ("entry", "stays"),
+    [
+        ({"url": "https://mcp.notion.example/mcp"}, True),
+        ({"serverUrl": "https://mcp.linear.example/mcp"}, True),
+        ({"url": "https://mcp.sentry.example/mcp", "headers": {"X-Region": "eu"}}, True),
+        ({"url": "https://api.example/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}, False),
+        ({"url": "https://api.example/mcp", "headers": {"CONTEXT7_API_KEY": "k"}}, False),
+        ({"url": "https://api.example/mcp?apiKey=k"}, False),
+        ({"url": "http://localhost:3001/mcp"}, False),
+        ({"type": "sse", "url": "http://localhost:3001/events"}, False),
+        ({"url": "http://[::1]:3001/mcp"}, False),
+        ({"url": "http://${HOST}/mcp"}, True),
+    ],
+)
+def test_a_server_that_its_client_may_sign_in_to_stays_with_the_client(
+    run: Run, run_json: RunJson, put: Put, entry: dict[str, Any], stays: bool
+) -> None:
+    path = put(CODE, remote=entry, other={"command": "o"})
+    before = path.read_bytes()
+    report = run_json("init", "--write")
+
+    assert ("remote" in servers(path)) == stays
+    assert ("remote" in toml(own_file())) == (not stays)
+    assert stays or toml(own_file())["remote"].get("type") == entry.get("type"), "sse stays sse"
+    assert ["OAuth" in each["reason"] for each in report["stays"]] == [True] * stays
+    run("init", "--undo")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.requirement("B4")
+def test_a_remote_server_that_was_put_on_the_board_by_hand_moves_and_comes_back(run: Run, put: Put) -> None:
+    path = put(CODE, remote={"url": "https://open.example/mcp"})
+    before = path.read_bytes()
+    own_file().parent.mkdir(parents=True)
+    own_file().write_text('[servers.open]\nurl = "https://open.example/mcp"\n')
+    run("init", "--write")
+
+    assert servers(path) == {"pegboard": entry(own_file())}
+    run("init", "--undo")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.requirement("B4")
+def test_a_remote_server_that_stayed_and_was_deleted_since_stays_deleted(run: Run, put: Put) -> None:
+    path = put(CODE, remote={"url": "https://open.example/mcp"}, other={"command": "o"})
+    run("init", "--write")
+    path.write_text(json.dumps({"mcpServers": {"pegboard": entry(own_file())}}))
+    run("init", "--undo")
+
+    assert servers(path) == {"other": {"command": "o"}}
+
+
+@pytest.mark.requirement("B4")
+def test_what_an_earlier_version_took_away_comes_back_though_its_board_is_gone(run: Run, put: Put) -> None:
+    path = put(CODE, pegboard=entry(own_file()))
+    backup = put(f"{CODE}{BACKUP}", remote={"url": "https://open.example/mcp"})
+    before = backup.read_bytes()
+    run("init", "--undo")
+
+    assert path.read_bytes() == before
 
 
 def test_the_same_server_is_imported_once_and_the_same_name_for_another_gets_its_clients(
@@ -478,7 +542,56 @@ def test_afterwards_the_other_commands_find_the_servers(run: Run, put: Put) -> N
     configured = given_or_usual([])
 
     assert set(configured.settings.servers) == {"a", "b"}
-    assert configured.notes == ("Left out: server 'pegboard' is Pegboard itself.",)
+    assert configured.notes == tuple(
+        f"Left out: server {name!r} is Pegboard itself." for name in ("pegboard", "pegboard-project")
+    )
+
+
+@pytest.mark.requirement("B3")
+@pytest.mark.parametrize(
+    ("users", "projects", "place"),
+    [
+        (CODE, "work/.mcp.json", "mcpServers"),
+        (CURSOR, "work/.cursor/mcp.json", "mcpServers"),
+        (VS_CODE, "work/.vscode/mcp.json", "servers"),
+    ],
+)
+def test_a_users_and_a_projects_entry_do_not_hide_each_other(
+    run: Run, put: Put, machine: Path, project: Path, users: str, projects: str, place: str
+) -> None:
+    files = [put(users, {place: {"mine": {"command": "m"}}}), put(projects, {place: {"ours": {"command": "o"}}})]
+    before = [path.read_bytes() for path in files]
+    assert run("init", "--write").exit_code == 0
+
+    started = [
+        each["args"][-1]
+        for each in {name: entry for path in files for name, entry in servers(path, place).items()}.values()
+    ]
+    assert started == [str(own_file()), str(project / "pegboard.toml")], "whichever wins, both are started"
+    assert run("init", "--undo").exit_code == 0
+    assert [path.read_bytes() for path in files] == before
+
+
+@pytest.mark.requirement("B3")
+def test_a_board_that_both_files_start_has_one_name_and_is_started_once(run: Run, put: Put, machine: Path) -> None:
+    files = [put(CODE, mine={"command": "m"}), put("work/.mcp.json", ours={"command": "o"})]
+    before = [path.read_bytes() for path in files]
+    run("init", "--write", "--to", machine / "all.toml")
+
+    assert [servers(path) for path in files] == [{"pegboard": entry(machine / "all.toml")}] * 2
+    run("init", "--undo")
+    assert [path.read_bytes() for path in files] == before
+
+
+@pytest.mark.requirement("B3")
+def test_entries_that_hide_each_other_already_are_told_of(run_json: RunJson, put: Put, project: Path) -> None:
+    put(CODE, pegboard=entry(own_file()))
+    put("work/.mcp.json", pegboard=entry(project / "pegboard.toml"), new={"command": "n"})
+
+    (note,) = run_json("init")["notes"]
+    assert ".claude.json" in note
+    assert ".mcp.json" in note
+    assert "'pegboard'" in note
 
 
 @pytest.mark.parametrize("which", [None, "/opt/bin/pegboard"])

@@ -5,7 +5,16 @@ import time
 import pytest
 from prometheus_client import REGISTRY
 
-from pegboard.events import CallFinished, CallRejected, Event, ModelRequestServed, RouteDecided, ServerChanged
+from pegboard.events import (
+    CallFinished,
+    CallRejected,
+    Event,
+    ModelRequestServed,
+    RouteDecided,
+    ServerChanged,
+    ToolsListed,
+    ToolsSearched,
+)
 from pegboard.stores.metrics import Metrics
 
 SERVED = ModelRequestServed(
@@ -52,6 +61,19 @@ def told(metrics: Metrics, *events: Event) -> str:
     for event in events:
         metrics.emit(event)
     return metrics.render()[0].decode()
+
+
+@pytest.mark.requirement("B11")
+def test_lists_and_searches_of_mcp_clients_are_counted_with_the_tokens_that_were_saved(metrics: Metrics) -> None:
+    listed = ToolsListed(at=1.0, exposure="static", tools=120, listed=4, tokens_before=13_000, tokens_after=700)
+    whole = ToolsListed(at=1.0, exposure="eager", tools=5, listed=5, tokens_before=300, tokens_after=300)
+    searches = [ToolsSearched(at=1.0, found=5, by_words=words) for words in (False, False, True)]
+    text = told(metrics, listed, listed, whole, *searches)
+
+    assert 'pegboard_mcp_lists_total{exposure="static"} 2.0' in text
+    assert "pegboard_mcp_tokens_saved_total 24600.0" in text
+    assert 'pegboard_mcp_searches_total{ranked_by="profile"} 2.0' in text
+    assert 'pegboard_mcp_searches_total{ranked_by="words"} 1.0' in text
 
 
 def test_calls_are_counted_by_server_and_by_how_they_went(metrics: Metrics) -> None:

@@ -64,6 +64,7 @@ class ClientSettings(BaseModel):
     matches: tuple[str, ...] = ()
     list_changed: bool | None = None
     native_search: bool | None = None
+    always_load: str | None = Field(None, min_length=1)
     most_tools: int | None = Field(None, ge=1)
     longest_name: int | None = Field(None, ge=LEAST_NAME)
     exposure: Exposure | None = None
@@ -168,6 +169,9 @@ class Settings(BaseSettings):
     )
     summaries: Annotated[SummariesSettings, NoDecode] = Field(
         SummariesSettings(), description="The file of summaries, and the LLM that writes them."
+    )
+    instruction_tokens: int = Field(
+        500, ge=0, description="Tokens that the instructions of several servers may take in those of the gateway."
     )
     start_wait: float = Field(5.0, ge=0, description="Seconds the first listing waits for servers that are starting.")
     connect_timeout: float = Field(30.0, gt=0, description="Seconds a server has to answer its first request.")

@@ -22,6 +22,8 @@ from pegboard.events import (
     RouteDecided,
     ServerChanged,
     ShadowMeasured,
+    ToolsListed,
+    ToolsSearched,
 )
 
 MILLISECOND = 0.001
@@ -66,6 +68,9 @@ class Metrics:
         self._calling = self._histogram("call_seconds", "Time a tool call took.", THEIRS, "server")
         self._rejected = self._counter("calls_rejected", "Tool calls that were refused before any server.", "reason")
         self._refused = self._counter("configurations_refused", "Changed configurations that are not used.", "reason")
+        self._lists = self._counter("mcp_lists", "Lists of tools that MCP clients got.", "exposure")
+        self._unlisted = self._counter("mcp_tokens_saved", "Tokens of tool definitions that such lists left out.")
+        self._searched = self._counter("mcp_searches", "Searches of MCP clients for tools.", "ranked_by")
         self._servers = self._gauge("servers", "MCP servers by how they are.", "state")
         self._states: dict[str, str] = {}
         self._takes: Mapping[type[Event], Callable[[Any], None]] = {
@@ -76,6 +81,8 @@ class Metrics:
             ServerChanged: self._server,
             ConfigurationRefused: self._refusal,
             ShadowMeasured: self._shadow,
+            ToolsListed: self._list,
+            ToolsSearched: self._search,
         }
         self._count_servers()
 
@@ -132,6 +139,13 @@ class Metrics:
         self._unspent.labels(*of).inc(max(0, event.tokens_before - event.tokens_after))
         self._seen.labels(*of).inc(len(event.called))
         self._missed.labels(*of).inc(len(event.missed))
+
+    def _list(self, event: ToolsListed) -> None:
+        self._lists.labels(event.exposure).inc()
+        self._unlisted.inc(max(0, event.tokens_before - event.tokens_after))
+
+    def _search(self, event: ToolsSearched) -> None:
+        self._searched.labels("words" if event.by_words else "profile").inc()
 
     def _count_servers(self) -> None:
         counted = Count(self._states.values())

@@ -18,6 +18,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from pydantic import TypeAdapter
 
 from pegboard.upstreams.origin import ORIGIN, Inputs, Origin
+from pegboard.upstreams.present import Present
 
 LOGGER = logging.getLogger(__name__)
 
@@ -85,8 +86,9 @@ class Work:
 class Asked:
     """Of one connection."""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, present: Present | None = None) -> None:
         self._server = server
+        self._present = present or Present()
         self._under_way: list[Work] = []
 
     @contextmanager
@@ -107,9 +109,9 @@ class Asked:
         return await self._ask(types.ElicitRequest(params=params))
 
     async def roots(self, _ctx: ClientRequestContext) -> Answer:
-        """A server may ask as soon as it is connected, when nobody has a request under way: there are none then."""
+        """A server may ask as soon as it is connected, when nobody has a request under way."""
         if not self._under_way:
-            return types.ListRootsResult(roots=[])
+            return await self._present.roots()
         return await self._ask(types.ListRootsRequest())
 
     async def on_message(self, message: object) -> None:

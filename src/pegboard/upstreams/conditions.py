@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pegboard.model import ToolId
 from pegboard.seams import Clock, Definitions
 from pegboard.upstreams.limits import USUAL, Limits
+from pegboard.upstreams.present import Present
 
 HEALTH_TIMEOUT = 10.0
 
@@ -19,7 +20,7 @@ class Conditions:
     A server that let a call time out has ``health_timeout`` to say anything at all.
 
     ``admit`` is asked right before a call is sent, when the server is known to be there, and raises for a tool that is
-    not what it was when it was chosen.
+    not what it was when it was chosen. ``present`` are the clients that can be asked outside any request.
     """
 
     connect_timeout: float
@@ -32,3 +33,4 @@ class Conditions:
     limits: Limits = USUAL
     health_timeout: float = HEALTH_TIMEOUT
     admit: Callable[[ToolId], None] = lambda tool: None
+    present: Present = field(default_factory=Present)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -77,12 +77,12 @@ class Connection:
         heard: Heard,
     ) -> None:
         self._heard = heard
-        self._asked = Asked(spec.name)
+        self._asked = Asked(spec.name, conditions.present)
         self._subscriptions = Subscriptions(spec.name)
         self._headers = Headers()
         self._spec = spec
         self._conditions = conditions
-        self._mode = mode_of(protocol)
+        self._mode = "legacy" if spec.is_sse else mode_of(protocol)
         self._redacted = Redactor(spec, conditions.environment)
         self._announcements = Announcements(spec.name, self._redacted, conditions.limits)
         self._stderr = StderrTail()
@@ -111,7 +111,7 @@ class Connection:
         except _Late:
             return self._ended(self.too_late)
         except Exception as error:  # noqa: BLE001
-            another_era = not self._opened and self._mode == "legacy"
+            another_era = not self._opened and self._mode == "legacy" and not self._spec.is_sse
             return self._ended(self._because(self._broke(described(error))), at_once=another_era)
         return self._ended(self._because(self._broke()))
 
@@ -143,6 +143,13 @@ class Connection:
 
     async def unwatch(self, uri: str) -> None:
         await self._subscriptions.remove(self._opened_client(), uri, self._conditions.connect_timeout)
+
+    async def tell_roots_changed(self) -> None:
+        """A server of the handshake era asks anew for roots; later ones ask within requests alone."""
+        client = self._client
+        if client is not None and client.session.discover_result is None and not self.over:
+            with suppress(MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):  # then it asks the next time
+                await client.session.send_notification(types.RootsListChangedNotification())
 
     def end(self, *, agreed: bool) -> None:
         """Let `run` return. ``agreed``: nothing is wrong with the server."""

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pegboard.errors import PegboardError, UpstreamError
 from pegboard.server_spec import SAFE, ServerSpec
 from pegboard.upstreams.substitutes import UNPARSED, Size
-from pegboard.upstreams.web import BROKE_OFF, NO_ANSWER
+from pegboard.upstreams.web import BROKE_OFF, NO_ANSWER, REFUSED, SIGN_IN
 
 WHY_CHARACTERS = 200
 NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,63}\b")
@@ -87,6 +87,11 @@ UNREADABLE = (UNPARSED, "Failed to parse SSE message: ", "SSE stream failed: ")
 """How the SDK begins what it says of an answer that it could not read."""
 BROKEN_OFF = "SSE stream ended"
 UNKNOWN_EFFECT = "Whether the call took effect is not known."
+UNAUTHORIZED: Mapping[str, str] = {
+    SIGN_IN: "Leave it to the client, or give it a token in the headers of its entry.",
+    REFUSED: "Give its entry a token that holds.",
+}
+"""What to do about a server that answers 401."""
 
 
 def failed_call(error: MCPError | ValidationError, server: str, tool: str, seconds: float) -> Exception:
@@ -112,6 +117,8 @@ def failed_call(error: MCPError | ValidationError, server: str, tool: str, secon
                 f"Server {server!r} did not answer within {seconds:g} s.",
                 remedy="Raise call_timeout, or ask for less.",
             )
+        case types.INVALID_REQUEST, message if message in UNAUTHORIZED:
+            return NotCarriedOut(server, f"Server {server!r}: {message}.", remedy=UNAUTHORIZED[message])
         case types.INVALID_REQUEST, "Session terminated":
             return SessionExpired(server, f"Server {server!r} forgets its sessions at once.", remedy="Try again later.")
         case types.CONNECTION_CLOSED, message if message == NO_ANSWER or message.startswith(BROKEN_OFF):

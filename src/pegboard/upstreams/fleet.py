@@ -25,6 +25,7 @@ from pegboard.upstreams.conditions import HEALTH_TIMEOUT, Conditions
 from pegboard.upstreams.explained import NotCarriedOut
 from pegboard.upstreams.limits import USUAL, Limits
 from pegboard.upstreams.origin import ORIGIN
+from pegboard.upstreams.present import AskRoots
 from pegboard.upstreams.running import Running
 from pegboard.upstreams.status import ServerStatus
 from pegboard.upstreams.upstream import Upstream
@@ -198,6 +199,22 @@ class Fleet:
     def forget(self, client: str) -> None:
         """A client has left: its own connections end."""
         self._apart.forget(client)
+        self.leave(client)
+
+    def join(self, client: str, ask: AskRoots | None) -> None:
+        """A client is connected, and says its roots when it is asked outside its requests, or has none."""
+        self._conditions.present.join(client, ask)
+        self.roots_changed()
+
+    def leave(self, client: str) -> None:
+        """Its connection has ended, whether it comes back or not."""
+        if self._conditions.present.leave(client):
+            self.roots_changed()
+
+    def roots_changed(self) -> None:
+        """Servers are told, and ask again if they want to know."""
+        for upstream in self.upstreams:
+            self._tasks.start_soon(upstream.tell_roots_changed, name=f"pegboard-{upstream.spec.name}-roots")
 
     @property
     def upstreams(self) -> list[Upstream]:

@@ -9,6 +9,8 @@ from typing import Any
 import mcp_types as types
 from mcp import Client
 from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.inbound import find_invalid_x_mcp_header
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter
 
 from pegboard.catalog.ingest import tools_from_list_result
@@ -16,6 +18,8 @@ from pegboard.model import JsonObject, Server, ServerName, Tool
 from pegboard.seams import Listing
 from pegboard.server_spec import ServerSpec
 from pegboard.upstreams.limits import Limits, Room
+
+LOGGER = logging.getLogger(__name__)
 
 LOGGER = logging.getLogger(__name__)
 
@@ -71,8 +75,26 @@ def server_of(spec: ServerSpec, listing: Listing) -> Server:
 
 
 def tools_of(spec: ServerSpec, listing: Listing) -> tuple[Tool, ...]:
-    """Raises CatalogError for pages that are no listing."""
-    return tuple(tools_from_list_result(spec.name, listing.pages))
+    """The tools that can be called. Raises CatalogError for pages that are no listing."""
+    tools = tools_from_list_result(spec.name, listing.pages)
+    unusable = {tool.id: reason for tool in tools if (reason := why_unusable(tool, listing.protocol))}
+    for tool, reason in unusable.items():
+        LOGGER.warning("Tool %s is left out: %s", tool, reason)
+    return tuple(tool for tool in tools if tool.id not in unusable)
+
+
+def why_unusable(tool: Tool, protocol: str) -> str:
+    """Why no call of it could succeed, empty where one can.
+
+    A tool with ``taskSupport: required`` is called as a task only (MCP 2025-11-25, tasks), and Pegboard runs none. One
+    whose `x-mcp-header` is invalid has to be left out by clients of 2026-07-28 (transports, custom headers).
+    """
+    execution = tool.definition.get("execution")
+    if isinstance(execution, Mapping) and execution.get("taskSupport") == "required":
+        return "it can only be called as a task, which Pegboard does not do yet."
+    if protocol in MODERN_PROTOCOL_VERSIONS and (invalid := find_invalid_x_mcp_header(tool.input_schema)):
+        return f"its x-mcp-header is invalid ({invalid})."
+    return ""
 
 
 async def untouched(

@@ -24,7 +24,7 @@ class Headers:
         self._maps: dict[str, HeaderMap] = {}
 
     def read(self, listing: Listing) -> None:
-        """Those of a listing. A tool whose marks break the rules has none."""
+        """Those of a listing. A tool whose marks break the rules is not offered."""
         self._maps = {}
         for page in listing.pages:
             for tool in page.get("tools") or ():

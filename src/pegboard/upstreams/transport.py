@@ -25,7 +25,7 @@ from pegboard.terminal import printable
 from pegboard.upstreams.limits import Limits
 from pegboard.upstreams.pipes import piped
 from pegboard.upstreams.substitutes import Unattributable
-from pegboard.upstreams.web import web
+from pegboard.upstreams.web import event_stream, web
 
 TAIL_LINES = 5
 LINE_CHARACTERS = 4000
@@ -57,7 +57,8 @@ def open_transport(
     An answer beyond ``limits`` is an error for whom it answers.
     """
     if spec.url is not None:
-        return web(spec.url, spec.headers, limits=limits)
+        way = event_stream if spec.is_sse else web
+        return way(spec.url, spec.headers, limits=limits, credentials=spec.has_credentials)
     return _stdio(spec, environment, stderr, limits)
 
 

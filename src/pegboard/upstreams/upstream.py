@@ -159,6 +159,11 @@ class Upstream:
         if self._connection is not None:
             await self._say_level(self._connection)
 
+    async def tell_roots_changed(self) -> None:
+        """Another client is there than before, or it has other roots; a server that does not run is not started."""
+        if self._connection is not None:
+            await self._connection.tell_roots_changed()
+
     def inherit(self, before: Upstream) -> None:
         """The tools of the same server under its old configuration, until it lists its own."""
         self.tools = before.tools

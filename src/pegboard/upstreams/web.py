@@ -1,4 +1,5 @@
-"""A server on streamable HTTP, as the SDK's transport reaches it; one answer that goes wrong is one call that does."""
+"""A server on streamable HTTP, or on HTTP with SSE, which that replaced, as the SDK's transports reach them; one answer
+that goes wrong is one call that does."""
 
 from __future__ import annotations
 
@@ -12,8 +13,10 @@ from typing import Any
 import httpx2
 import mcp_types as types
 from mcp.client._transport import TransportStreams
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from pegboard.errors import PegboardError
 from pegboard.inflate import WINDOWS, inflated
 from pegboard.upstreams.limits import Limits
 from pegboard.upstreams.lines import ENDS_BYTES, Lines, TooLong, answered
@@ -21,9 +24,13 @@ from pegboard.upstreams.lines import ENDS_BYTES, Lines, TooLong, answered
 CONNECT_SECONDS = 30.0
 """To connect and to write. How long an answer may take, the call decides; a stream of news may be silent for days."""
 SESSION_HEADER = "mcp-session-id"
+UNAUTHORIZED = 401
 NOT_FOUND = 404
 BAD_GATEWAY = 502
 NO_ANSWER = "The server closed the connection before it answered"
+SIGN_IN = "It needs signing in (OAuth), which Pegboard cannot do yet"
+REFUSED = "It refuses the token or key of its entry (HTTP 401)"
+"""Why a server answers 401: to whom showed it nothing, and to whom showed it something."""
 DATA = b"data:"
 EVENTS = "text/event-stream"
 OPTIONS = "result_limit, list_bytes"
@@ -32,14 +39,45 @@ BROKE_OFF = "its answer broke off"
 
 
 @asynccontextmanager
-async def web(url: str, headers: Mapping[str, str], *, limits: Limits) -> AsyncIterator[TransportStreams]:
-    """The streams of a session. An answer beyond ``limits`` is an error for whom it answers."""
-    made = await asyncio.to_thread(_Client, headers, limits)  # it reads certificates, the first much code too
+async def web(
+    url: str, headers: Mapping[str, str], *, limits: Limits, credentials: bool = False
+) -> AsyncIterator[TransportStreams]:
+    """The streams of a session. An answer beyond ``limits`` is an error for whom it answers.
+
+    ``credentials``: a token or key stands in the headers or the URL.
+    """
+    unauthorized = REFUSED if credentials else SIGN_IN
+    made = await asyncio.to_thread(_Client, headers, limits, unauthorized)  # it reads certificates, the first much code
     async with (
         made as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=limits.result) as streams,
     ):
         yield streams
+
+
+@asynccontextmanager
+async def event_stream(
+    url: str, headers: Mapping[str, str], *, limits: Limits, credentials: bool = False
+) -> AsyncIterator[TransportStreams]:
+    """The same of a server on HTTP with SSE (MCP 2024-11-05, transports), whose answers all come on one stream.
+
+    Raises PegboardError where it wants to be signed in to.
+    """
+    unauthorized = REFUSED if credentials else SIGN_IN
+
+    def client(
+        headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
+    ) -> httpx2.AsyncClient:
+        """With our own times: a stream of answers may be silent for days."""
+        return _Client(headers or {}, limits, unauthorized, one_stream=True)
+
+    try:
+        async with sse_client(url, dict(headers), httpx_client_factory=client) as streams:
+            yield streams
+    except httpx2.HTTPStatusError as error:
+        if error.response.status_code != UNAUTHORIZED:
+            raise
+        raise PegboardError(f"{unauthorized}.") from error
 
 
 class _Client(httpx2.AsyncClient):
@@ -48,8 +86,10 @@ class _Client(httpx2.AsyncClient):
     A server that cannot be connected to is another matter: that does end the session.
     """
 
-    def __init__(self, headers: Mapping[str, str], limits: Limits) -> None:
-        """Any number of calls at once: none waits for another."""
+    def __init__(
+        self, headers: Mapping[str, str], limits: Limits, unauthorized: str = SIGN_IN, *, one_stream: bool = False
+    ) -> None:
+        """Any number of calls at once: none waits for another. ``one_stream``: every answer comes on that of a GET."""
         pool = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
         super().__init__(
             headers={"accept-encoding": ", ".join(WINDOWS)} | dict(headers),
@@ -57,6 +97,8 @@ class _Client(httpx2.AsyncClient):
             limits=pool,
         )
         self._limits = limits
+        self._unauthorized = unauthorized
+        self._one_stream = one_stream
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
         try:
@@ -64,10 +106,11 @@ class _Client(httpx2.AsyncClient):
         except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError):
             if request.method != "POST":
                 raise
-            error = {"code": types.CONNECTION_CLOSED, "message": NO_ANSWER}
-            body = {"jsonrpc": "2.0", "id": None, "error": error}
-            return httpx2.Response(BAD_GATEWAY, json=body, request=request)
+            return _error(BAD_GATEWAY, types.CONNECTION_CLOSED, NO_ANSWER, request)
         try:
+            if response.status_code == UNAUTHORIZED and request.method == "POST":
+                await response.aclose()
+                return _error(UNAUTHORIZED, types.INVALID_REQUEST, self._unauthorized, request)
             self._bound(response)
             await _say_that_the_session_ended(response)
             if not stream:
@@ -84,7 +127,9 @@ class _Client(httpx2.AsyncClient):
         method, asked = _asked_in(request.content) if request.method == "POST" and response.is_success else ("", None)
         limit = self._limits.of(method)
         checked = CHECKED.get(kind)
-        if asked is not None and checked is not None:
+        if self._one_stream and request.method == "GET":
+            response.stream = _OneStream(response.stream, "", limit)
+        elif asked is not None and checked is not None:
             response.stream = checked(response.stream, asked, limit)
         elif kind != EVENTS:  # whoever reads events has a limit for each
             response.stream = _Cut(response.stream, limit)
@@ -103,6 +148,12 @@ def _undo_coding(response: httpx2.Response) -> None:
     if codings != [""]:
         for name in ("content-encoding", "content-length"):
             response.headers.pop(name, None)
+
+
+def _error(status: int, code: int, message: str, request: httpx2.Request) -> httpx2.Response:
+    """An answer that the SDK hands to whoever waits for this request's."""
+    body = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
+    return httpx2.Response(status, json=body, request=request)
 
 
 async def _say_that_the_session_ended(response: httpx2.Response) -> None:
@@ -215,6 +266,13 @@ class _Events(_Checked):
             return False
         head = line[len(DATA) : len(DATA) + ENDS_BYTES].lstrip()
         return head.startswith(b"{") and self._is_anothers(head, line[-ENDS_BYTES:])
+
+
+class _OneStream(_Events):
+    """The stream of all answers of a session: nothing is left out, and no event is larger than the limit."""
+
+    def _is_left_out(self, line: bytes | TooLong) -> bool:
+        return False
 
 
 CHECKED: Mapping[str, type[_Checked]] = {"application/json": _Whole, EVENTS: _Events}

@@ -67,7 +67,10 @@ def test_the_table_holds_what_is_known_of_list_changed_caps_and_own_searches() -
 
     honour = {"vscode", "claude-code", "gemini-cli", "opencode", "windsurf", "cline", "kilo", "glama"}
     assert {name for name, kind in kinds.items() if kind.list_changed} == honour
-    assert {name for name, kind in kinds.items() if kind.native_search} == {"claude-code"}
+    assert not any(kind.native_search for kind in kinds.values()), "no client says that its search is on"
+    assert {name: kind.always_load for name, kind in kinds.items() if kind.always_load} == {
+        "claude-code": "anthropic/alwaysLoad"
+    }
     assert (kinds["cursor"].most_tools, kinds["windsurf"].most_tools, kinds["vscode"].most_tools) == (40, 100, 128)
 
 
@@ -89,7 +92,7 @@ def test_no_client_is_given_names_longer_than_a_function_name_may_be() -> None:
 def test_configuration_changes_a_row_in_what_it_names_and_leaves_the_rest() -> None:
     kind = client_kind("cursor-vscode", overrides={"cursor": ClientSettings(list_changed=True, most_tools=80)})
 
-    assert kind == ClientKind(name="cursor", list_changed=True, most_tools=80, longest_name=50)
+    assert kind == ClientKind(name="cursor", list_changed=True, most_tools=80, longest_name=42)
 
 
 def test_configuration_brings_new_clients_and_comes_before_the_table(tmp_path: Path) -> None:

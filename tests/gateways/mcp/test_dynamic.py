@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -73,6 +74,33 @@ async def test_what_a_search_finds_is_told_of_listed_and_called_by_its_name(list
         assert tools[4].input_schema["required"] == ["a", "b"]
         assert "by its name" in (tools[1].description or "")
         assert await listener.call("add", a=1, b=2) == "3"
+
+
+@pytest.mark.requirement("B1")
+async def test_claude_code_finds_the_meta_tools_loaded_and_lists_again_what_a_search_found(
+    listening: OpenListener,
+) -> None:
+    async with listening(name="claude-code", always_available=("echo",)) as (listener, _):
+        first = (await listener.client.list_tools()).tools
+        assert [tool.name for tool in first] == [*META, "echo"]
+        assert all((tool.meta or {}).get("anthropic/alwaysLoad") for tool in first)
+        before = listener.told
+        await listener.search("add two numbers")
+        await until(lambda: listener.told > before)
+        found = {tool.name: tool.meta or {} for tool in (await listener.client.list_tools()).tools}
+        assert "anthropic/alwaysLoad" not in found["add"], "its definition would invalidate the client's prompt cache"
+
+
+@pytest.mark.requirement("B9")
+async def test_what_was_found_can_be_called_before_the_client_lists_again(listening: OpenListener) -> None:
+    """opencode and Codex refuse a name that is not in their list; Claude Code lists again after its next request."""
+    async with listening() as (listener, _):
+        answer = await listener.ask("search_tools", query="add two numbers", limit=1)
+        called, _, rest = answer["call"].removeprefix("Call ").partition(" with ")
+        arguments, later = rest.split(". ", 1)
+        assert called == "invoke_tool"
+        assert "once a tool is in your list" in later.lower()
+        assert await listener.call(called, **json.loads(arguments)) == "2"
 
 
 @pytest.mark.requirement("002.accumulation")

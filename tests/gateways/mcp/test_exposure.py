@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 
 from pegboard import Catalog, Settings
 from pegboard.board import Board
+from pegboard.catalog.ingest.mcp import tool_from_mcp
 from pegboard.gateways.mcp import sessions
 from pegboard.gateways.mcp.caller import Caller
-from pegboard.gateways.mcp.clients import ClientKind, client_kind
-from pegboard.gateways.mcp.exposure import choose, is_small, room
+from pegboard.gateways.mcp.clients import ClientKind, client_kind, known_clients
+from pegboard.gateways.mcp.exposure import choose, is_small, listing, room, wire_names
 from pegboard.gateways.mcp.gateway import Gateway
 from pegboard.gateways.mcp.meta_tools import ROUTING, SEARCHING
-from pegboard.model import Session
-from pegboard.settings import Exposure
+from pegboard.model import Server, ServerName, Session
+from pegboard.settings import ClientSettings, Exposure
 from pegboard.stores import MemoryEvents
 from pegboard.testing import FakeClock, FakeEncoder, fake_tool
 
@@ -81,8 +82,59 @@ def test_who_is_not_known_to_list_again_is_listed_what_never_changes(name: str) 
     assert choose(caller(client_kind(name)), Session(), Settings(), small=False, tools=50) == "static"
 
 
-def test_a_client_with_a_search_of_its_own_is_listed_everything() -> None:
-    assert choose(caller(client_kind("claude-code")), Session(), Settings(), small=False, tools=500) == "native"
+@pytest.mark.requirement("B1")
+@pytest.mark.parametrize(("modern", "expected"), [(False, "dynamic"), (True, "static")])
+def test_claude_code_is_not_listed_everything_unless_its_own_search_is_known_to_be_on(
+    modern: bool, expected: Exposure
+) -> None:
+    who = caller(client_kind("claude-code"), modern=modern)
+    known = caller(
+        client_kind("claude-code", overrides={"claude-code": ClientSettings(native_search=True)}), modern=modern
+    )
+
+    assert choose(who, Session(), Settings(), small=False, tools=852) == expected
+    assert choose(known, Session(), Settings(), small=False, tools=852) == "native"
+
+
+@pytest.mark.requirement("B1")
+@pytest.mark.parametrize("name", [*known_clients(), "unknown"])
+@pytest.mark.parametrize("modern", [False, True])
+def test_no_client_is_listed_a_large_board_by_default(name: str, modern: bool) -> None:
+    kind = known_clients()[name].kind if name in known_clients() else ClientKind()
+
+    for session in (None, "x"):
+        who = caller(kind, modern=modern, session=session)
+        assert choose(who, Session(), Settings(), small=False, tools=852) in ("dynamic", "static")
+
+
+@pytest.mark.requirement("B1")
+@pytest.mark.parametrize("exposure", ["static", "dynamic", "route", "native", "eager"])
+def test_what_is_always_there_is_kept_out_of_the_clients_own_search(exposure: Exposure) -> None:
+    said = {"anthropic/alwaysLoad": False, "their/own": 1}
+    refuses = tool_from_mcp("fake", {"name": "refuses", "inputSchema": {"type": "object"}, "_meta": said})
+    tools = [fake_tool("pinned"), fake_tool("found"), fake_tool("other"), refuses]
+    board = Catalog.build([(Server(name=ServerName("fake")), tools)])
+    ids = {tool.name: tool.id for tool in board.tools}
+
+    def listed(key: str | None) -> dict[str, Any]:
+        definitions = listing(
+            board,
+            wire_names(board.position),
+            exposure=exposure,
+            pool="",
+            allowed=frozenset(board.position),
+            always=[ids["pinned"], ids["refuses"]],
+            enabled=[ids["found"]],
+            always_load=key,
+        )
+        return {each["name"]: each.get("_meta") for each in definitions}
+
+    shown = listed("anthropic/alwaysLoad")
+    at_once = {name for name, meta in shown.items() if (meta or {}).get("anthropic/alwaysLoad")}
+    ours = {"route": set(ROUTING), "static": set(SEARCHING), "dynamic": set(SEARCHING)}.get(exposure, set())
+    assert at_once == ours | {"pinned"}
+    assert shown["refuses"] == said
+    assert not any((meta or {}).get("anthropic/alwaysLoad") for meta in listed(None).values())
 
 
 @pytest.mark.parametrize(
@@ -141,8 +193,6 @@ def test_a_board_is_small_by_tools_or_by_tokens() -> None:
 
 
 def catalog(size: int, description: str = "") -> Catalog:
-    from pegboard.model import Server, ServerName
-
     tools = [fake_tool(f"tool{number}", description) for number in range(size)]
     return Catalog.build([(Server(name=ServerName("fake")), tools)])
 

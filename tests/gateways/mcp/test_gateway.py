@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -13,10 +13,12 @@ import pytest
 from mcp import Client, MCPError
 from pydantic import TypeAdapter
 
-from pegboard.events import CallFinished, CallRejected, RouteDecided
+from pegboard.events import CallFinished, CallRejected, RouteDecided, ToolsListed, ToolsSearched
 from pegboard.gateways.mcp.meta_tools import META_TOOLS
+from pegboard.model import Floats
 from pegboard.server_spec import ServerSpec
 from pegboard.stores import MemoryEvents
+from pegboard.testing import FakeEncoder
 from servers.scripted import TOOLS
 from upstream_specs import SCRIPTED, python, scripted
 
@@ -104,6 +106,74 @@ async def test_search_finds_a_tool_by_what_it_does(client_of: OpenClient, events
     assert len(answer["tools"]) <= 3
     assert "servers_not_ready" not in answer
     assert events.of(RouteDecided)[0].candidates[0] == "scripted/add"  # type: ignore[attr-defined]
+
+
+@pytest.mark.requirement("B9")
+@pytest.mark.parametrize(("exposure", "tool"), [("static", "invoke_tool"), ("route", "execute_tool")])
+async def test_a_search_says_how_to_call_what_it_found_and_that_call_works_as_it_stands(
+    client_of: OpenClient, exposure: str, tool: str
+) -> None:
+    async with client_of(exposure=exposure) as client:
+        found = await ask(client, "search_tools", query="add two numbers")
+        category = await ask(client, "list_tool_categories", category="scripted")
+        nothing = await ask(client, "search_tools", query="add two numbers", server="nowhere")
+        results = []
+        for answer in (found, category):
+            called, _, arguments = answer["call"].removeprefix("Call ").partition(" with ")
+            assert called == tool
+            results.append(await client.call_tool(called, json.loads(arguments.removesuffix("."))))
+    assert results[0].structured_content == {"sum": 2}
+    assert not any(result.is_error for result in results)
+    assert "call" not in nothing
+
+
+@pytest.mark.requirement("B9")
+async def test_where_all_tools_are_listed_a_search_says_that_their_names_call_them(client_of: OpenClient) -> None:
+    async with client_of(exposure="eager") as client:
+        found = await ask(client, "search_tools", query="add two numbers")
+    assert "call them by their names" in found["call"]
+
+
+@pytest.mark.requirement("B11")
+async def test_lists_and_searches_are_events_with_the_tokens_that_were_saved(
+    client_of: OpenClient, events: MemoryEvents
+) -> None:
+    async with client_of() as client:
+        await client.list_tools()
+        async with asyncio.timeout(60):
+            while "ranked_by" in await ask(client, "search_tools", query="add two numbers", limit=2):
+                pass
+    listed, searched = events.of(ToolsListed)[0], events.of(ToolsSearched)[-1]
+    assert (listed.exposure, listed.tools, listed.listed) == ("static", len(TOOLS), 4)  # type: ignore[attr-defined]
+    assert listed.tokens_after > 0  # type: ignore[attr-defined]
+    assert listed.tokens_before > 0  # type: ignore[attr-defined]
+    assert (searched.found, searched.by_words) == (2, False)  # type: ignore[attr-defined]
+
+
+class Held(FakeEncoder):
+    """An encoder that does not answer until it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may = asyncio.Event()
+
+    async def encode(self, texts: Sequence[str]) -> Floats:
+        await self.may.wait()
+        return await super().encode(texts)
+
+
+@pytest.mark.requirement("B11")
+async def test_while_tools_are_being_embedded_a_search_says_that_it_goes_by_words(client_of: OpenClient) -> None:
+    encoder = Held()
+    async with client_of(parts={"encoder": encoder}) as client:
+        await client.list_tools()
+        early = await ask(client, "search_tools", query="add two numbers")
+        encoder.may.set()
+        async with asyncio.timeout(60):
+            while "ranked_by" in (late := await ask(client, "search_tools", query="add two numbers")):
+                pass
+    assert early["tools"][0]["name"] == late["tools"][0]["name"] == "add"
+    assert "words alone: the tools are still being embedded" in early["ranked_by"]
 
 
 async def test_search_is_narrowed_to_a_server(client_of: OpenClient) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -68,6 +70,27 @@ async def test_an_exposure_there_is_not_is_a_bad_request(open_door: OpenDoor, ht
             assert "dynamic" in answer.json()["remedy"]
 
 
+@pytest.mark.requirement("B12")
+async def test_white_space_around_the_value_of_a_header_is_no_error(open_door: OpenDoor) -> None:
+    """RFC 9110, 5.5: it is not part of the value. By hand: clients' libraries strip it."""
+    async with open_door() as (url, _):
+        client = Raw(None, url, modern=True)  # type: ignore[arg-type]
+        message, headers = client.prepared("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}})
+        body = json.dumps(message).encode()
+        spaced = "".join(f"{name}:  \t{value} \t \r\n" for name, value in headers.items())
+        where = urlsplit(url)
+        head = (
+            f"POST {where.path} HTTP/1.1\r\nhost: {where.netloc}\r\ncontent-type: application/json\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n{spaced}\r\n"
+        )
+        reader, writer = await asyncio.open_connection(where.hostname, where.port)
+        writer.write(head.encode() + body)
+        answer = (await reader.read()).decode()
+        writer.close()
+    assert answer.startswith("HTTP/1.1 200"), answer
+    assert '"sum":3' in answer
+
+
 @pytest.mark.requirement("002.compatibility")
 async def test_what_a_client_is_listed_goes_by_its_name_and_by_what_its_address_asks(
     open_door: OpenDoor, http: httpx2.AsyncClient
@@ -78,7 +101,8 @@ async def test_what_a_client_is_listed_goes_by_its_name_and_by_what_its_address_
         ("claude-ai", "", META),
         ("claude-ai", "auto", META),
         ("claude-ai", "dynamic", [*META, "add"]),
-        ("claude-code", "", WHOLE),
+        ("claude-code", "", [*META, "add"]),
+        ("claude-code", "native", WHOLE),
         ("something new", "", META),
         ("something new", "eager", WHOLE),
     ]

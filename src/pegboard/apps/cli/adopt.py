@@ -14,7 +14,17 @@ import tomli_w
 from pegboard.apps.cli.together import Together
 from pegboard.client_configs import CLIENTS, OWN_NAME, Client, own_file, parse_document, project_of
 from pegboard.errors import ConfigError
-from pegboard.importing import ClientFile, JsonObject, Plan, entry_for, existing_servers, plan, replaced
+from pegboard.importing import (
+    ClientFile,
+    JsonObject,
+    Plan,
+    entry_for,
+    entry_name,
+    existing_servers,
+    hiding,
+    plan,
+    replaced,
+)
 from pegboard.jsonc import with_value
 from pegboard.settings import read_file
 
@@ -24,10 +34,11 @@ HEADING = "# The MCP servers behind Pegboard. `pegboard doctor` checks them.\n\n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A client's file whose servers become one ``entry``; ``text`` is the file then."""
+    """A client's file whose servers become one ``entry``; ``servers`` and ``text`` are the file's then."""
 
     file: ClientFile
     entry: JsonObject
+    servers: JsonObject
     text: str
     backup: Path
 
@@ -114,20 +125,27 @@ def _place(file: ClientFile) -> Path:
 def _adoption(target: Path, files: Sequence[ClientFile], command: Sequence[str]) -> Adoption:
     if target.suffix != ".toml":
         raise ConfigError(f"{str(target)!r} is not named as TOML.", remedy="Choose a name that ends in .toml.")
-    document = _raw(target) if target.exists() else {}
+    document = raw_document(target) if target.exists() else {}
     before = target.read_bytes() if target.exists() else None
     made = plan(existing_servers(document, target), files)
-    changes = (_change(file, made, command, target) for file in files)
+    changes: dict[Path, Change] = {}
+    users: dict[str, JsonObject] = {}
+    for file in sorted(files, key=lambda file: file.client.scope != "user"):
+        change = _change(file, made, command, target, users.get(file.client.name, {}))
+        if change:
+            changes[file.path] = change
+        if file.client.scope == "user":
+            users[file.client.name] = change.servers if change else file.entries
     return Adoption(
         target=target,
         before=before,
         text=_extended((before or HEADING.encode()).decode(), document, made.new, target),
         plan=made,
-        changes=tuple(change for change in changes if change),
+        changes=tuple(changes[file.path] for file in files if file.path in changes),
     )
 
 
-def _raw(path: Path) -> dict[str, Any]:
+def raw_document(path: Path) -> dict[str, Any]:
     """A pegboard.toml as it is written. Raises ConfigError."""
     read_file(path)
     return tomllib.loads(path.read_text("utf-8"))
@@ -152,15 +170,17 @@ def _extended(text: str, document: JsonObject, new: JsonObject, target: Path) ->
     return extended
 
 
-def _change(file: ClientFile, made: Plan, command: Sequence[str], target: Path) -> Change | None:
+def _change(file: ClientFile, made: Plan, command: Sequence[str], target: Path, users: JsonObject) -> Change | None:
     gone = [moved.server for moved in made.moved if moved.file is file]
     if not gone:
         return None
     entry = entry_for(file.client, command, target)
+    servers = replaced(file, gone, entry, entry_name(file, target, users))
     return Change(
         file=file,
         entry=entry,
-        text=with_servers(file, replaced(file, gone, entry)),
+        servers=servers,
+        text=with_servers(file, servers),
         backup=next_backup(file.path),
     )
 
@@ -179,6 +199,23 @@ def with_servers(file: ClientFile, servers: JsonObject) -> str:
             remedy="Leave that client out: name the others with --client.",
         )
     return text
+
+
+def hidden(files: Sequence[ClientFile], adoptions: Iterable[Adoption]) -> list[str]:
+    """Notes on entries that an earlier `init`, or somebody by hand, gave one name in a user's and a project's file."""
+    after = {change.file.path: change.servers for each in adoptions for change in each.changes}
+    users = {file.client.name: file for file in files if file.client.scope == "user"}
+    pairs = [
+        (users[file.client.name], file)
+        for file in files
+        if file.client.scope == "project" and file.client.name in users
+    ]
+    return [
+        f"{user.path} and {file.path} both start Pegboard as {name!r}, and {file.client.name} starts the project's "
+        f"alone: rename one of the two."
+        for user, file in pairs
+        for name in hiding(after.get(user.path, user.entries), after.get(file.path, file.entries))
+    ]
 
 
 def write(adoptions: Iterable[Adoption], changes: Together) -> None:

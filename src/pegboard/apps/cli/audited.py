@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -119,5 +120,11 @@ def _sentences(audit: Audit) -> list[str]:
 
 
 def _than_now(sent: int, now: int) -> str:
+    """Rounded towards nothing: whatever is sent, it is never 100% less.
+
+    >>> _than_now(747, 240_369)
+    '99.6% less'
+    """
     change = sent / now - 1
-    return f"{abs(change):.0%} {'less' if change < 0 else 'more'}"
+    tenths = math.floor(abs(change) * 1000)
+    return f"{tenths / 10:g}% {'less' if change < 0 else 'more'}"

@@ -27,6 +27,7 @@ from pegboard.retrieval import OnnxEncoder
 from pegboard.settings import Settings
 from pegboard.stores import SqliteEmbeddings
 from pegboard.stores.state import EMBEDDINGS_FILE, open_state
+from pegboard.upstreams.explained import UNAUTHORIZED
 
 LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 SAMPLE = "is everything in order?"
@@ -127,13 +128,14 @@ async def servers(configured: Configured) -> list[Check]:
             detail = f"{status.tools} tools{took}, protocol {status.protocol}"
             checks.append(Check(name=f"server {status.name}", status="ok" if status.tools else "warn", detail=detail))
         else:
-            waited = f"no answer within {configured.settings.connect_timeout:g} s"
+            reason = status.reason or f"no answer within {configured.settings.connect_timeout:g} s"
+            remedies = [remedy for why, remedy in UNAUTHORIZED.items() if why in reason]
             checks.append(
                 Check(
                     name=f"server {status.name}",
                     status="fail",
-                    detail=status.reason or waited,
-                    remedy='Correct its entry, or set "disabled": true in it.',
+                    detail=reason,
+                    remedy=remedies[0] if remedies else 'Correct its entry, or set "disabled": true in it.',
                 )
             )
     return checks

@@ -93,7 +93,7 @@ def _init(names: Sequence[str], to: Path | None, *, write: bool) -> dict[str, An
             for each in adoptions
             for stays in each.plan.stays
         ],
-        "notes": [*notes, *filter(None, map(_caution, adoptions))],
+        "notes": [*notes, *adopt.hidden(files, adoptions), *filter(None, map(_caution, adoptions))],
     }
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pegboard.apps.cli.adopt import backups, read, rows, with_servers
+from pegboard.apps.cli.adopt import backups, raw_document, read, rows, with_servers
 from pegboard.apps.cli.together import Together
 from pegboard.client_configs import Client
 from pegboard.errors import ConfigError
-from pegboard.importing import ClientFile, definition
+from pegboard.importing import ClientFile, definition, existing_servers, identity, may_sign_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +66,12 @@ def _chain(client: Client, path: Path, kept: Sequence[Path]) -> list[ClientFile]
 
 
 def _restoration(now: ClientFile, chain: Sequence[ClientFile]) -> Restoration:
+    known = _known(now)
     moved = {
         name: entry
         for backup in chain
         for name, entry in backup.entries.items()
-        if name not in backup.own and _moves(name, entry, now)
+        if name not in backup.own and _moves(name, entry, now, known)
     }
     stayed = {name: entry for name, entry in now.entries.items() if name not in now.own}
     servers = _in_order({**moved, **stayed}, chain[0])
@@ -89,13 +90,27 @@ def _restoration(now: ClientFile, chain: Sequence[ClientFile]) -> Restoration:
     )
 
 
-def _moves(name: str, entry: Any, file: ClientFile) -> bool:
-    """Whether `init` takes such a server away: one that stays and is gone was deleted by somebody else."""
+def _moves(name: str, entry: Any, file: ClientFile, known: Collection[str] | None) -> bool:
+    """Whether `init` takes such a server away: one that stays and is gone was deleted by somebody else.
+
+    One on the network is taken where it is among the servers of Pegboard, ``known`` by their identity; where these
+    cannot be read it is put back, so that nothing is lost.
+    """
     try:
-        definition(name, entry, file)
+        made = definition(name, entry, file)
     except ConfigError:
         return False
-    return True
+    return not may_sign_in(made) or known is None or identity(made) in known
+
+
+def _known(file: ClientFile) -> frozenset[str] | None:
+    """What identifies the servers of every pegboard.toml that the file's entries name; None where one is unreadable."""
+    targets = {Path(file.entries[name]["args"][-1]) for name in file.own}
+    try:
+        boards = [existing_servers(raw_document(target), target) for target in targets]
+    except ConfigError:
+        return None
+    return frozenset(identity(entry) for board in boards for entry in board.values())
 
 
 def _in_order(servers: dict[str, Any], oldest: ClientFile) -> dict[str, Any]:

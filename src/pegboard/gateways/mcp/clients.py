@@ -17,7 +17,7 @@ from pegboard.settings import ClientSettings, Exposure
 
 UNKNOWN = "unknown"
 NONE: Mapping[str, ClientSettings] = MappingProxyType({})
-ABILITIES = {"list_changed", "native_search", "most_tools", "longest_name", "exposure"}
+ABILITIES = {"list_changed", "native_search", "always_load", "most_tools", "longest_name", "exposure"}
 BRIDGE = re.compile(r"\s*\(via [^)]*\)\s*$")
 """What `mcp-remote` and its like write behind the name of the client they stand before."""
 
@@ -26,13 +26,16 @@ BRIDGE = re.compile(r"\s*\(via [^)]*\)\s*$")
 class ClientKind:
     """What a client does that the protocol does not let it say.
 
-    ``most_tools`` and ``longest_name`` (characters) are never exceeded, ``exposure`` is fixed by configuration.
+    ``native_search``: its own tool search is known to be on. ``always_load`` is the key of a tool's `_meta` that keeps
+    the tool out of that search. ``most_tools`` and ``longest_name`` (characters) are never exceeded, ``exposure`` is
+    fixed by configuration.
     An unknown client re-lists nothing, searches nothing and has no limits of its own.
     """
 
     name: str = UNKNOWN
     list_changed: bool = False
     native_search: bool = False
+    always_load: str | None = None
     most_tools: int | None = None
     longest_name: int | None = None
     exposure: Exposure | None = None

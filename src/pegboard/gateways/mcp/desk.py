@@ -8,6 +8,7 @@ from pegboard.board import Board
 from pegboard.catalog import WireNames
 from pegboard.gateways.mcp import exposure, meta_tools
 from pegboard.gateways.mcp.caller import Caller
+from pegboard.gateways.mcp.introduction import introduction
 from pegboard.gateways.mcp.sessions import SessionBook
 from pegboard.gateways.mcp.toolsets import Toolset
 from pegboard.gateways.mcp.view import View
@@ -69,6 +70,19 @@ class Desk:
     def room(self, caller: Caller) -> int:
         """How many tools may join its list."""
         return exposure.room(caller, self._settings, len(self.board.pinned))
+
+    def introduction(self, caller: Caller) -> str:
+        """What the client is told at the beginning, of the servers whose tools it has a right to."""
+        catalog, session = self.board.catalog, Session()
+        permitted = {tool.server for tool in self.board.permitted(self.turn("", session, caller))}
+        seen = [
+            server
+            for name, server in catalog.servers.items()
+            if (caller.holder is None or caller.holder.may_see(name))
+            and (name in permitted or not catalog.of_server(name))
+        ]
+        budget = self._settings.instruction_tokens
+        return introduction(seen, self.exposure(caller, session), budget, catalog.counter)
 
     def is_listed(self, tool: ToolId, caller: Caller, session: Session) -> bool:
         if tool in self.board.pinned:

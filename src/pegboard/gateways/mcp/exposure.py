@@ -4,17 +4,17 @@
 eager      the whole board, because it is small or because the configuration says so
 static     the meta-tools and what is always available: the same for everybody who may use the same tools
 dynamic    the same, and the tools that searches enabled in this session; for clients that list again when told
-native     the whole board in stable order, for clients that defer it and search it themselves
+native     the whole board in stable order, for clients that are known to defer it and search it themselves
 route      two meta-tools that go by price, speed and reliability too, and what is always available; where configured
 =========  =========================================================================================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from pegboard.catalog import Catalog, WireNames
+from pegboard.catalog import Catalog, WireNames, compact_json
 from pegboard.gateways.mcp import meta_tools
 from pegboard.gateways.mcp.caller import Caller
 from pegboard.gateways.mcp.sessions import is_demoted
@@ -76,28 +76,52 @@ def listing(
     always: Iterable[ToolId] = (),
     enabled: Iterable[ToolId] = (),
     most: int | None = None,
+    always_load: str | None = None,
 ) -> list[JsonObject]:
     """The definitions of a `tools/list` answer, in an order that depends on the catalog alone (P18).
 
-    Of the always-available tools those beyond the client's cap of ``most`` tools are left out.
+    Of the always-available tools those beyond the client's cap of ``most`` tools are left out. They and the meta-tools
+    carry ``always_load`` in their `_meta`. What a search found does not: a client with a tool search of its own would
+    have its prompt cache written anew for it.
     """
+    pinned = [tool for tool in always if tool in allowed]
+
+    def shown(tools: Iterable[ToolId]) -> list[JsonObject]:
+        wanted = frozenset(tools)
+        listed = (tool for tool in catalog.tools if tool.id in wanted)
+        return [loaded(on_the_wire(tool, names), always_load if tool.id in pinned else None) for tool in listed]
+
     if exposure in ("eager", "native"):
-        return [on_the_wire(tool, names) for tool in catalog.tools if tool.id in allowed]
+        return shown(allowed)
     routes, dynamic = exposure == "route", exposure == "dynamic"
     first = meta_tools.routing_definitions() if routes else meta_tools.definitions(pool, dynamic=dynamic)
-    pinned = [tool for tool in always if tool in allowed]
-    shown = set(pinned if most is None else pinned[: max(0, most - len(first))])
-    shown |= allowed.intersection(enabled) if dynamic else set()
-    return [
-        *first,
-        *(on_the_wire(tool, names) for tool in catalog.tools if tool.id in shown),
-    ]
+    kept = set(pinned if most is None else pinned[: max(0, most - len(first))])
+    kept |= allowed.intersection(enabled) if dynamic else set()
+    return [*(loaded(each, always_load) for each in first), *shown(kept)]
 
 
 def on_the_wire(tool: Tool, names: WireNames) -> JsonObject:
     """The definition as its server sent it, under the name that calls it here."""
     name = names.of[tool.id]
     return tool.definition if name == tool.name else {**tool.definition, "name": name}
+
+
+def loaded(definition: JsonObject, key: str | None) -> JsonObject:
+    """The definition with ``key`` in its `_meta`, unless its server sets that itself; unchanged without a key."""
+    if key is None:
+        return definition
+    return {**definition, "_meta": {key: True} | dict(definition.get("_meta") or {})}
+
+
+def tokens_of(catalog: Catalog, tools: Collection[ToolId]) -> int:
+    """Tokens of these tools' definitions, in the form that every figure of tokens is about."""
+    return sum(count for tool, count in zip(catalog.tools, catalog.token_counts, strict=True) if tool.id in tools)
+
+
+def tokens_listed(catalog: Catalog, definitions: Sequence[JsonObject]) -> int:
+    """Tokens of definitions as a client is listed them, in the same form."""
+    kept = ({key: each.get(key, "") for key in ("name", "description", "inputSchema")} for each in definitions)
+    return sum(catalog.counter.count([compact_json(each) for each in kept]))
 
 
 def static_listing(catalog: Catalog, pool: str, always: Sequence[ToolId] = ()) -> list[JsonObject]:

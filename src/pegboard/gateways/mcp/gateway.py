@@ -9,6 +9,7 @@ from typing import Any
 
 from pegboard.board import Board
 from pegboard.errors import ArgumentsInvalid, PegboardError
+from pegboard.events import ToolsListed
 from pegboard.gateways.mcp import exposure, meta_tools, sessions
 from pegboard.gateways.mcp.announcer import Announcer
 from pegboard.gateways.mcp.caller import Caller, Exchange
@@ -68,16 +69,22 @@ class Gateway:
         self.library = Library(upstreams, self.announcer.bus, lambda: self._desk.servers)
         self._recognize_clients(settings)
         self._last_listed: OrderedDict[str, Fingerprint] = OrderedDict()
-        self._fleet = fleet
+        self.fleet = fleet
         ledger = Ledger(MemorySpend(clock), settings.spend, clock) if ledger is None else ledger
         self._calls = Calls(fleet, self.book, ledger, events=events, clock=clock, observe=observe)
-        self._meta = MetaCalls(self._desk, self._calls, fleet, self.announcer)
+        self._meta = MetaCalls(self._desk, self._calls, fleet, self.announcer, events=events, clock=clock)
+        self._events, self._clock = events, clock
 
     def close(self) -> None:
         self.view.close()
         self.announcer.close()
         self.rounds.close()
         self.library.close()
+
+    async def introduction(self, caller: Caller = ALONE.caller) -> str:
+        """The instructions that a client gets when it begins. Servers have a moment to start, as for a listing."""
+        await self.view.started()
+        return self._desk.introduction(caller)
 
     async def list_tools(self, caller: Caller = ALONE.caller) -> list[JsonObject]:
         """The definitions a client is listed."""
@@ -87,16 +94,31 @@ class Gateway:
         if caller.session is not None:
             self._remember_listing(caller.session, board.catalog.fingerprint)
         turn, room = desk.turn("", session, caller), desk.room(caller)
-        return exposure.listing(
+        chosen, permitted = desk.exposure(caller, session), board.permitted(turn)
+        listed = exposure.listing(
             board.catalog,
             desk.names(caller),
-            exposure=desk.exposure(caller, session),
+            exposure=chosen,
             pool=board.pool(turn),
-            allowed=board.permitted(turn),
+            allowed=permitted,
             always=board.pinned,
             enabled=session.enabled[-room:] if room else (),
             most=caller.kind.most_tools,
+            always_load=caller.kind.always_load,
         )
+        whole = exposure.tokens_of(board.catalog, permitted)
+        sent = whole if len(listed) == len(permitted) else exposure.tokens_listed(board.catalog, listed)
+        self._events.emit(
+            ToolsListed(
+                at=self._clock.time(),
+                exposure=chosen,
+                tools=len(permitted),
+                listed=len(listed),
+                tokens_before=whole,
+                tokens_after=sent,
+            )
+        )
+        return listed
 
     async def call(self, name: str, arguments: JsonObject, exchange: Exchange = ALONE) -> Result:
         """A meta-tool, or any tool of the board by its name, listed or not: a hidden tool is not a forbidden one.
@@ -150,7 +172,7 @@ class Gateway:
         await self.library.forget(session)
         self._meta.forget(session)
         self._calls.forget(session)
-        self._fleet.forget(session)
+        self.fleet.forget(session)
         await self.book.forget(session)
 
     def kind(self, name: str, title: str | None) -> ClientKind:

@@ -31,6 +31,8 @@ from pegboard.gateways.mcp.server import wire
 
 PATH = "/mcp"
 HEALTH = "/healthz"
+WHITE_SPACE = b" \t"
+"""Around a header's value it is not part of it (RFC 9110, 5.5), and servers of HTTP may leave it there."""
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -90,6 +92,7 @@ class HttpDoor:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
+        scope = {**scope, "headers": [(name, value.strip(WHITE_SPACE)) for name, value in scope["headers"]]}
         answer = await self._answer(scope, receive, send)
         if answer is not None:
             await answer(scope, receive, send)

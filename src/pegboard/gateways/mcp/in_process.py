@@ -17,6 +17,7 @@ from pegboard.catalog import Catalog, compact_json
 from pegboard.catalog.ingest import tools_from_list_result
 from pegboard.model import JsonObject, Server, ServerName, ToolId
 from pegboard.upstreams import ServerStatus
+from pegboard.upstreams.present import AskRoots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,6 +135,15 @@ class OneServer:
     ) -> dict[str, Any]:
         """By the server itself, in the request that is being answered: that has its `_meta` and its progress token."""
         return await _request.get().call(tool.name, arguments or {})
+
+    def join(self, client: str, ask: AskRoots | None) -> None:
+        """The server asks its client itself."""
+
+    def leave(self, client: str) -> None:
+        """Nobody joined."""
+
+    def roots_changed(self) -> None:
+        """The server hears it itself."""
 
     def forget(self, client: str) -> None:
         """Nothing is open for one client alone."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,28 +10,35 @@ import mcp_types as types
 from mcp import MCPError
 
 from pegboard.errors import PegboardError, ToolNotAvailable
+from pegboard.events import ToolsSearched
 from pegboard.gateways.mcp import exposure, meta_tools, sessions
 from pegboard.gateways.mcp.announcer import Announcer
 from pegboard.gateways.mcp.answers import about, check_meta_arguments, entry, has_hints, json_result, not_ready
 from pegboard.gateways.mcp.caller import Caller, Exchange
 from pegboard.gateways.mcp.calls import Calls
 from pegboard.gateways.mcp.desk import Desk
+from pegboard.gateways.mcp.example_calls import how_to_call
 from pegboard.gateways.mcp.offers import LastOffers, failed, shown, with_next
 from pegboard.gateways.mcp.servers import Servers
-from pegboard.model import JsonObject, Session, Tool, ToolId
+from pegboard.model import Decision, JsonObject, Session, Tool, ToolId
 from pegboard.routing.economics import Subtask
-from pegboard.seams import Filter
+from pegboard.seams import Clock, EventSink, Filter
 
 Result = dict[str, Any]
 
+STILL_EMBEDDING = "the tools are still being embedded; search again in a moment for what words do not find"
 NOTHING_TO_JUDGE = "No call of this tool in this session succeeded since the last report."
 
 
 class MetaCalls:
     """One method for each meta-tool. Errors, our own and those of servers, are raised where none says otherwise."""
 
-    def __init__(self, desk: Desk, calls: Calls, fleet: Servers, announcer: Announcer) -> None:
+    def __init__(
+        self, desk: Desk, calls: Calls, fleet: Servers, announcer: Announcer, *, events: EventSink, clock: Clock
+    ) -> None:
         self._desk = desk
+        self._events = events
+        self._clock = clock
         self._calls = calls
         self._fleet = fleet
         self._announcer = announcer
@@ -67,8 +74,10 @@ class MetaCalls:
         best = sorted(decision.candidates, key=lambda candidate: -candidate.score)
         found = [candidate.tool for candidate in best if candidate.tool in names.of][:limit]
         tools = [entry(desk.board.catalog[tool], names.of[tool]) for tool in found]
+        call, by_words = self._how_to_call(found, session, caller), self._by_words(decision)
+        self._events.emit(ToolsSearched(at=self._clock.time(), found=len(found), by_words=bool(by_words)))
         await self._enable(found, session, exchange)
-        return json_result({"tools": tools} | self._not_ready(caller))
+        return json_result({"tools": tools} | call | by_words | self._not_ready(caller))
 
     async def _list_categories(self, arguments: JsonObject, exchange: Exchange) -> Result:
         desk, caller = self._desk, exchange.caller
@@ -87,8 +96,11 @@ class MetaCalls:
         if wanted not in groups:
             raise ToolNotAvailable(wanted, list(groups), remedy="Use one of the categories that are available.")
         names = desk.names(caller)
-        await self._enable([tool.id for tool in groups[wanted]], session, exchange)
-        return json_result({"category": wanted, "tools": [names.of[tool.id] for tool in groups[wanted]]})
+        found = [tool.id for tool in groups[wanted]]
+        listed = {"category": wanted, "tools": [names.of[tool] for tool in found]}
+        call = self._how_to_call(found, session, caller)
+        await self._enable(found, session, exchange)
+        return json_result(listed | call)
 
     async def _describe(self, arguments: JsonObject, exchange: Exchange) -> Result:
         """Names that are not there are said beside the others."""
@@ -162,6 +174,21 @@ class MetaCalls:
         now = await desk.book.update(key, sessions.enable(tools, cap=desk.room(caller)))
         if set(now.enabled) != set(session.enabled) and await self._announcer.tell(key, exchange.notify):
             await desk.book.update(key, sessions.noticed)
+
+    def _how_to_call(self, found: Sequence[ToolId], session: Session, caller: Caller) -> Result:
+        """By the exposure of this client, with the first tool as the example; nothing where there is none."""
+        if not found:
+            return {}
+        desk, tool = self._desk, found[0]
+        name, definition = desk.names(caller).of[tool], desk.board.catalog[tool]
+        return {"call": how_to_call(name, definition, desk.exposure(caller, session))}
+
+    def _by_words(self, decision: Decision) -> Result:
+        """Where a search that goes by meaning too could not."""
+        if decision.encoder or self._desk.board.profile.ranker != "hybrid":
+            return {}
+        why = STILL_EMBEDDING if self._desk.view.is_indexing else "no encoder answers"
+        return {"ranked_by": f"words alone: {why}."}
 
     def _filter(self, arguments: JsonObject) -> Filter | None:
         server, wanted, hints = (arguments.get(key) for key in ("server", "category", "annotations"))

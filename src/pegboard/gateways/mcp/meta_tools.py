@@ -33,7 +33,7 @@ HINTS: Mapping[str, bool] = {
 """What a tool that does not say is taken for (MCP 2025-11-25, ToolAnnotations)."""
 
 FOUND_STATIC = f"Call what you find with {INVOKE}."
-FOUND_DYNAMIC = f"What you find is added to your tools: call it by its name, or with {INVOKE}."
+FOUND_DYNAMIC = f"Call what you find with {INVOKE}, or by its name once it is among your tools."
 
 
 def definitions(pool: str, *, dynamic: bool = False) -> list[JsonObject]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
@@ -14,16 +15,14 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pegboard.gateways.mcp import sessions
 from pegboard.gateways.mcp.asked_client import AskedClient
 from pegboard.gateways.mcp.caller import Caller, Exchange, Notify
-from pegboard.gateways.mcp.connection import caller_of
+from pegboard.gateways.mcp.connection import at_end, caller_of
 from pegboard.gateways.mcp.envelope import HINTS, foreign_meta, kept, verbatim
 from pegboard.gateways.mcp.gateway import Gateway
+from pegboard.gateways.mcp.in_process import as_dictionary
 from pegboard.gateways.mcp.others import Others
 from pegboard.gateways.mcp.pages import page
 
-INSTRUCTIONS = (
-    "This server stands before many others. Tools of theirs that are not listed here are found with search_tools and "
-    "called with invoke_tool, or with route_tools and execute_tool where these are listed."
-)
+BEGINNINGS = ("initialize", "server/discover")
 Context = ServerRequestContext[Any, Any]
 
 
@@ -70,22 +69,54 @@ def wire(gateway: Gateway, sealed: RequestStateSecurity | None = None) -> Server
             said = client.model_dump(by_alias=True, mode="json", exclude_none=True)
             said["protocolVersion"] = ctx.protocol_version
             await gateway.book.update(caller.session, sessions.introduced(said))
+            _present(gateway, ctx, caller.session)
+
+    async def roots_changed(_ctx: Context, _params: types.NotificationParams | None) -> None:
+        gateway.fleet.roots_changed()
 
     others = Others(gateway, rounds, connected)
     server = GatewayServer(
         "pegboard",
         version=version("pegboard"),
-        instructions=INSTRUCTIONS,
         on_list_tools=list_tools,  # type: ignore[arg-type]  # the SDK takes dictionaries as well
         on_call_tool=call_tool,  # type: ignore[arg-type]
         **others.handlers(),
         get_tool_input_schema=gateway.input_schema,
     )
     server.add_notification_handler("notifications/initialized", types.NotificationParams, initialized)
+    server.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, roots_changed)
     others.join(server)
     boundary = RequestStateBoundary(sealed or RequestStateSecurity.ephemeral(), default_audience="pegboard")
-    server.middleware += [boundary, verbatim]
+    server.middleware += [boundary, verbatim, _introduces(gateway)]
     return server
+
+
+def _introduces(gateway: Gateway) -> ServerMiddleware[Any]:
+    """A middleware that says at the beginning what is behind the gateway, and how it is used."""
+
+    async def introduce(ctx: Context, call_next: CallNext) -> HandlerResult:
+        result = await call_next(ctx)
+        if ctx.method not in BEGINNINGS:
+            return result
+        caller = caller_of(ctx, gateway.kind)
+        if client := (ctx.params or {}).get("clientInfo"):
+            caller = replace(caller, kind=gateway.kind(client.get("name", ""), client.get("title")))
+        said = await gateway.introduction(caller)
+        return as_dictionary(result) | ({"instructions": said} if said else {})
+
+    return introduce
+
+
+def _present(gateway: Gateway, ctx: Context, session: str) -> None:
+    """While its connection lasts, servers may ask the client for its roots outside its requests, if it has any."""
+    wire = ctx.session
+
+    async def ask() -> types.ListRootsResult:
+        return await wire.send_request(types.ListRootsRequest(), types.ListRootsResult)
+
+    capabilities = wire.client_capabilities
+    gateway.fleet.join(session, ask if capabilities and capabilities.roots is not None else None)
+    at_end(ctx, lambda: gateway.fleet.leave(session))
 
 
 def _connected(gateway: Gateway, ctx: Context) -> Caller:

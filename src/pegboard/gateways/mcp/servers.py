@@ -10,6 +10,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from pegboard.catalog import Catalog
 from pegboard.model import JsonObject, ToolId
 from pegboard.upstreams import ServerStatus
+from pegboard.upstreams.present import AskRoots
 
 
 class Servers(Protocol):
@@ -37,6 +38,18 @@ class Servers(Protocol):
         progress: ProgressFnT | None = None,
     ) -> dict[str, Any]:
         """The tool's result, untouched. Raises MCPError as the server does."""
+        ...
+
+    def join(self, client: str, ask: AskRoots | None) -> None:
+        """A client is connected, and says its roots when it is asked outside its requests, or has none."""
+        ...
+
+    def leave(self, client: str) -> None:
+        """Its connection has ended, whether it comes back or not."""
+        ...
+
+    def roots_changed(self) -> None:
+        """A client has other roots than before."""
         ...
 
     def forget(self, client: str) -> None:

@@ -85,6 +85,11 @@ class View:
         if self._indexing is None or self._indexing.cancelled():
             self._begin_indexing()
 
+    @property
+    def is_indexing(self) -> bool:
+        """Whether tools are being embedded."""
+        return self._indexing is not None and not self._indexing.done()
+
     def close(self) -> None:
         if self._indexing is not None:
             self._indexing.cancel()

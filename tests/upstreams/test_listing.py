@@ -1,0 +1,73 @@
+"""Which of the tools that a server lists are offered: those that a call can succeed with."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pegboard.server_spec import ServerSpec
+from pegboard.upstreams import Fleet
+
+MakeFleet = Callable[..., Fleet]
+
+LISTED = str(Path(__file__).parents[1] / "servers" / "listed.py")
+
+
+def tool(name: str, *, task: str | None = None, **properties: Any) -> dict[str, Any]:
+    definition = {"name": name, "inputSchema": {"type": "object", "properties": properties}}
+    return definition | ({"execution": {"taskSupport": task}} if task else {})
+
+
+TASKS = [
+    tool("plain"),
+    tool("forbidden", task="forbidden"),
+    tool("may", task="optional"),
+    tool("must", task="required"),
+]
+HEADERS = [
+    tool("valid", region={"type": "string", "x-mcp-header": "Region"}),
+    tool("spaced", region={"type": "string", "x-mcp-header": "My Region"}),
+    tool("empty", region={"type": "string", "x-mcp-header": ""}),
+    tool("number", region={"type": "string", "x-mcp-header": 1}),
+    tool("object", region={"type": "object", "x-mcp-header": "Region"}),
+    tool("twice", a={"type": "string", "x-mcp-header": "Region"}, b={"type": "string", "x-mcp-header": "region"}),
+    tool("deep", a={"type": "array", "items": {"type": "string", "x-mcp-header": "Region"}}),
+    tool("plain"),
+]
+
+
+async def offered(fleet_of: MakeFleet, folder: Path, tools: list[dict[str, Any]], *, modern: bool = False) -> list[str]:
+    """The names that a fleet offers of these tools."""
+    file = folder / "tools.json"
+    file.write_text(json.dumps({"title": "", "instructions": "", "tools": tools}))
+    era = {"LISTED_MODERN": "1"} if modern else {}
+    async with fleet_of(ServerSpec(name="s", command=sys.executable, args=(LISTED, str(file)), env=era)) as fleet:
+        await fleet.settled(60)
+        return [each.name for each in fleet.catalog().tools]
+
+
+@pytest.mark.requirement("B8")
+@pytest.mark.parametrize("modern", [False, True])
+async def test_a_tool_that_has_to_be_called_as_a_task_is_not_offered(
+    fleet_of: MakeFleet, tmp_path: Path, modern: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await offered(fleet_of, tmp_path, TASKS, modern=modern) == ["plain", "forbidden", "may"]
+    assert "s/must is left out: it can only be called as a task" in caplog.text
+
+
+@pytest.mark.requirement("B12")
+async def test_a_tool_whose_header_marks_are_invalid_is_not_offered(
+    fleet_of: MakeFleet, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await offered(fleet_of, tmp_path, HEADERS, modern=True) == ["valid", "plain"]
+    assert "s/spaced is left out: its x-mcp-header is invalid" in caplog.text
+
+
+@pytest.mark.requirement("B12")
+async def test_in_the_handshake_era_header_marks_mean_nothing(fleet_of: MakeFleet, tmp_path: Path) -> None:
+    assert await offered(fleet_of, tmp_path, HEADERS) == [each["name"] for each in HEADERS]
