@@ -16,7 +16,7 @@ from pegboard.retrieval.encoders.cached import texts_at_once
 from pegboard.retrieval.exact_names import ExactNames
 from pegboard.retrieval.index.exact import ExactIndex
 from pegboard.retrieval.intents import Span, apart
-from pegboard.retrieval.keyword import KeywordIndex
+from pegboard.retrieval.keyword import NO_DESCRIPTIONS, KeywordIndex
 from pegboard.retrieval.lexical import Bm25f
 from pegboard.retrieval.name_match import NameIndex
 from pegboard.retrieval.nearest import Near, Nearest
@@ -45,7 +45,9 @@ class Retriever:
         queries: Encoder,
         index: VectorIndex | None = None,
         chunk: int | None = None,
+        category_descriptions: Mapping[str, str] = NO_DESCRIPTIONS,
     ) -> None:
+        self._category_descriptions = category_descriptions
         self.tools = tuple(tools)
         self._servers = servers
         self._documents = documents
@@ -83,7 +85,7 @@ class Retriever:
 
     @cached_property
     def keyword(self) -> KeywordIndex:
-        return KeywordIndex(self.tools)
+        return KeywordIndex(self.tools, self._category_descriptions)
 
     async def embed_query(self, text: str) -> Floats:
         """φ(q), shape (d,)."""
