@@ -75,6 +75,15 @@ class DefinitionChanged(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DefinitionReordered(Event):
+    """A tool lists the values of a default in another order than was approved, and is the same otherwise: no change."""
+
+    tool: str
+    approved: str
+    seen: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionSuspected(Event):
     """The scanner holds a definition for poisoned: its score, and the rules that found something, heaviest first."""
 

@@ -1,7 +1,7 @@
 """What is found suspicious in definitions (M29), and what has changed in one that was approved (M28)."""
 
-from pegboard.trust.changes import Change, changes
+from pegboard.trust.changes import Change, changes, only_order
 from pegboard.trust.findings import SUSPICIOUS, Finding, Verdict
 from pegboard.trust.scan import RULES, scan, scan_server
 
-__all__ = ["RULES", "SUSPICIOUS", "Change", "Finding", "Verdict", "changes", "scan", "scan_server"]
+__all__ = ["RULES", "SUSPICIOUS", "Change", "Finding", "Verdict", "changes", "only_order", "scan", "scan_server"]

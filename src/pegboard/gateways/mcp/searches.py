@@ -10,8 +10,8 @@ from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, stem
 from pegboard.routing import Profile
 
 UNLIKE = 0.3
-"""Below this cosine a query that shares no word with any tool means none of them: made-up words reach 0.1 to 0.3 on five
-catalogs of real tools, and no labelled request is among those."""
+"""Below this cosine a query that shares no word with any tool means none of them: made-up words reach 0.1 to 0.3 on
+five catalogs of real tools, and no labelled request is among those."""
 
 BESIDE_A_CATEGORY = frozenset(
     stem(word)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import islice
 
-from pegboard.events import DefinitionChanged, DefinitionSuspected
+from pegboard.events import DefinitionChanged, DefinitionReordered, DefinitionSuspected
 from pegboard.gateways.mcp.sightings import Sighting
 from pegboard.model import Fingerprint, Pin, ToolId
 from pegboard.seams import Clock, EventSink
@@ -27,6 +27,7 @@ class News:
         self._changed: Mapping[ToolId, Fingerprint] = {}
         self._suspected: Mapping[ToolId, Fingerprint] = {}
         self._unknown: AbstractSet[ToolId] = frozenset()
+        self._reordered: set[ToolId] = set()
 
     def begin_anew(self) -> None:
         """Under another policy everything is news."""
@@ -66,6 +67,20 @@ class News:
                     what,
                     named(some),
                 )
+
+    def reordered(self, reordered: Mapping[ToolId, Fingerprint], pins: Mapping[ToolId, Pin]) -> None:
+        """These differ from what was approved in the order of listed values alone. Said once a tool: some servers list
+        them in another order at each start."""
+        new = [tool for tool in reordered if tool not in self._reordered]
+        self._reordered.update(new)
+        for tool in new:
+            self._events.emit(
+                DefinitionReordered(
+                    at=self._clock.time(), tool=str(tool), approved=pins[tool].approved, seen=reordered[tool]
+                )
+            )
+        if new:
+            LOGGER.info("These tools list the same values in another order than was approved: %s.", named(new))
 
     def suspected(self, suspected: Mapping[ToolId, Sighting], held_back: AbstractSet[ToolId]) -> None:
         """The scanner holds these for poisoned."""
