@@ -95,6 +95,21 @@ class DefinitionSuspected(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContentSuspected(Event):
+    """The scanner holds what a server says for poisoned: ``where`` is a tool, or a kind and a name or URI.
+
+    ``what`` is `definition` or `result`; ``held_back`` is whether it was left out of the list.
+    """
+
+    server: str
+    where: str
+    what: str
+    score: float
+    rules: tuple[str, ...]
+    held_back: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerChanged(Event):
     """A server became ``ready``, ``idle``, ``unhealthy`` or ``stopped``; ``reason`` is empty when it is ready."""
 

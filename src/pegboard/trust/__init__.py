@@ -2,6 +2,17 @@
 
 from pegboard.trust.changes import Change, changes, only_order
 from pegboard.trust.findings import SUSPICIOUS, Finding, Verdict
-from pegboard.trust.scan import RULES, scan, scan_server
+from pegboard.trust.scan import RULES, scan, scan_content, scan_server
 
-__all__ = ["RULES", "SUSPICIOUS", "Change", "Finding", "Verdict", "changes", "only_order", "scan", "scan_server"]
+__all__ = [
+    "RULES",
+    "SUSPICIOUS",
+    "Change",
+    "Finding",
+    "Verdict",
+    "changes",
+    "only_order",
+    "scan",
+    "scan_content",
+    "scan_server",
+]
