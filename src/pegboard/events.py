@@ -95,6 +95,19 @@ class DefinitionSuspected(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerCrowds(Event):
+    """Tools of a server stand in others' places: ``kind`` is `copied-description`, `copied-name` or `requests`.
+
+    ``of`` is the server that has the same, empty where the descriptions are made of what users ask.
+    """
+
+    server: str
+    kind: str
+    of: str
+    tools: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContentSuspected(Event):
     """The scanner holds what a server says for poisoned: ``where`` is a tool, or a kind and a name or URI.
 

@@ -15,7 +15,7 @@ from failing import Failing
 from pegboard import Catalog, Tool
 from pegboard.catalog import fingerprint
 from pegboard.errors import ConfigError, NotApproved
-from pegboard.events import DefinitionChanged, DefinitionReordered, DefinitionSuspected
+from pegboard.events import DefinitionChanged, DefinitionReordered, DefinitionSuspected, ServerCrowds
 from pegboard.gateways.mcp import sightings
 from pegboard.gateways.mcp import trust as trusts
 from pegboard.gateways.mcp.trust import Trust
@@ -591,3 +591,26 @@ async def test_another_order_of_words_in_a_description_is_a_change(trust_of: Tru
     await trust.see(catalog_of(after))
 
     assert trust.admits(catalog_of(after)) == []
+
+
+@pytest.mark.requirement("D12")
+@pytest.mark.parametrize(("scanning", "times"), [("off", 0), ("warn", 1), ("quarantine", 1)])
+async def test_a_server_that_copies_anothers_texts_is_said_once(
+    trust_of: TrustOf,
+    catalog_of: CatalogOf,
+    events: MemoryEvents,
+    caplog: pytest.LogCaptureFixture,
+    scanning: ScanPolicy,
+    times: int,
+) -> None:
+    text = "Create an issue with a title, a body and labels in a repository of the project"
+    own, copy = fake_tool("create_issue", text, server="github"), fake_tool("make", text + " now", server="mimic")
+    trust = trust_of("warn", scanning=scanning)
+
+    for tools in ((own,), (own, copy), (own, copy)):
+        await trust.see(catalog_of(*tools))
+        await trust.ask()
+
+    said = [(event.server, event.kind, event.of, event.tools) for event in events.of(ServerCrowds)]
+    assert said == [("mimic", "copied-description", "github", ("mimic/make",))] * times
+    assert caplog.text.count("Tools of mimic have descriptions of github's: mimic/make") == times

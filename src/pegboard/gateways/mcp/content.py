@@ -18,10 +18,10 @@ from pegboard.trust import Verdict, scan_content
 
 LOGGER = logging.getLogger(__name__)
 
-MOST_READ = 100_000
-"""Characters of a result up to which it is read: longer ones are documents, and would hold the answer up."""
-AT_ONCE = 4_000
-"""Characters that are read in the event loop: a millisecond. More is read on a thread."""
+MOST_READ = 20_000
+"""Characters of a result up to which it is read: a millisecond each 1,000. Longer ones would hold the answer up."""
+AT_ONCE = 1_000
+"""Characters that are read in the event loop; more is read on a thread."""
 MOST_SAID = 10_000
 """Findings that are remembered, so that none is said twice."""
 

@@ -19,7 +19,7 @@ from pegboard.gateways.mcp.trust_news import News
 from pegboard.model import Fingerprint, Pin, Server, Tool, ToolId
 from pegboard.seams import Clock, EventSink, Pins
 from pegboard.settings.state import PinPolicy, ScanPolicy
-from pegboard.trust import only_order
+from pegboard.trust import crowds, only_order
 
 RETRY_SECONDS = 1.0
 """Between two tries, while the store has yet to be told what is listed."""
@@ -48,7 +48,7 @@ class Trust:
         self._scanning = scanning
         self._news = News(events, clock)
         self._changed = changed
-        self._catalog = self._taken = Catalog.build([])
+        self._catalog = self._taken = self._watched = Catalog.build([])
         self._sightings = Sightings()
         self._listed: Mapping[ToolId, Sighting] = {}
         self._pins: dict[ToolId, Pin] = {}
@@ -124,6 +124,7 @@ class Trust:
         async with self._asking:
             await asyncio.to_thread(self._sightings.look, self._catalog)
             self._take()
+            await self._watch_crowds()
             try:
                 asked_for = frozenset(self._listed)
                 before = await self._store.get(list(asked_for))
@@ -150,6 +151,12 @@ class Trust:
             self._news.unknown(frozenset() if asked else self._held_back - self._pins.keys())
             if not asked or not self._unnoted:
                 self._settled.set()
+
+    async def _watch_crowds(self) -> None:
+        """Look at all tools beside each other, whenever some are new."""
+        if self._scanning != "off" and self._taken is not self._watched:
+            self._watched = self._taken
+            self._news.crowded(await asyncio.to_thread(crowds, self._watched.tools))
 
     async def _compare(self) -> None:
         """Tell what differs from its pin in the order of listed values alone, by the text that was approved."""
