@@ -22,8 +22,9 @@ SAME = 0.8
 """Share of the words that two descriptions have in common, from which on one is a copy of the other."""
 MOST_ALIKE = 40
 """Tools with which one is compared, of those that share its rarest words."""
-COPIED_NAMES = 2
-"""Tools of a server with names of another's, from which on that is no coincidence."""
+COPIED_NAMES, COPIED_OF_MANY = 2, 4
+"""Tools of a server with names of another's, and of several others' together, from which on that is no coincidence."""
+SEVERAL = "several servers"
 LEAST_REQUESTS = 3
 
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -59,10 +60,13 @@ def crowds(tools: Sequence[Tool]) -> list[Crowd]:
     for tool in tools:
         if is_made_of_requests(tool.description):
             found[tool.server, "requests", ""].append(tool.id)
+    few = [key for key, ids in found.items() if key[1] == "copied-name" and len(ids) < COPIED_NAMES]
+    for key in few:
+        found[key[0], "copied-name", SEVERAL] += found.pop(key)
     return [
         Crowd(server=server, kind=kind, tools=tuple(ids), of=of)
         for (server, kind, of), ids in found.items()
-        if kind != "copied-name" or len(ids) >= COPIED_NAMES
+        if of != SEVERAL or len(ids) >= COPIED_OF_MANY
     ]
 
 
