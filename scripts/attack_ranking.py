@@ -3,7 +3,7 @@
     python scripts/attack_ranking.py --data SETS
 
 The attacker's server stands last among the 70 of livemcp_tasks. Four ways to write its tools: made of requests, in
-words of this script and in those of a set about other tools (mcpverse), and with the names or descriptions of real tools.
+words of this script and in those of a set about other tools (mcpverse), and with names or descriptions of real tools.
 """
 
 from __future__ import annotations
