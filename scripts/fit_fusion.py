@@ -2,8 +2,10 @@
 
     python scripts/fit_fusion.py --data SETS
 
-Fitted on queries that the encoder was not tuned on: the held-out ones of stabletoolbench, toolalpaca, nestful, and
-requests written for tools of the public catalogs (`scripts/tuning/written/fit-*`). Each set counts the same. seal_tools
+Fitted on queries that the encoder was not tuned on: the held-out ones of stabletoolbench, toolalpaca, nestful,
+requests written for tools of the public catalogs (`scripts/tuning/written/fit-*`), and short ones made of the names of
+the same servers' tools (`scripts/tuning/short.py`). Each set counts the same; the short ones, which nobody asked, take
+part in the weights alone, and not in what a share of the relevance is worth. seal_tools
 is left out: its queries are single requests put in a row, and make clauses count more than anyone's writing does. None
 of the sets that the benchmark scores takes part, nor any other of their families.
 """
@@ -29,13 +31,14 @@ from pegboard.retrieval.fitting import Example, fit
 from pegboard.retrieval.intents import clauses
 from pegboard.settings import load_settings
 from tuning.pairs import CATALOGS, is_held_out, read
+from tuning.short import short_requests
 
 OUT = Path(__file__).parents[1] / "src" / "pegboard" / "retrieval" / "fusion.json"
 ABLATED = Path(__file__).parents[1] / "src" / "pegboard" / "bench" / "ablations.json"
 WRITTEN = Path(__file__).parent / "tuning" / "written"
 PARTLY_TUNED = ("stabletoolbench",)
 UNTOUCHED = ("toolalpaca", "nestful")
-MODELS = {"hybrid": ("cosine", "clause", "bm25", "server"), "words": ("bm25",)}
+MODELS = {"hybrid": ("cosine", "clause", "bm25", "server", "name"), "words": ("bm25", "name")}
 MOST = 400
 """Queries of a set: more would change little and cost minutes."""
 SEED = 42
@@ -51,7 +54,11 @@ def prepared(data: Path, work: Path) -> Iterator[ToolSet]:
         ]
         yield stored(work / name, read(data / name / CATALOG), queries)
     tools = [tool for name in CATALOGS for tool in read(data / name / CATALOG)]
-    yield stored(work / "written", tools, list(written()))
+    asked = list(written())
+    yield stored(work / "written", tools, asked)
+    servers = {server for query in asked for server, _ in query["relevant"]}
+    there = list({(tool["server"], tool["name"]): tool for tool in tools if tool["server"] in servers}.values())
+    yield stored(work / "short", there, list(short_requests(there, SEED)))
 
 
 def written() -> Iterator[Row]:
@@ -95,10 +102,11 @@ async def fitted(data: Path, cache: Path) -> tuple[Row, Row]:
     """Fusions without each of the parts, for the benchmark; and what is shipped."""
     with tempfile.TemporaryDirectory() as work:
         chosen = list(prepared(data, Path(work)))
-    seen = [example for of_set in chosen for example in await examples(of_set, cache)]
-    models = {name: fit(seen, parts).written() for name, parts in MODELS.items()}
+    *asked, made = [await examples(of_set, cache) for of_set in chosen]
+    seen = [example for of_set in asked for example in of_set]
+    models = {name: fit(seen, parts, for_weights=made).written() for name, parts in MODELS.items()}
     every = MODELS["hybrid"]
-    without = {part: fit(seen, [each for each in every if each != part]).written() for part in every}
+    without = {part: fit(seen, [each for each in every if each != part], for_weights=made).written() for part in every}
     return without, models | {
         "fitted_on": {of_set.name: len(of_set.queries) for of_set in chosen},
         "encoder": OnnxEncoder().model,

@@ -27,6 +27,7 @@ SECTIONS = (
     "clients",
     "toolsets",
     "category_patterns",
+    "category_descriptions",
     "summaries",
     "state",
     "statistics",

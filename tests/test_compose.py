@@ -10,7 +10,7 @@ from pegboard import Board as PublicBoard
 from pegboard import Catalog, Settings, ToolId, Turn, build
 from pegboard.board import Board
 from pegboard.clock import SystemClock
-from pegboard.compose import default_parts, with_aliases
+from pegboard.compose import as_configured, default_parts
 from pegboard.errors import ConfigError
 from pegboard.model import AgentState
 from pegboard.retrieval.texts import full, server_profile, short
@@ -79,11 +79,11 @@ async def test_configured_aliases_are_searched(town: Catalog, board_of: BoardOf)
 
 
 def test_aliases_change_nothing_else_about_a_catalog(town: Catalog) -> None:
-    aliased = with_aliases(town, Settings(aliases={"tickets/create_issue": ("bug report",), "no/such": ("x",)}))
+    aliased = as_configured(town, Settings(aliases={"tickets/create_issue": ("bug report",), "no/such": ("x",)}))
 
     assert [tool.id for tool in aliased.tools] == [tool.id for tool in town.tools]
     assert aliased.servers == town.servers
-    assert with_aliases(town, Settings()) is town
+    assert as_configured(town, Settings()) is town
 
 
 @pytest.mark.requirement("002.always-available")

@@ -15,6 +15,7 @@ from pegboard.events import CallRejected
 from pegboard.model import Call, Candidate, Choices, Decision, Floats, Outcome, Scores, ToolId, Turn
 from pegboard.retrieval import Progress, Retriever, ranker
 from pegboard.retrieval.fusion import Fusion
+from pegboard.retrieval.keyword import NO_DESCRIPTIONS
 from pegboard.routing import (
     PROFILES,
     Eligibility,
@@ -74,7 +75,9 @@ class RoutingBoard:
         fallback: Space | None = None,
         economics: Economics | None = None,
         resting: Resting | None = None,
+        category_descriptions: Mapping[str, str] = NO_DESCRIPTIONS,
     ) -> None:
+        self._category_descriptions = category_descriptions
         self._space = Space(documents=documents, queries=queries, profile=profile, fusions=fusions, index=index)
         self._fallback = fallback
         self._events = events
@@ -207,7 +210,7 @@ class RoutingBoard:
         self._router = self._router_of(catalog)
 
     def _router_of(self, catalog: Catalog) -> Router:
-        self._retrievers = [_retriever(catalog, space) for space in self._spaces]
+        self._retrievers = [_retriever(catalog, space, self._category_descriptions) for space in self._spaces]
         ways = self._ways(self._spaces)
         self._offering = None
         self._eligibility = Eligibility(catalog.tools, self._rules, self._resting)
@@ -270,9 +273,14 @@ Board = RoutingBoard
 """Its name where no other board is near."""
 
 
-def _retriever(catalog: Catalog, space: Space) -> Retriever:
+def _retriever(catalog: Catalog, space: Space, category_descriptions: Mapping[str, str]) -> Retriever:
     return Retriever(
-        catalog.tools, catalog.servers, documents=space.documents, queries=space.queries, index=space.index
+        catalog.tools,
+        catalog.servers,
+        documents=space.documents,
+        queries=space.queries,
+        index=space.index,
+        category_descriptions=category_descriptions,
     )
 
 

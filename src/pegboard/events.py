@@ -94,11 +94,48 @@ class DefinitionChanged(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DefinitionReordered(Event):
+    """A tool lists the values of a default in another order than was approved, and is the same otherwise: no change."""
+
+    tool: str
+    approved: str
+    seen: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionSuspected(Event):
     """The scanner holds a definition for poisoned: its score, and the rules that found something, heaviest first."""
 
     tool: str
     seen: str
+    score: float
+    rules: tuple[str, ...]
+    held_back: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerCrowds(Event):
+    """Tools of a server stand in others' places: ``kind`` is `copied-description`, `copied-name` or `requests`.
+
+    ``of`` is the server that has the same, empty where the descriptions are made of what users ask.
+    """
+
+    server: str
+    kind: str
+    of: str
+    tools: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentSuspected(Event):
+    """The scanner holds what a server says for poisoned: ``where`` is a tool, or a kind and a name or URI.
+
+    ``what`` is `definition` or `result`; ``held_back`` is whether it was left out of the list.
+    """
+
+    server: str
+    where: str
+    what: str
     score: float
     rules: tuple[str, ...]
     held_back: bool

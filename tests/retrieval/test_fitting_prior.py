@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -63,3 +65,13 @@ def test_the_least_shares_of_few_examples_stay_near_those_of_the_prior() -> None
 
     assert abs(near.least_share[0.9] - 0.05) < 0.05
     assert near.least_share[0.5] >= near.least_share[0.9]
+
+
+@pytest.mark.requirement("C10")
+def test_a_part_that_the_prior_does_not_know_starts_at_nothing() -> None:
+    seen = [replace(each, parts={**each.parts, "news": np.zeros(TOOLS, np.float32)}) for each in examples(5, "bm25")]
+
+    fitted = fit(seen, ["cosine", "bm25", "news"], prior=PRIOR)
+
+    assert fitted.weights["news"] == 0
+    assert fitted.weights["cosine"] > 0

@@ -40,8 +40,8 @@ def test_fused_scores_are_probabilities_that_keep_the_order_of_a_single_part(val
 
 def test_every_shipped_part_speaks_for_a_tool_and_none_against_it() -> None:
     assert {name: set(each.weights) for name, each in shipped().items()} == {
-        "hybrid": {"cosine", "clause", "bm25", "server"},
-        "words": {"bm25"},
+        "hybrid": {"cosine", "clause", "bm25", "server", "name"},
+        "words": {"bm25", "name"},
     }
     assert all(weight > 0 for each in shipped().values() for weight in each.weights.values())
 
@@ -136,3 +136,20 @@ def test_where_every_tool_is_scored_the_fusion_is_to_the_bit_what_it_was_without
 
     assert fused.values.tobytes() == written_out(shipped()["hybrid"], parts).tobytes()
     assert fused.unscored == 0
+
+
+@pytest.mark.requirement("C10")
+def test_a_part_that_no_weight_is_given_for_counts_nothing() -> None:
+    cosine, news = np.array([0.1, 0.9, 0.3], np.float32), np.array([9, 0, 0], np.float32)
+
+    with_news = fusion(cosine=1.0).fuse({"cosine": cosine, "news": news})
+
+    assert with_news.values.tobytes() == fusion(cosine=1.0).fuse({"cosine": cosine}).values.tobytes()
+    assert with_news.parts["news"] is news
+    assert np.unique(fusion().fuse({"cosine": cosine}).values).size == 1
+
+
+def test_a_part_that_is_a_share_already_counts_as_it_is() -> None:
+    small, large = (fusion(name=2.0).fuse({"name": np.array(name, np.float32)}).values for name in ([0, 0.1], [0, 1]))
+
+    assert large[1] - large[0] > 5 * (small[1] - small[0])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,10 +45,32 @@ def test_a_file_that_is_no_calibration_is_named(tmp_path: Path, wrong: str) -> N
         LocalFit.read(path)
 
 
-def test_a_fusion_of_other_parts_than_are_scored_here_is_no_calibration(tmp_path: Path) -> None:
+@pytest.mark.parametrize("weights", [{"bm25": 0.5, "smell": 0.5}, {}])
+def test_a_fusion_of_other_parts_than_are_scored_here_is_no_calibration(
+    tmp_path: Path, weights: dict[str, float]
+) -> None:
     path = tmp_path / "other.json"
-    row = {"encoder": "fake", "threshold": None, "fusions": {"hybrid": shipped()["words"].written()}, "origin": {}}
+    row = {"encoder": "fake", "threshold": None, "fusions": {"hybrid": saved() | {"weights": weights}}, "origin": {}}
     path.write_text(json.dumps(row))
 
-    with pytest.raises(ConfigError, match="bm25"):
+    with pytest.raises(ConfigError, match="the fusion 'hybrid' has the parts"):
         LocalFit.read(path)
+
+
+@pytest.mark.requirement("C10")
+def test_a_calibration_from_before_a_part_was_added_is_read_as_it_is(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, of_then = tmp_path / "older.json", {"cosine": 0.2, "clause": 1.2, "bm25": 0.2, "server": 0.4}
+    row = {"encoder": "fake", "threshold": None, "fusions": {"hybrid": saved() | {"weights": of_then}}, "origin": {}}
+    path.write_text(json.dumps(row))
+
+    with caplog.at_level("INFO"):
+        fitted = LocalFit.read(path)
+
+    assert fitted.fusions["hybrid"].weights == of_then
+    assert "older than its parts ['name']" in caplog.text
+
+
+def saved() -> dict[str, Any]:
+    return shipped()["hybrid"].written()

@@ -169,7 +169,7 @@ async def test_while_the_index_is_down_words_answer_and_afterwards_all_as_before
     index.down = False
     after = await found.score("book a repair slot for my bicycle")
 
-    assert set(meanwhile.parts) == {"bm25"}
+    assert set(meanwhile.parts) == {"bm25", "name"}
     assert town.tools[order(meanwhile.values)[0]].name == "book_repair"
     np.testing.assert_array_equal(after.values, before.values)
     assert len(index.added) == len(town), "it had lost nothing"
@@ -196,7 +196,7 @@ async def test_a_caller_who_does_not_wait_finds_the_index_filled_again_once_it_i
     found = ranker("hybrid", shared, patient=False)
     index.down = True
     await found.warm()
-    assert set((await found.score("tides")).parts) == {"bm25"}
+    assert set((await found.score("tides")).parts) == {"bm25", "name"}
     index.down = False
 
     await found.score("tides")

@@ -74,7 +74,7 @@ async def test_the_hybrid_falls_back_to_words_when_the_encoder_fails(town: Catal
     scores = await ranker("hybrid", retriever(town, FakeEncoder(broken=True))).score("when is high water")
 
     assert best(town, scores.values) == "get_tides"
-    assert list(scores.parts) == ["bm25"]
+    assert list(scores.parts) == ["bm25", "name"]
     assert scores.query_vector is None
 
 
@@ -89,13 +89,16 @@ async def test_an_impatient_hybrid_answers_from_words_until_the_tools_are_embedd
 
     assert encoded_early == []
     assert best(town, early.values) == best(town, late.values) == "get_tides"
-    assert (list(early.parts), list(late.parts)) == (["bm25"], ["cosine", "clause", "server", "bm25"])
+    assert (list(early.parts), list(late.parts)) == (
+        ["bm25", "name"],
+        ["cosine", "clause", "server", "bm25", "name"],
+    )
 
 
 async def test_a_patient_hybrid_waits_for_the_tools_to_be_embedded(town: Catalog) -> None:
     scores = await ranker("hybrid", retriever(town, FakeEncoder())).score("when is high water")
 
-    assert list(scores.parts) == ["cosine", "clause", "server", "bm25"]
+    assert list(scores.parts) == ["cosine", "clause", "server", "bm25", "name"]
 
 
 @pytest.mark.requirement("P5")

@@ -49,7 +49,8 @@ Written by `{command}`; run it yourself with `PEGBOARD_DATA` set to a folder of 
 
 What was fitted on what: the encoder was tuned on seal_tools, stabletoolbench and requests written for tools of public
 catalogs ([its card](../src/pegboard/retrieval/encoders/minilm/MODEL_CARD.md)), the fusion and its calibration on
-held-out queries of stabletoolbench, on toolalpaca, nestful and more such requests (`scripts/fit_fusion.py`). No set
+held-out queries of stabletoolbench, on toolalpaca, nestful, more such requests and short ones made of tools' names
+(`scripts/fit_fusion.py`). No set
 below gave anything to either. The share of tuned weights, the rule that lines of `label: value` are one wish, and
 leaving seal_tools out of the fusion were decided with these sets in sight.
 

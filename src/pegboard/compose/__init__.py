@@ -1,7 +1,7 @@
 """The composition root: the only place where parts are chosen and put together."""
 
 from pegboard.compose.boards import boards_of_requests, build
-from pegboard.compose.configured import rules, summaries, with_aliases
+from pegboard.compose.configured import as_configured, rules, summaries
 from pegboard.compose.encoders import configured_encoder, embedding_service, in_process
 from pegboard.compose.fitted import QUERY_CACHE, calibration, local_fit, profile, space
 from pegboard.compose.indexes import collection
@@ -10,6 +10,7 @@ from pegboard.compose.parts import Parts, default_parts, events_and, opened_part
 __all__ = [
     "QUERY_CACHE",
     "Parts",
+    "as_configured",
     "boards_of_requests",
     "build",
     "calibration",
@@ -25,5 +26,4 @@ __all__ = [
     "rules",
     "space",
     "summaries",
-    "with_aliases",
 ]

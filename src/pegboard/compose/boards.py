@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pegboard.board import Board, RoutingBoard, Space
 from pegboard.catalog import Catalog
-from pegboard.compose.configured import rules, summaries, with_aliases
+from pegboard.compose.configured import as_configured, rules, summaries
 from pegboard.compose.economics import economics
 from pegboard.compose.fitted import space
 from pegboard.compose.parts import Parts, default_parts
@@ -80,8 +80,9 @@ def build(
     parts = default_parts(settings) if parts is None else parts
     first = space(settings, parts, parts.encoder)
     return RoutingBoard(
-        with_aliases(summaries(settings).put_on(catalog), settings),
+        as_configured(summaries(settings).put_on(catalog), settings),
         first.profile,
+        category_descriptions=settings.category_descriptions,
         documents=first.documents,
         queries=first.queries,
         events=parts.events,

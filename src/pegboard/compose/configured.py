@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pegboard.catalog import Catalog
 from pegboard.model import Server, Tool
+from pegboard.retrieval.categories import configured_category
 from pegboard.routing import Rule, parse_precondition
 from pegboard.settings import RuleSettings, Settings
 from pegboard.summaries import Summaries, read_summaries
@@ -24,15 +25,20 @@ def summaries(settings: Settings) -> Summaries:
     return Summaries(read_summaries(file), str(file)) if file else Summaries({})
 
 
-def with_aliases(catalog: Catalog, settings: Settings) -> Catalog:
-    """The catalog with the configured search words on its tools."""
-    if not settings.aliases:
+def as_configured(catalog: Catalog, settings: Settings) -> Catalog:
+    """The catalog with the configured search words and categories on its tools."""
+    if not settings.aliases and not settings.category_patterns:
         return catalog
+    patterns = settings.category_patterns
     groups: list[tuple[Server, Sequence[Tool]]] = [
         (
             server,
             [
-                replace(tool, aliases=settings.aliases.get(str(tool.id), tool.aliases))
+                replace(
+                    tool,
+                    aliases=settings.aliases.get(str(tool.id), tool.aliases),
+                    category=configured_category(tool.id, patterns) or tool.category,
+                )
                 for tool in catalog.of_server(name)
             ],
         )

@@ -39,7 +39,7 @@ def categories_of(
     ``vectors`` has the shape (n, d), rows of length 1 in the order of the tools. Parts of a server are called
     "server: group", at most 20 of them.
     """
-    stated = [_configured(tool.id, patterns) or tool.category for tool in tools]
+    stated = [configured_category(tool.id, patterns) or tool.category for tool in tools]
     derived: dict[ToolId, str] = {}
     for server, places in _by_server(tools, stated).items():
         of_server = None if vectors is None else vectors[places]
@@ -63,7 +63,8 @@ def describe_category(tools: Sequence[Tool], server: Server | None = None) -> st
     return ": ".join(filter(None, (", ".join(verbs[:SHOWN_WORDS]), ", ".join(nouns[:SHOWN_WORDS]))))
 
 
-def _configured(tool: ToolId, patterns: Mapping[str, Sequence[str]]) -> str | None:
+def configured_category(tool: ToolId, patterns: Mapping[str, Sequence[str]]) -> str | None:
+    """The first category of the configuration that has a pattern for the tool."""
     return next((name for name, of_name in patterns.items() if any(map(tool.fits, of_name))), None)
 
 

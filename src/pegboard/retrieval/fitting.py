@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.model import Floats, Mask
-from pegboard.retrieval.fusion import Calibration, Fusion, evidence, features, softmax, z_score
+from pegboard.retrieval.fusion import Calibration, Fusion, comparable, evidence, features, softmax
 
 Doubles = NDArray[np.float64]
 Slope = tuple[float, Doubles, Doubles]
@@ -51,15 +51,23 @@ class Example:
         return mask
 
 
-def fit(examples: Sequence[Example], parts: Sequence[str], *, prior: Fusion | None = None) -> Fusion:
+def fit(
+    examples: Sequence[Example],
+    parts: Sequence[str],
+    *,
+    prior: Fusion | None = None,
+    for_weights: Sequence[Example] = (),
+) -> Fusion:
     """A fusion of these parts, near the prior where there is one and the examples are few.
 
+    ``for_weights`` are examples that say what the parts are worth, and not how often a tool of some share is relevant:
+    made ones, which nobody asks as often.
     Raises ValueError where no example has a relevant tool.
     """
     usable = [example for example in examples if any(example.goals)]
     if not usable:
         raise ValueError("No example has a relevant tool.")
-    weights = fit_weights(usable, parts, prior=prior)
+    weights = fit_weights([*usable, *for_weights], parts, prior=prior)
     shares = [softmax(evidence(weights, {part: example.parts[part] for part in parts})) for example in usable]
     calibration = fit_calibration(usable, shares, prior=None if prior is None else prior.calibration)
     bars = fit_least_share(usable, shares, calibration)
@@ -67,8 +75,8 @@ def fit(examples: Sequence[Example], parts: Sequence[str], *, prior: Fusion | No
 
 
 def fit_weights(examples: Sequence[Example], parts: Sequence[str], *, prior: Fusion | None = None) -> dict[str, float]:
-    """Weights of z-scored parts under which relevant tools have the largest share (Cao et al. 2007)."""
-    stacked = [np.stack([z_score(example.parts[part]) for part in parts], axis=1) for example in examples]
+    """Weights of the parts under which relevant tools have the largest share (Cao et al. 2007)."""
+    stacked = [np.stack([comparable(part, example.parts[part]) for part in parts], axis=1) for example in examples]
     wanted = [stack[example.relevant].mean(axis=0) for stack, example in zip(stacked, examples, strict=True)]
 
     def slope(weights: Doubles) -> Slope:
@@ -86,7 +94,7 @@ def fit_weights(examples: Sequence[Example], parts: Sequence[str], *, prior: Fus
     if prior is None:
         ridge, centre = RIDGE * sum(example.weight for example in examples), np.zeros(len(parts))
     else:
-        ridge, centre = _weight_of_prior(examples), np.array([prior.weights[part] for part in parts])
+        ridge, centre = _weight_of_prior(examples), np.array([prior.weights.get(part, 0.0) for part in parts])
     return dict(zip(parts, _newton(slope, centre, ridge).tolist(), strict=True))
 
 

@@ -1,6 +1,6 @@
 """Several scores into one: for each tool the probability that it is among those the query needs.
 
-    parts ─► z-scores ─► weighted sum ─► share of the relevance (softmax) ─► probability (logistic)
+    parts ─► z-scores (but `SHARED`) ─► weighted sum ─► share of the relevance (softmax) ─► probability (logistic)
 
 What is fitted stands in `fusion.json`; `scripts/fit_fusion.py` fits it and writes down on what.
 """
@@ -22,6 +22,8 @@ from pegboard.model import Floats, Mask, Scale, Scores
 
 ROUNDING = 1e-6
 """A deviation below this share of the mean is float32 noise."""
+SHARED = frozenset({"name"})
+"""Parts that mean the same in every query, from 0 to 1: they count as they are."""
 LEAST = 1e-9
 """Shares are kept this far from 0 and 1, so that their log-odds are finite."""
 
@@ -147,12 +149,22 @@ def shipped() -> Mapping[str, Fusion]:
 def evidence(
     weights: Mapping[str, float], parts: Mapping[str, Floats], spread: Mapping[str, Floats] | None = None
 ) -> Floats:
-    """Σ_p w_p · z(part p) over the parts that are there, shape (n,)."""
+    """Σ_p w_p · z(part p) over the parts that are there, shape (n,); a part without a weight counts nothing."""
     weighted = [
-        np.float32(weights[name]) * z_score(values, None if spread is None else spread[name])
+        np.float32(weights[name]) * comparable(name, values, None if spread is None else spread[name])
         for name, values in parts.items()
+        if name in weights
     ]
-    return np.asarray(np.sum(weighted, axis=0), np.float32)
+    return np.asarray(np.sum(weighted, axis=0), np.float32) if weighted else _nothing(parts)
+
+
+def comparable(name: str, values: Floats, over: Floats | None = None) -> Floats:
+    """A part as it is weighted: its z-scores, or itself where it is a share already."""
+    return values if name in SHARED else z_score(values, over)
+
+
+def _nothing(parts: Mapping[str, Floats]) -> Floats:
+    return np.zeros(len(next(iter(parts.values()))), np.float32)
 
 
 def z_score(values: Floats, over: Floats | None = None) -> Floats:

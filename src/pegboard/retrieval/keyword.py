@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -15,15 +16,23 @@ IN_DESCRIPTION = 10.0
 IN_CATEGORY = 1.0
 """Each tier outweighs what nine keywords can earn in the tier below; queries of more keywords are rare."""
 
+NO_DESCRIPTIONS: Mapping[str, str] = MappingProxyType({})
+
 
 class KeywordIndex:
-    """Points of every tool for a query, shape (n,); 0 is no match."""
+    """Points of every tool for a query, shape (n,); 0 is no match.
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
+    ``category_descriptions`` are words of categories too, by their names.
+    """
+
+    def __init__(self, tools: Sequence[Tool], category_descriptions: Mapping[str, str] = NO_DESCRIPTIONS) -> None:
         self._names = [[" ".join(raw_words(name)) for name in (tool.name, *tool.aliases)] for tool in tools]
         self._name_words = [frozenset(word for name in names for word in name.split()) for names in self._names]
         self._descriptions = [frozenset(raw_words(tool.description)) for tool in tools]
-        self._categories = [frozenset(raw_words(tool.category or tool.server)) for tool in tools]
+        self._categories = [
+            frozenset(raw_words(f"{category} {category_descriptions.get(category, '')}"))
+            for category in (tool.category or tool.server for tool in tools)
+        ]
 
     def scores(self, query: str) -> Floats:
         words = raw_words(query)

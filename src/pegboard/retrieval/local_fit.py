@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 
 from pegboard.errors import ConfigError
 from pegboard.retrieval.fusion import Fusion, shipped
+
+LOGGER = logging.getLogger(__name__)
 
 THRESHOLD_OF = "attention"
 """The profile that a fitted threshold is for: it is a cosine with the summaries."""
@@ -54,8 +57,13 @@ class LocalFit:
 
 
 def _fusion(name: str, row: Mapping[str, Any]) -> Fusion:
-    """Raises KeyError for a fusion that nothing uses, ValueError for one of other parts than the shipped one's."""
-    fusion = Fusion.of(row)
-    if set(fusion.weights) != set(shipped()[name].weights):
-        raise ValueError(f"the fusion {name!r} has the parts {sorted(fusion.weights)}")
+    """Raises KeyError for a fusion that nothing uses, ValueError for one of parts that nothing scores.
+
+    A part that came after the file was written has no weight in it and counts nothing: what was fitted stays as it is.
+    """
+    fusion, known = Fusion.of(row), shipped()[name].weights
+    if not fusion.weights or not fusion.weights.keys() <= known.keys():
+        raise ValueError(f"the fusion {name!r} has the parts {sorted(fusion.weights)}, of {sorted(known)}")
+    if new := sorted(known.keys() - fusion.weights.keys()):
+        LOGGER.info("The calibration's fusion %r is older than its parts %s: they count nothing in it.", name, new)
     return fusion

@@ -12,6 +12,7 @@ import numpy as np
 
 from pegboard.errors import EncoderError, StoreError
 from pegboard.model import Floats, Mask, Scores
+from pegboard.retrieval.exact_names import name_first
 from pegboard.retrieval.fusion import Fusion, Others, shipped
 from pegboard.retrieval.intents import clauses
 from pegboard.retrieval.nearest import Near
@@ -98,7 +99,9 @@ class Bm25Ranker:
 
 
 class HybridRanker:
-    """Meaning, clause by clause too, words and server together, as a probability of relevance.
+    """Meaning, clause by clause too, words, names and server together, as a probability of relevance.
+
+    A tool that the query names is before all others.
 
     Where the encoder or the index fails, words alone answer: relevance fails open. So they do while the tools are still
     being embedded, for a caller that is not ``patient``. One that is not ``last`` raises EncoderError where the encoder
@@ -119,7 +122,7 @@ class HybridRanker:
         self._last = last
 
     async def warm(self, progress: Progress | None = None) -> None:
-        await asyncio.to_thread(lambda: self._retriever.lexical)
+        await asyncio.to_thread(self._retriever.index_words)
         try:
             await self._retriever.warm(progress)
         except StoreError as error:
@@ -129,10 +132,17 @@ class HybridRanker:
         await self._retriever.server_vectors()
 
     async def score(self, query: str, among: Mask | None = None) -> Scores:
-        if not self._retriever.has_lexical:
-            await asyncio.to_thread(lambda: self._retriever.lexical)
-        words = {"bm25": self._retriever.lexical.scores(query)}
+        if not self._retriever.has_words:
+            await asyncio.to_thread(self._retriever.index_words)
+        named = self._retriever.exact_names.find(query)
+        return name_first(await self._score(query, among), named if among is None else named[among[named]])
+
+    async def _score(self, query: str, among: Mask | None) -> Scores:
         spans = clauses(query)
+        words = {
+            "bm25": self._retriever.lexical.scores(query),
+            "name": self._retriever.names.scores(query, spans),
+        }
         if not self._patient and not self._retriever.has_meanings:
             self._retriever.fill_soon()
             if not self._last:

@@ -13,10 +13,12 @@ from pegboard.errors import EncoderError, StoreError
 from pegboard.model import Floats, Mask, Server, Tool
 from pegboard.retrieval.duplicates import Groups, duplicate_groups
 from pegboard.retrieval.encoders.cached import texts_at_once
+from pegboard.retrieval.exact_names import ExactNames
 from pegboard.retrieval.index.exact import ExactIndex
 from pegboard.retrieval.intents import Span, apart
-from pegboard.retrieval.keyword import KeywordIndex
+from pegboard.retrieval.keyword import NO_DESCRIPTIONS, KeywordIndex
 from pegboard.retrieval.lexical import Bm25f
+from pegboard.retrieval.name_match import NameIndex
 from pegboard.retrieval.nearest import Near, Nearest
 from pegboard.retrieval.progress import Progress
 from pegboard.retrieval.texts import TEXTS, TextKind, fields, full, server_profile, short
@@ -43,7 +45,9 @@ class Retriever:
         queries: Encoder,
         index: VectorIndex | None = None,
         chunk: int | None = None,
+        category_descriptions: Mapping[str, str] = NO_DESCRIPTIONS,
     ) -> None:
+        self._category_descriptions = category_descriptions
         self.tools = tuple(tools)
         self._servers = servers
         self._documents = documents
@@ -62,14 +66,26 @@ class Retriever:
     def lexical(self) -> Bm25f:
         return Bm25f([fields(tool, self._servers.get(tool.server)) for tool in self.tools])
 
+    @cached_property
+    def names(self) -> NameIndex:
+        return NameIndex(self.tools)
+
+    @cached_property
+    def exact_names(self) -> ExactNames:
+        return ExactNames(self.tools)
+
+    def index_words(self) -> None:
+        """Build what is found by words. Thousands of tools take seconds: not for the event loop."""
+        _ = self.lexical, self.names, self.exact_names
+
     @property
-    def has_lexical(self) -> bool:
-        """Whether the word index is there already: building it for thousands of tools takes seconds."""
-        return "lexical" in self.__dict__
+    def has_words(self) -> bool:
+        """Whether `index_words` is done."""
+        return {"lexical", "names", "exact_names"} <= self.__dict__.keys()
 
     @cached_property
     def keyword(self) -> KeywordIndex:
-        return KeywordIndex(self.tools)
+        return KeywordIndex(self.tools, self._category_descriptions)
 
     async def embed_query(self, text: str) -> Floats:
         """φ(q), shape (d,)."""

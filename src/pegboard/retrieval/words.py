@@ -9,7 +9,8 @@ from functools import lru_cache
 import Stemmer
 
 ASCII_WORD = re.compile(r"[A-Za-z0-9]+")
-CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])(?![A-Z]s(?![a-z]))")
+"""Between the humps of an identifier; the plural of an abbreviation (`URLs`) is one."""
 UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
@@ -29,8 +30,8 @@ FUNCTION_WORDS = frozenset(
 def split_identifier(text: str) -> str:
     """Blanks where identifiers have humps or underscores.
 
-    >>> split_identifier("createIssue_v2 HTTPServer")
-    'create Issue v2 HTTP Server'
+    >>> split_identifier("createIssue_v2 HTTPServer getURLs")
+    'create Issue v2 HTTP Server get URLs'
     """
     return CAMEL.sub(" ", text.replace("_", " "))
 

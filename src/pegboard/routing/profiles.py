@@ -27,6 +27,8 @@ class Profile:
     ``threshold`` is on the scale of the ranker's scores, ``k`` a number of tools, ``recall`` the mean recall
     to reach (needs probabilities), ``budget`` and ``pool`` tokens of phase 2 and phase 1.
     With ``rank_or_threshold`` a threshold that is given alone takes the place of k (seed 003, step 4).
+    ``results`` is how many tools a search of the MCP gateway shows where it is not told; None is the gateway's own
+    number. With ``whole_categories`` a search that names a category shows all of it (seed 002, option B).
     With ``by_rank`` the scores have an order and no scale of their own: `ranked` makes such a profile.
     """
 
@@ -40,6 +42,8 @@ class Profile:
     pool: int | None = None
     rank_or_threshold: bool = False
     by_rank: bool = False
+    results: int | None = None
+    whole_categories: bool = False
 
     @property
     def is_priced(self) -> bool:
@@ -90,13 +94,22 @@ PROFILES: Mapping[str, Profile] = {
     profile.name: profile
     for profile in (
         Profile(name="attention", query="last_user", ranker="summary_cosine", threshold=0.28, k=10),
-        Profile(name="keyword", query="last_user", ranker="keyword", threshold=1.0, k=20),
+        Profile(
+            name="keyword",
+            query="last_user",
+            ranker="keyword",
+            threshold=1.0,
+            k=20,
+            pool=0,
+            results=20,
+            whole_categories=True,
+        ),
         Profile(name="semantic", query="last_message", ranker="definition_cosine", k=5, rank_or_threshold=True),
         Profile(name="ehrr", query="last_user", ranker="two_layers", k=3),
         Profile(name="hybrid", query="conversation", ranker="hybrid", k=10, recall=0.9, budget=8000, pool=1000),
     )
 }
-"""`attention` is seed 000 (θ=0.28, k=10), `keyword` 002 (top 20), `semantic` 003 by rank (5), `ehrr` 001
+"""`attention` is seed 000 (θ=0.28, k=10), `keyword` 002 (top 20, no pool), `semantic` 003 by rank (5), `ehrr` 001
 (n=3, the rest in `economics.Parameters`), `hybrid` ours."""
 
 RANKED_K = 10

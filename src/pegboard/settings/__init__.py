@@ -164,6 +164,9 @@ class Settings(BaseSettings):
     category_patterns: dict[str, tuple[str, ...]] = Field(
         default_factory=dict, description="Categories by patterns on server/name."
     )
+    category_descriptions: dict[str, str] = Field(
+        default_factory=dict, description="What categories are for, by their names; read by `keyword` too."
+    )
     toolsets: dict[ToolsetName, ToolsetSettings] = Field(
         default_factory=dict, description="Selections of tools, each served under its name."
     )

@@ -13,6 +13,10 @@ from pegboard.catalog import ordered
 from pegboard.trust.findings import escaped
 
 WORDS = re.compile(r"\s+|\S+")
+LIST = re.compile(r"[\[{(]?\s*([^\s,]+(?:\s*,\s*[^\s,]+)+)\s*[\]})]?")
+"""A list that was printed: words with commas between them, as Python shows a set or joins one."""
+UNORDERED = frozenset({"default", "example", "examples"})
+"""Where a schema holds values and no prose: what is printed there may be a set."""
 CONTEXT = 8
 """Words and spaces that are shown on each side of a change."""
 MOST_WORDS = 4000
@@ -39,6 +43,18 @@ class Change:
         return "".join(_words(self.before, self.after))
 
 
+def only_order(before: str, after: str) -> bool:
+    """Whether two definitions as JSON differ in nothing but the order of what a value lists.
+
+    >>> only_order('{"default": "key,summary,status"}', '{"default": "status,key,summary"}')
+    True
+    >>> only_order('{"description": "allow,deny"}', '{"description": "deny,allow"}')
+    False
+    """
+    one, other = (_unordered(ordered(json.loads(text))) for text in (before, after))
+    return bool(one == other)
+
+
 def changes(before: str | None, after: str) -> list[Change]:
     """Between two definitions as JSON, in the order of their places; against None, everything is new."""
     old, new = ({} if text is None else dict(_leaves(ordered(json.loads(text)), "")) for text in (before, after))
@@ -47,6 +63,18 @@ def changes(before: str | None, after: str) -> list[Change]:
         for place in sorted(old.keys() | new.keys())
         if old.get(place) != new.get(place)
     ]
+
+
+def _unordered(value: Any, key: str = "") -> Any:
+    """The value with the items of printed lists in one order."""
+    if isinstance(value, Mapping):
+        return {name: _unordered(each, name) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_unordered(each, key) for each in value]
+    if key in UNORDERED and isinstance(value, str) and (found := LIST.fullmatch(value)):
+        items = sorted(each.strip() for each in found.group(1).split(","))
+        return [value[: found.start(1)], *items, value[found.end(1) :]]
+    return value
 
 
 def _leaves(value: Any, place: str) -> Iterator[tuple[str, str]]:

@@ -42,9 +42,12 @@ OVERRIDE = _patterns(
     (0.9, r"忽略[^。\n]{0,12}(?:指令|指示|提示|规则)|無視して|(?:以前|上記)の指示を|игнорируй[^.\n]{0,30}инструкци"),
     (
         0.9,
-        rf"""\b(?:ignora|ignore|ignorez|ignoriere|olvida|oubliez?|vergiss)\b{_near(30)}
-        \b(?:instrucciones|instruc[oõ]es|anweisungen|consignes|regeln|reglas)\b""",
+        rf"""\b(?:ignora|ignore[rz]?|ignoriere\w*|missachte\w*|olvida|omite|descarta|oublie[rz]?|vergiss
+        |vergesse)\b{_near(40)}
+        \b(?:instrucciones|indicaciones|instruc[oõ]es|anweisungen|vorgaben|befehle|consignes|r[eè]gles|regeln|reglas
+        |instructions\ (?:pr[eé]c[eé]dentes|ant[eé]rieures|ci-dessus))\b""",
     ),
+    (0.9, r"(?:无视|忘记|忽视|不理会)[^。\n]{0,12}(?:指令|指示|提示|规则|要求)"),
 )
 """That what the agent was told before does not count."""
 
@@ -68,6 +71,32 @@ SECRECY = _patterns(
         rf"""\b(?:silently|secretly|covertly|quietly|discreetly)\b{_near(40)}
         \b(?:send|call|read|copy|forward|add|append|include|upload|run|execute|pass|post|collect|attach)\w*\b""",
     ),
+    (
+        0.7,
+        rf"""\b(?:sage?|erz[aä]hle?|verrate|teile|informiere|melde
+        |zeige)\b{_near(40)}\b(?:be)?nutzer\w*{_near(30)}\bnich(?:t|ts)\b
+        |\bohne\ (?:den|dem|die|es\ dem)\ (?:be)?nutzer\w*\ {_near(20)}\bzu\ (?:informieren|fragen|sagen|zeigen|warnen)
+        |\b(?:be)?nutzer\w*\ (?:darf|soll)\b{_near(30)}\bnicht\b{_near(20)}\b(?:erfahren|wissen|merken|sehen)\b""",
+    ),
+    (
+        0.7,
+        rf"""\bne\ (?:l[ea]s?\ |lui\ )?(?:dis|dites|mentionne[rz]?|r[eé]v[eè]le[rz]?|informe[rz]?|pr[eé]viens
+        |montre[rz]?)\b
+        {_near(30)}\b(?:rien|pas|jamais)\b{_near(30)}utilisateur
+        |\bsans\ (?:en\ |le\ )?(?:informer|pr[eé]venir|avertir|dire|demander)\b{_near(20)}utilisateur
+        |[aà]\ l'insu\ de\ l'utilisateur""",
+    ),
+    (
+        0.7,
+        rf"""\b(?:no|nunca)\ (?:se\ |le\ |lo\ )*(?:digas|diga|menciones|mencione|informes|informe|reveles|revele
+        |avises|avise
+        |muestres)\b{_near(40)}\busuari[oa]\b
+        |\bsin\ (?:informar|avisar|decir\w*|preguntar|que\ lo\ sepa)\b{_near(20)}\busuari[oa]\b""",
+    ),
+    (
+        0.7,
+        r"(?:不要|别|切勿|不得)(?:告诉|通知|告知|提醒|让|向)[^。\n]{0,6}用户|(?:瞒着|隐瞒)[^。\n]{0,4}用户|(?:对|向)用户(?:隐瞒|保密)",
+    ),
 )
 """That the user is not to know."""
 
@@ -88,7 +117,8 @@ MARKUP = _patterns(
 """Text dressed as another part of the conversation, or hidden where Markdown is shown."""
 
 _PRIVATE = r"""(?:~?/?\.ssh\b|id_(?:rsa|ed25519|dsa)|\.aws/|\.env\b(?!\w)|/etc/(?:passwd|shadow)|\.netrc|\.npmrc
-    |\.git-credentials|mcp\.json|claude_desktop_config|\.kube/|\.gnupg|\.pgpass|wallet\.dat|keychain|private\ keys?\b
+    |\.git-credentials|mcp\.json|claude_desktop_config|\.kube/|\.gnupg|\.pgpass|wallet\.dat|keychain
+    |private\ keys?\b|\bid\ (?:rsa|ed25519)\b|\bssh\ (?:private\ )?keys?\b
     |seed\ phrase|(?:browser|session)\ cookies|login\ data|credentials?\ (?:file|store)s?|environment\ variables
     |password\ (?:store|manager))"""
 _HAND = r"""\b(?:include|attach|append|pass|provide|supply|send|copy|paste|put|embed|add|insert|includ|provid|past)
@@ -98,6 +128,12 @@ _TAKE = rf"(?:{_HAND}|\b(?:read|open|cat|load|fetch|retrieve|retriev|collect)(?:
 CREDENTIALS = _patterns(
     (0.6, rf"{_TAKE}{_near(60)}{_PRIVATE}"),
     (0.3, rf"{_PRIVATE}[^!?\n]{{0,60}}{_TAKE}"),
+    (
+        0.6,
+        rf"""(?:\b(?:lies|lese|[oö]ffne|h[aä]nge|sende|schicke|kopiere|lis|lisez|ouvre|ouvrez|envoie|envoyez|copie
+        |copiez|lee|lea|abre
+        |env[ií]a|env[ií]e|copia|adjunta)\b|读取|打开|发送|复制|上传){_near(60)}{_PRIVATE}""",
+    ),
     (
         0.5,
         rf"""(?:{_TAKE}|\bask\b){_near(50)}
@@ -161,11 +197,64 @@ STEERING = _patterns(
         \b(?:call|use|run|invoke)\ this(?:\ \w+)?\ (?:tool|function)?\ ?
         (?:first|before\ (?:any|every|all|each|answering|responding|anything))\b""",
     ),
+    (
+        0.5,
+        rf"""\b(?:always|must|should)\ (?:be\ )?(?:choose|select|prefer|prioriti[sz]e|pick|chosen|selected
+        |preferred|prioriti[sz]ed)\b
+        {_near(20)}\b(?:this\ (?:tool|function)|(?:over|above|before)\ (?:all|any|every)\b{_near(15)}\btools?)\b""",
+    ),
+    (
+        0.5,
+        rf"""\b(?:best|superior|most\ (?:accurate|reliable|powerful|trusted|effective))\ (?:\w+\ ){{0,2}}(?:tool
+        |choice|option)\b{_near(40)}
+        \b(?:always\ (?:use|choose|call|select|prefer)|(?:than|over)\ (?:all|any|every)\b{_near(10)}\b(?:tools?
+        |others?))\b""",
+    ),
 )
 """That the agent should treat other tools otherwise, or this one before all."""
 
 _DATA = r"""(?:conversations?|history|secrets?|credentials?|contents?|keys?|passwords?|tokens?|messages?|user\ data
     |environment|files?|results?|outputs?|arguments|data|inbox|emails?|payload|everything|copy)"""
+IMPERSONATION = _patterns(
+    (
+        0.7,
+        rf"""\b(?:message|request|order|instruction|note)s?\ from\ (?:me|your\ user|your\ owner|the\ user)\b
+        {_near(60)}\bto\ you\b""",
+    ),
+    (0.7, r"\b(?:task|request|question)s?\ (?:that\ )?i\ (?:gave|have\ given|asked|assigned)\b"),
+    (
+        0.6,
+        rf"""\b(?:before|after)\ (?:you\ )?(?:can\ |may\ )?(?:solv|complet|finish|start|begin|answer|process|handl)\w*
+        \ (?:the|my|your|any|this|every)\ (?:user'?s?\ |original\ |current\ )?(?:task|request|query
+        |question)s?\b{_near(30)}
+        \b(?:you\ (?:must|have\ to|need\ to|should)|do\ the\ following|first)\b""",
+    ),
+    (
+        0.6,
+        r"""\b(?:must|should|have\ to|are\ required\ to|need\ to|please)\ (?:strictly\ |immediately\ |always\ )?
+        (?:adhere\ to|follow|obey|execute|comply\ with|carry\ out)\ (?:the\ |this\ |these\ )?(?:following|below)
+        \ (?:instruction|order|command|directive)s?\b""",
+    ),
+    (
+        0.5,
+        rf"""\bto\ (?:complete|finish|solve|fulfil\w*)\ (?:the|any|this|every)\ (?:user'?s?\ )?(?:task
+        |request)s?\b{_near(15)}
+        \b(?:must|need\ to|have\ to)\ (?:first\ |also\ )?(?:call|use|invoke|execute|run)\b""",
+    ),
+)
+"""That the one who speaks is whoever the agent works for."""
+
+LEET = str.maketrans("013457@$", "oieastas")
+LEETED = re.compile(r"[a-z@$]{0,20}[013457@$]{1,3}[a-z]{1,20}")
+SPACED = re.compile(r"(?<!\w)\w(?:[ .\-*_|]\w){7,400}(?!\w)")
+PHRASES = re.compile(
+    r"""(?:ignore|disregard|forget)(?:all|any)?(?:the|your)?(?:previous|prior|above|earlier|other)|(?:previous
+    |prior)instructions
+    |donot(?:tell|inform|mention|notify)|donttelltheuser|systemprompt|conversationhistory|privatekey|sshkey|apikey""",
+    re.VERBOSE,
+)
+"""What orders say, without blanks."""
+
 EXFILTRATION = _patterns(
     (
         0.6,
@@ -234,6 +323,24 @@ def exfiltration(text: Text) -> Iterator[Finding]:
 
 def pressure(text: Text) -> Iterator[Finding]:
     yield from _heaviest(text, "pressure", PRESSURE)
+
+
+def impersonation(text: Text) -> Iterator[Finding]:
+    yield from _heaviest(text, "impersonation", IMPERSONATION)
+
+
+def disguise(text: Text) -> Iterator[Finding]:
+    """Orders in digits for letters, or letter by letter: nobody writes so to be read."""
+    if len(LEETED.findall(text.plain)) > 1:
+        read = text.plain.translate(LEET)
+        for _, pattern in OVERRIDE + SECRECY:
+            if (hit := pattern.search(read)) and not pattern.search(text.plain):
+                yield text.finding("disguise", 0.8, text.plain[slice(*hit.span())])
+                return
+    for run in SPACED.finditer(text.plain):
+        if PHRASES.search("".join(filter(str.isalnum, run.group()))):
+            yield text.finding("disguise", 0.8, run.group())
+            return
 
 
 def _heaviest(text: Text, rule: str, patterns: Weighted) -> Iterator[Finding]:

@@ -100,6 +100,7 @@ async def test_search_finds_a_tool_by_what_it_does(client_of: OpenClient, events
     assert answer["tools"][0] == {
         "name": "add",
         "server": "scripted",
+        "category": "scripted",
         "signature": "add(a: number, b: number)",
         "description": "Add two numbers",
     }

@@ -15,7 +15,7 @@ from failing import Failing
 from pegboard import Catalog, Tool
 from pegboard.catalog import fingerprint
 from pegboard.errors import ConfigError, NotApproved
-from pegboard.events import DefinitionChanged, DefinitionSuspected
+from pegboard.events import DefinitionChanged, DefinitionReordered, DefinitionSuspected, ServerCrowds
 from pegboard.gateways.mcp import sightings
 from pegboard.gateways.mcp import trust as trusts
 from pegboard.gateways.mcp.trust import Trust
@@ -524,3 +524,93 @@ async def test_a_tool_that_comes_while_the_store_is_asked_for_others_is_not_appr
     await asyncio.gather(first, second)
 
     assert [str(tool.id) for tool in again.admitted(pulled).tools] == ["one/dig", "two/fill"]
+
+
+def with_fields(default: object, kinds: tuple[str, ...] = ("soft", "hard")) -> Tool:
+    properties = {
+        "fields": {"type": "string", "description": "Comma-separated: keep,drop", "default": default},
+        "kind": {"enum": list(kinds)},
+    }
+    return fake_tool("dig", "Dig a hole", schema={"type": "object", "properties": properties})
+
+
+@pytest.mark.requirement("B7")
+@pytest.mark.parametrize("policy", ["quarantine", "warn"])
+async def test_values_in_another_order_are_no_change_and_said_once(
+    trust_of: TrustOf,
+    catalog_of: CatalogOf,
+    events: MemoryEvents,
+    caplog: pytest.LogCaptureFixture,
+    policy: PinPolicy,
+) -> None:
+    caplog.set_level(logging.INFO)
+    trust = trust_of(policy)
+    await trust.see(catalog_of(with_fields("key,summary,status")))
+    await trust.ask()
+
+    for each in ("status,key,summary", "summary,status,key", "summary, key, status"):
+        other = catalog_of(with_fields(each, ("hard", "soft")))
+        await trust.see(other)
+        await trust.ask()
+        assert trust.admits(other) == ["dig"]
+
+    (event,) = events.of(DefinitionReordered)
+    assert event.tool == "fake/dig"
+    assert events.of(DefinitionChanged) == []
+    assert caplog.text.count("in another order than was approved: fake/dig") == 1
+
+
+@pytest.mark.requirement("B7")
+@pytest.mark.parametrize(
+    "default",
+    [
+        "key,summary",
+        "key,summary,status,status",
+        "key,summary,secrets",
+        "key,summary status",
+        "status, key and then summary",
+        ["status,key,summary"],
+    ],
+)
+async def test_values_that_are_not_the_same_ones_are_a_change(
+    trust_of: TrustOf, catalog_of: CatalogOf, default: object
+) -> None:
+    trust, other = trust_of(), catalog_of(with_fields(default))
+    await trust.see(catalog_of(with_fields("key,summary,status")))
+
+    await trust.see(other)
+
+    assert trust.admits(other) == []
+
+
+@pytest.mark.requirement("B7")
+async def test_another_order_of_words_in_a_description_is_a_change(trust_of: TrustOf, catalog_of: CatalogOf) -> None:
+    trust, before, after = trust_of(), fake_tool("dig", "allow,deny"), fake_tool("dig", "deny,allow")
+    await trust.see(catalog_of(before))
+
+    await trust.see(catalog_of(after))
+
+    assert trust.admits(catalog_of(after)) == []
+
+
+@pytest.mark.requirement("D12")
+@pytest.mark.parametrize(("scanning", "times"), [("off", 0), ("warn", 1), ("quarantine", 1)])
+async def test_a_server_that_copies_anothers_texts_is_said_once(
+    trust_of: TrustOf,
+    catalog_of: CatalogOf,
+    events: MemoryEvents,
+    caplog: pytest.LogCaptureFixture,
+    scanning: ScanPolicy,
+    times: int,
+) -> None:
+    text = "Create an issue with a title, a body and labels in a repository of the project"
+    own, copy = fake_tool("create_issue", text, server="github"), fake_tool("make", text + " now", server="mimic")
+    trust = trust_of("warn", scanning=scanning)
+
+    for tools in ((own,), (own, copy), (own, copy)):
+        await trust.see(catalog_of(*tools))
+        await trust.ask()
+
+    said = [(event.server, event.kind, event.of, event.tools) for event in events.of(ServerCrowds)]
+    assert said == [("mimic", "copied-description", "github", ("mimic/make",))] * times
+    assert caplog.text.count("Tools of mimic have descriptions of github's: mimic/make") == times

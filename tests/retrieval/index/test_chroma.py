@@ -89,7 +89,7 @@ async def test_while_the_server_is_down_words_answer_one_warning_says_so_and_it_
     assert before is not None
     assert after is not None
     assert "cosine" in before.parts
-    assert all(scores is not None and set(scores.parts) == {"bm25"} for scores in (*down, still))
+    assert all(scores is not None and set(scores.parts) == {"bm25", "name"} for scores in (*down, still))
     np.testing.assert_allclose(after.values, before.values, atol=1e-6)
     said = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert len(said) == 2

@@ -10,6 +10,7 @@ MEANING: Mapping[str, str] = {
     "cosine": "by meaning (cosine of query and tool)",
     "clause": "by its nearest clause (cosine of that clause and the tool)",
     "bm25": "by shared words (BM25F over name, description, parameters, server)",
+    "name": "by its name (how much of the name a clause says, and how little else)",
     "server": "by its server's meaning (cosine of query and server)",
     "keyword": "by keywords (1000 exact name, 100 in name, 10 in description, 1 in category)",
 }

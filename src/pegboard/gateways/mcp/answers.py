@@ -30,17 +30,18 @@ def json_result(value: Result) -> Result:
     return {"content": [{"type": "text", "text": compact_json(value)}], "isError": False}
 
 
-def entry(tool: Tool, name: str) -> Result:
+def entry(tool: Tool, name: str, category: str | None = None) -> Result:
     """A tool as a search shows it: enough to call it where its arguments are simple."""
     description = " ".join(tool.description.split())
     short = description if len(description) <= SHORT_DESCRIPTION else f"{description[:SHORT_DESCRIPTION]}…"
-    return {"name": name, "server": tool.server, "signature": signature(name, tool), "description": short}
+    where = {"server": tool.server} | ({"category": category} if category is not None else {})
+    return {"name": name, **where, "signature": signature(name, tool), "description": short}
 
 
-def about(category: str, tools: Sequence[Tool], server: Server | None) -> Result:
-    """A category as the list of all shows it."""
+def about(category: str, tools: Sequence[Tool], server: Server | None, said: str | None = None) -> Result:
+    """A category as the list of all shows it, with what the configuration says of it, or else what its tools do."""
     described: Result = {"category": category, "tools": len(tools)}
-    text = describe_category(tools, server)
+    text = describe_category(tools, server) if said is None else said
     return described | ({"description": text} if text else {})
 
 

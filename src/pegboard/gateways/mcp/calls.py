@@ -12,11 +12,12 @@ from pegboard.errors import ArgumentsInvalid, PegboardError, UpstreamError
 from pegboard.events import CallFinished, CallRejected
 from pegboard.gateways.mcp import sessions
 from pegboard.gateways.mcp.caller import Exchange
+from pegboard.gateways.mcp.content import Contents
 from pegboard.gateways.mcp.ledger import Ledger
 from pegboard.gateways.mcp.servers import Servers
 from pegboard.gateways.mcp.sessions import SessionBook
 from pegboard.gateways.mcp.verdicts import Awaiting
-from pegboard.model import JsonObject, Outcome, Tool, ToolId
+from pegboard.model import JsonObject, Outcome, ServerName, Tool, ToolId
 from pegboard.routing import check_arguments, keeps_its_word
 from pegboard.routing.economics.prices import stated_usd
 from pegboard.seams import Clock, EventSink
@@ -40,7 +41,9 @@ class Calls:
         events: EventSink,
         clock: Clock,
         observe: Callable[[Outcome], None],
+        contents: Contents,
     ) -> None:
+        self._contents = contents
         self._fleet = fleet
         self._book = book
         self._ledger = ledger
@@ -62,6 +65,7 @@ class Calls:
         session, tool = exchange.caller.session, called.id
         async with self._ledger.charged(session, tool, stated=stated_usd(called, "price_usd")):
             result = await self._observed(called, arguments, exchange)
+        await self._contents.answered(ServerName(tool.server), tool.name, result)
         if not result.get("isError", False) and result.get("resultType") != "input_required":
             await self._book.update(session, sessions.answered(tool.name))
         self._book.touch(session, sessions.use(tool))

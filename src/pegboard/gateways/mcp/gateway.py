@@ -15,6 +15,7 @@ from pegboard.gateways.mcp.announcer import Announcer
 from pegboard.gateways.mcp.caller import Caller, Exchange
 from pegboard.gateways.mcp.calls import Calls
 from pegboard.gateways.mcp.clients import ClientKind, client_kind
+from pegboard.gateways.mcp.content import Contents
 from pegboard.gateways.mcp.desk import Desk
 from pegboard.gateways.mcp.ledger import Ledger
 from pegboard.gateways.mcp.levels import Levels
@@ -66,12 +67,15 @@ class Gateway:
         self.view = View(settings, board, fleet, clock=clock, toolset=toolset, trust=trust, changed=self._board_changed)
         self.book = SessionBook(MemorySessions(clock)) if book is None else book
         self._desk = Desk(settings, self.view, self.book, toolset)
-        self.library = Library(upstreams, self.announcer.bus, lambda: self._desk.servers)
+        self._contents = Contents(settings.scan, events=events, clock=clock)
+        self.library = Library(upstreams, self.announcer.bus, lambda: self._desk.servers, self._contents)
         self._recognize_clients(settings)
         self._last_listed: OrderedDict[str, Fingerprint] = OrderedDict()
         self.fleet = fleet
         ledger = Ledger(MemorySpend(clock), settings.spend, clock) if ledger is None else ledger
-        self._calls = Calls(fleet, self.book, ledger, events=events, clock=clock, observe=observe)
+        self._calls = Calls(
+            fleet, self.book, ledger, events=events, clock=clock, observe=observe, contents=self._contents
+        )
         self._meta = MetaCalls(self._desk, self._calls, fleet, self.announcer, events=events, clock=clock)
         self._events, self._clock = events, clock
 
@@ -158,6 +162,7 @@ class Gateway:
         """Serve by another configuration from now on; sessions go on."""
         self._recognize_clients(settings)
         self._desk.follow(settings, toolset)
+        self._contents.policy = settings.scan
         self.view.adopt(settings, board, toolset)
 
     def _recognize_clients(self, settings: Settings) -> None:

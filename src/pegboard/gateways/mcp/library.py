@@ -15,6 +15,7 @@ from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
 from pegboard.errors import PegboardError
 from pegboard.gateways.mcp.announcer import Announcer
+from pegboard.gateways.mcp.content import Contents
 from pegboard.gateways.mcp.shelves import KINDS, Kind, read_shelf
 from pegboard.model import JsonObject, ServerName
 from pegboard.upstreams import ORIGIN, Upstream
@@ -45,7 +46,9 @@ class Library:
         upstreams: Callable[[], Sequence[Upstream]],
         bus: InMemorySubscriptionBus,
         within: Callable[[], Collection[str] | None],
+        contents: Contents,
     ) -> None:
+        self._contents = contents
         self.prompts_news = Announcer(PromptsListChanged(), bus)
         self.resources_news = Announcer(ResourcesListChanged(), bus)
         self._bus = bus
@@ -75,12 +78,20 @@ class Library:
         """Raises MCPError as the server does, or for a prompt that there is not."""
         upstream, prompt = await self._prompt(params.name, see)
         copied = params.model_copy(update={"name": prompt["name"]})
-        return await upstream.request(types.GetPromptRequest(params=copied))
+        result = await upstream.request(types.GetPromptRequest(params=copied))
+        await self._contents.answered(upstream.server.name, f"prompts/{prompt['name']}", result)
+        return result
 
     async def read(self, params: types.ReadResourceRequestParams, see: Sight = everything) -> Result:
         """By the server that has it; where none is known to, by the first that answers. Raises MCPError."""
         request = types.ReadResourceRequest(params=params)
-        return dict(await self._first(str(params.uri), lambda each: each.request(request), see))
+
+        async def read(upstream: Upstream) -> Result:
+            result = await upstream.request(request)
+            await self._contents.answered(upstream.server.name, f"resources/{params.uri}", result)
+            return result
+
+        return dict(await self._first(str(params.uri), read, see))
 
     async def complete(self, params: types.CompleteRequestParams, see: Sight = everything) -> Result:
         if isinstance(params.ref, types.PromptReference):
@@ -183,8 +194,11 @@ class Library:
     def _task(self, upstream: Upstream, kind: Kind) -> asyncio.Task[Sequence[JsonObject]]:
         shelf = self._shelves.setdefault(upstream, {})
         if kind not in shelf or (shelf[kind].done() and not _succeeded(shelf[kind])):
-            shelf[kind] = asyncio.create_task(_for_nobody(upstream, kind))
+            shelf[kind] = asyncio.create_task(self._read(upstream, kind))
         return shelf[kind]
+
+    async def _read(self, upstream: Upstream, kind: Kind) -> Sequence[JsonObject]:
+        return await self._contents.listed(upstream.server.name, kind, await _for_nobody(upstream, kind))
 
 
 async def _for_nobody(upstream: Upstream, kind: Kind) -> Sequence[JsonObject]:

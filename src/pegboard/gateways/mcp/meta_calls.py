@@ -19,14 +19,19 @@ from pegboard.gateways.mcp.calls import Calls
 from pegboard.gateways.mcp.desk import Desk
 from pegboard.gateways.mcp.example_calls import how_to_call
 from pegboard.gateways.mcp.offers import LastOffers, failed, shown, with_next
+from pegboard.gateways.mcp.searches import matching, named_category
 from pegboard.gateways.mcp.servers import Servers
 from pegboard.model import Decision, JsonObject, Session, Tool, ToolId
+from pegboard.routing import Profile
 from pegboard.routing.economics import Subtask
 from pegboard.seams import Clock, EventSink, Filter
 
 Result = dict[str, Any]
 
 STILL_EMBEDDING = "the tools are still being embedded; search again in a moment for what words do not find"
+NOTHING_MATCHES = f"Nothing here matches. Search in other words, or open a category with {meta_tools.LIST_CATEGORIES}."
+MOST_CATEGORIES = 20
+"""Categories that are named after a search without a match."""
 NOTHING_TO_JUDGE = "No call of this tool in this session succeeded since the last report."
 
 
@@ -58,6 +63,7 @@ class MetaCalls:
 
     async def answer(self, name: str, arguments: JsonObject, exchange: Exchange) -> Result:
         """Raises ArgumentsInvalid for what does not fit the meta-tool's own schema."""
+        arguments = meta_tools.renamed(name, arguments)
         await check_meta_arguments(name, arguments)
         return await self._by_name[name](arguments, exchange)
 
@@ -68,16 +74,40 @@ class MetaCalls:
         desk, caller, server = self._desk, exchange.caller, arguments.get("server")
         await desk.view.started(some=server is None or bool(desk.board.catalog.of_server(server)))
         session = await desk.book.get(caller.session)
-        decision = await desk.board.route(desk.turn(arguments["query"], session, caller), self._filter(arguments))
-        limit = arguments.get("limit", meta_tools.DEFAULT_LIMIT)
+        turn, profile = desk.turn(arguments["query"], session, caller), desk.board.profile
         names = desk.names(caller)
-        best = sorted(decision.candidates, key=lambda candidate: -candidate.score)
-        found = [candidate.tool for candidate in best if candidate.tool in names.of][:limit]
-        tools = [entry(desk.board.catalog[tool], names.of[tool]) for tool in found]
-        call, by_words = self._how_to_call(found, session, caller), self._by_words(decision)
+        by_words: Result = {}
+        if (whole := self._whole_category(arguments, profile, desk.board.allowed(turn))) is not None:
+            found = whole[: arguments.get("limit")]
+        else:
+            limit = arguments.get("limit", profile.results or meta_tools.DEFAULT_LIMIT)
+            decision = await desk.board.route(turn, self._filter(arguments))
+            best = matching(decision, profile)
+            found = [candidate.tool for candidate in best if candidate.tool in names.of][:limit]
+            by_words = self._by_words(decision)
+        call = self._how_to_call(found, session, caller)
         self._events.emit(ToolsSearched(at=self._clock.time(), found=len(found), by_words=bool(by_words)))
+        categories, catalog = desk.view.categories, desk.board.catalog
+        tools = [entry(catalog[tool], names.of[tool], categories.get(tool)) for tool in found]
         await self._enable(found, session, exchange)
-        return json_result({"tools": tools} | call | by_words | self._not_ready(caller))
+        nothing = {} if tools else self._nothing(desk.board.allowed(turn))
+        return json_result({"tools": tools} | call | by_words | nothing | self._not_ready(caller))
+
+    def _whole_category(
+        self, arguments: JsonObject, profile: Profile, allowed: frozenset[ToolId]
+    ) -> list[ToolId] | None:
+        """The tools of the category that a query names, where the profile has it so and nothing else narrows it."""
+        if not profile.whole_categories or self._filter(arguments) is not None:
+            return None
+        there = {tool: category for tool, category in self._desk.view.categories.items() if tool in allowed}
+        named = named_category(arguments["query"], there)
+        return None if named is None else [tool for tool, category in there.items() if category == named]
+
+    def _nothing(self, allowed: frozenset[ToolId]) -> Result:
+        """What to do after a search without a match."""
+        categories = self._desk.view.categories
+        there = dict.fromkeys(category for tool, category in categories.items() if tool in allowed)
+        return {"why": NOTHING_MATCHES, "categories": list(there)[:MOST_CATEGORIES]}
 
     async def _list_categories(self, arguments: JsonObject, exchange: Exchange) -> Result:
         desk, caller = self._desk, exchange.caller
@@ -91,7 +121,8 @@ class MetaCalls:
         wanted = arguments.get("category")
         if wanted is None:
             servers = desk.board.catalog.servers
-            categories = [about(name, of, servers.get(name)) for name, of in groups.items()]
+            described = desk.view.category_descriptions
+            categories = [about(name, of, servers.get(name), described.get(name)) for name, of in groups.items()]
             return json_result({"categories": categories} | self._not_ready(caller))
         if wanted not in groups:
             raise ToolNotAvailable(wanted, list(groups), remedy="Use one of the categories that are available.")

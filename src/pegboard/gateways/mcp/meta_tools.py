@@ -23,6 +23,10 @@ META_TOOLS = frozenset({*SEARCHING, *ROUTING})
 DEFAULT_LIMIT = 5
 MOST_RESULTS = 20
 
+POOL = "\n\nAvailable:\n"
+
+ALIASES: Mapping[str, str] = {"toolName": "name", "args": "arguments"}
+"""What seed 002 calls the arguments of `invoke_tool`."""
 
 HINTS: Mapping[str, bool] = {
     "readOnlyHint": False,
@@ -49,10 +53,11 @@ def definitions(pool: str, *, dynamic: bool = False) -> list[JsonObject]:
         _definition(
             SEARCH,
             "Find tools by what you want to do. Most tools here are not listed: search before you conclude that "
-            f"something cannot be done. {FOUND_DYNAMIC if dynamic else FOUND_STATIC}\n\nAvailable:\n{pool}".rstrip(),
+            f"something cannot be done. {FOUND_DYNAMIC if dynamic else FOUND_STATIC}"
+            f"{f'{POOL}{pool}' if pool else ''}",
             {
                 "query": {"type": "string", "description": "What you want to do, in a few words"},
-                "limit": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS, "default": DEFAULT_LIMIT},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS},
                 "server": {"type": "string", "description": "Only tools of this server"},
                 "category": {"type": "string", "description": "Only tools of this category"},
                 "annotations": {
@@ -157,3 +162,10 @@ def _definition(
         "inputSchema": schema if required else {key: value for key, value in schema.items() if key != "required"},
         "annotations": {"readOnlyHint": read_only, "openWorldHint": not read_only},
     }
+
+
+def renamed(name: str, arguments: JsonObject) -> JsonObject:
+    """The arguments of a meta-tool under its own names, where they came under those of seed 002."""
+    if name != INVOKE or any(ours in arguments and theirs in arguments for theirs, ours in ALIASES.items()):
+        return arguments
+    return {ALIASES.get(key, key): value for key, value in arguments.items()}

@@ -19,6 +19,7 @@ from pegboard.gateways.mcp.trust_news import News
 from pegboard.model import Fingerprint, Pin, Server, Tool, ToolId
 from pegboard.seams import Clock, EventSink, Pins
 from pegboard.settings.state import PinPolicy, ScanPolicy
+from pegboard.trust import crowds, only_order
 
 RETRY_SECONDS = 1.0
 """Between two tries, while the store has yet to be told what is listed."""
@@ -47,11 +48,13 @@ class Trust:
         self._scanning = scanning
         self._news = News(events, clock)
         self._changed = changed
-        self._catalog = self._taken = Catalog.build([])
+        self._catalog = self._taken = self._watched = Catalog.build([])
         self._sightings = Sightings()
         self._listed: Mapping[ToolId, Sighting] = {}
         self._pins: dict[ToolId, Pin] = {}
         self._noted: dict[ToolId, Fingerprint] = {}
+        self._compared: dict[ToolId, tuple[Fingerprint, Fingerprint, bool]] = {}
+        """By tool what was approved, what is seen, and whether only the order of listed values differs."""
         self._held_back: frozenset[ToolId] = frozenset()
         self._asking = asyncio.Lock()
         self._wanted = asyncio.Event()
@@ -121,10 +124,12 @@ class Trust:
         async with self._asking:
             await asyncio.to_thread(self._sightings.look, self._catalog)
             self._take()
+            await self._watch_crowds()
             try:
                 asked_for = frozenset(self._listed)
                 before = await self._store.get(list(asked_for))
                 self._pins |= before
+                await self._compare()
                 await self._scan()
                 noted = {
                     tool: seen
@@ -146,6 +151,32 @@ class Trust:
             self._news.unknown(frozenset() if asked else self._held_back - self._pins.keys())
             if not asked or not self._unnoted:
                 self._settled.set()
+
+    async def _watch_crowds(self) -> None:
+        """Look at all tools beside each other, whenever some are new."""
+        if self._scanning != "off" and self._taken is not self._watched:
+            self._watched = self._taken
+            self._news.crowded(await asyncio.to_thread(crowds, self._watched.tools))
+
+    async def _compare(self) -> None:
+        """Tell what differs from its pin in the order of listed values alone, by the text that was approved."""
+        self._compared = {tool: each for tool, each in self._compared.items() if tool in self._listed}
+        changed = [
+            tool
+            for tool, seen in self._listed.items()
+            if tool.name and not self._fits(tool, seen) and self._is_uncompared(tool, seen.fingerprint)
+        ]
+        if not changed:
+            return
+        approved = await self._store.wordings(changed)
+        for tool in changed:
+            said, now = approved[tool].approved if tool in approved else None, text_of(tool, self._taken)
+            same = said is not None and now is not None and only_order(said, now)
+            self._compared[tool] = (self._pins[tool].approved, self._listed[tool].fingerprint, same)
+
+    def _is_uncompared(self, tool: ToolId, seen: Fingerprint) -> bool:
+        pin = self._pins.get(tool)
+        return pin is not None and not pin.new and self._compared.get(tool, ())[:2] != (pin.approved, seen)
 
     async def _note(self, seen: Mapping[ToolId, Fingerprint], before: Mapping[ToolId, Pin]) -> dict[ToolId, Pin]:
         """Have the store note what was seen. A server is known with its own pin, which comes after its tools'."""
@@ -208,7 +239,10 @@ class Trust:
 
     def _fits(self, tool: ToolId, seen: Sighting) -> bool:
         pin = self._pins.get(tool)
-        return pin is not None and pin.approved == seen.fingerprint
+        return pin is not None and (
+            pin.approved == seen.fingerprint
+            or self._compared.get(tool) == (pin.approved, seen.fingerprint, True)  # an approval may come in between
+        )
 
     def _suspects(self, tool: ToolId) -> bool:
         verdict = self._listed[tool].verdict if tool in self._listed else None
@@ -232,6 +266,8 @@ class Trust:
         """What differs from its pin, and what is suspicious. ``before`` are the pins before this process saw it."""
         unfit = {tool: seen for tool, seen in self._listed.items() if not self._fits(tool, seen)}
         changed = {tool: seen.fingerprint for tool, seen in unfit.items() if tool in self._pins}
+        reordered = {tool: now for tool, (_, now, same) in self._compared.items() if same and tool not in unfit}
+        self._news.reordered(reordered, self._pins)
         self._news.changed(changed, self._pins, before, self._held_back, aloud=self._policy != "allow")
         suspected = unfit if self._scanning == "quarantine" else self._listed
         self._news.suspected({tool: suspected[tool] for tool in suspected if self._suspects(tool)}, self._held_back)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import islice
 
-from pegboard.events import DefinitionChanged, DefinitionSuspected
+from pegboard.events import DefinitionChanged, DefinitionReordered, DefinitionSuspected, ServerCrowds
 from pegboard.gateways.mcp.sightings import Sighting
 from pegboard.model import Fingerprint, Pin, ToolId
 from pegboard.seams import Clock, EventSink
+from pegboard.trust import Crowd
 
 LOGGER = logging.getLogger(__name__)
 
 NAMED = 8
 """Tools that a line of the log names."""
+
+CROWDS: Mapping[str, Callable[[Crowd], str]] = {
+    "copied-description": lambda crowd: f"Tools of {crowd.server} have descriptions of {crowd.of}'s",
+    "copied-name": lambda crowd: f"Tools of {crowd.server} have names of {crowd.of}'s",
+    "requests": lambda crowd: f"Descriptions of {crowd.server} are made of what users ask, not of what tools do",
+}
 
 
 class News:
@@ -27,6 +34,8 @@ class News:
         self._changed: Mapping[ToolId, Fingerprint] = {}
         self._suspected: Mapping[ToolId, Fingerprint] = {}
         self._unknown: AbstractSet[ToolId] = frozenset()
+        self._reordered: set[ToolId] = set()
+        self._crowds: frozenset[Crowd] = frozenset()
 
     def begin_anew(self) -> None:
         """Under another policy everything is news."""
@@ -66,6 +75,32 @@ class News:
                     what,
                     named(some),
                 )
+
+    def reordered(self, reordered: Mapping[ToolId, Fingerprint], pins: Mapping[ToolId, Pin]) -> None:
+        """These differ from what was approved in the order of listed values alone. Said once a tool: some servers list
+        them in another order at each start."""
+        new = [tool for tool in reordered if tool not in self._reordered]
+        self._reordered.update(new)
+        for tool in new:
+            self._events.emit(
+                DefinitionReordered(
+                    at=self._clock.time(), tool=str(tool), approved=pins[tool].approved, seen=reordered[tool]
+                )
+            )
+        if new:
+            LOGGER.info("These tools list the same values in another order than was approved: %s.", named(new))
+
+    def crowded(self, found: Iterable[Crowd]) -> None:
+        """Tools of these servers may be found in place of others'."""
+        said, self._crowds = self._crowds, frozenset(found)
+        for crowd in sorted(self._crowds - said, key=lambda each: (each.server, each.kind, each.of)):
+            tools = tuple(str(tool) for tool in crowd.tools)
+            self._events.emit(
+                ServerCrowds(at=self._clock.time(), server=crowd.server, kind=crowd.kind, of=crowd.of, tools=tools)
+            )
+            LOGGER.warning(
+                "%s: %s. They may be found in place of other tools.", CROWDS[crowd.kind](crowd), named(crowd.tools)
+            )
 
     def suspected(self, suspected: Mapping[ToolId, Sighting], held_back: AbstractSet[ToolId]) -> None:
         """The scanner holds these for poisoned."""

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pegboard.board import Board
 from pegboard.catalog import Catalog, WireNames
 from pegboard.catalog.names import SEPARATOR
-from pegboard.compose import rules, summaries, with_aliases
+from pegboard.compose import as_configured, rules, summaries
 from pegboard.errors import ToolNotAvailable
 from pegboard.gateways.mcp import exposure, meta_tools
 from pegboard.gateways.mcp.servers import Servers
@@ -125,7 +125,7 @@ class View:
             return
         listed = self._fleet.catalog()
         admitted = self._trust.admitted(listed) if self._trust else listed
-        catalog = with_aliases(self._summaries.put_on(admitted), self._settings)
+        catalog = as_configured(self._summaries.put_on(admitted), self._settings)
         catalog = self._toolset.apply(catalog) if self._toolset else catalog
         held_back = tuple(tool for tool in listed.position if tool not in admitted and self._includes(tool))
         if catalog.fingerprint != self.board.catalog.fingerprint or held_back != self._held_back:
@@ -140,6 +140,11 @@ class View:
         if self._categories is None:
             self._categories = self._categories_of(self.catalog, None)
         return self._categories
+
+    @property
+    def category_descriptions(self) -> Mapping[str, str]:
+        """What the configuration says of categories, by their names."""
+        return self._settings.category_descriptions
 
     def resolve(
         self,

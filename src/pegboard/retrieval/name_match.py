@@ -1,0 +1,84 @@
+"""How much of a tool's name a request says: "create a jira ticket" of `jira_create_issue`, all but a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegboard.model import Floats, Tool
+from pegboard.retrieval.intents import Span, apart
+from pegboard.retrieval.lexical import inverse_document_frequency
+from pegboard.retrieval.synonyms import NEAR, written_out
+from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, stem
+
+NEARLY = 0.7
+"""What a near-synonym counts beside the word itself."""
+
+Places = NDArray[np.intp]
+
+
+class NameIndex:
+    """For each tool a number from 0 to 1, shape (n,): a · b of the clause where that is largest.
+
+    a is the share of the name's words that the clause says, b the share of the clause's words that the name or the
+    server's name answers, each word counted by its rarity (idf) among the names. So a request that says a verb, an
+    object and little else finds the tool of that name, and a long story about many things names nothing.
+    """
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._size = len(tools)
+        names = [frozenset(_stems((tool.name, *tool.aliases))) for tool in tools]
+        servers = [frozenset(_stems((tool.server,))) for tool in tools]
+        self._in_name = _places(names)
+        self._anywhere = _places([name | server for name, server in zip(names, servers, strict=True)])
+        containing = np.array([len(places) for places in self._anywhere.values()], np.int64)
+        idf = inverse_document_frequency(self._size, containing)
+        self._idf: Mapping[str, float] = dict(zip(self._anywhere, idf.tolist(), strict=True))
+        self._unknown = float(inverse_document_frequency(self._size, np.zeros(1, np.int64))[0])
+        totals = [sum(self._idf[word] for word in name) for name in names]
+        self._total = np.maximum(np.array(totals, np.float32), np.float32(1e-9))
+
+    def scores(self, query: str, spans: Sequence[Span]) -> Floats:
+        """Of the whole query and each of its clauses the largest."""
+        texts = [query] if len(spans) < 2 else apart(query, spans)
+        return np.asarray(np.max([self._score(text) for text in texts], axis=0), np.float32)
+
+    def _score(self, text: str) -> Floats:
+        said: dict[str, float] = {}
+        asked, answered = 0.0, np.zeros(self._size, np.float32)
+        for word in dict.fromkeys(_stems((text,))):
+            close = self._close(word)
+            rarity = max((self._idf[each] * credit for each, credit in close.items()), default=self._unknown)
+            asked += rarity
+            best = np.zeros(self._size, np.float32)
+            for each, credit in close.items():
+                said[each] = max(said.get(each, 0.0), credit)
+                best[self._anywhere[each]] = np.maximum(best[self._anywhere[each]], credit)
+            answered += np.float32(rarity) * best
+        covered = np.zeros(self._size, np.float32)
+        for word, credit in said.items():
+            if word in self._in_name:
+                covered[self._in_name[word]] += np.float32(credit * self._idf[word])
+        return np.asarray(covered / self._total * (answered / max(asked, 1e-9)), np.float32)
+
+    def _close(self, word: str) -> dict[str, float]:
+        """The words of names that a word may stand for, with what each counts."""
+        near = {each: NEARLY for each in NEAR.get(word, ()) if each in self._idf}
+        return near | ({word: 1.0} if word in self._idf else {})
+
+
+def _stems(texts: Iterable[str]) -> Iterable[str]:
+    for text in texts:
+        for word in raw_words(text):
+            if word not in FUNCTION_WORDS:
+                yield from map(stem, written_out(word))
+
+
+def _places(documents: Sequence[Iterable[str]]) -> dict[str, Places]:
+    found: dict[str, list[int]] = {}
+    for place, words in enumerate(documents):
+        for word in sorted(words):
+            found.setdefault(word, []).append(place)
+    return {word: np.array(places, np.intp) for word, places in found.items()}
