@@ -64,3 +64,15 @@ def test_the_ask_at_either_end_of_a_pasted_log_is_a_clause_of_its_own(place: int
     start, end = clauses(text)[place]
 
     assert text[start:end] == ASK
+
+
+@pytest.mark.requirement("D3")
+@pytest.mark.parametrize("blank", [" ", "\t ", "\n ", "\r\n", " \n\t", ", ", "and ", " and"])
+def test_a_long_message_of_blanks_is_read_once(blank: str) -> None:
+    """Each of 300,000 took as long as all that followed: minutes, with everybody waiting."""
+    text = f"book a hotel{blank * 300_000}find a flight"
+
+    found = clauses(text)
+
+    assert found[0][0] == 0
+    assert found[-1][1] == len(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -49,6 +50,14 @@ async def serve_http(settings: Settings, source: Source, *, started: Callable[[s
     async with serving(settings, source, started=started) as server:
         with server.signals(), announce(server.url, source.files, running_folder()):
             await server.until_end()
+        _collect_no_more()
+
+
+def _collect_no_more() -> None:
+    """The process is about to end, and with it all memory. Thousands of sessions that end at once would have the
+    collector go through everything again and again."""
+    gc.disable()
+    gc.freeze()
 
 
 @asynccontextmanager
