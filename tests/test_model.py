@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
+import pickle
+from pathlib import Path
 
 import pytest
 
+from pegboard import Board
 from pegboard.model import Message, Outcome, Part, ToolId, Turn
-from pegboard.testing import fake_tool
+from pegboard.testing import FakeEncoder, fake_tool
 
 
 def test_a_tool_is_named_by_its_server_and_its_name() -> None:
@@ -62,3 +66,17 @@ def test_an_outcome_says_whose_fault_a_failure_was() -> None:
     outcome = Outcome(tool=ToolId("weather", "get_tides"), success=False, latency_ms=12.5, failure="caller")
 
     assert outcome.failure == "caller"
+
+
+@pytest.mark.requirement("C6")
+def test_a_decision_can_be_pickled_copied_and_written_as_json(tmp_path: Path) -> None:
+    tools = [fake_tool("renew_loan", "Renew a loan"), fake_tool("renew.loan", "Renew a loan")]
+    with Board(tools, encoder=FakeEncoder(), cache_dir=tmp_path, k=1) as board:
+        decision = board.route_now("renew my loan", session="ada")
+
+    assert pickle.loads(pickle.dumps(decision)) == decision  # noqa: S301 - it was pickled here
+    assert copy.deepcopy(decision) == copy.copy(decision) == decision
+    said = json.loads(json.dumps(decision.as_json()))
+    assert set(said) == {field.name for field in dataclasses.fields(decision)}
+    assert said["active"] == [str(tool) for tool in decision.active]
+    assert said["names"] == {str(tool): name for tool, name in decision.names.items()}

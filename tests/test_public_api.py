@@ -3,6 +3,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from importlib import resources
 from typing import Any
 
 import pytest
@@ -58,3 +59,8 @@ def test_importing_does_no_work() -> None:
 
     assert done.stdout.split("\n")[0] == "set() 1"
     assert done.stderr == ""
+
+
+@pytest.mark.requirement("C6")
+def test_type_checkers_are_told_that_the_package_is_typed() -> None:
+    assert resources.files("pegboard").joinpath("py.typed").is_file()

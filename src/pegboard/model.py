@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple, NewType
 
@@ -306,6 +306,16 @@ class Decision:
         """
         return self.names.get(tool, tool.name)
 
+    def as_json(self) -> dict[str, Any]:
+        """All of it as JSON can hold it, by the names of the fields; a tool's id is ``server/name``.
+
+        >>> from pegboard import Board
+        >>> decision = Board(tools=[{"name": "tide", "description": "When the tide comes"}]).route_now("the tide?")
+        >>> json.loads(json.dumps(decision.as_json()))["active"]
+        ['local/tide']
+        """
+        return {each.name: _as_json(getattr(self, each.name)) for each in fields(self)}
+
     def _as(self, provider: Provider, tool: Tool) -> dict[str, Any]:
         return wire_tool(provider, self.name_of(tool.id), tool.description, tool.input_schema)
 
@@ -427,3 +437,18 @@ class Wording:
 
     approved: str | None = None
     seen: str | None = None
+
+
+def _as_json(value: Any) -> Any:
+    match value:
+        case ToolId():
+            return str(value)
+        case Mapping():
+            return {str(key): _as_json(each) for key, each in value.items()}
+        case tuple() | list():
+            return [_as_json(each) for each in value]
+        case frozenset():
+            return sorted(_as_json(each) for each in value)
+        case _ if is_dataclass(value):
+            return {each.name: _as_json(getattr(value, each.name)) for each in fields(value)}
+    return value

@@ -116,6 +116,10 @@ class PlainNames(Mapping[ToolId, str]):
     def __len__(self) -> int:
         return len(self._tools)
 
+    def __reduce__(self) -> tuple[type[dict[ToolId, str]], tuple[dict[ToolId, str]]]:
+        """Pickled and copied as the names alone: the catalog behind them stays where it is."""
+        return dict, (dict(self),)
+
     @cached_property
     def _names(self) -> Mapping[ToolId, str]:
         wished = {tool: plain_name(tool.name) for tool in self._tools}

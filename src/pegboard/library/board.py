@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,8 @@ from pegboard.library.configuration import settings_of
 from pegboard.library.execution import outcome, result_of_error, result_of_server, result_of_value
 from pegboard.library.memory import answered, remembered
 from pegboard.library.opened import Opened
+from pegboard.library.portal import in_thread
+from pegboard.library.shared import Shared
 from pegboard.library.sources import Function, given_tools
 from pegboard.library.turns import Said, turn_of
 from pegboard.model import Call, Decision, JsonObject, Outcome, Result, Session, ToolId
@@ -66,9 +68,12 @@ class Board:
         self._settings = settings_of(config, url, options)
         self._functions: Mapping[ToolId, Function] = given.functions
         self._admit = partial(check_available, gate=gate) if isinstance(gate, str) else gate
-        self._opened = Opened(self._settings, given, {name: part for name, part in parts.items() if part is not None})
+        self._shared = Shared(self._settings, {name: part for name, part in parts.items() if part is not None})
+        self._opened = Opened(self._shared, given)
         self._latest: Decision | None = None
-        self._finalizer = weakref.finalize(self, Opened.close, self._opened)
+        self._first: Board | None = None
+        """The board that ends what both share when nobody has it any more: whoever has this one, has that."""
+        self._finalizer = weakref.finalize(self, Shared.close, self._shared)
 
     @property
     def catalog(self) -> Catalog:
@@ -104,7 +109,7 @@ class Board:
         >>> asyncio.run(Board([{"name": "tide"}]).opened()).profile.name
         'hybrid'
         """
-        return await self._opened.wait(self._opened.ready())
+        return await self._shared.wait(self._opened.ready())
 
     async def route(
         self, said: Said, *, session: str | None = None, refused: Sequence[str] = (), **fields: Any
@@ -120,7 +125,7 @@ class Board:
         >>> [str(tool) for tool in asyncio.run(board.route("the tide in Bergen?")).active]
         ['local/tide']
         """
-        decision = await self._opened.wait(self._route(said, session, refused, fields))
+        decision = await self._shared.wait(self._route(said, session, refused, fields))
         self._latest = decision
         return decision
 
@@ -132,7 +137,7 @@ class Board:
         >>> Board([{"name": "tide", "description": "When the tide comes"}]).route_now("the tide?").query
         'the tide?'
         """
-        decision = self._opened.run(self._route(said, session, refused, fields))
+        decision = self._shared.run(self._route(said, session, refused, fields))
         self._latest = decision
         return decision
 
@@ -159,7 +164,7 @@ class Board:
         >>> asyncio.run(board.execute(Call(name="flood"), decision)).is_error
         True
         """
-        routing = await self._opened.wait(self._opened.ready())
+        routing = await self._shared.wait(self._opened.ready())
         try:
             tool = self._checked(routing, call, decision)
         except PegboardError as error:
@@ -177,7 +182,7 @@ class Board:
         >>> board.execute_now(Call(name="double", arguments={"number": 21}), board.route_now("double 21")).structured
         42
         """
-        return self._opened.run(self.execute(call, decision))
+        return self._shared.run(self.execute(call, decision))
 
     async def call(self, tool: ToolId, arguments: JsonObject) -> Result:
         """Carry out a call that was checked; `execute` is both.
@@ -197,7 +202,7 @@ class Board:
         >>> Board([({"name": "tide"}, lambda: "16:20")]).call_now(ToolId("local", "tide"), {}).text
         '16:20'
         """
-        return self._opened.run(self.call(tool, arguments))
+        return self._shared.run(self.call(tool, arguments))
 
     def observe(self, outcome: Outcome) -> None:
         """What came of a call that you carried out yourself; `execute` observes its own. The store is told, too.
@@ -205,7 +210,7 @@ class Board:
         >>> from pegboard import Outcome, ToolId
         >>> Board().observe(Outcome(tool=ToolId("rail", "timetable"), success=True, latency_ms=40))
         """
-        self._opened.observe(outcome)
+        self._shared.observe(outcome)
 
     def replace_tools(self, tools: object) -> None:
         """Other tools of your own from the next turn on; those of servers stay.
@@ -219,12 +224,28 @@ class Board:
         self._functions = given.functions
         self._opened.given = given
 
+    def with_tools(self, tools: object) -> Board:
+        """A board of other tools of your own, beside the same servers, encoder and store: for another user's rights.
+
+        It changes nothing about this one, and any number of them serve at once. Closing one closes all.
+
+        >>> board = Board([{"name": "tide"}])
+        >>> [tool.name for tool in board.with_tools([{"name": "wind"}]).catalog.tools], len(board.catalog)
+        (['wind'], 1)
+        """
+        given, other = given_tools(tools), copy(self)
+        other._functions = given.functions
+        other._opened = Opened(self._shared, given, aside=True)
+        other._latest = None
+        other._first = self
+        return other
+
     def close(self) -> None:
         """End what was started: servers, connections, the thread. Used again, it starts again.
 
         >>> Board().close()
         """
-        self._opened.close()
+        self._shared.close()
 
     def __enter__(self) -> Board:
         return self
@@ -240,7 +261,7 @@ class Board:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await asyncio.to_thread(self.close)
+        await in_thread(self.close)
 
     async def _route(
         self, said: Said, session: str | None, refused: Sequence[str], fields: Mapping[str, Any]
@@ -248,7 +269,7 @@ class Board:
         routing = await self._opened.ready()
         turn = replace(turn_of(said), **fields)
         if session is not None:
-            turn = await remembered(self._opened.parts.sessions, turn, session)
+            turn = await remembered((await self._shared.opened()).sessions, turn, session)
         if not turn.scopes:
             turn = replace(turn, scopes=self.scopes)
         return widened(await routing.route(turn), routing.catalog, refused)
@@ -264,15 +285,15 @@ class Board:
         failure: Exception | None = None
         try:
             if function is None:
-                result = result_of_server(tool, await self._opened.wait(self._opened.call(tool, arguments)))
+                result = result_of_server(tool, await self._shared.wait(self._shared.call(tool, arguments)))
             else:
-                value = await asyncio.to_thread(function, arguments)
+                value = await in_thread(function, arguments)
                 result = result_of_value(tool, await value if inspect.isawaitable(value) else value)
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is what the model is told
             failure, result = error, result_of_error(tool, error)
         seconds = time.monotonic() - started
-        await self._opened.wait(self._opened.ready())
-        self._opened.observe(outcome(tool, seconds, failed=result.is_error, error=failure))
+        parts = await self._shared.wait(self._shared.opened())
+        self._shared.observe(outcome(tool, seconds, failed=result.is_error, error=failure))
         if not result.is_error:
-            await self._opened.wait(answered(self._opened.parts.sessions, session, tool))
+            await self._shared.wait(answered(parts.sessions, session, tool))
         return result

@@ -7,7 +7,6 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import anyio
@@ -17,6 +16,7 @@ from mcp.client._transport import TransportStreams
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from pegboard import __version__
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.seams import Listing
 from pegboard.server_spec import ServerSpec
@@ -181,7 +181,7 @@ class Connection:
             mode=self._mode,
             cache=None,
             message_handler=self._on_message,
-            client_info=types.Implementation(name="pegboard", version=version("pegboard")),
+            client_info=types.Implementation(name="pegboard", version=__version__),
             sampling_callback=self._asked.sampling,  # type: ignore[arg-type]  # it answers each request with its result
             sampling_capabilities=ALL_OF_SAMPLING,
             elicitation_callback=self._asked.elicitation,  # type: ignore[arg-type]

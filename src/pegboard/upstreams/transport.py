@@ -64,8 +64,7 @@ async def _stdio(
     spec: ServerSpec, environment: Mapping[str, str], stderr: StderrTail, limit: int
 ) -> AsyncIterator[TransportStreams]:
     env = dict(environment) | spec.env
-    cwd = _folder(spec)
-    argv = [_executable(spec, env), *spec.args]
+    argv, cwd = await asyncio.to_thread(_command, spec, env)  # it looks at files, which may be on a network
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as errlog:
         drain = await _drain(reading, stderr)
@@ -88,6 +87,11 @@ def _process(
     reaper = str(files("pegboard.upstreams") / "reaper.py")
     argv = [sys.executable, "-I", "-S", reaper, str(os.getpid()), *argv]
     return piped(argv, env=env, cwd=cwd, stderr=errlog, limit=limit)
+
+
+def _command(spec: ServerSpec, env: Mapping[str, str]) -> tuple[list[str], Path | None]:
+    cwd = _folder(spec)
+    return [_executable(spec, env), *spec.args], cwd
 
 
 def _executable(spec: ServerSpec, env: Mapping[str, str]) -> str:
