@@ -7,6 +7,7 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 import anyio
@@ -16,7 +17,6 @@ from mcp.client._transport import TransportStreams
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from pegboard import __version__
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.seams import Listing
 from pegboard.server_spec import ServerSpec
@@ -31,6 +31,8 @@ from pegboard.upstreams.speaking import Headers, speak_for_clients
 from pegboard.upstreams.subscriptions import Subscriptions
 from pegboard.upstreams.transport import StderrTail, Watched, open_transport
 
+VERSION = version("pegboard")
+"""Read with this module, and not on an event loop."""
 LAST_ANSWERS = 1.0
 """Seconds for other calls under way to get their own answers when one was told that the session is gone."""
 NEWS = (
@@ -181,7 +183,7 @@ class Connection:
             mode=self._mode,
             cache=None,
             message_handler=self._on_message,
-            client_info=types.Implementation(name="pegboard", version=__version__),
+            client_info=types.Implementation(name="pegboard", version=VERSION),
             sampling_callback=self._asked.sampling,  # type: ignore[arg-type]  # it answers each request with its result
             sampling_capabilities=ALL_OF_SAMPLING,
             elicitation_callback=self._asked.elicitation,  # type: ignore[arg-type]

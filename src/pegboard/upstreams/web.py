@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -28,8 +29,9 @@ BROKE_OFF = "its answer broke off"
 @asynccontextmanager
 async def web(url: str, headers: Mapping[str, str], *, limit: int) -> AsyncIterator[TransportStreams]:
     """The streams of a session. An answer of more than ``limit`` bytes is an error for whom it answers."""
+    made = await asyncio.to_thread(_Client, headers, limit)  # it reads certificates, and the first one much of its code
     async with (
-        _Client(headers, limit) as client,
+        made as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=limit) as streams,
     ):
         yield streams

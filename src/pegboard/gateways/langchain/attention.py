@@ -10,16 +10,18 @@ from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 
+from pegboard.board import Board as Routing
 from pegboard.errors import PegboardError
 from pegboard.gateways.langchain import rendering
 from pegboard.gateways.langchain.choices import forced, kept
 from pegboard.gateways.langchain.gate import named, refusal, wanted
-from pegboard.gateways.langchain.reading import CALL_TOOL, facts_of, refused_names, turn_of
-from pegboard.gateways.langchain.rendering import Rendering
-from pegboard.gateways.langchain.state import ACTIVE, TEXTS, active_in, texts_in
-from pegboard.gateways.langchain.tools import AGENT, board_tool, langchain_tool
+from pegboard.gateways.langchain.reading import facts_of, refused_names, turn_of
+from pegboard.gateways.langchain.rendering import Rendering, is_constant
+from pegboard.gateways.langchain.state import ACTIVE, TEXTS, TOOLSET, active_in, texts_in
+from pegboard.gateways.langchain.tools import AGENT, fitting, langchain_tool
+from pegboard.gateways.langchain.toolsets import Toolset, Toolsets
 from pegboard.library import Board
-from pegboard.model import AgentState, Decision, Tool, ToolId, Turn
+from pegboard.model import AgentState, Call, Decision, Tool, ToolId, Turn
 
 State = Mapping[str, Any]
 
@@ -36,6 +38,18 @@ class Request:
 
     def override(self, **changes: Any) -> Request:
         return replace(self, **changes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """A call that passed the gate: its tool, the call as the model meant it, and what LangChain is to run."""
+
+    tool: ToolId
+    call: Call
+    runnable: BaseTool
+
+    def as_call(self, asked: ToolCall | Mapping[str, Any]) -> ToolCall:
+        return ToolCall(name=self.tool.name, args=dict(self.call.arguments), id=asked["id"], type="tool_call")
 
 
 R = TypeVar("R", bound="Request | ModelRequest[Any]")
@@ -80,11 +94,10 @@ class ToolAttention:
         facts: Callable[[State], AgentState] = facts_of,
         **options: Any,
     ) -> None:
-        self._own = tuple(tools)
         self.rendering: Rendering = rendering
         self._facts = facts
-        self.board = Board(self._own, **options)
-        self._registered: dict[str, tuple[BaseTool, Tool]] = {}
+        self.board = Board(tools, **options)
+        self._toolsets = Toolsets(self.board, tools)
         self._shown: dict[tuple[ToolId, str], tuple[Tool, BaseTool]] = {}
 
     def before_model(self, state: State, request: Request) -> Request:
@@ -98,78 +111,87 @@ class ToolAttention:
         refused: list[ToolMessage] = []
         for call in response.tool_calls:
             try:
-                tool = self.admitted(state, call)
+                calls.append(self.admitted(state, call).as_call(call))
             except PegboardError as error:
                 refused.append(refusal(call, error))
-                continue
-            meant = wanted(call).call
-            calls.append(ToolCall(name=tool.name, args=dict(meant.arguments), id=call["id"], type="tool_call"))
         return Response(message=response, calls=tuple(calls), refused=tuple(refused))
 
     def prepared(self, state: State, request: R) -> tuple[R, dict[str, Any]]:
         """The request with the tools of its turn, and what the state has to take in."""
-        turn = self._turn(state, request)
-        return self._rendered(state, request, turn, self.board.route_now(turn, refused=refused_names(request.messages)))
+        toolset, turn = self._toolset(request.tools), self._turn(state, request)
+        board = self._toolsets.board(toolset)
+        decision = board.route_now(turn, refused=refused_names(request.messages))
+        return self._rendered(state, request, turn, decision, toolset, board.routing)
 
     async def aprepared(self, state: State, request: R) -> tuple[R, dict[str, Any]]:
         """As `prepared`."""
-        turn = self._turn(state, request)
-        decision = await self.board.route(turn, refused=refused_names(request.messages))
-        return self._rendered(state, request, turn, decision)
+        toolset, turn = self._toolset(request.tools), self._turn(state, request)
+        board = self._toolsets.board(toolset)
+        decision = await board.route(turn, refused=refused_names(request.messages))
+        return self._rendered(state, request, turn, decision, toolset, await board.opened())
 
-    def admitted(self, state: State, call: ToolCall | Mapping[str, Any]) -> ToolId:
-        """The tool of a call that passes the gate and fits its schema. Raises ToolNotAvailable, ArgumentsInvalid."""
-        meant, routing = wanted(call).call, self.board.routing
-        turn = turn_of(state.get("messages") or (), self._facts(state))
-        turn = replace(turn, scopes=self.board.scopes)
-        return routing.admit(meant, lambda: named(meant, active_in(state), routing.allowed(turn)))
+    def admitted(self, state: State, call: ToolCall | Mapping[str, Any], tools: Sequence[object] = ()) -> Admitted:
+        """The tool of a call that passes the gate and fits its schema. Raises ToolNotAvailable, ArgumentsInvalid.
 
-    def register(self, tools: Sequence[object]) -> None:
-        """These are the tools that the agent has itself; others that were registered before are gone."""
-        before = self._registered
-        now: dict[str, tuple[BaseTool, Tool]] = {}
-        for tool in tools:
-            if isinstance(tool, BaseTool) and tool.name != CALL_TOOL:
-                known = before.get(tool.name)
-                now[tool.name] = known if known is not None and known[0] is tool else (tool, board_tool(tool))
-        if list(now.items()) != list(before.items()):
-            self._registered = now
-            self.board.replace_tools([*(tool for _, tool in now.values()), *self._own])
+        ``tools`` are those that the agent has now: a conversation may go on in another process.
+        """
+        toolset = self._called_in(state, tools)
+        return self._admitted(state, call, toolset, self._toolsets.board(toolset).routing)
 
-    def recall(self, state: State, tools: Sequence[object]) -> None:
-        """Those of ``tools`` that are active but not known: a conversation goes on in another process."""
-        active = {tool.name for tool in active_in(state).values() if tool.server == AGENT} - self._registered.keys()
-        missing = [tool for tool in tools if isinstance(tool, BaseTool) and tool.name in active]
-        if missing:
-            self.register([*(tool for tool, _ in self._registered.values()), *missing])
+    async def aadmitted(
+        self, state: State, call: ToolCall | Mapping[str, Any], tools: Sequence[object] = ()
+    ) -> Admitted:
+        """As `admitted`."""
+        toolset = self._called_in(state, tools)
+        return self._admitted(state, call, toolset, await self._toolsets.board(toolset).opened())
 
-    def runnable(self, tool: ToolId, name: str) -> BaseTool:
+    def _admitted(
+        self, state: State, call: ToolCall | Mapping[str, Any], toolset: Toolset, routing: Routing
+    ) -> Admitted:
+        meant = wanted(call, self.rendering).call
+        active = active_in(state)
+        turn = replace(turn_of(state.get("messages") or (), self._facts(state)), scopes=self.board.scopes)
+        checked = replace(meant, arguments=fitting(toolset.own(active.get(meant.name)), meant.arguments))
+        tool = routing.admit(checked, lambda: named(checked, active, routing.allowed(turn)))
+        return Admitted(tool=tool, call=meant, runnable=self._runnable(routing.catalog[tool], tool.name, toolset))
+
+    def _toolset(self, tools: Sequence[object]) -> Toolset:
+        return self._toolsets.of([tool for tool in tools if isinstance(tool, BaseTool) and not is_constant(tool)])
+
+    def _called_in(self, state: State, tools: Sequence[object]) -> Toolset:
+        """The tools that the model was shown; in another process those of them that the agent has there."""
+        active = {tool.name for tool in active_in(state).values() if tool.server == AGENT}
+        known = self._toolsets.known(state.get(TOOLSET) or "")
+        return known or self._toolset([tool for tool in tools if isinstance(tool, BaseTool) and tool.name in active])
+
+    def _runnable(self, tool: Tool, name: str, toolset: Toolset) -> BaseTool:
         """What LangChain calls: the registered tool, or one that calls the board's."""
-        registered = self._registered.get(tool.name) if tool.server == AGENT else None
-        if registered is not None:
-            own, _ = registered
+        own = toolset.own(tool.id)
+        if own is not None:
             return own if own.name == name else own.model_copy(update={"name": name})
-        known = self.board.routing.catalog[tool]
-        made = self._shown.get((tool, name))
-        if made is None or made[0] is not known:
-            made = self._shown[tool, name] = (known, langchain_tool(known, name, self.board))
+        made = self._shown.get((tool.id, name))
+        if made is None or made[0] is not tool:
+            made = self._shown[tool.id, name] = (tool, langchain_tool(tool, name, self.board))
         return made[1]
 
     def _turn(self, state: State, request: Request | ModelRequest[Any]) -> Turn:
-        self.register(request.tools)
         return turn_of(request.messages, self._facts({**state, "messages": request.messages}))
 
-    def _rendered(self, state: State, request: R, turn: Turn, decision: Decision) -> tuple[R, dict[str, Any]]:
-        catalog = self.board.routing.catalog
+    def _rendered(
+        self, state: State, request: R, turn: Turn, decision: Decision, toolset: Toolset, routing: Routing
+    ) -> tuple[R, dict[str, Any]]:
+        catalog = routing.catalog
         decision = kept(forced(decision, catalog, request.tool_choice), catalog, request.messages)
         hosted = [tool for tool in request.tools if isinstance(tool, dict)]
-        pool = self.board.routing.pool(replace(turn, scopes=self.board.scopes))
+        pool = routing.pool(replace(turn, scopes=self.board.scopes))
         changes: dict[str, Any] = {
             "system_message": rendering.with_summaries(request.system_message, pool, self.rendering)
         }
         update: dict[str, Any] = {ACTIVE: {decision.name_of(tool): list(tool) for tool in decision.active}}
+        if toolset.key:
+            update[TOOLSET] = toolset.key
         if self.rendering == "native":
-            offered = [self.runnable(tool, decision.name_of(tool)) for tool in decision.active]
+            offered = [self._runnable(tool, decision.name_of(tool.id), toolset) for tool in decision.tools]
             changes["tools"] = [*offered, *hosted]
             if not changes["tools"]:
                 changes["tool_choice"] = None

@@ -11,6 +11,7 @@ from langchain_core.messages import ToolCall, ToolMessage
 
 from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.gateways.langchain.reading import CALL_TOOL
+from pegboard.gateways.langchain.rendering import Rendering
 from pegboard.model import Call, ToolId
 
 
@@ -22,10 +23,11 @@ class Wanted:
     wrapped: bool = False
 
 
-def wanted(call: ToolCall | Mapping[str, Any]) -> Wanted:
-    """The call, taken out of the one constant tool where it is in there."""
+def wanted(call: ToolCall | Mapping[str, Any], rendering: Rendering) -> Wanted:
+    """The call, taken out of the one constant tool where it is in there: `native` has none, and a tool of that name is
+    the agent's own."""
     arguments = call["args"]
-    if call["name"] != CALL_TOOL:
+    if call["name"] != CALL_TOOL or rendering == "native":
         return Wanted(call=Call(name=call["name"], arguments=arguments))
     inner = arguments.get("arguments")
     name = arguments.get("name")

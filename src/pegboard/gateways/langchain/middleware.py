@@ -13,8 +13,8 @@ from langgraph.types import Command
 
 from pegboard.errors import PegboardError
 from pegboard.gateways.langchain import rendering as renderings
-from pegboard.gateways.langchain.attention import State, ToolAttention
-from pegboard.gateways.langchain.gate import refusal, wanted
+from pegboard.gateways.langchain.attention import Admitted, State, ToolAttention
+from pegboard.gateways.langchain.gate import refusal
 from pegboard.gateways.langchain.reading import facts_of
 from pegboard.gateways.langchain.rendering import Rendering
 from pegboard.gateways.langchain.state import ToolAttentionState
@@ -69,47 +69,35 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]) -> Answer:
         """Call what the gate lets through, with arguments that fit; tell the model why not."""
-        admitted = self._admitted(request)
-        if isinstance(admitted, ToolMessage):
-            return admitted
-        called, tool = admitted
+        try:
+            admitted = self.attention.admitted(request.state, request.tool_call, _at_hand(request))
+        except PegboardError as error:
+            return refusal(request.tool_call, error)
         started, answer = time.monotonic(), None
         try:
-            answer = handler(called)
+            answer = handler(_for(request, admitted))
         finally:
-            self._observe(tool, started, answer)
+            self._observe(admitted.tool, started, answer)
         return _under(request.tool_call, answer)
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Answer]]
     ) -> Answer:
         """As `wrap_tool_call`."""
-        await self.attention.board.opened()
-        admitted = self._admitted(request)
-        if isinstance(admitted, ToolMessage):
-            return admitted
-        called, tool = admitted
+        try:
+            admitted = await self.attention.aadmitted(request.state, request.tool_call, _at_hand(request))
+        except PegboardError as error:
+            return refusal(request.tool_call, error)
         started, answer = time.monotonic(), None
         try:
-            answer = await handler(called)
+            answer = await handler(_for(request, admitted))
         finally:
-            self._observe(tool, started, answer)
+            self._observe(admitted.tool, started, answer)
         return _under(request.tool_call, answer)
 
     def close(self) -> None:
         """End the servers that were started."""
         self.attention.board.close()
-
-    def _admitted(self, request: ToolCallRequest) -> tuple[ToolCallRequest, ToolId] | ToolMessage:
-        """The request for the tool that is meant. After a restart this may come before any model call."""
-        self.attention.recall(request.state, [*(getattr(request.runtime, "tools", None) or ()), request.tool])
-        try:
-            tool = self.attention.admitted(request.state, request.tool_call)
-        except PegboardError as error:
-            return refusal(request.tool_call, error)
-        arguments = dict(wanted(request.tool_call).call.arguments)
-        call = ToolCall(name=tool.name, args=arguments, id=request.tool_call["id"], type="tool_call")
-        return request.override(tool_call=call, tool=self.attention.runnable(tool, tool.name)), tool
 
     def _observe(self, tool: ToolId, started: float, answer: Answer | None) -> None:
         """What came of a registered tool; the board observes its own, and knows whose fault a failure was."""
@@ -118,6 +106,15 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
             latency = (time.monotonic() - started) * 1000
             outcome = Outcome(tool=tool, success=not failed, latency_ms=latency, failure="tool" if failed else None)
             self.attention.board.observe(outcome)
+
+
+def _at_hand(request: ToolCallRequest) -> list[Any]:
+    """The agent's tools where a call is made: after a restart, this may come before any model call."""
+    return [*(getattr(request.runtime, "tools", None) or ()), request.tool]
+
+
+def _for(request: ToolCallRequest, admitted: Admitted) -> ToolCallRequest:
+    return request.override(tool_call=admitted.as_call(request.tool_call), tool=admitted.runnable)
 
 
 def _whole(response: ModelResponse[Any] | AIMessage) -> ModelResponse[Any]:

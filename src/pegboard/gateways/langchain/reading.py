@@ -29,9 +29,11 @@ def facts_of(state: Mapping[str, Any]) -> AgentState:
 
 
 def called_name(call: Mapping[str, Any]) -> str:
-    """The name of the tool that a call means, which for the one constant tool stands in its arguments."""
-    name = call["name"]
-    return str(call["args"].get("name", "")) if name == CALL_TOOL else str(name)
+    """The name of the tool that a call means, which for the one constant tool stands in its arguments; an agent's own
+    tool of its name takes others."""
+    name, arguments = call["name"], call["args"]
+    through_one = name == CALL_TOOL and "name" in arguments and arguments.keys() <= {"name", "arguments"}
+    return str(arguments["name"] if through_one else name)
 
 
 def refused_names(messages: Sequence[AnyMessage]) -> list[str]:

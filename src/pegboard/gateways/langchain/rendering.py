@@ -34,13 +34,21 @@ SCHEMA: Mapping[str, Any] = {
 }
 
 
+class ConstantTool(StructuredTool):
+    """Told by its class from an agent's own tool of the same name."""
+
+
+def is_constant(tool: object) -> bool:
+    return isinstance(tool, ConstantTool)
+
+
 def call_tool() -> BaseTool:
     """The one constant tool of `text`. The gate calls what it names; by itself it does nothing."""
 
     def uncalled(name: str, arguments: Mapping[str, Any]) -> str:
         raise NotImplementedError(f"The gate calls {name!r} in place of this.")
 
-    return StructuredTool(
+    return ConstantTool(
         name=CALL_TOOL,
         description="Call a tool that can be called now, by its name, with arguments that fit its schema.",
         args_schema=dict(SCHEMA),

@@ -12,6 +12,7 @@ from pegboard.model import ToolId
 
 ACTIVE = "pegboard_active"
 TEXTS = "pegboard_texts"
+TOOLSET = "pegboard_toolset"
 
 
 def joined(before: Mapping[str, str] | None, added: Mapping[str, str] | None) -> dict[str, str]:
@@ -21,10 +22,12 @@ def joined(before: Mapping[str, str] | None, added: Mapping[str, str] | None) ->
 
 class ToolAttentionState(AgentState[Any]):
     """``pegboard_active`` has the server and name of each active tool by the name that the model calls it by;
-    ``pegboard_texts`` what was shown beside a message, by the message's id.
+    ``pegboard_toolset`` the key of the tools that its agent had, in this process; ``pegboard_texts`` what was shown
+    beside a message, by the message's id.
     """
 
     pegboard_active: NotRequired[Annotated[dict[str, list[str]], PrivateStateAttr]]
+    pegboard_toolset: NotRequired[Annotated[str, PrivateStateAttr]]
     pegboard_texts: NotRequired[Annotated[dict[str, str], PrivateStateAttr, joined]]
 
 

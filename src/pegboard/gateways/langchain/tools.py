@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
-from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langchain_core.tools import BaseTool, ToolException
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from pegboard.library import Board
-from pegboard.model import Result, Tool, ToolId
+from pegboard.model import JsonObject, Result, Tool, ToolId
 from pegboard.wire_formats import ANYTHING
 
+RUNTIME = "runtime"
+"""An argument of this name is injected, annotated or not; LangChain hides it from models only where it is annotated."""
 AGENT = "agent"
 """The server that tools registered with the agent are of."""
 
@@ -19,10 +23,11 @@ AGENT = "agent"
 def board_tool(tool: BaseTool) -> Tool:
     """A registered tool as the model sees it: without the arguments that are injected."""
     function = convert_to_openai_tool(tool)["function"]
+    schema = function.get("parameters") or dict(ANYTHING)
     definition = {
         "name": tool.name,
         "description": function.get("description", ""),
-        "inputSchema": function.get("parameters") or dict(ANYTHING),
+        "inputSchema": schema if isinstance(tool.args_schema, dict) else _without(RUNTIME, schema),
     }
     return Tool(
         id=ToolId(AGENT, tool.name),
@@ -32,23 +37,58 @@ def board_tool(tool: BaseTool) -> Tool:
     )
 
 
+def _without(name: str, schema: JsonObject) -> dict[str, Any]:
+    said = dict(schema)
+    said["properties"] = {each: of for each, of in (schema.get("properties") or {}).items() if each != name}
+    if "required" in schema:
+        said["required"] = [each for each in schema["required"] if each != name]
+    return said
+
+
+def fitting(tool: BaseTool | None, arguments: JsonObject) -> JsonObject:
+    """The arguments as LangChain makes them fit the tool's own schema, "41" for an integer; unchanged where it cannot.
+
+    Only for checking them: the tool is called with what the model gave, and LangChain does the same again.
+    """
+    schema = None if tool is None or isinstance(tool.args_schema, dict) else tool.tool_call_schema
+    if not isinstance(schema, type) or not issubclass(schema, BaseModel):
+        return arguments
+    try:
+        fits = schema.model_validate(dict(arguments)).model_dump(mode="json", by_alias=True, exclude_unset=True)
+    except (ValidationError, PydanticSerializationError):
+        return arguments
+    return {**arguments, **fits}
+
+
+class BoardTool(BaseTool):
+    """A tool of the board's, which calls its function or server. Its arguments may have any names, LangChain's own too:
+    they come as one mapping."""
+
+    board: Any
+    id: Any
+    response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
+    handle_tool_error: bool | str | Callable[[ToolException], str] | None = True
+
+    def _to_args_and_kwargs(
+        self, tool_input: str | dict[str, Any], tool_call_id: str | None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (self._parse_input(tool_input, tool_call_id),), {}
+
+    def _run(self, arguments: dict[str, Any], /) -> tuple[Any, Result]:
+        return _answer(self.board.call_now(self.id, arguments))
+
+    async def _arun(self, arguments: dict[str, Any], /) -> tuple[Any, Result]:
+        return _answer(await self.board.call(self.id, arguments))
+
+
 def langchain_tool(tool: Tool, name: str, board: Board) -> BaseTool:
-    """A tool of the board's as the model is shown it, which calls its function or server."""
-
-    def call_now(**arguments: Any) -> tuple[Any, Result]:
-        return _answer(board.call_now(tool.id, arguments))
-
-    async def call(**arguments: Any) -> tuple[Any, Result]:
-        return _answer(await board.call(tool.id, arguments))
-
-    return StructuredTool(
+    """A tool of the board's as the model is shown it."""
+    return BoardTool(
         name=name,
         description=tool.description or tool.name,
         args_schema=dict(tool.input_schema or ANYTHING),
-        func=call_now,
-        coroutine=call,
-        response_format="content_and_artifact",
-        handle_tool_error=True,
+        board=board,
+        id=tool.id,
     )
 
 
