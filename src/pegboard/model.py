@@ -272,7 +272,8 @@ class Decision:
     def tools_for(self, provider: Provider) -> list[dict[str, Any]]:
         """The active tools as the ``tools`` of a request, under names that every provider takes.
 
-        OpenAI's are those of Chat Completions; MCP's are the entries of a `tools/list` result.
+        ``openai`` is for Chat Completions, ``responses`` for Responses; ``mcp`` has the entries of a `tools/list`
+        result. Raises ValueError for a provider that is not known.
 
         >>> from pegboard import Board
         >>> decision = Board(tools=[{"name": "tide", "description": "When the tide comes"}]).route_now("the tide?")

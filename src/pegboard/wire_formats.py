@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-Provider = Literal["openai", "anthropic", "gemini", "mcp"]
+Provider = Literal["openai", "responses", "anthropic", "gemini", "mcp"]
+"""Whose requests carry the tools; OpenAI's are those of Chat Completions, or of Responses."""
 
 ANYTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
 """The schema of a tool that has none: providers insist on one, and OpenAI on its properties."""
@@ -25,7 +26,7 @@ def plain_name(name: str) -> str:
 
 
 def wire_tool(provider: Provider, name: str, description: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """One tool: a function of OpenAI's, a declaration of Gemini's, a tool of Anthropic's or MCP's.
+    """One tool: a function of OpenAI's, a declaration of Gemini's, a tool of Anthropic's or MCP's. Raises ValueError.
 
     >>> wire_tool("anthropic", "tide", "When the tide comes", None)["input_schema"]
     {'type': 'object', 'properties': {}}
@@ -34,14 +35,23 @@ def wire_tool(provider: Provider, name: str, description: str, schema: Mapping[s
     match provider:
         case "openai":
             return {"type": "function", "function": {**said, "parameters": takes}}
+        case "responses":  # which would take a schema for a strict one by itself
+            return {"type": "function", **said, "parameters": takes, "strict": False}
         case "anthropic":
             return {**said, "input_schema": takes}
         case "gemini":
             return {**said, "parametersJsonSchema": takes}
         case "mcp":
             return {**said, "inputSchema": takes}
+    raise ValueError(_unknown(provider))
 
 
 def wire_tools(provider: Provider, tools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Tools as the array that a request has them in: Gemini's stand together in one group."""
+    """Tools as the array that a request has them in: Gemini's stand together in one group. Raises ValueError."""
+    if provider not in get_args(Provider):
+        raise ValueError(_unknown(provider))
     return [{"functionDeclarations": list(tools)}] if provider == "gemini" and tools else list(tools)
+
+
+def _unknown(provider: str) -> str:
+    return f"Tools have no format {provider!r}; they have {', '.join(map(repr, get_args(Provider)))}."

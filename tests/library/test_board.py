@@ -100,7 +100,7 @@ def test_a_catalogs_path_is_enough(board_with: Callable[..., Board]) -> None:
     assert len(board.catalog) > 1
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "mcp"])
+@pytest.mark.parametrize("provider", ["openai", "responses", "anthropic", "gemini", "mcp"])
 def test_a_decision_speaks_each_providers_format_under_names_they_all_take(
     provider: Any, board_with: Callable[..., Board]
 ) -> None:
@@ -117,8 +117,19 @@ def test_a_decision_speaks_each_providers_format_under_names_they_all_take(
         case _:
             entries = shown
     assert [each["name"] for each in entries] == ["one__notes_find", "two__notes_find"]
-    key = {"openai": "parameters", "gemini": "parametersJsonSchema", "mcp": "inputSchema"}.get(provider, "input_schema")
-    assert all(each[key] == schema for each in entries)
+    keys = {"anthropic": "input_schema", "gemini": "parametersJsonSchema", "mcp": "inputSchema"}
+    assert all(each[keys.get(provider, "parameters")] == schema for each in entries)
+
+
+@pytest.mark.requirement("C4")
+@pytest.mark.parametrize("tools", [[tide], []])
+def test_a_format_that_is_not_known_is_an_error_that_says_which_are(
+    tools: Any, board_with: Callable[..., Board]
+) -> None:
+    decision = board_with(tools).route_now(TIDE)
+
+    with pytest.raises(ValueError, match="'openai', 'responses', 'anthropic', 'gemini', 'mcp'"):
+        decision.tools_for("bedrock")  # type: ignore[arg-type]
 
 
 def test_a_call_by_the_name_that_was_shown_finds_its_server(board_with: Callable[..., Board]) -> None:
@@ -290,7 +301,7 @@ def test_facts_and_messages_of_any_provider_make_a_turn(board_with: Callable[...
 
     assert (decision.query, "loan" in names(decision)) == ("renew the loan of a book", True)
     assert "loan" not in names(board.route_now(said))
-    with pytest.raises(ConfigError, match="known role"):
+    with pytest.raises(ConfigError, match="the role 'wizard', which is none of system"):
         board.route_now([{"role": "wizard"}])
 
 

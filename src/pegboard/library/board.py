@@ -114,7 +114,8 @@ class Board:
     async def route(
         self, said: Said, *, session: str | None = None, refused: Sequence[str] = (), **fields: Any
     ) -> Decision:
-        """The tools of a turn: a `Turn`, what the user says, or messages as OpenAI and Anthropic have them.
+        """The tools of a turn: a `Turn`, what the user says, or messages as OpenAI (Chat Completions, Responses),
+        Anthropic, Gemini and LangChain have them. Raises ConfigError for what is none of these.
 
         ``session`` names the conversation, whose answered tools count for preconditions. ``refused`` are the names that
         calls were refused for since the user spoke: from the second on, each doubles the selection. ``fields`` are the
