@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
+from pegboard import Board as PublicBoard
 from pegboard import Catalog, Settings, ToolId, Turn, build
 from pegboard.board import Board
 from pegboard.clock import SystemClock
@@ -16,6 +18,16 @@ from pegboard.stores import MemoryEmbeddings, SqliteEmbeddings
 from pegboard.testing import FakeEncoder, fake_tool
 
 BoardOf = Callable[..., Board]
+
+
+@pytest.mark.requirement("C7")
+def test_build_says_which_board_it_makes_and_that_is_none_of_the_librarys_name(town: Catalog, tmp_path: Path) -> None:
+    said = build.__annotations__["return"]
+
+    made = build(Settings(cache_dir=tmp_path), town)
+
+    assert (said, get_type_hints(build)["return"]) == (type(made).__name__, type(made))
+    assert said != PublicBoard.__name__
 
 
 def test_settings_override_the_profile(town: Catalog, board_of: BoardOf) -> None:

@@ -47,11 +47,11 @@ class Space:
     index: VectorIndex | None = None
 
 
-class Board:
-    """Routes turns over a catalog that may change while it serves.
+class RoutingBoard:
+    """Routes turns over a catalog that may change while it serves, and checks calls; it carries none out.
 
     A turn sees one snapshot from beginning to end; a changed catalog serves the next turn.
-    Make one with `pegboard.build`.
+    Make one with `pegboard.build`. `pegboard.Board`, which agents use, has one inside.
     """
 
     def __init__(
@@ -245,6 +245,10 @@ class Board:
             for tool in catalog.tools
             if any(fnmatchcase(str(tool.id), pattern) or tool.name == pattern for pattern in self._always_available)
         ]
+
+
+Board = RoutingBoard
+"""Its name where no other board is near."""
 
 
 def _retriever(catalog: Catalog, space: Space) -> Retriever:

@@ -163,6 +163,23 @@ async def test_async_and_sync_give_the_same_where_a_loop_runs_as_in_a_notebook(
     assert [each.text for each in results] == ["a renewed", "a renewed"]
 
 
+@pytest.mark.requirement("C8")
+@pytest.mark.parametrize(("wrong", "near"), [("kk", "Did you mean 'k'?"), ("profil", "'profile'"), ("zzz", "")])
+def test_an_option_that_there_is_not_is_named_with_those_that_there_are(wrong: str, near: str) -> None:
+    with pytest.raises(ConfigError) as told:
+        Board([], **{wrong: 3})
+
+    assert f"no option {wrong!r}" in str(told.value)
+    assert near in str(told.value)
+    assert " k, " in str(told.value)
+
+
+@pytest.mark.requirement("C8")
+def test_an_option_of_a_wrong_type_is_not_blamed_on_the_environment() -> None:
+    with pytest.raises(ConfigError, match="What is given as options: k: Input should be a valid integer"):
+        Board([], k="many")
+
+
 async def test_async_functions_run_on_the_callers_loop(board_with: Callable[..., Board]) -> None:
     loops: list[Any] = []
 

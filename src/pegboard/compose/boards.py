@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from pegboard.board import Board, Space
+from pegboard.board import Board, RoutingBoard, Space
 from pegboard.catalog import Catalog
 from pegboard.compose.configured import rules, summaries, with_aliases
 from pegboard.compose.economics import economics
@@ -59,8 +59,10 @@ def build(
     patient: bool = True,
     name: str = "",
     connections: Callable[[], Mapping[str, float]] = no_connections,
-) -> Board:
-    """A board over a catalog. Raises ConfigError for options that contradict each other, or a file that is not there.
+) -> RoutingBoard:
+    """A board that routes over a catalog and calls nothing; `pegboard.Board` does both.
+
+    Raises ConfigError for options that contradict each other, or a file that is not there.
 
     ``patient=False`` answers from words while the tools are still being embedded. ``name`` tells boards apart that keep
     their vectors on one server. ``connections`` are the seconds until a call can be sent to servers that no connection
@@ -75,7 +77,7 @@ def build(
     """
     parts = default_parts(settings) if parts is None else parts
     first = space(settings, parts, parts.encoder)
-    return Board(
+    return RoutingBoard(
         with_aliases(summaries(settings).put_on(catalog), settings),
         first.profile,
         documents=first.documents,

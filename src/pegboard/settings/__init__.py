@@ -312,13 +312,18 @@ def load_settings(files: Sequence[Path] = (), **flags: Any) -> Settings:
         return Settings(**(fields | {"servers": servers} | given))
     except ValidationError as error:
         raise ConfigError(
-            f"Configuration {', '.join(map(str, files)) or 'in the environment'}: {sentences(error)}.",
-            remedy="`pegboard doctor` checks a configuration.",
+            f"{_origin(error, files, given)}: {sentences(error)}.", remedy="`pegboard doctor` checks a configuration."
         ) from error
     except SettingsError as error:
         raise ConfigError(
             f"Configuration in the environment: {error}.", remedy="Lists and tables are written as JSON there."
         ) from error
+
+
+def _origin(error: ValidationError, files: Sequence[Path], given: Mapping[str, Any]) -> str:
+    if all(problem["loc"] and problem["loc"][0] in given for problem in error.errors()):
+        return "What is given as options"
+    return f"Configuration {', '.join(map(str, files)) or 'in the environment'}"
 
 
 def _from_its_folder(document: dict[str, Any], path: Path) -> dict[str, Any]:
