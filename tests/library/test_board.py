@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
 import threading
@@ -161,6 +162,28 @@ async def test_async_and_sync_give_the_same_where_a_loop_runs_as_in_a_notebook(
 
     assert awaited.active == now.active
     assert [each.text for each in results] == ["a renewed", "a renewed"]
+
+
+def test_boards_of_other_tools_share_servers_and_store_and_nothing_else(board_with: Callable[..., Board]) -> None:
+    """Each has just its tools, at once; what they share ends with the last of them, or with `close`."""
+    first = board_with(tide, config={"mcpServers": {"scripted": {"command": sys.executable, "args": [SCRIPTED]}}}, k=50)
+    other = first.with_tools([loan, {"name": "tide", "description": "What another tenant means by it"}])
+    of_first, of_other = first.route_now(TIDE), other.route_now("renew the loan of a book, echo a text")
+
+    assert {"tide", "loan", "echo"} & {tool.name for tool in first.catalog.tools} == {"tide", "echo"}
+    assert {"tide", "loan", "echo"} <= {tool.name for tool in other.catalog.tools}
+    assert first.catalog[ToolId("local", "tide")].description != other.catalog[ToolId("local", "tide")].description
+    assert first.execute_now(Call(name="loan", arguments={"book": "a"}), of_first).is_error
+    assert other.execute_now(Call(name="loan", arguments={"book": "a"}), of_other).text == "a renewed"
+    assert other.execute_now(Call(name="echo", arguments={"text": "hello"}), of_other).text == "hello"
+
+
+def test_a_board_of_other_tools_works_where_nobody_has_the_first_any_more(tmp_path: Path) -> None:
+    other = Board([tide], encoder=FakeEncoder(), cache_dir=tmp_path).with_tools([loan])
+    gc.collect()
+
+    with other:
+        assert names(other.route_now("renew a loan")) == ["loan"]
 
 
 @pytest.mark.requirement("C8")
