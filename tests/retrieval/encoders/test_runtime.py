@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.mark.requirement("D1")
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace, which .ci/run installs")
 @pytest.mark.parametrize(
     "command",
     [("routes.py",), ("-m", "pegboard", "route", "when is the tide?", "--catalog", "tools.json")],

@@ -7,6 +7,7 @@
 | `rendering` | a decision as a request: schemas in ``tools``, or text and one constant tool |
 | `gate` | a call's tool, or the refusal that the model is told |
 | `reading` | LangChain's messages and state, as a turn and its facts |
+| `toolsets` | the tools of each request, and the board that chooses among them |
 | `tools` | LangChain's tools as the board's, and the board's as LangChain's |
 | `state` | what is checkpointed |
 """

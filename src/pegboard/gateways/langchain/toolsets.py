@@ -17,7 +17,7 @@ from langchain_core.tools import BaseTool
 from pegboard.catalog import fingerprint
 from pegboard.gateways.langchain.tools import AGENT, board_tool
 from pegboard.library import Board
-from pegboard.model import Tool, ToolId
+from pegboard.model import Fingerprint, Tool, ToolId
 
 MOST_BOARDS = 64
 """Boards of different definitions that are kept: those used last."""
@@ -35,13 +35,14 @@ class Toolset:
     key: str
     tools: Mapping[str, BaseTool]
     definitions: tuple[Tool, ...]
+    fingerprints: tuple[Fingerprint, ...]
 
     def own(self, tool: ToolId | None) -> BaseTool | None:
         """LangChain's of one of the agent's own tools."""
         return None if tool is None or tool.server != AGENT else self.tools.get(tool.name)
 
 
-NONE = Toolset(key="", tools={}, definitions=())
+NONE = Toolset(key="", tools={}, definitions=(), fingerprints=())
 
 
 class Toolsets:
@@ -56,7 +57,7 @@ class Toolsets:
         self._lock = threading.Lock()
         self._sets: OrderedDict[tuple[int, ...], Toolset] = OrderedDict()
         self._keys: dict[str, Toolset] = {}
-        self._boards: OrderedDict[tuple[str, ...], Board] = OrderedDict()
+        self._boards: OrderedDict[tuple[Fingerprint, ...], Board] = OrderedDict()
 
     def of(self, tools: Sequence[BaseTool]) -> Toolset:
         """The set of these tools; of several of one name the last counts, as it does for LangChain."""
@@ -82,16 +83,18 @@ class Toolsets:
         """The board that chooses among the set's tools and all others; the same one for the same definitions."""
         if not toolset.definitions:
             return self._board
-        definitions = tuple(map(fingerprint, toolset.definitions))
+        key = toolset.fingerprints
         with self._lock:
-            found = self._boards.get(definitions)
+            found = self._boards.get(key)
             if found is None:
-                found = self._boards[definitions] = self._board.with_tools([*toolset.definitions, *self._own])
-            self._boards.move_to_end(definitions)
+                found = self._boards[key] = self._board.with_tools([*toolset.definitions, *self._own])
+            self._boards.move_to_end(key)
             while len(self._boards) > MOST_BOARDS:
                 self._boards.popitem(last=False)
         return found
 
 
 def _made(named: Mapping[str, BaseTool]) -> Toolset:
-    return Toolset(key=uuid.uuid4().hex, tools=named, definitions=tuple(map(board_tool, named.values())))
+    definitions = tuple(map(board_tool, named.values()))
+    fingerprints = tuple(map(fingerprint, definitions))
+    return Toolset(key=uuid.uuid4().hex, tools=named, definitions=definitions, fingerprints=fingerprints)
