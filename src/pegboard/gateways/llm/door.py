@@ -78,6 +78,14 @@ class LlmDoor:
         except PegboardError as error:
             await answering.refuse(error, format_of(path, scope["headers"]))
 
+    async def refuse(self, error: PegboardError, scope: Scope, send: Send) -> None:
+        """Answer a request that is not to be served."""
+        try:
+            path = target_of(scope, self.upstreams).path
+        except PegboardError:
+            path = scope["path"]
+        await Answering(send).refuse(error, format_of(path, scope["headers"]))
+
     async def _serve(self, target: Target, scope: Scope, reading: Reading, answering: Answering) -> None:
         passage = Passage(target=target, started=self._clock.monotonic())
         said = said_in(scope["headers"])

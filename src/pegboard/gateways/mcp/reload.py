@@ -20,6 +20,7 @@ FIXED = (
     *("host", "port", "allowed_hosts", "start_wait", "connect_timeout", "call_timeout", "lazy", "idle_stop"),
     *("often_used", "session_ttl", "encoder", "encoder_threads", "cache_dir", "state_dir", "index", "chroma"),
     *("state", "statistics", "replica_url", "llm", "metrics", "log_format", "drain_wait", "drain_timeout"),
+    "allowed_origins",
 )
 """Settings that hold for as long as a process lives."""
 
