@@ -23,6 +23,9 @@ from pegboard.apps.cli.configs import Configured, given, given_or_usual
 from pegboard.apps.cli.sources import load
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.llm.config_checks import warnings
+from pegboard.gateways.llm.policies import Policies
+from pegboard.gateways.llm.upstream import ModelUpstream
 from pegboard.retrieval import OnnxEncoder
 from pegboard.settings import Settings
 from pegboard.stores import SqliteEmbeddings
@@ -98,6 +101,21 @@ def profile(settings: Settings) -> list[Check]:
     except ConfigError as error:
         return [failed("routing", error)]
     return [Check(name="routing", status="ok", detail=f"profile {chosen.name}, {len(rules)} rules")]
+
+
+def models(settings: Settings) -> list[Check]:
+    """The LLM gateway: its upstreams, their policies, and the names in rules and keys."""
+    chosen = settings.llm
+    if not chosen.enabled:
+        return []
+    try:
+        Policies(chosen)
+        upstreams = [ModelUpstream(name, each) for name, each in chosen.upstreams.items()]
+    except ConfigError as error:
+        return [failed("models", error)]
+    detail = f"upstreams {', '.join(each.name for each in upstreams) or 'none'}, {len(chosen.rules)} rules"
+    warned = [Check(name="models", status="warn", detail=each) for each in warnings(chosen)]
+    return [Check(name="models", status="ok", detail=detail), *warned]
 
 
 async def servers(configured: Configured) -> list[Check]:

@@ -27,6 +27,7 @@ from pegboard.gateways.llm.policies import Policies
 from pegboard.gateways.llm.recording import Recorder
 from pegboard.gateways.llm.selection import Filtered
 from pegboard.gateways.llm.transfer import Answering, Following, HungUp, Reading, about, going
+from pegboard.gateways.llm.unknown_headers import UnknownHeaders
 from pegboard.gateways.llm.upstream import CREDENTIALS, Body, Headers, ModelUpstream
 from pegboard.gateways.llm.way_back.rounds import Rounds
 from pegboard.gateways.llm.way_back.wire import RoundTrip
@@ -57,6 +58,7 @@ class LlmDoor:
         self._policies = Policies(settings)
         self._keys = Keys(settings.keys)
         self.upstreams = {name: ModelUpstream(name, each, environment) for name, each in settings.upstreams.items()}
+        self._unknown = UnknownHeaders()
         self._generic = generic_codecs(settings.upstreams)
 
     @asynccontextmanager
@@ -164,7 +166,8 @@ class LlmDoor:
         async with passage.target.upstream.send(method, passage.target.whole, headers, body) as answer:
             passage.status = answer.status
             following = Following(codec, answer)
-            await answering.begin(answer.status, [*answer.headers, *about(passage.known, passage.added_ms)])
+            said = [*about(passage.known, passage.added_ms), *self._unknown.warning(passage.wishes)]
+            await answering.begin(answer.status, [*answer.headers, *said])
             async for piece in answer.pieces:
                 following.feed(piece)
                 await answering.more(piece)
@@ -184,7 +187,7 @@ class LlmDoor:
             way=way,
             send=lambda body: upstream.send(method, path, headers, body),
             answering=answering,
-            about=about(passage.rewritten, passage.added_ms),
+            about=[*about(passage.rewritten, passage.added_ms), *self._unknown.warning(passage.wishes)],
         )
         try:
             await rounds.run()

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing
 
 from pegboard.compose import Parts, boards_of_requests
 from pegboard.gateways.llm.boards import Boards
+from pegboard.gateways.llm.config_checks import notes, warnings
 from pegboard.gateways.llm.door import LlmDoor
 from pegboard.gateways.llm.filtering import Filter
 from pegboard.gateways.llm.history import Histories
@@ -35,6 +36,10 @@ async def open_models(settings: Settings, parts: Parts) -> AsyncIterator[LlmDoor
         if chosen.record is not None:
             LOGGER.warning("Requests are recorded to %s, with all that users say in them.", chosen.record)
             recorder = stack.enter_context(closing(Recorder(chosen.record, chosen.most_recorded)))
+        for warning in warnings(chosen):
+            LOGGER.warning(warning)
+        for note in notes(chosen):
+            LOGGER.info(note)
         events = FanOut([parts.events, counts])
         door = LlmDoor(chosen, filters, events=events, clock=parts.clock, recorder=recorder)
         yield await stack.enter_async_context(door.opened())

@@ -8,7 +8,8 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from pegboard.errors import ConfigError, PegboardError
-from pegboard.gateways.llm.codecs import SemanticToolFiltering
+from pegboard.gateways.llm.codecs import SemanticToolFiltering, filtering_of
+from pegboard.gateways.llm.config_checks import check_names
 from pegboard.gateways.llm.selection import Policy
 from pegboard.gateways.llm.way_back.plan import Terms
 from pegboard.routing import profile_named
@@ -67,6 +68,11 @@ class Policies:
 
     def __init__(self, settings: LlmSettings) -> None:
         self._settings = settings
+        self._filterings = {
+            name: filtering_of(name, each.semantic_tool_filtering)
+            for name, each in settings.upstreams.items()
+            if each.semantic_tool_filtering is not None
+        }
         self._of = lru_cache(maxsize=4096)(self._settled)
         self._never = lru_cache(maxsize=4096)(self._nothing_for)
         self._check()
@@ -94,20 +100,27 @@ class Policies:
                 said = rule.over(said)
         if key is not None:
             said = self._settings.keys[key].over(said)
-        return treatment(said, self._settings.upstreams[upstream])
+        return treatment(said, self._settings.upstreams[upstream], self._filterings.get(upstream))
 
     def _check(self) -> None:
+        check_names(self._settings)
         for upstream in self._settings.upstreams:
             for key in (None, *self._settings.keys):
                 self._settled(upstream, "", key)
         for rule in self._settings.rules:
-            treatment(rule.over(self._settings.policy.over(START)), next(iter(self._settings.upstreams.values())))
+            for each in self._settings.upstreams.values():
+                treatment(rule.over(self._settings.policy.over(START)), each)
 
 
-def treatment(said: PolicySettings, upstream: UpstreamSettings) -> Treatment:
-    """Raises ConfigError for options that contradict each other."""
-    if upstream.semantic_tool_filtering is not None:
-        profile = SemanticToolFiltering(**upstream.semantic_tool_filtering).profile
+def treatment(
+    said: PolicySettings, upstream: UpstreamSettings, filtering: SemanticToolFiltering | None = None
+) -> Treatment:
+    """``filtering`` is the policy of an upstream of the format `generic`, whose profile counts.
+
+    Raises ConfigError for options that contradict each other.
+    """
+    if filtering is not None:
+        profile = filtering.profile
     else:
         profile = profile_named(said.profile or "hybrid").with_overrides(
             k=said.k, threshold=said.threshold, recall=said.recall, budget=said.budget
