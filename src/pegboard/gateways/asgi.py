@@ -21,6 +21,11 @@ UPGRADES = b"websocket"
 class Models(Protocol):
     """The application before models, which can refuse a request in the shape that its client understands."""
 
+    @property
+    def serves(self) -> bool:
+        """Whether model requests are for it now."""
+        ...
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
 
     async def refuse(self, error: PegboardError, scope: Scope, send: Send) -> None: ...
@@ -37,7 +42,7 @@ class NoWebSockets(PegboardError):  # noqa: N818
 
 
 class Front:
-    """Which door a request is for. ``models`` is None where the LLM gateway is switched off.
+    """Which door a request is for. ``models`` may be None where there is no LLM gateway.
 
     A page in a browser may use models by the names only that this server is known by: it cannot rebind its own.
     ``underway`` is the number of requests to models whose answers have not ended; ``quiet`` is set while it is 0.
@@ -69,7 +74,11 @@ class Front:
             send = _closing(send)
         if path in watch.PATHS:
             await self._watch(scope, receive, send)
-        elif self._models is None or any(path == ours or path.startswith(f"{ours}/") for ours in OURS):
+        elif (
+            self._models is None
+            or not self._models.serves
+            or any(path == ours or path.startswith(f"{ours}/") for ours in OURS)
+        ):
             await self._mcp(scope, receive, send)
         else:
             await self._to_models(self._models, scope, receive, send)

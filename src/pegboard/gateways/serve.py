@@ -78,7 +78,7 @@ async def serving(
             peers = await company(stack, host, settings, listening.getsockname()[1])
             door = HttpDoor(host, health=lambda: health(source.files) | _servers(host), peers=peers)
             await stack.enter_async_context(door.running())
-            models = await stack.enter_async_context(open_models(settings, parts)) if settings.llm.enabled else None
+            models = await stack.enter_async_context(open_models(settings, parts))
             front = Front(
                 door,
                 models,
@@ -86,7 +86,7 @@ async def serving(
                 readiness=readied(stack, settings, parts, peers),
                 metrics=metrics if settings.metrics else None,
             )
-            await stack.enter_async_context(source.followed(host))
+            read_again = await stack.enter_async_context(source.followed(host, models.prepare))
             config = uvicorn.Config(front, **_options())
             yield Server(
                 config,
@@ -97,6 +97,7 @@ async def serving(
                 timeout=settings.drain_timeout,
                 started=started,
                 hang_up=door.hang_up,
+                read_again=read_again,
             )
 
 

@@ -193,7 +193,8 @@ class Settings(BaseSettings):
     drain_wait: float = Field(
         0.0,
         ge=0,
-        description="Seconds that `pegboard serve` takes requests after SIGTERM, while /readyz sends them elsewhere.",
+        description="Seconds, at least half of one, that `pegboard serve` takes requests after SIGTERM, while /readyz "
+        "sends them elsewhere: more than balancers take to ask again.",
     )
     drain_timeout: float = Field(
         30.0, ge=0, description="Seconds that models' answers under way may take to end before `pegboard serve` does."

@@ -44,6 +44,7 @@ class LlmDoor:
         settings: LlmSettings,
         filters: Mapping[str, Filter],
         *,
+        policies: Policies | None = None,
         events: EventSink,
         clock: Clock,
         environment: Mapping[str, str] | None = None,
@@ -55,7 +56,7 @@ class LlmDoor:
         self._events = events
         self._clock = clock
         self._witness = Witness(events, clock, recorder)
-        self._policies = Policies(settings)
+        self._policies = policies or Policies(settings)
         self._keys = Keys(settings.keys)
         self.upstreams = {name: ModelUpstream(name, each, environment) for name, each in settings.upstreams.items()}
         self._unknown = UnknownHeaders()

@@ -12,7 +12,7 @@ from pegboard.gateways.llm.codecs import SemanticToolFiltering, filtering_of
 from pegboard.gateways.llm.config_checks import check_names
 from pegboard.gateways.llm.selection import Policy
 from pegboard.gateways.llm.way_back.plan import Terms
-from pegboard.routing import profile_named
+from pegboard.routing import Profile, profile_named
 from pegboard.settings.llm import LlmSettings, PolicySettings, RuleOfPolicy, UpstreamSettings
 
 WISH = "x-pegboard-"
@@ -84,6 +84,17 @@ class Policies:
         """
         settled = self._of(upstream, model, key)
         return narrowed(settled, wishes) if wishes else settled
+
+    def profiles(self) -> frozenset[Profile]:
+        """Those by which tools may be picked."""
+        models = {"", *(rule.model for rule in self._settings.rules)}
+        keys = (None, *self._settings.keys)
+        return frozenset(
+            self._settled(upstream, model, key).policy.profile
+            for upstream in self._settings.upstreams
+            for model in models
+            for key in keys
+        )
 
     def never_filters(self, upstream: str, key: str | None) -> bool:
         """Whether no request of this key to this upstream is filtered, whatever its model: then none need be read."""
