@@ -25,7 +25,7 @@ Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
 Role = Literal["system", "user", "assistant", "tool"]
-PartKind = Literal["text", "image", "audio", "file", "tool_call", "tool_result"]
+PartKind = Literal["text", "note", "image", "audio", "file", "tool_call", "tool_result"]
 Scale = Literal["cosine", "probability", "points", "utility"]
 
 
@@ -102,7 +102,10 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One part of a message. ``text`` is empty where the part has none (an image); ``tool`` names a called tool."""
+    """One part of a message. ``text`` is empty where the part has none (an image); ``tool`` names a called tool.
+
+    A `note` is what a harness wrote in the user's name.
+    """
 
     kind: PartKind = "text"
     text: str = ""

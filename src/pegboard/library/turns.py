@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from pegboard.errors import ConfigError
 from pegboard.model import Message, Part, Role, Turn
+from pegboard.retrieval import as_said
 
 ROLES: Mapping[str, Role] = {
     "system": "system",
@@ -32,7 +33,7 @@ def turn_of(said: Said) -> Turn:
         return said
     if isinstance(said, str):
         return Turn.ask(said)
-    return Turn(messages=tuple(_message(each) for each in said))
+    return as_said(Turn(messages=tuple(_message(each) for each in said)))
 
 
 def _message(said: Any) -> Message:

@@ -3,6 +3,7 @@
 from pegboard.retrieval.categories import categories_of, describe_category
 from pegboard.retrieval.encoders.cached import CachedEncoder
 from pegboard.retrieval.encoders.onnx import OnnxEncoder
+from pegboard.retrieval.harness import as_said
 from pegboard.retrieval.progress import Progress
 from pegboard.retrieval.query import QUERIES, QueryKind
 from pegboard.retrieval.rankers import Ranker, RankerKind, ranker
@@ -17,6 +18,7 @@ __all__ = [
     "Ranker",
     "RankerKind",
     "Retriever",
+    "as_said",
     "categories_of",
     "describe_category",
     "ranker",

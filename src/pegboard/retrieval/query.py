@@ -49,7 +49,8 @@ def observation(turn: Turn) -> str:
 
     Each step of an agent's loop is then matched anew. The intent stays in the query: a result alone is none (P1).
     """
-    intent, last = conversation(turn), turn.messages[-1] if turn.messages else None
+    last = next((message for message in reversed(turn.messages) if message.role != "system"), None)
+    intent = conversation(turn)
     said = "" if last is None or last.role != "tool" else "\n".join(part.text for part in last.parts).strip()
     return f"{intent}\n{said[:OBSERVED]}".strip() if said else intent
 

@@ -27,8 +27,9 @@ ALLOWED_TOOLS_AT = "api.openai.com"
 class PolicySettings(BaseModel):
     """How the tools of requests are picked; what is not said is taken from the policy before it.
 
-    ``always`` and ``never`` are patterns on tools' names. ``filter`` off passes everything on; ``optional`` lets a
-    request say so itself. With ``shadow`` requests pass as they are, and what filtering would have done is counted.
+    ``always`` and ``never`` are patterns on tools' names; ``protect`` keeps exits, handoffs, planning and an agent's
+    own tools, whatever is relevant. ``filter`` off passes everything on; ``optional`` lets a request say so itself.
+    With ``shadow`` requests pass as they are, and what filtering would have done is counted.
 
     ``sticky``: a conversation's tools stay while that is cheaper; ``turns`` is how many requests
     one is expected to have, at least. ``allowed_tools``: the upstream can be told which tools may be called now.
@@ -50,6 +51,7 @@ class PolicySettings(BaseModel):
     budget: int | None = Field(default=None, ge=0)
     always: tuple[str, ...] | None = None
     never: tuple[str, ...] | None = None
+    protect: bool | None = None
     least_tools: int | None = Field(default=None, ge=0)
     least_tokens: int | None = Field(default=None, ge=0)
     when_none: Literal["all", "none"] | None = None

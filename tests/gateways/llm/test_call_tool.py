@@ -394,7 +394,7 @@ def test_a_callers_tool_of_that_name_keeps_it_and_ours_has_another(gateway: Gate
     expected = unfiltered(gateway, agent, job, model)
 
     assert agent.run(gateway.url, job) == expected
-    assert asked(gateway, agent) == [("call_tool_2",)] * len(expected)
+    assert asked(gateway, agent) == [(OWN, "call_tool_2")] * len(expected)
 
 
 def read_result(result: str) -> dict[str, Any]:

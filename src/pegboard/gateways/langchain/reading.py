@@ -10,12 +10,13 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 
 from pegboard.errors import ToolNotAvailable
 from pegboard.model import AgentState, Message, Part, Role, Turn
+from pegboard.retrieval import as_said
 
 CALL_TOOL = "call_tool"
 
 
 def turn_of(messages: Sequence[AnyMessage], state: AgentState) -> Turn:
-    return Turn(messages=tuple(_message(message) for message in messages), state=state)
+    return as_said(Turn(messages=tuple(_message(message) for message in messages), state=state))
 
 
 def facts_of(state: Mapping[str, Any]) -> AgentState:

@@ -77,8 +77,9 @@ class Stock:
         )
 
 
-Key = tuple[str, Profile, tuple[bytes, ...]]
-"""Every byte of every definition: a tool of the same name with another text is another tool (P17)."""
+Key = tuple[str, Profile, tuple[bytes, ...], frozenset[int]]
+"""Every byte of every definition, as a tool of the same name with another text is another tool (P17); and the places of
+those that stay."""
 
 
 class Boards:
@@ -97,7 +98,8 @@ class Boards:
     ) -> Stock:
         """Built off the event loop, once, whoever else asks meanwhile (P25). Raises CatalogError for broken tools, and
         StillEmbedding after ``patience`` seconds: it goes on without the one who asked."""
-        key = (codec.name, profile, tuple(tool.definition for tool in tools))
+        fixed = frozenset(place for place, tool in enumerate(tools) if tool.stays)
+        key = (codec.name, profile, tuple(tool.definition for tool in tools), fixed)
         if key in self._stocks:
             self._stocks.move_to_end(key)
             return self._stocks[key]
@@ -161,7 +163,7 @@ def catalog_of(codec: Codec, tools: Sequence[Offered], counter: TokenCounter) ->
     seen: Counter[str] = Counter()
     for place, offered in enumerate(tools):
         with understanding():
-            tool = None if offered.hosted else codec.tool(object_of(read(readable(offered.definition))))
+            tool = None if offered.stays else codec.tool(object_of(read(readable(offered.definition))))
         if tool is not None:
             ids[place] = ToolId(" " * seen[tool.name], tool.name)
             seen[tool.name] += 1

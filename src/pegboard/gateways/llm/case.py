@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 
 from pegboard.gateways.llm.boards import Pick, Stock
 from pegboard.gateways.llm.codec import Codec, Request
 from pegboard.gateways.llm.obedience import Kept, may_be_narrowed, may_be_picked
 from pegboard.gateways.llm.one_tool.plan import Prepared
-from pegboard.gateways.llm.selection import NO_TOKENS, Filtered, Policy
+from pegboard.gateways.llm.selection import NO_TOKENS, Filtered, Policy, any_fits
 from pegboard.gateways.llm.settling import Terms, prices_for
 from pegboard.model import Choices, Decision, Tokens
 from pegboard.seams import Filter
@@ -54,14 +53,14 @@ class Case:
         return otherwise if body is None else replace(otherwise, kept=kept, narrowed=body, tokens_after=self.total)
 
     def by_one_tool(self, plan: Prepared, decision: Decision, without: str) -> Filtered:
-        """With `call_tool` in place of them all, but the hosted ones."""
-        hosted = [place for place, tool in enumerate(self.request.tools) if tool.hosted]
-        why = dict.fromkeys(plan.showing.places, "shown") | dict.fromkeys(hosted, "hosted")
+        """With `call_tool` in place of them all, but those that are sent as they came."""
+        fixed = {place: tool.protected or "hosted" for place, tool in enumerate(self.request.tools) if tool.stays}
+        why = dict.fromkeys(plan.showing.places, "shown") | fixed
         return replace(
             self.filtered(decision, Kept(why=dict(sorted(why.items()))), without),
             way="call_tool",
             one_tool=plan,
-            tokens_after=plan.tokens(sum(self.stock.tokens[place] for place in hosted)),
+            tokens_after=plan.tokens(sum(self.stock.tokens[place] for place in fixed)),
             because=THE_SAME_FOR_ALL,
         )
 
@@ -105,7 +104,5 @@ def _among(stock: Stock, places: frozenset[int]) -> Filter | None:
 
 def _named(request: Request, patterns: Sequence[str]) -> frozenset[int]:
     return frozenset(
-        place
-        for place, tool in enumerate(request.tools if patterns else ())
-        if any(fnmatchcase(tool.name, pattern) for pattern in patterns)
+        place for place, tool in enumerate(request.tools if patterns else ()) if any_fits(patterns, tool.name)
     )

@@ -15,6 +15,7 @@ import msgspec
 from pegboard.gateways.llm.reading import check_values, readable, understanding
 from pegboard.gateways.llm.spans import Member, Span, members
 from pegboard.model import JsonObject, Message, Tool, Turn
+from pegboard.retrieval import as_said
 
 
 class Offered(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,7 +23,7 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
 
     ``definition`` has its bytes, which stand at ``span`` in the body. A ``hosted`` tool runs at the provider and has
     nothing to rank; a ``deferred`` one is not in the prompt until a tool that ``searches`` finds it. ``breakpoint`` is
-    the cache breakpoint it carries, as it was written.
+    the cache breakpoint it carries, as it was written. ``protected`` says why it is never taken away, if it is not.
     """
 
     name: str
@@ -32,6 +33,12 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
     deferred: bool = False
     searches: bool = False
     breakpoint: bytes | None = None
+    protected: str = ""
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is sent as it came, whatever becomes of the others."""
+        return self.hosted or bool(self.protected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +63,8 @@ class Request:
     `tool_reference`, ``native`` those that it called before anything referred to them, and ``searched`` the provider's
     search tools that it used. ``continues`` says which earlier answer or conversation, kept by the provider, it goes on
     from; ``conversation`` is what its own goes by, where it or that history says so.
-    ``untouchable`` says why nothing of it may be changed, where that is so; ``may_lose_all`` whether all tools may go.
+    ``untouchable`` says why nothing of it may be changed, where that is so; ``may_lose_all`` whether all tools may go,
+    ``may_lose_some`` whether any may: not where a call is required and no tool is known to end the run.
     ``layout`` is the codec's own.
     """
 
@@ -76,6 +84,7 @@ class Request:
     conversation: str = ""
     untouchable: str = ""
     may_lose_all: bool = True
+    may_lose_some: bool = True
     layout: Any = None
 
     @property
@@ -88,10 +97,13 @@ class Request:
         return bool(self.called) or any(message.role == "tool" for message in self.turn.messages)
 
     def after(self, messages: Sequence[Message], called: Collection[str], conversation: str = "") -> Request:
-        """The request with a conversation before its own, which the provider kept and we remember."""
+        """The request with a conversation before its own, which the provider kept and we remember; its instructions stay
+        in front."""
+        own = self.turn.messages
+        begin = next((place for place, each in enumerate(own) if each.role != "system"), len(own))
         return replace(
             self,
-            turn=replace(self.turn, messages=(*messages, *self.turn.messages)),
+            turn=replace(self.turn, messages=(*own[:begin], *messages, *own[begin:])),
             called=self.called | frozenset(called),
             continues=None,
             conversation=self.conversation or conversation,
@@ -184,6 +196,7 @@ def parsed(body: bytes, parse: Parse) -> Request:
             text = readable(body)
             fields = members(text)
         request = parse(text, fields)
+        request = replace(request, turn=as_said(request.turn))
         return request if text is body else replace(request, body=body, tools=_as_sent(request.tools, body))
 
 

@@ -73,13 +73,13 @@ def deferral(codec: Codec, request: Request, stock: Stock, terms: Terms, wishes:
 
 
 def loaded_of(request: Request, terms: Terms, wishes: Mapping[int, str]) -> Kept:
-    """The wished-for tools, and those that the request cannot do without in the prompt: hosted, forced, and called
-    without having been found before."""
+    """The wished-for tools, and those that the request cannot do without in the prompt: hosted, protected, forced, and
+    called without having been found before."""
     open_ = may_be_picked(request) - terms.barred
     wanted = {place: why for place, why in wishes.items() if place in open_}
     must = {
         place: why
         for place, why in must_stay(request).items()
-        if why in ("hosted", "forced") or request.tools[place].name in request.native
+        if why in ("hosted", "forced") or request.tools[place].protected or request.tools[place].name in request.native
     }
     return Kept(why=dict(sorted((must | wanted).items())))

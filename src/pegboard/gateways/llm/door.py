@@ -95,7 +95,7 @@ class LlmDoor:
         try:
             passage.target, passage.key = self._let_in(target, scope)
             passage.owner = _owner(passage, scope["headers"])
-            passage.wishes = said.wishes
+            passage.wishes, passage.client = said.wishes, said.client
             codec = self._codec(passage, scope["method"])
             body: Body
             if codec is None:
@@ -131,6 +131,7 @@ class LlmDoor:
             coding=said.coding,
             owner=passage.owner,
             conversation=said.conversation,
+            client=said.client,
             treatment_of=lambda model: self._policies.of(upstream, model, key, said.wishes),
         )
 

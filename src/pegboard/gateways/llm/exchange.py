@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from urllib.parse import parse_qsl, urlencode
 
@@ -12,6 +12,7 @@ from starlette.types import Scope
 from pegboard.errors import PegboardError
 from pegboard.gateways.llm.policies import WISH
 from pegboard.gateways.llm.upstream import Headers, ModelUpstream
+from pegboard.protected import marking_headers
 from pegboard.settings.llm import Format
 
 SPOKEN_BY: Sequence[tuple[bytes, Format]] = (
@@ -48,12 +49,14 @@ class Target:
 class Said:
     """The headers of a request: those that go on, what it wishes of us, and the coding of its body.
 
-    ``conversation`` is what the client calls the conversation that it is part of, if it says so.
+    ``conversation`` is what the client calls the conversation that it is part of, if it says so. ``client`` are the
+    headers by which agents are told; none of them is a secret.
     """
 
     headers: Headers
     wishes: Mapping[str, str]
     coding: str
+    client: Mapping[str, str] = field(default_factory=dict)
     conversation: str = ""
 
 
@@ -88,6 +91,7 @@ def said_in(headers: Headers) -> Said:
     """Headers for us are no others' business."""
     kept: Headers = []
     wishes: dict[str, str] = {}
+    client: dict[str, str] = {}
     coding = ""
     for name, value in headers:
         lower = name.lower().decode("latin-1")
@@ -96,8 +100,10 @@ def said_in(headers: Headers) -> Said:
             continue
         if lower == "content-encoding":
             coding = value.decode("latin-1")
+        if lower in marking_headers():
+            client[lower] = value.decode("latin-1")
         kept.append((name, value))
-    return Said(headers=kept, conversation=wishes.pop(CONVERSATION, ""), wishes=wishes, coding=coding)
+    return Said(headers=kept, conversation=wishes.pop(CONVERSATION, ""), wishes=wishes, coding=coding, client=client)
 
 
 def without_key(query: str) -> tuple[str, str | None]:

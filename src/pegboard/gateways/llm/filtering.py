@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from uuid import uuid4
 
 from pegboard.errors import PegboardError, RequestNotUnderstood
@@ -15,6 +16,7 @@ from pegboard.gateways.llm.history import Histories
 from pegboard.gateways.llm.one_tool.plan import Prepared
 from pegboard.gateways.llm.one_tool.plan import way_of as one_tool_way_of
 from pegboard.gateways.llm.policies import Treatment
+from pegboard.gateways.llm.protection import shielded
 from pegboard.gateways.llm.selecting import Selector
 from pegboard.gateways.llm.selection import Filtered
 from pegboard.gateways.llm.way_back.plan import way_of
@@ -28,6 +30,8 @@ NOT_YET = "not measured yet"
 """What is said of a request in the shadow whose answer begins before its tools are picked."""
 LARGE = 512 * 1024
 """Bytes from which on reading a body would keep other requests waiting."""
+UNKNOWN: Mapping[str, str] = MappingProxyType({})
+"""No header that a known agent sends."""
 TreatmentOf = Callable[[str], Treatment]
 """The treatment of a request for a model."""
 
@@ -97,9 +101,10 @@ class Filter:
         owner: str,
         treatment_of: TreatmentOf,
         conversation: str = "",
+        client: Mapping[str, str] = UNKNOWN,
     ) -> Rewritten:
         """The body as it goes on to a path and ``query``. ``coding`` is its Content-Encoding; ``owner`` whose
-        conversations are remembered, and ``conversation`` what it calls its own.
+        conversations are remembered, ``conversation`` what it calls its own, ``client`` the headers that tell agents.
 
         Raises what ``treatment_of`` does, and FilterFailed.
         """
@@ -110,6 +115,7 @@ class Filter:
             read = identified(await self._read(codec, body, path, coding), conversation)
             request = self._histories.resumed(owner, read)
             treatment = treatment_of(request.model)
+            request = shielded(request, client, treatment.policy)
             if not treatment.filters:
                 return Rewritten(
                     outcome="off",

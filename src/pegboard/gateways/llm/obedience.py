@@ -27,7 +27,7 @@ class Kept:
 
 def left_alone(request: Request) -> str:
     """Why nothing of the request is to be filtered; empty where it may be."""
-    if not any(not tool.hosted and not tool.deferred for tool in request.tools):
+    if not any(not tool.stays and not tool.deferred for tool in request.tools):
         return "there is no tool to filter"
     if request.untouchable:
         return request.untouchable
@@ -41,8 +41,8 @@ def left_alone(request: Request) -> str:
 def must_stay(request: Request) -> dict[int, str]:
     """The places of tools that stay whatever is relevant, and why.
 
-    Hosted ones (P15), those in nobody's prompt until they are searched for (P21), the one that has to be called (P8),
-    and those that the conversation called or refers to (P13, P21). Of one name twice, both (P17).
+    Hosted ones (P15), those in nobody's prompt until they are searched for (P21), protected ones, the one that has to
+    be called (P8), and those that the conversation called or refers to (P13, P21). Of one name twice, both (P17).
     """
     forced = request.choice.names if request.choice.forced and request.choice.names else frozenset()
     why: dict[int, str] = {}
@@ -51,6 +51,8 @@ def must_stay(request: Request) -> dict[int, str]:
             why[place] = "hosted"
         elif tool.deferred:
             why[place] = "deferred"
+        elif tool.protected:
+            why[place] = f"protected: {tool.protected}"
         elif tool.name in forced:
             why[place] = "forced"
         elif tool.name in request.called:
@@ -66,7 +68,7 @@ def may_be_picked(request: Request) -> frozenset[int]:
     return frozenset(
         place
         for place, tool in enumerate(request.tools)
-        if not tool.hosted and not tool.deferred and (listed is None or tool.name in listed)
+        if not tool.stays and not tool.deferred and (listed is None or tool.name in listed)
     )
 
 
@@ -89,7 +91,10 @@ def obey(
 
 def is_enough(request: Request, kept: Iterable[int]) -> bool:
     """Whether the request makes sense with these tools alone."""
-    names = {request.tools[place].name for place in kept}
+    staying = frozenset(kept)
+    if not request.may_lose_some and len(staying) < len(request.tools):
+        return False
+    names = {request.tools[place].name for place in staying}
     choice = request.choice
     if not names:
         return request.may_lose_all and not request.has_tool_history and choice.mode != "required" and not choice.names

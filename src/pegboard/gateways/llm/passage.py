@@ -24,6 +24,7 @@ class Passage:
     key: str | None = None
     owner: str = ""
     wishes: Mapping[str, str] = field(default_factory=dict)
+    client: Mapping[str, str] = field(default_factory=dict)
     rewritten: Rewritten = NOT_READ
     shadow: Shadow | None = None
     added_ms: float = 0.0

@@ -47,16 +47,18 @@ class Ask:
 
 
 class Past:
-    """A request's conversation without its system texts, and where in it the earlier requests ended: each is answered.
+    """A request's conversation behind its system texts, and where in it the earlier requests ended: each is answered.
 
     ``said`` are the texts that its queries are made of, ``asked`` how many of them the request before had; ``system``
     are the system texts.
     """
 
     def __init__(self, turn: Turn, kind: QueryKind) -> None:
-        system = [message for message in turn.messages if message.role == "system"]
+        messages = turn.messages
+        begin = next((place for place, each in enumerate(messages) if each.role != "system"), len(messages))
+        system = messages[:begin]
         self._kind = kind
-        self._talk = talk = [message for message in turn.messages if message.role != "system"]
+        self._talk = talk = list(messages[begin:])
         self._length = list(accumulate(map(_length, talk), initial=sum(map(_length, system))))
         self._answers = [place for place, message in enumerate(talk) if message.role == "assistant"]
         self._ends = [place for place in self._answers if place and talk[place - 1].role != "assistant"]
@@ -144,7 +146,7 @@ def _forgotten(asks: int) -> int:
 
 
 def _text(message: Message) -> str:
-    return "\n".join(part.text for part in message.parts)
+    return "\n".join(part.text for part in message.parts if part.kind != "note")
 
 
 def _length(message: Message) -> int:

@@ -1,6 +1,7 @@
 """Requests as JSON lines, to be run through another configuration later: with all that users say in them.
 
-Of the headers nothing is kept but the wishes that narrow what is picked, and of keys the names that we gave them.
+Of the headers nothing is kept but the wishes that narrow what is picked and those that known agents are told by, and of
+keys the names that we gave them.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     conversation: str = ""
     policy: str = ""
     wishes: dict[str, str] = msgspec.field(default_factory=dict)
+    client: dict[str, str] = msgspec.field(default_factory=dict)
     body: str = ""
     raw: bytes = b""
     kept: list[str] | None = None

@@ -104,6 +104,7 @@ class Replay:
                 coding="",
                 owner=recorded.owner,
                 conversation=recorded.conversation,
+                client=recorded.client,
                 treatment_of=lambda model: self._treatment(recorded, model),
             )
         except PegboardError as error:

@@ -56,6 +56,8 @@ class Selector:
         ``patience`` seconds, and EncoderError where nothing can be said without it; the request is then to pass.
         """
         reason, pickable = left_alone(request), len(may_be_picked(request))
+        if not reason and not request.may_lose_some and {"call_tool", "defer"}.isdisjoint(policy.ways):
+            reason = "a call is required, and no tool is known to end the run"
         if not reason and pickable < policy.least_tools:
             reason = f"it has {pickable} tools to pick from, and the least is {policy.least_tools}"
         if reason:

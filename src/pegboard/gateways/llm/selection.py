@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from pegboard.gateways.llm.boards import Stock
 from pegboard.gateways.llm.obedience import Kept, WhenNone
@@ -21,7 +22,8 @@ class Policy:
     """How the tools of requests are picked.
 
     ``always`` and ``never`` are patterns on names: tools that stay, and tools that go, whatever is relevant; the
-    request's own word on a tool outweighs both. Below ``least_tools`` or ``least_tokens`` nothing is filtered.
+    request's own word on a tool outweighs both. ``protect`` keeps the tools that no agent can do without. Below
+    ``least_tools`` or ``least_tokens`` nothing is filtered.
 
     ``sticky``: what a conversation holds stays while that is cheaper, at the prices of ``provider``, where one is
     expected to have so many ``turns``; ``allowed_tools``: it can be told which tools may be called. ``ways`` are those
@@ -31,6 +33,7 @@ class Policy:
     profile: Profile = PROFILES["hybrid"]
     always: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
+    protect: bool = True
     least_tools: int = 0
     least_tokens: int = 0
     when_none: WhenNone = "all"
@@ -82,3 +85,8 @@ class Filtered:
         if self.way == "defer":
             return self.reached
         return self.kept.places if self.narrowed is None else range(offered)
+
+
+def any_fits(patterns: Iterable[str], name: str) -> bool:
+    """Whether one of these patterns is on this name."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

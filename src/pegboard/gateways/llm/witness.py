@@ -62,6 +62,7 @@ class Witness:
                 conversation=recorder.alias(request.conversation) if request.conversation else "",
                 policy=fingerprint(known.treatment.policy) if known.treatment else "",
                 wishes=narrowing(passage.wishes),
+                client=dict(passage.client),
                 kept=None if unknown else [request.tools[place].name for place in places],
                 tokens_before=filtered.tokens_before if filtered else 0,
                 tokens_after=filtered.tokens_after if filtered else 0,

@@ -25,8 +25,10 @@ from pegboard.gateways.llm.codecs.references import dangling_edits
 from pegboard.gateways.llm.reading import object_of, objects_of, text_of, value_of
 from pegboard.gateways.llm.spans import Member, Span, elements
 from pegboard.gateways.llm.streams import observer
-from pegboard.model import JsonObject, Message, Part, Tool, Turn
+from pegboard.model import JsonObject, Message, Part, Role, Tool, Turn
 
+ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant"}
+"""Other roles (`system`) instruct, wherever they stand: so does Claude Code in the middle of a conversation."""
 DEPENDENT = ("tool_choice",)
 
 
@@ -115,7 +117,7 @@ def _messages(message: Mapping[str, Any]) -> Iterator[Message]:
         *(Part(kind="tool_call", tool=text_of(block.get("name"))) for block in calls),
     )
     if parts or not results:
-        yield Message(role="assistant" if message.get("role") == "assistant" else "user", parts=parts)
+        yield Message(role=ROLES.get(text_of(message.get("role")), "system"), parts=parts)
 
 
 def _is_result(block: Mapping[str, Any]) -> bool:

@@ -46,7 +46,7 @@ class MessagesDialect:
 
     def spots(self, request: Request) -> Sequence[Spot]:
         messages = objects(request, member(request, request.fields, "messages"))
-        said = (fields for _, fields in messages if value(request, fields, "role") != "assistant")
+        said = (fields for _, fields in messages if value(request, fields, "role") == "user")
         spots = (spot_in(request, member(request, each, "content"), text_part, TEXTS, "tool_result") for each in said)
         return [spot for spot in spots if spot is not None]
 

@@ -19,6 +19,7 @@ from pegboard.gateways.llm.one_tool.places import (
     call_edits,
     member,
     objects,
+    staying,
     value,
 )
 from pegboard.gateways.llm.one_tool.wire import OneTool, Spot, Translator
@@ -48,14 +49,15 @@ class ContentsDialect:
         return written({"name": tool.name, "description": tool.description, "parameters": schema})
 
     def tools(self, request: Request, entry: bytes) -> list[Edit]:
-        """In the place of the first declarations: a group may hold more than these."""
+        """In the place of the first declarations, with those that stay: a group may hold more than these."""
         groups: list[Group] = request.layout
         first = next(group for group in groups if group.declarations)
+        kept = [tool.definition for tool in request.tools if tool.protected]
         keep = [group is first or not group.declarations or len(group.members) > 1 for group in groups]
         edits = cut([group.span for group in groups], keep)
         for group, stays in zip(groups, keep, strict=True):
             if group is first:
-                edits.append(Edit(*group.members[group.key].value, b"[" + entry + b"]"))
+                edits.append(Edit(*group.members[group.key].value, b"[" + b",".join([*kept, entry]) + b"]"))
             elif stays and group.declarations:
                 edits += cut_members(group.members, [group.key])
         return edits
@@ -67,8 +69,9 @@ class ContentsDialect:
                 called = members(request.text, call)
                 edits += call_edits(request, called, "args", own=own, wrap=wrapped_in_text, empty=b"{}")
             elif (answer := member(request, part, either(part, "functionResponse"))) is not None:
-                name = members(request.text, answer).get("name")
-                edits += [Edit(*name.value, written(own))] if name else []
+                answered = members(request.text, answer)
+                renamed = "name" in answered and value(request, answered, "name") not in staying(request)
+                edits += [Edit(*answered["name"].value, written(own))] if renamed else []
         return edits
 
     def spots(self, request: Request) -> Sequence[Spot]:

@@ -41,9 +41,9 @@ def member(request: Request, fields: Fields, name: str) -> Span | None:
 
 
 def call_edits(request: Request, call: Fields, arguments: str, *, own: str, wrap: Wrap, empty: bytes) -> Iterator[Edit]:
-    """Makes of a call one of ``own``. ``empty`` are arguments where it has none; hosted tools stay what they are."""
+    """Makes of a call one of ``own``. ``empty`` are arguments where it has none; calls of tools that stay are left."""
     name = text_of(value(request, call, "name"))
-    if not name or name in hosted(request):
+    if not name or name in staying(request):
         return
     yield Edit(*call["name"].value, written(own))
     span = member(request, call, arguments)
@@ -55,13 +55,13 @@ def call_edits(request: Request, call: Fields, arguments: str, *, own: str, wrap
         yield Edit(call["name"].end, call["name"].end, b"," + written(arguments) + b":" + wrap(name, empty))
 
 
-def hosted(request: Request) -> Collection[str]:
-    return {tool.name for tool in request.tools if tool.hosted}
+def staying(request: Request) -> Collection[str]:
+    return {tool.name for tool in request.tools if tool.stays}
 
 
 def array_edits(request: Request, entry: bytes) -> list[Edit]:
-    """Makes of an array of tools the hosted ones, and behind them this one."""
-    kept = [tool.definition for tool in request.tools if tool.hosted]
+    """Makes of an array of tools those that stay, and behind them this one."""
+    kept = [tool.definition for tool in request.tools if tool.stays]
     return [Edit(*request.fields["tools"].value, b"[" + b",".join([*kept, entry]) + b"]")]
 
 

@@ -29,10 +29,10 @@ class Prepared:
     showing: Showing
     barred: frozenset[int]
 
-    def tokens(self, hosted: int) -> Tokens:
-        """Of the tools as they go out, ``hosted`` being those of the hosted ones, and of all definitions shown."""
+    def tokens(self, fixed: int) -> Tokens:
+        """Of the tools as they go out, ``fixed`` being those of the ones that stay, and of all definitions shown."""
         shown = sum(self.texts.line_tokens[place] for place in self.showing.places)
-        return Tokens(hosted + self.texts.entry_tokens + shown + len(self.showing.before) * self.texts.frame_tokens)
+        return Tokens(fixed + self.texts.entry_tokens + shown + len(self.showing.before) * self.texts.frame_tokens)
 
 
 def closed(codec: Codec, request: Request, url_query: str) -> str:

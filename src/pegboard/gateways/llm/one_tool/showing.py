@@ -52,17 +52,21 @@ async def showing(
 
 
 def _asks(request: Request, kind: QueryKind) -> Iterator[tuple[int, Ask]]:
-    """Each message in which the user says something, by its number."""
+    """Each message in which the user says something, by its number among those that have any text of the user's."""
     users: list[Message] = []
     called: frozenset[str] = frozenset()
-    found: list[tuple[Turn, frozenset[str]]] = []
+    found: list[tuple[Turn, frozenset[str]] | None] = []
     for message in request.turn.messages:
         if message.role == "user" and message.text.strip():
             users = [*users, message][-REACH:]
             found.append((Turn(messages=tuple(users)), called))
+        elif message.role == "user" and any(part.kind == "note" and part.text.strip() for part in message.parts):
+            found.append(None)
         called |= {part.tool for part in message.parts if part.kind == "tool_call" and part.tool}
-    for number, (turn, before) in list(enumerate(found))[_forgotten(len(found)) :]:
-        yield number, Ask(query=QUERIES[kind](turn), turn=turn, stage=Stage(called=before))
+    for number, each in list(enumerate(found))[_forgotten(len(found)) :]:
+        if each is not None:
+            turn, before = each
+            yield number, Ask(query=QUERIES[kind](turn), turn=turn, stage=Stage(called=before))
 
 
 def _shown(

@@ -11,7 +11,7 @@ WORDS = (b'"strict"', b'"custom"', b'"allowed_callers"')
 def unfit(request: Request) -> str:
     """Why; empty where all can. What the provider enforces of a definition, it enforces only where it has it."""
     for tool in request.tools:
-        if tool.hosted or not any(word in tool.definition for word in WORDS):
+        if tool.stays or not any(word in tool.definition for word in WORDS):
             continue
         said = object_of(read(request.text[slice(*tool.span)]))
         if said.get("strict") is True or object_of(said.get("function")).get("strict") is True:

@@ -69,11 +69,11 @@ def _made(
 
 
 def _breakpoint(request: Request) -> bytes | None:
-    """That of the tools in whose place `call_tool` is (P20); behind a hosted tool's, the same as that: a longer time to
-    live may not follow a shorter one."""
-    ours = [tool.breakpoint for tool in request.tools if tool.breakpoint and not tool.hosted]
-    hosted = [tool.breakpoint for tool in request.tools if tool.breakpoint and tool.hosted]
-    return (hosted[-1] if hosted else ours[0]) if ours else None
+    """That of the tools in whose place `call_tool` is (P20); behind that of a tool which stays, the same as that: a
+    longer time to live may not follow a shorter one."""
+    ours = [tool.breakpoint for tool in request.tools if tool.breakpoint and not tool.stays]
+    fixed = [tool.breakpoint for tool in request.tools if tool.breakpoint and tool.stays]
+    return (fixed[-1] if fixed else ours[0]) if ours else None
 
 
 def standard(schema: Any) -> Any:

@@ -53,7 +53,7 @@ class Dialect(Protocol):
         ...
 
     def tools(self, request: Request, entry: bytes) -> list[Edit]:
-        """Makes of the request's tools the hosted ones, as they were, and this one."""
+        """Makes of the request's tools those that stay, as they were, and this one."""
         ...
 
     def calls(self, request: Request, own: str) -> list[Edit]:

@@ -1,0 +1,163 @@
+"""A harness's notes within a text of the user's, told by their structure, in time linear in the text.
+
+Agents wrap reminders, the state of the workspace and files with instructions in tags of their own, and put them before
+or after the person's words.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pegboard.model import Part
+
+OPENING = re.compile(r"<([A-Za-z][\w.-]{0,63})(?:\s[^<>]{0,500})?>")
+CLOSING = re.compile(r"</([A-Za-z][\w.-]{0,63})>")
+LONGEST_CLOSING = 70
+MOST = 256
+"""Notes at either end of a text that are looked for."""
+INNER_CAPITAL = re.compile(r"[a-z][A-Z]")
+BLANKS = re.compile(r"\s*")
+REST_OF_LINE = re.compile(r"[^\S\n]*(?:\n|\Z|(?=<))")
+"""Nothing but blanks, or the next tag: notes take lines of their own."""
+SINGLE = frozenset(
+    re.findall(
+        r"\w+",
+        "attachment attachments context env environment instructions memory metadata reminder rules skills system "
+        "tools workspace",
+    )
+)
+"""Tags of harnesses that are one word. Others are told by being several: `system-reminder`, `environment_context`."""
+SPOKEN = frozenset(
+    re.findall(
+        r"\w+",
+        "ask bashinput commandargs feedback goal humanmessage objective prompt query question request task userask "
+        "userfeedback userinput usermessage userprompt userquery userquestion userrequest usertask usertext",
+    )
+)
+"""Tags around what the person said, without what joins their words: Cline's `task`, Cursor's `user_query`, VS Code's
+`userRequest`, Claude Code's `command-args`."""
+HEADING = re.compile(r"#{1,6} [^\n]{0,200}\b[A-Z]{3,20}\.md\b[^\n]{0,300}(?:\n|\Z)")
+"""The heading of a file with instructions, as Codex has it: `# AGENTS.md instructions for /work`."""
+PREAMBLES = (
+    "This is the Gemini CLI. We are setting up the context for our chat.",
+    "This is the Qwen Code. We are setting up the context for our chat.",
+)
+"""How texts begin that are notes to their end: @google/gemini-cli before its tags, @qwen-code/qwen-code 0.15.10."""
+
+
+def may_hold_notes(text: str) -> bool:
+    """Whether a text is worth a closer look: hardly any is."""
+    end = _trimmed(text, 0, len(text))
+    return text.startswith(("<", "#", *PREAMBLES), _behind_blanks(text, 0)) or text.endswith(">", 0, end)
+
+
+def apart(text: str) -> list[Part]:
+    """A text of the user's as what was said, and the notes around that.
+
+    >>> [(part.kind, part.text) for part in apart("<system-reminder>It rains.</system-reminder>\\nFix calc.py")]
+    [('note', '<system-reminder>It rains.</system-reminder>\\n'), ('text', 'Fix calc.py')]
+    """
+    start = _start(text)
+    start, end = _spoken(text, start) or (start, _end(text, start))
+    end = _trimmed(text, start, end) if end < len(text) else end
+    parts = (Part(kind="note", text=text[:start]), Part(text=text[start:end]), Part(kind="note", text=text[end:]))
+    return [part for part in parts if part.text]
+
+
+def is_note(tag: str) -> bool:
+    """Whether an element of this name is a harness's.
+
+    >>> is_note("environment_context"), is_note("user_query"), is_note("div")
+    (True, False, False)
+    """
+    if _joined(tag) in SPOKEN:
+        return False
+    return "_" in tag or "-" in tag or INNER_CAPITAL.search(tag) is not None or tag.casefold() in SINGLE
+
+
+def _joined(tag: str) -> str:
+    return tag.replace("_", "").replace("-", "").casefold()
+
+
+def _start(text: str) -> int:
+    """Where the notes at the start of a text end."""
+    at = _behind_blanks(text, 0)
+    for _ in range(MOST):
+        before, at = at, _behind_blanks(text, _behind_note(text, at))
+        if at == before:
+            break
+    return at
+
+
+def _behind_note(text: str, at: int) -> int:
+    """The end of the note that begins here; the same place where none does."""
+    if text.startswith(PREAMBLES, at):
+        return len(text)
+    heading = HEADING.match(text, at)
+    if heading is not None:
+        return _element(text, _behind_blanks(text, heading.end())) or len(text)
+    tag = OPENING.match(text, at)
+    return (tag is not None and is_note(tag[1]) and _element(text, at)) or at
+
+
+def _spoken(text: str, start: int) -> tuple[int, int] | None:
+    """What stands in the element that begins here, where such elements hold what a person said."""
+    tag = OPENING.match(text, start)
+    end = _element(text, start) if tag is not None and _joined(tag[1]) in SPOKEN else None
+    return None if tag is None or end is None else (tag.end(), text.rindex("</", tag.end(), end))
+
+
+def _element(text: str, at: int) -> int | None:
+    """The end of the element that begins here; None where none does, or where more stands on its last line."""
+    tag = OPENING.match(text, at)
+    if tag is None:
+        return None
+    name, end, depth = tag[1], tag.end(), 1
+    closing = f"</{name}>"
+    while depth:
+        close = text.find(closing, end)
+        if close < 0:
+            return None
+        depth += text.count(f"<{name}>", end, close) + text.count(f"<{name} ", end, close) - 1
+        end = close + len(closing)
+    return end if REST_OF_LINE.match(text, end) else None
+
+
+def _end(text: str, start: int) -> int:
+    """Where the notes at the end of a text begin, behind ``start``: each on lines of its own."""
+    end = len(text)
+    for _ in range(MOST):
+        trimmed = _trimmed(text, start, end)
+        last = text.rfind("</", max(start, trimmed - LONGEST_CLOSING), trimmed)
+        tag = CLOSING.fullmatch(text, last, trimmed) if last >= 0 else None
+        begin = _opened(text, tag[1], start, last) if tag is not None and is_note(tag[1]) else None
+        if begin is None or text[max(start, begin - 1) : begin] not in ("", "\n", ">"):
+            break
+        end = begin
+    return end
+
+
+def _opened(text: str, name: str, start: int, end: int) -> int | None:
+    """Where the element begins whose closing tag stands at ``end``."""
+    depth, opening, closing = 1, f"<{name}", f"</{name}>"
+    while depth:
+        at = text.rfind(opening, start, end)
+        if at < 0:
+            return None
+        if text[at + len(opening)] in "> ":
+            depth += text.count(closing, at, end) - 1
+        else:
+            depth += text.count(closing, at, end)
+        end = at
+    return end
+
+
+def _behind_blanks(text: str, at: int) -> int:
+    found = BLANKS.match(text, at)
+    return at if found is None else found.end()
+
+
+def _trimmed(text: str, start: int, end: int) -> int:
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return end
