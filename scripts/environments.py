@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 QUIET = ("--silent", "--no-fund", "--no-audit")
 BRIEF = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=60000")
 """Where npm's registry cannot be reached, that is soon known."""
+EXACT = re.compile(r"\d+\.\d+\.\d+.*")
 
 
 def say(text: str) -> None:
@@ -75,17 +77,23 @@ def site_packages(environment: Path) -> Path:
 
 def from_npm(folder: Path, packages: Sequence[str]) -> bool:
     """Whether the packages, each with `@VERSION` or without, are in the folder now; a second call installs the rest."""
-    missing = [
-        package
-        for package in packages
-        if not (folder / "node_modules" / re.sub("(?<=.)@.*", "", package) / "package.json").exists()
-    ]
+    missing = [package for package in packages if not _has(folder, package)]
     if not missing:
         return True
     if not has("npm", "node"):
         return False
     say(f"installing {', '.join(missing)} …")
     return succeeds(["npm", "install", *QUIET, *BRIEF, "--prefix", str(folder), *missing])
+
+
+def _has(folder: Path, package: str) -> bool:
+    """Whether a package is there, and in its version where that is said to the last digit."""
+    name, _, version = package.rpartition("@") if "@" in package[1:] else (package, "", "")
+    try:
+        document = json.loads((folder / "node_modules" / name / "package.json").read_text("utf-8"))
+    except FileNotFoundError:
+        return False
+    return document["version"] == version if EXACT.fullmatch(version) else True
 
 
 def binary(folder: Path, name: str) -> Path:

@@ -28,6 +28,8 @@ POLICIES = ("", "-off", "-picky")
 """How the names of upstreams end, so that rules can treat each differently."""
 PATIENT = {"patience": 30, "filter_timeout": 30}
 """Nothing passes because its tools are still being embedded: tests are to see what is filtered."""
+SMALL_TOO = {"least_tools": 0, "least_tokens": 0}
+"""Nor because they are few: without a word on it, boards of any size are filtered here."""
 
 
 @dataclass
@@ -87,7 +89,8 @@ async def model_door(
 ) -> AsyncIterator[tuple[str, Noting, MemoryEvents]]:
     """The address of a gateway with these upstreams and options, the headers of its answers, and its events."""
     events = MemoryEvents()
-    settings = Settings(llm={"upstreams": upstreams} | PATIENT | llm)
+    policy = SMALL_TOO | dict(llm.get("policy", {}))
+    settings = Settings(llm={"upstreams": upstreams} | PATIENT | llm | {"policy": policy})
     made = default_parts(settings, **({"events": events} | dict(parts or {})))
     async with AsyncExitStack() as stack:
         stack.push_async_callback(made.close)

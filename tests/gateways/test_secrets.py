@@ -130,7 +130,7 @@ async def test_no_secret_and_no_text_is_kept_or_shown(
         "keys": {"team": {"hash": hashed(SECRETS["gateway"])}},
         "rules": [{"upstream": "closed", "fail": "closed"}],
         "most_body": 100_000,
-        "policy": {"k": 1, "profile": "semantic"},
+        "policy": {"k": 1, "profile": "semantic", "least_tools": 0, "least_tokens": 0},
     }
     store = {"url": state.format(SECRETS["state"]), "prefix": prefix}
     async with gateway_of(llm=llm, state=store) as gateway:

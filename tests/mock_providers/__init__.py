@@ -60,8 +60,13 @@ class MockProviders:
     def last(self) -> Received:
         return self.received[-1]
 
+    def forget(self) -> None:
+        """What came so far."""
+        self.received.clear()
+        self.refused.clear()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = b"".join([piece async for piece in _pieces(receive)])
+        body = await body_of(receive)
         raw = scope["raw_path"].partition(b"?")[0] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
         self.received.append(
             Received(method=scope["method"], target=raw.decode(), headers=list(scope["headers"]), body=body)
@@ -92,6 +97,10 @@ class MockProviders:
     def _refuse(self, provider: Provider, problems: list[str]) -> Reply:
         self.refused += problems
         return Reply(document=provider.error("; ".join(problems)), status=400)
+
+
+async def body_of(receive: Receive) -> bytes:
+    return b"".join([piece async for piece in _pieces(receive)])
 
 
 async def _pieces(receive: Receive) -> AsyncIterator[bytes]:

@@ -178,15 +178,45 @@ def pieces(text: str) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
+CALL_ITEMS = ("function_call", "custom_tool_call")
+RESULT_ITEMS = ("function_call_output", "custom_tool_call_output")
+
+
+def _listed(tools: Sequence[Mapping[str, Any]], namespace: str = "") -> Iterator[tuple[str, str]]:
+    """Names and types; the name of one in a namespace is `NAMESPACE.NAME`."""
+    for tool in tools:
+        if tool["type"] == "namespace":
+            yield from _listed(tool["tools"], tool["name"])
+        else:
+            yield _qualified(tool | {"namespace": namespace}), tool["type"]
+
+
+def _qualified(item: Mapping[str, Any]) -> str:
+    name = item.get("name", item["type"])
+    return f"{item['namespace']}.{name}" if item.get("namespace") else name
+
+
+def _call(call: Calls, kind: str | None, id_: str) -> dict[str, Any]:
+    namespace, _, name = call.tool.rpartition(".")
+    item = {"call_id": f"call_{id_}", "name": name, "status": "completed"}
+    item |= {"namespace": namespace} if namespace else {}
+    if kind == "custom":
+        return item | {"type": "custom_tool_call", "id": f"ctc_{id_}", "input": call.arguments["input"]}
+    return item | {"type": "function_call", "id": f"fc_{id_}", "arguments": json.dumps(call.arguments)}
+
+
 def responses(model: Model, asked: Mapping[str, Any], id_: str) -> Reply:
     said = asked["input"] if isinstance(asked["input"], list) else []
-    names = {item["call_id"]: item["name"] for item in said if item.get("type") == "function_call"}
+    names = {item["call_id"]: _qualified(item) for item in said if item.get("type") in CALL_ITEMS}
     answered = [
         names[item["call_id"]]
         for item in said
-        if item.get("type") == "function_call_output" and NOT_MADE not in item["output"]
+        if item.get("type") in RESULT_ITEMS and NOT_MADE not in str(item["output"])
     ]
-    tools = [tool.get("name", tool["type"]) for tool in asked.get("tools", ())]
+    tools = dict(_listed(asked.get("tools", ())))
+    for item in said:
+        if item.get("type") == "additional_tools":
+            tools |= dict(_listed(item["tools"]))
     says = model(Seen(tools=tuple(tools), answered=tuple(answered), body=asked))
     output: list[dict[str, Any]] = []
     if says.thought:
@@ -197,17 +227,7 @@ def responses(model: Model, asked: Mapping[str, Any], id_: str) -> Reply:
         text = {"type": "output_text", "text": says.text, "annotations": []}
         message = {"type": "message", "id": f"msg_{id_}", "role": "assistant", "status": "completed", "content": [text]}
         output.append(message)
-    output += [
-        {
-            "type": "function_call",
-            "id": f"fc_{id_}_{place}",
-            "call_id": f"call_{id_}_{place}",
-            "name": call.tool,
-            "arguments": json.dumps(call.arguments),
-            "status": "completed",
-        }
-        for place, call in enumerate(says.calls)
-    ]
+    output += [_call(call, tools.get(call.tool), f"{id_}_{place}") for place, call in enumerate(says.calls)]
     response = {
         "id": id_,
         "object": "response",
@@ -251,6 +271,12 @@ def _item_events(place: int, item: dict[str, Any]) -> list[dict[str, Any]]:
         ]
         done = {"type": "response.function_call_arguments.done", "arguments": item["arguments"], "name": item["name"]}
         inside.append(done | at)
+    elif item["type"] == "custom_tool_call":
+        opened = item | {"input": "", "status": "in_progress"}
+        inside = [
+            {"type": "response.custom_tool_call_input.delta", "delta": piece} | at for piece in pieces(item["input"])
+        ]
+        inside.append({"type": "response.custom_tool_call_input.done", "input": item["input"]} | at)
     elif item["type"] == "message":
         opened, part, at = (
             item | {"content": [], "status": "in_progress"},

@@ -32,6 +32,8 @@ def referenced(messages: list[Any]) -> Iterator[str]:
         for block in message["content"] if isinstance(message["content"], list) else ():
             if block["type"] == "tool_search_tool_result":
                 yield from (each["tool_name"] for each in block["content"]["tool_references"])
+            elif block["type"] == "tool_result" and isinstance(block.get("content"), list):  # a search of the client's
+                yield from (each["tool_name"] for each in block["content"] if each["type"] == "tool_reference")
 
 
 def searched(asked: Mapping[str, Any], query: str, id_: str) -> list[dict[str, Any]]:

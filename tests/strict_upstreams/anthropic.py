@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ SEARCHES = {
     "tool_search_tool_regex_20251119": "tool_search_tool_regex",
 }
 """The search tools' types, and the name that each has to have."""
+CLIENTS_SEARCH = re.compile("tool_?search", re.IGNORECASE)
+"""A client may search itself, with a tool whose results refer to deferred ones; Claude Code's is `ToolSearch`."""
 
 
 def problems(body: Mapping[str, Any]) -> list[str]:
@@ -55,9 +58,10 @@ def _deferred(tools: list[Any], choice: Mapping[str, Any]) -> Iterator[str]:
     """That the forced tool may not be deferred is not documented, and so not relied on."""
     deferred = [tool for tool in tools if tool.get("defer_loading")]
     searching = [tool for tool in tools if tool.get("type") in SEARCHES]
+    by_client = any(CLIENTS_SEARCH.search(str(tool.get("name"))) for tool in tools if not tool.get("defer_loading"))
     if deferred and len(deferred) == len(tools):
         yield "At least one tool must have defer_loading=false. All tools cannot be deferred."
-    if deferred and not searching:
+    if deferred and not searching and not by_client:
         yield "tools: there are deferred tools, and none that searches for them"
     if len(deferred) > MOST_DEFERRED:
         yield f"tools: {len(deferred)} are deferred, and the most is {MOST_DEFERRED}"

@@ -104,7 +104,7 @@ def _responses(body: Mapping[str, Any]) -> Iterator[str]:
             yield f"tools: {tool.get('name')!r} is nested"
     if any(tool.get("defer_loading") for tool in functions) and "tool_search" not in [each["type"] for each in tools]:
         yield "tools: deferred tools need tool_search"
-    if not tools:
+    if not tools and not _added(body):
         yield from without_tools(body, ["tool_choice"])
     offered = {(tool["type"], tool.get("name")) for tool in functions}
     choice = body.get("tool_choice", "auto")
@@ -115,3 +115,9 @@ def _responses(body: Mapping[str, Any]) -> Iterator[str]:
             yield f"tool_choice: {choice.get('name')!r} not found in 'tools'"
     elif isinstance(choice, Mapping) and choice.get("type") not in [tool["type"] for tool in tools]:
         yield f"tool_choice: {choice.get('type')!r} not found in 'tools'"
+
+
+def _added(body: Mapping[str, Any]) -> bool:
+    """Whether an item of the input brings tools."""
+    said = body.get("input")
+    return isinstance(said, list) and any(item.get("type") == "additional_tools" for item in said)

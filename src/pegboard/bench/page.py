@@ -9,6 +9,7 @@ from typing import Any
 from pegboard.bench import priced_page, rank_page, results, summaries_page
 from pegboard.bench.agents import page as agents_page
 from pegboard.bench.cache import page as cache_page
+from pegboard.bench.coding_agents import page as coding_agents_page
 from pegboard.bench.fleet import page as fleet_page
 from pegboard.bench.index import page as index_page
 from pegboard.bench.learning import page as gate_page
@@ -32,6 +33,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "simulate": simulate_page.section,
     "priced": priced_page.section,
     "agents": agents_page.section,
+    "coding_agents": coding_agents_page.section,
     "gate": gate_page.section,
     "index": index_page.section,
     "state": state_page.section,

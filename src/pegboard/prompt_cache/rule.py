@@ -125,15 +125,33 @@ def expected_bill(places: Places, moment: Moment, prices: CachePrices) -> float:
     """Of sending these tools now and going on with them."""
     if len(places) == len(moment.tokens):
         return _whole(moment, prices, sent=places == moment.held)
-    prefix = sum(moment.tokens[place] for place in places) + moment.behind
-    warm = _warm(moment, prices) if places == moment.held else 0.0
-    now = turn(prefix, moment.ahead, warm, prices)
-    return now + later(prefix + moment.ahead, moment.outlook, prices, news=missing(places, moment))
+    prefix = _tokens(places, moment) + moment.behind
+    later_on = later(prefix + moment.ahead, moment.outlook, prices, news=missing(places, moment))
+    return bill_now(places, moment, prices) + later_on
 
 
 def whole_bill(moment: Moment, prices: CachePrices) -> float:
     """Had all tools been sent from the first turn on."""
     return _whole(moment, prices, sent=moment.held is not None)
+
+
+def bill_now(places: Places, moment: Moment, prices: CachePrices) -> float:
+    """Of this one request, with these tools."""
+    if len(places) == len(moment.tokens):
+        return _whole_now(moment, prices, sent=places == moment.held)
+    warm = _warm(moment, prices) if places == moment.held else 0.0
+    return turn(_tokens(places, moment) + moment.behind, moment.ahead, warm, prices)
+
+
+def whole_bill_now(moment: Moment, prices: CachePrices) -> float:
+    """Of this one request, had all tools been sent from the first turn on."""
+    return _whole_now(moment, prices, sent=moment.held is not None)
+
+
+def through_one_now(tokens: float, moment: Moment, prices: CachePrices) -> float:
+    """Of this one request, with `call_tool` and all that is shown, of so many ``tokens``, in place of the tools."""
+    warm = 0.0 if moment.held is None else _warm(moment, prices)
+    return turn(tokens + moment.behind, moment.ahead, warm, prices)
 
 
 def missing(places: Places, moment: Moment) -> float:
@@ -173,13 +191,25 @@ def _options(moment: Moment) -> Iterator[Places]:
 
 
 def _whole(moment: Moment, prices: CachePrices, *, sent: bool) -> float:
-    """All tools; ``sent``: this conversation sent them before. What others keep of them ends with the system prompt."""
-    system = moment.behind if moment.held is None else moment.system
-    salvaged = salvage(moment.total + system, shared(moment, prices), prices)
+    """All tools; ``sent``: this conversation sent them before."""
+    left = moment.total + moment.behind + moment.ahead
+    later_on = later(left, moment.outlook, prices, salvaged=_salvaged(moment, prices))
+    return _whole_now(moment, prices, sent=sent) + later_on
+
+
+def _whole_now(moment: Moment, prices: CachePrices, *, sent: bool) -> float:
     warm = _warm(moment, prices) if sent else 0.0
-    prefix = moment.total + moment.behind
-    now = turn(prefix, moment.ahead, warm, prices, salvaged)
-    return now + later(prefix + moment.ahead, moment.outlook, prices, salvaged=salvaged)
+    return turn(moment.total + moment.behind, moment.ahead, warm, prices, _salvaged(moment, prices))
+
+
+def _salvaged(moment: Moment, prices: CachePrices) -> float:
+    """What others keep of all tools ends with the system prompt."""
+    system = moment.behind if moment.held is None else moment.system
+    return salvage(moment.total + system, shared(moment, prices), prices)
+
+
+def _tokens(places: Places, moment: Moment) -> int:
+    return sum(moment.tokens[place] for place in places)
 
 
 def _warm(moment: Moment, prices: CachePrices) -> float:

@@ -26,6 +26,12 @@ CLIENTS = 64
 REQUESTS = 10_000
 SLACK_MB = 40
 """What allocators, caches of queries and remembered conversations may take once the gateway is warm."""
+OPTIONS = """
+[llm]
+patience = 30
+filter_timeout = 30
+policy = { least_tokens = 0 }
+"""
 JOBS = [f"do_thing_{number}" for number in range(20)]
 
 
@@ -58,7 +64,7 @@ def megabytes(pid: int) -> float:
 async def serving(upstream: str, folder: Path) -> AsyncIterator[tuple[str, subprocess.Popen[bytes]]]:
     """The address and process of a `pegboard serve` before this provider."""
     config, port = folder / "pegboard.toml", free_port()
-    config.write_text(f'[llm]\npatience = 30\nfilter_timeout = 30\n[llm.upstreams.openai]\nurl = "http://{upstream}"\n')
+    config.write_text(f"{OPTIONS}[llm.upstreams.openai]\nurl = 'http://{upstream}'\n")
     folders = {"PEGBOARD_STATE_DIR": str(folder / "state"), "PEGBOARD_CACHE_DIR": str(folder / "cache")}
     command = [sys.executable, "-m", "pegboard", "serve", "--config", str(config), "--port", str(port)]
     process = subprocess.Popen(command, env=dict(os.environ) | folders)

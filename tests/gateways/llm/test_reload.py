@@ -32,7 +32,8 @@ from processes import until
 from served import Gateway, OpenGateway
 
 CHAT = "/openai/v1/chat/completions"
-PATIENT = {"patience": 60, "filter_timeout": 60, "policy": {"profile": "semantic", "k": 1, "ways": ["tools"]}}
+POLICY = {"profile": "semantic", "k": 1, "ways": ["tools"], "least_tools": 0, "least_tokens": 0}
+PATIENT = {"patience": 60, "filter_timeout": 60, "policy": POLICY}
 FIRST_KEY, SECOND_KEY = new_key(), new_key()
 
 

@@ -20,6 +20,7 @@ from served import OpenGateway
 
 CHAT = "/openai/v1/chat/completions"
 SEMANTIC = {"profile": "semantic", "threshold": 0.7}
+ANY = {"least_tools": 0, "least_tokens": 0}
 NOTHING = "nothing reached 0.7; all kept"
 SAID = "A threshold of 0.7 lets 9% of the needed tools through"
 
@@ -33,7 +34,7 @@ SAID = "A threshold of 0.7 lets 9% of the needed tools through"
 async def test_where_nothing_reaches_the_threshold_the_answer_and_the_event_say_so(
     gateway_of: OpenGateway, upstream: ModelUpstream, events: MemoryEvents, policy: dict[str, Any]
 ) -> None:
-    async with gateway_of(llm={"policy": SEMANTIC | policy}) as gateway:
+    async with gateway_of(llm={"policy": SEMANTIC | ANY | policy}) as gateway:
         answer = await gateway.http.post(CHAT, json=asking("openai_chat", "Which train goes to the sea?"))
 
     assert upstream.tools == ["alpha", "beta", "gamma", "delta"]
@@ -45,7 +46,8 @@ async def test_where_nothing_reaches_the_threshold_the_answer_and_the_event_say_
 
 @pytest.mark.requirement("A9")
 async def test_where_everything_reaches_it_that_is_said(gateway_of: OpenGateway) -> None:
-    async with gateway_of(llm={"policy": {"profile": "semantic", "threshold": -1, "ways": ["tools"]}}) as gateway:
+    policy = ANY | {"profile": "semantic", "threshold": -1, "ways": ["tools"]}
+    async with gateway_of(llm={"policy": policy}) as gateway:
         answer = await gateway.http.post(CHAT, json=asking("openai_chat", "alpha"))
 
     assert answer.headers["x-pegboard-reason"] == "everything is relevant"

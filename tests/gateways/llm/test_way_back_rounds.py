@@ -107,7 +107,9 @@ def way_of(name: str, **more: Any) -> Way:
 async def client_of(provider: Provider, way: Way) -> Client:
     client = Client()
     about = [(b"x-pegboard-filter", b"filtered")]
-    await Rounds(way=way, send=provider.send, answering=Answering(client.take), about=about).run()
+    await Rounds(
+        way=way, codec=CODECS[way.codec.name], send=provider.send, answering=Answering(client.take), about=about
+    ).run()
     return client
 
 
@@ -151,7 +153,9 @@ async def test_text_reaches_the_client_before_the_provider_has_said_it_all(name:
     provider = Provider([said, streamed(name, TEXT, 1)], before_last=lambda: reached.append(b"that." in client.body))
 
     way = way_of(name)
-    await Rounds(way=way, send=provider.send, answering=Answering(client.take), about=[]).run()
+    await Rounds(
+        way=way, codec=CODECS[way.codec.name], send=provider.send, answering=Answering(client.take), about=[]
+    ).run()
 
     assert reached[0]
     assert len(provider.asked) == 2

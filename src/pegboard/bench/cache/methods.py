@@ -9,8 +9,9 @@ from typing import Protocol
 from pegboard.bench.cache.boards import ToolBoard
 from pegboard.bench.cache.sessions import ASKED, SYSTEM, Cell, Turn
 from pegboard.gateways.llm.sticking import LEAST_SEEN
+from pegboard.prompt_cache.account import NOTHING_YET, Account
 from pegboard.prompt_cache.prices import CachePrices
-from pegboard.prompt_cache.rule import Moment, verdict
+from pegboard.prompt_cache.rule import Moment, bill_now, verdict, whole_bill_now
 from pegboard.prompt_cache.ways import cheapest_way
 from pegboard.settings.llm import Way
 from pegboard.traffic import Seen, Traffic, Turned
@@ -123,6 +124,9 @@ class Known:
     called: Places = frozenset()
     last: float | None = None
     changed: int = 0
+    account: Account = NOTHING_YET
+    left: bool = False
+    """Whether it turned out dearer, and has all tools since."""
 
 
 class Sticky:
@@ -137,7 +141,7 @@ class Sticky:
 
     def send(self, turn: Turn) -> Sent:
         known = self._known.setdefault(turn.conversation.number, Known())
-        places = verdict(self._moment(turn, known), self._prices).places
+        places = self._places(self._moment(turn, known), known)
         intent = turn.conversation.intents[turn.number]
         before = turn.conversation.intents[turn.number - 1].relevant if turn.number else intent.relevant
         known.changed += not set(intent.relevant) <= known.called.union(before)
@@ -146,6 +150,20 @@ class Sticky:
         if len(places) == len(self._testbed.tokens):
             self._whole_at = turn.at
         return Sent(tools=places, offered=known.held)
+
+    def _places(self, moment: Moment, known: Known) -> tuple[int, ...]:
+        places = tuple(sorted(moment.all)) if known.left else verdict(moment, self._prices).places
+        rest = self._prices.write * sum(moment.tokens[place] for place in moment.all.difference(places))
+        account = self._billed(places, moment, known)
+        if known.held is not None and not known.held.issuperset(places) and account.has_lost(rest):
+            known.left, places = True, tuple(sorted(moment.all))
+            account = self._billed(places, moment, known)
+        known.account = account
+        return places
+
+    def _billed(self, places: tuple[int, ...], moment: Moment, known: Known) -> Account:
+        now = bill_now(frozenset(places), moment, self._prices)
+        return known.account.after(now, whole_bill_now(moment, self._prices))
 
     def _moment(self, turn: Turn, known: Known) -> Moment:
         intent = turn.conversation.intents[turn.number]

@@ -68,6 +68,11 @@ class Case:
     def total(self) -> Tokens:
         return Tokens(sum(self.stock.tokens))
 
+    @property
+    def pickable(self) -> Tokens:
+        """Of the tools that could be left out at all."""
+        return Tokens(sum(self.stock.tokens[place] for place in may_be_picked(self.request)))
+
 
 def case_of(codec: Codec, request: Request, policy: Policy, stock: Stock, owner: str, url_query: str) -> Case:
     """``owner`` says whose conversation it is part of, ``url_query`` what its URL ends with."""
@@ -77,6 +82,7 @@ def case_of(codec: Codec, request: Request, policy: Policy, stock: Stock, owner:
         when_none=policy.when_none,
         turns=policy.turns,
         prices=prices_for(policy.provider, request),
+        may_leave="whole" in policy.ways,
     )
     return Case(
         codec=codec,

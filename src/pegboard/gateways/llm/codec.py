@@ -97,8 +97,8 @@ class Request:
         return bool(self.called) or any(message.role == "tool" for message in self.turn.messages)
 
     def after(self, messages: Sequence[Message], called: Collection[str], conversation: str = "") -> Request:
-        """The request with a conversation before its own, which the provider kept and we remember; its instructions stay
-        in front."""
+        """The request with a conversation before its own, kept by the provider and remembered by us; its instructions
+        stay in front."""
         own = self.turn.messages
         begin = next((place for place, each in enumerate(own) if each.role != "system"), len(own))
         return replace(
@@ -133,6 +133,15 @@ class Usage:
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
+
+    def plus(self, more: Usage) -> Usage:
+        """Of two answers together."""
+        return Usage(
+            input=self.input + more.input,
+            output=self.output + more.output,
+            cache_read=self.cache_read + more.cache_read,
+            cache_write=self.cache_write + more.cache_write,
+        )
 
 
 Observation = Started | ToolCalled | Usage

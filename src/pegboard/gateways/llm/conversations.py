@@ -10,6 +10,7 @@ from typing import TypeVar
 from pegboard.gateways.llm.codec import Request
 from pegboard.gateways.llm.past import Past, Stage
 from pegboard.gateways.llm.settling import Known, Relevant, named
+from pegboard.prompt_cache import Account
 from pegboard.seams import Clock
 from pegboard.settings.llm import Way
 
@@ -48,18 +49,19 @@ class Sent:
     """A conversation's last request: the names of its tools, what the provider's cache knows it by, and when it was.
 
     ``requests`` is how many there were, ``way`` the one that the conversation takes. The others are those of
-    `settling.Relevant`, by the names of tools.
+    `settling.Relevant`, by the names of tools. ``account`` is what all of them were billed.
     """
 
     names: tuple[str, ...]
     prefix: int
     at: float
     requests: int
-    way: Way
+    way: Way | None
     before: tuple[str, ...]
     any: tuple[str, ...]
     called: tuple[str, ...]
     changed: int
+    account: Account
 
 
 class Conversations:
@@ -92,12 +94,14 @@ class Conversations:
                 changed=sent.changed,
             ),
             way=sent.way,
+            account=sent.account,
         )
 
     def sent(
-        self, thread: Thread, known: Known, request: Request, system: str, places: Sequence[int], way: Way
+        self, thread: Thread, known: Known, request: Request, system: str, places: Sequence[int], way: Way | None
     ) -> None:
-        """A request goes out with these tools, in their order; ``known`` has what is relevant to it already."""
+        """A request goes out with these tools, in their order; ``known`` has what is relevant to it already, and what
+        it is billed."""
         now, prefix = self._clock.monotonic(), _prefix(request, system, places)
         sent = Sent(
             names=_names(request, places),
@@ -109,6 +113,7 @@ class Conversations:
             any=_names(request, known.relevant.any),
             called=_names(request, known.relevant.called),
             changed=known.relevant.changed,
+            account=known.account,
         )
         _keep(self._sent, thread.kept_under, sent, self._capacity)
         if len(places) == len(request.tools):

@@ -107,8 +107,8 @@ class LlmDoor:
             passage.added_ms = self._since(passage.started)
             headers = going(self._keys.none_of_ours(said.headers), passage.rewritten, followed=codec is not None)
             way = passage.rewritten.way
-            if way is not None:
-                passing = self._there_and_back(passage, scope["method"], headers, way, answering)
+            if way is not None and codec is not None:
+                passing = self._there_and_back(passage, scope["method"], headers, way, codec, answering)
             else:
                 passing = self._pass(passage, scope["method"], headers, body, codec, answering)
             await reading.unless_hung_up(passing)
@@ -175,18 +175,20 @@ class LlmDoor:
                 await answering.more(piece)
             await answering.end()
         following.finish()
+        self._filters[passage.target.upstream.name].answered(passage.rewritten, following.used)
         passage.called, passage.answer, passage.ended = tuple(following.called), following.id, True
         request = passage.rewritten.request
         if codec is not None and codec.name in KEPT_BY_PROVIDERS and request is not None and following.id:
             self._filters[passage.target.upstream.name].remember(passage.owner, following.id, request, following.called)
 
     async def _there_and_back(
-        self, passage: Passage, method: str, headers: Headers, way: RoundTrip, answering: Answering
+        self, passage: Passage, method: str, headers: Headers, way: RoundTrip, codec: Codec, answering: Answering
     ) -> None:
         """Send the request, and again as long as the model asks for tools; the client gets one answer."""
         upstream, path = passage.target.upstream, passage.target.whole
         rounds = Rounds(
             way=way,
+            codec=codec,
             send=lambda body: upstream.send(method, path, headers, body),
             answering=answering,
             about=[*about(passage.rewritten, passage.added_ms), *self._unknown.warning(passage.wishes)],
@@ -196,6 +198,7 @@ class LlmDoor:
             passage.ended = True
         finally:
             passage.status, passage.called = rounds.status, rounds.called
+            self._filters[passage.target.upstream.name].answered(passage.rewritten, rounds.used)
 
     def _tell(self, passage: Passage) -> None:
         rewritten = passage.rewritten

@@ -10,7 +10,8 @@ from types import MappingProxyType
 from uuid import uuid4
 
 from pegboard.errors import PegboardError, RequestNotUnderstood
-from pegboard.gateways.llm.codec import Codec, Request
+from pegboard.gateways.llm.codec import Codec, Request, Usage
+from pegboard.gateways.llm.codecs import counts
 from pegboard.gateways.llm.coding import decoded
 from pegboard.gateways.llm.history import Histories
 from pegboard.gateways.llm.one_tool.plan import Prepared
@@ -115,8 +116,10 @@ class Filter:
             read = identified(await self._read(codec, body, path, coding), conversation)
             request = self._histories.resumed(owner, read)
             treatment = treatment_of(request.model)
+            counting = counts(path)
             request = shielded(request, client, treatment.policy)
             if not treatment.filters:
+                self._passed(request, treatment, owner, counting)
                 return Rewritten(
                     outcome="off",
                     reason="the policy",
@@ -133,9 +136,10 @@ class Filter:
                     took_ms=self._since(started),
                     treatment=treatment,
                 )
-            filtered = await self._picked(codec, request, treatment, owner, query)
+            filtered = await self._picked(codec, request, treatment, owner, query, counting=counting)
             if filtered.one_tool is not None:
-                return await self._by_one_tool(codec, request, filtered, filtered.one_tool, treatment, started)
+                by_one = await self._by_one_tool(codec, request, filtered, filtered.one_tool, treatment, started)
+                return replace(by_one, way=None) if counting else by_one
             everything = len(filtered.kept.places) == len(request.tools)
             way = None
             if not everything and filtered.narrowed is None:
@@ -145,6 +149,8 @@ class Filter:
                 rewritten = way.body()
             else:
                 rewritten = filtered.narrowed or codec.rewrite(request, filtered.kept.places)
+            if counting:
+                way = None  # nothing is called in a count
             return Rewritten(
                 outcome="unchanged" if everything else "filtered",
                 reason=filtered.left_alone or filtered.without or ("everything is relevant" if everything else ""),
@@ -161,6 +167,8 @@ class Filter:
             reason, failure = error.message, error.code
         except Exception as error:  # noqa: BLE001  # whatever it is, the request goes on
             reason, failure = self._why(error)
+        if request is not None and treatment is not None and treatment.fails_open:
+            self._passed(request, treatment, owner, counts(path))
         treatment = treatment or treatment_of("")
         failed = Rewritten(
             outcome="shadow" if treatment.shadow else "failed",
@@ -235,7 +243,14 @@ class Filter:
         )
 
     async def _picked(
-        self, codec: Codec, request: Request, treatment: Treatment, owner: str, query: str = ""
+        self,
+        codec: Codec,
+        request: Request,
+        treatment: Treatment,
+        owner: str,
+        query: str = "",
+        *,
+        counting: bool = False,
     ) -> Filtered:
         """Raises StillEmbedding where the request may go on without waiting for that, and TimeoutError."""
         timeout = self._shadow_timeout if treatment.shadow else self._timeout
@@ -243,8 +258,27 @@ class Filter:
         patience = min(self._patience, timeout) if passes else timeout
         async with asyncio.timeout(timeout):
             return await self._selector.select(
-                codec, request, treatment.policy, owner=owner, patience=patience, url_query=query
+                codec,
+                request,
+                treatment.policy,
+                owner=owner,
+                patience=patience,
+                url_query=query,
+                counting=counting,
             )
+
+    def _passed(self, request: Request, treatment: Treatment, owner: str, counting: bool) -> None:
+        """In the shadow it is remembered what would have been sent, as far as that is known."""
+        if not counting and not treatment.shadow:
+            self._selector.passed(request, treatment.policy, owner)
+
+    def answered(self, rewritten: Rewritten, used: Usage | None) -> None:
+        """A request's answer is over, or broke off: its conversation holds what it went out with in the end, and is
+        billed for all that was asked. ``used`` is what the provider counted, if it said so."""
+        filtered, way = rewritten.filtered, rewritten.way
+        if filtered is not None:
+            sent = frozenset(filtered.sent(len(rewritten.request.tools) if rewritten.request else 0))
+            self._selector.answered(filtered, [sent, *(way.rounds if way else ())], used)
 
     def remember(self, owner: str, answer_id: str, request: Request, called: Collection[str]) -> None:
         """What a conversation was about that the provider keeps, under the id of its last answer."""

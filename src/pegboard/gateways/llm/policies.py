@@ -13,7 +13,7 @@ from pegboard.gateways.llm.config_checks import check_names
 from pegboard.gateways.llm.selection import Policy
 from pegboard.gateways.llm.way_back.plan import Terms
 from pegboard.routing import Profile, profile_named
-from pegboard.settings.llm import LlmSettings, PolicySettings, RuleOfPolicy, UpstreamSettings
+from pegboard.settings.llm import LlmSettings, PolicySettings, RuleOfPolicy, UpstreamSettings, Way
 
 WISH = "x-pegboard-"
 """How the names of the headers begin in which a request says how it wants to be treated."""
@@ -27,19 +27,24 @@ START = PolicySettings(
     always=(),
     never=(),
     protect=True,
-    least_tools=0,
-    least_tokens=0,
+    least_tools=10,
+    least_tokens=4000,
     when_none="all",
     sticky=True,
     turns=1.0,
-    ways=("whole", "tools"),
     fail="open",
     way_back=False,
     search_tokens=600,
 )
 
 
+OF_ITS_OWN = PolicySettings(least_tools=0, least_tokens=0)
+"""The policy of seed 003 has no such least: what it says holds for any number of tools."""
 NO_WAY_BACK = Terms()
+WAYS: tuple[Way, ...] = ("whole", "tools")
+BESIDE_ITS_OWN: tuple[Way, ...] = ("whole", "call_tool")
+"""Of an agent that has tools of its own, which stay: what it begins with then never changes, and nothing is out of its
+reach (docs/prompt-cache.md)."""
 
 
 class WishNotUnderstood(PegboardError):  # noqa: N818
@@ -106,7 +111,7 @@ class Policies:
         return not any(self._settled(upstream, model, key).filters for model in models)
 
     def _settled(self, upstream: str, model: str, key: str | None) -> Treatment:
-        said = self._settings.policy.over(START)
+        said = self._settings.policy.over(_start(self._settings.upstreams[upstream]))
         for rule in self._settings.rules:
             if _fits(rule, upstream, model, key or ""):
                 said = rule.over(said)
@@ -124,6 +129,11 @@ class Policies:
                 treatment(rule.over(self._settings.policy.over(START)), each)
 
 
+def _start(upstream: UpstreamSettings) -> PolicySettings:
+    """What holds before anything is said."""
+    return START if upstream.semantic_tool_filtering is None else OF_ITS_OWN.over(START)
+
+
 def treatment(
     said: PolicySettings, upstream: UpstreamSettings, filtering: SemanticToolFiltering | None = None
 ) -> Treatment:
@@ -137,7 +147,7 @@ def treatment(
         profile = profile_named(said.profile or "hybrid").with_overrides(
             k=said.k, threshold=said.threshold, recall=said.recall, budget=said.budget
         )
-    ways = said.ways or ("tools",)
+    ways = said.ways or WAYS
     if "defer" in ways and len(ways) > 1:
         raise ConfigError(
             "ways has `defer` beside others, and what it will cost is not known to be compared.",
@@ -156,6 +166,7 @@ def treatment(
         allowed_tools=upstream.takes_allowed_tools if said.allowed_tools is None else said.allowed_tools,
         provider=upstream.format,
         ways=ways,
+        beside=said.ways or BESIDE_ITS_OWN,
     )
     return Treatment(
         policy=policy,

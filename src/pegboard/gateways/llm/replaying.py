@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from pegboard.gateways.llm.boards import Pick, Stock
 from pegboard.gateways.llm.codec import Choice, Request
-from pegboard.gateways.llm.past import Ask
-from pegboard.gateways.llm.settling import Known, Relevant, Terms, named, settled
+from pegboard.gateways.llm.past import Ask, Stage
+from pegboard.gateways.llm.settling import Known, Terms, named, settled
 from pegboard.seams import Filter
 
 MOST_PICKS = 1024
@@ -17,22 +17,26 @@ MOST_PICKS = 1024
 JUST_NOW = 0.0
 
 
-async def replayed(
-    request: Request, stock: Stock, asks: Sequence[Ask], among: Filter | None, terms: Terms
-) -> tuple[frozenset[int], Relevant]:
-    """What these asks made of the tools one after the other, as if each had come right after the one before, and what
-    was relevant to them. What they said about calling tools is not known.
+async def replayed(request: Request, stock: Stock, asks: Sequence[Ask], among: Filter | None, terms: Terms) -> Known:
+    """What these asks made of the tools one after the other, as if each had come right after the one before: what is
+    held, was relevant and billed, and whether all tools are, for that was less. What they said about calling tools is
+    not known, nor what a loop was billed.
     """
     picks = await picks_of(stock, asks, among)
-    held: frozenset[int] | None = None
-    relevant = Relevant()
+    known = Known(stage=Stage())
     for ask in asks:
         earlier = replace(request, turn=ask.turn, called=ask.stage.called, choice=Choice())
-        known = Known(stage=ask.stage, held=held, idle=None if held is None else JUST_NOW, relevant=relevant)
-        found = settled(earlier, stock, terms, picks[ask.query], known)
-        held = frozenset(found.kept.places)
-        relevant = relevant.after(found.moment.relevant, named(request, ask.stage.called))
-    return held or frozenset(), relevant
+        found = settled(earlier, stock, terms, picks[ask.query], replace(known, stage=ask.stage), known.way or "tools")
+        relevant = known.relevant.after(found.moment.relevant, named(request, ask.stage.called), known.held)
+        known = replace(
+            known,
+            held=frozenset(found.kept.places),
+            idle=JUST_NOW,
+            relevant=relevant,
+            way="whole" if found.leaves else known.way,
+            account=found.account,
+        )
+    return replace(known, held=known.held or frozenset(), idle=JUST_NOW)
 
 
 async def picks_of(stock: Stock, asks: Sequence[Ask], among: Filter | None) -> dict[str, Pick]:

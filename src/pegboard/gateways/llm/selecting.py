@@ -5,19 +5,20 @@ Request ─► left alone? ─► board of its tools ─► route ─► which w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pegboard.errors import EncoderError
 from pegboard.gateways.llm.boards import Boards, Pick
 from pegboard.gateways.llm.case import Case, case_of, everything
-from pegboard.gateways.llm.codec import Codec, Request
+from pegboard.gateways.llm.codec import Codec, Request, Usage
 from pegboard.gateways.llm.deferring import deferral
 from pegboard.gateways.llm.learning import Learning
 from pegboard.gateways.llm.obedience import NOTHING_RELEVANT, Kept, left_alone, may_be_picked
 from pegboard.gateways.llm.one_tool.plan import Prepared, closed, constant_of, prepared
 from pegboard.gateways.llm.one_tool.showing import showing
 from pegboard.gateways.llm.selection import Filtered, Policy
-from pegboard.gateways.llm.settling import obeyed, settled, wanted
+from pegboard.gateways.llm.settling import obeyed, settled, through_one, wanted
 from pegboard.gateways.llm.sticking import Place, Sticking
 from pegboard.model import Decision
 from pegboard.retrieval import QUERIES
@@ -25,6 +26,8 @@ from pegboard.routing import Profile
 from pegboard.seams import Clock
 from pegboard.settings.llm import Way
 
+MOST_SHOWN = 5
+"""Definitions that are put before a message of the user's, where an agent has tools of its own for most of its work."""
 RECENT_SECONDS = 30.0
 MOST_RECENT = 256
 """Decisions about one array of tools that are remembered."""
@@ -49,8 +52,10 @@ class Selector:
         owner: str = "",
         patience: float | None = None,
         url_query: str = "",
+        counting: bool = False,
     ) -> Filtered:
-        """``owner`` says whose conversation the request is part of, ``url_query`` what its URL ends with.
+        """``owner`` says whose conversation the request is part of, ``url_query`` what its URL ends with. One that is
+        ``counting`` asks what another one would be billed, and leaves nothing behind.
 
         Raises CatalogError or RequestNotUnderstood for tools that cannot be read, StillEmbedding for new ones after
         ``patience`` seconds, and EncoderError where nothing can be said without it; the request is then to pass.
@@ -61,23 +66,40 @@ class Selector:
         if not reason and pickable < policy.least_tools:
             reason = f"it has {pickable} tools to pick from, and the least is {policy.least_tools}"
         if reason:
-            return everything(request, reason)
+            return self._whole(everything(request, reason), request, policy, owner, counting)
         stock = await self._boards.of(codec, request.tools, policy.profile, patience)
         case = case_of(codec, request, policy, stock, owner, url_query)
-        if case.total < policy.least_tokens:
-            reason = f"its tools have {case.total} tokens, and the least is {policy.least_tokens}"
-            return everything(request, reason, case.total)
+        if case.pickable < policy.least_tokens:
+            reason = f"its tools to pick from have {case.pickable} tokens, and the least is {policy.least_tokens}"
+            return self._whole(everything(request, reason, case.total), request, policy, owner, counting)
         if policy.ways == ("defer",):
-            return await self._deferred(case)
-        return await self._picked(case)
+            return await self._deferred(case, counting)
+        return await self._picked(case, counting)
 
-    async def _picked(self, case: Case) -> Filtered:
+    def passed(self, request: Request, policy: Policy, owner: str) -> None:
+        """The request goes out with all its tools, though nothing was picked; so its conversation has them (A4)."""
+        way: Way = "tools" if "tools" in policy.ways_of(request) else "whole"
+        if policy.sticky:
+            self._sticking.passed(owner, request, policy.profile.query, way)
+
+    def answered(self, filtered: Filtered, rounds: Sequence[frozenset[int]], used: Usage | None) -> None:
+        """What became of a request that went out; ``rounds`` are the tools that it had, first and in each round."""
+        if filtered.receipt is not None:
+            self._sticking.answered(filtered.receipt, rounds, used)
+
+    def _whole(self, found: Filtered, request: Request, policy: Policy, owner: str, counting: bool) -> Filtered:
+        if not counting:
+            self.passed(request, policy, owner)
+        return found
+
+    async def _picked(self, case: Case, counting: bool) -> Filtered:
         """By relevance; what is sent for it is the cheapest way's business."""
         request, policy, stock, terms = case.request, case.policy, case.stock, case.terms
         decision = await self._decided(case)
         pick, missing = case.pick(decision), without(policy.profile, decision)
-        shut = closed(case.codec, request, case.url_query) if "call_tool" in policy.ways else ""
-        ways = tuple(way for way in policy.ways if way != "call_tool" or not shut) or ("tools",)
+        wished = policy.ways_of(request)
+        shut = closed(case.codec, request, case.url_query) if "call_tool" in wished else ""
+        ways = tuple(way for way in wished if way != "call_tool" or not shut) or ("tools",)
         if not policy.sticky:
             if ways == ("call_tool",):
                 return case.by_one_tool(await _plan(case, decision, pick, missing), decision, missing)
@@ -89,7 +111,9 @@ class Selector:
         found = settled(request, stock, terms, pick, place.known, way)
         if way == "call_tool":
             filtered = case.by_one_tool(await _plan(case, decision, pick, missing), decision, missing)
+            found = through_one(found, place.known, terms.prices, filtered.tokens_after)
         else:
+            way = "whole" if found.leaves else way
             filtered = case.filtered(decision, found.kept, missing)
             why = reached_nothing(policy.profile, found.base, missing)
             filtered = replace(filtered, verdict=found.verdict, way=way, no_one_tool=shut, left_alone=why)
@@ -97,9 +121,13 @@ class Selector:
                 filtered = case.narrowed(found.base, filtered)
             if way == "whole" and filtered.narrowed is None:
                 filtered = replace(filtered, left_alone=why or found.verdict.reason)
+        if counting:
+            return filtered
         kept_way = "call_tool" if shut and place.known.way == "call_tool" else way
-        self._sticking.sent(place, request, filtered.sent(len(request.tools)), kept_way, found.moment)
-        return filtered
+        return replace(
+            filtered,
+            receipt=self._sticking.sent(place, request, filtered.sent(len(request.tools)), kept_way, found),
+        )
 
     async def _way(self, case: Case, place: Place, ways: tuple[Way, ...]) -> Way:
         constant = 0
@@ -107,7 +135,7 @@ class Selector:
             constant = await constant_of(case.codec, case.request, case.stock, case.terms.barred, case.policy.profile)
         return self._sticking.way(place, case.stock, ways, constant)
 
-    async def _deferred(self, case: Case) -> Filtered:
+    async def _deferred(self, case: Case, counting: bool) -> Filtered:
         """With what the conversation's first request needed; the model searches for the others itself."""
         request, policy, stock, terms = case.request, case.policy, case.stock, case.terms
         place = await self._sticking.begun(case.owner, request, stock, terms, policy.profile.query, case.among)
@@ -122,7 +150,8 @@ class Selector:
         if isinstance(found, str):
             kept = obeyed(request, terms, dict.fromkeys(range(len(request.tools)), "left alone"))
             return replace(case.filtered(decision, kept, missing), left_alone=found, way="whole")
-        self._sticking.sent(place, request, found.lasting, "defer")
+        if not counting:
+            self._sticking.sent(place, request, found.lasting, "defer")
         return replace(
             case.filtered(decision, found.loaded, missing),
             tokens_after=found.tokens,
@@ -177,5 +206,6 @@ async def _plan(case: Case, decision: Decision, pick: Pick, missing: str) -> Pre
     """What the model is told where it calls all tools through one."""
     request, profile, barred = case.request, case.policy.profile, case.terms.barred
     decided = {} if missing else {decision.query: pick}
-    shown = await showing(request, case.stock, profile.query, case.among, case.terms, decided)
+    most = MOST_SHOWN if any(tool.protected for tool in request.tools) else None
+    shown = await showing(request, case.stock, profile.query, case.among, case.terms, decided, most=most)
     return await prepared(case.codec, request, case.stock, shown, barred=barred, budget=profile.pool)

@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from pegboard.gateways.llm.boards import Stock
+from pegboard.gateways.llm.codec import Request
 from pegboard.gateways.llm.obedience import Kept, WhenNone
 from pegboard.gateways.llm.one_tool.plan import Prepared
+from pegboard.gateways.llm.receipts import Receipt
 from pegboard.model import Decision, Tokens
 from pegboard.prompt_cache import Verdict
 from pegboard.routing import PROFILES, Profile
 from pegboard.settings.llm import Format, Way
 
 NO_TOKENS = Tokens(0)
+LEAST_OWN = 5
+"""Protected tools of a request that make it an agent's, with tools of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +26,13 @@ class Policy:
     """How the tools of requests are picked.
 
     ``always`` and ``never`` are patterns on names: tools that stay, and tools that go, whatever is relevant; the
-    request's own word on a tool outweighs both. ``protect`` keeps the tools that no agent can do without. Below
-    ``least_tools`` or ``least_tokens`` nothing is filtered.
+    request's own word on a tool outweighs both. ``protect`` keeps the tools that no agent can do without. With fewer
+    than ``least_tools`` or ``least_tokens`` to pick from nothing is filtered.
 
     ``sticky``: what a conversation holds stays while that is cheaper, at the prices of ``provider``, where one is
     expected to have so many ``turns``; ``allowed_tools``: it can be told which tools may be called. ``ways`` are those
-    that tools may take to the model, of which the cheapest is taken.
+    that tools may take to the model, of which the cheapest is taken; ``beside`` are those of a request which has
+    `LEAST_OWN` tools that stay, or more.
     """
 
     profile: Profile = PROFILES["hybrid"]
@@ -42,6 +47,12 @@ class Policy:
     allowed_tools: bool = False
     provider: Format = "generic"
     ways: tuple[Way, ...] = ("tools",)
+    beside: tuple[Way, ...] = ()
+
+    def ways_of(self, request: Request) -> tuple[Way, ...]:
+        """Of this request's tools."""
+        own = sum(bool(tool.protected) for tool in request.tools)
+        return self.beside if self.beside and own >= LEAST_OWN else self.ways
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +67,7 @@ class Filtered:
     the others are left out. ``way`` is how tools reach the model, ``because`` says why, where the verdict does not.
     ``one_tool`` is what it is told where it calls them through `call_tool`: then ``kept`` are those whose definition it
     has seen by now; ``no_one_tool`` says why it does not, where it was to. ``stock`` has the board that decided, and
-    ``barred`` are the places that it was not to pick.
+    ``barred`` are the places that it was not to pick. With the ``receipt`` the conversation is told what became of it.
     """
 
     kept: Kept
@@ -74,6 +85,7 @@ class Filtered:
     barred: frozenset[int] = frozenset()
     deferred: frozenset[int] = frozenset()
     because: str = ""
+    receipt: Receipt | None = None
 
     @property
     def reached(self) -> Sequence[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from pegboard.gateways.llm.boards import Pick, Stock
@@ -12,8 +12,18 @@ from pegboard.gateways.llm.codec import Request
 from pegboard.gateways.llm.obedience import NOTHING_RELEVANT, Kept, WhenNone, obey
 from pegboard.gateways.llm.past import Stage
 from pegboard.gateways.llm.reading import value_of
-from pegboard.prompt_cache import CachePrices, Moment, Traffic, Verdict, known_prices, prices_of, verdict
-from pegboard.prompt_cache.rule import expected_bill, whole_bill
+from pegboard.prompt_cache import (
+    NOTHING_YET,
+    Account,
+    CachePrices,
+    Moment,
+    Traffic,
+    Verdict,
+    known_prices,
+    prices_of,
+    verdict,
+)
+from pegboard.prompt_cache.rule import bill_now, expected_bill, through_one_now, whole_bill, whole_bill_now
 from pegboard.settings.llm import Format, Way
 
 Places = frozenset[int]
@@ -21,6 +31,7 @@ MARK = b'"cache_control"'
 AN_HOUR = re.compile(rb'"ttl"\s*:\s*"1h"')
 UNCACHED = CachePrices()
 ALONE = "left alone: nothing that is sent here would cost less than all tools, always"
+DEARER = "left alone from here on: with all tools this conversation would have cost less so far"
 CHOSEN = frozenset({"relevant", "held", NOTHING_RELEVANT, "needed"})
 """Why a tool is kept that neither the request nor the policy asks for by name."""
 
@@ -29,7 +40,8 @@ CHOSEN = frozenset({"relevant", "held", NOTHING_RELEVANT, "needed"})
 class Terms:
     """What holds for every request of a conversation.
 
-    ``always`` stay and ``barred`` go, whatever is relevant; a conversation is expected to have so many ``turns``.
+    ``always`` stay and ``barred`` go, whatever is relevant; a conversation is expected to have so many ``turns``. One
+    that turned out dearer than with all tools ``may_leave`` its way for them.
     """
 
     always: frozenset[int]
@@ -37,22 +49,26 @@ class Terms:
     when_none: WhenNone
     turns: float
     prices: CachePrices
+    may_leave: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relevant:
     """Which tools were relevant in a conversation so far: to the request before, and to ``any``; which were ``called``;
-    and how many requests ``changed`` it, wanting what was neither relevant to the one before nor called."""
+    and how many requests ``changed`` it, wanting what was neither relevant to the one before nor called, or calling
+    what they did not have."""
 
     before: Places = frozenset()
     any: Places = frozenset()
     called: Places = frozenset()
     changed: int = 0
 
-    def after(self, relevant: Iterable[int], called: Places) -> Relevant:
-        """With a request more, for which these are relevant; ``called`` are those that were called before it."""
+    def after(self, relevant: Iterable[int], called: Places, held: Places | None = None) -> Relevant:
+        """With a request more, for which these are relevant; ``called`` are those that were called before it, and
+        ``held`` what the one before was sent with."""
         wanted = frozenset(relevant)
-        changed = bool(self.any) and not wanted <= self.before | called
+        came = held is not None and not called <= held | self.called
+        changed = came or (bool(self.any) and not wanted <= self.before | called)
         return Relevant(before=wanted, any=self.any | wanted, called=called, changed=self.changed + changed)
 
 
@@ -62,7 +78,8 @@ class Known:
 
     ``held`` are the places of the tools that the request before was sent with, ``idle`` the seconds since this prefix
     was last sent, and ``whole_idle`` those since all tools were; None where nobody knows. ``looping``: it is another
-    step of the request before. ``way`` is the one that the conversation has taken, where that is known.
+    step of the request before. ``way`` is the one that the conversation has taken, where that is known, and ``account``
+    what it was billed.
     """
 
     stage: Stage
@@ -72,16 +89,23 @@ class Known:
     looping: bool = False
     relevant: Relevant = Relevant()
     way: Way | None = None
+    account: Account = NOTHING_YET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """What is kept, ``base`` what would be if there were no cache, and the rule's verdict on that moment."""
+    """What is kept, ``base`` what would be if there were no cache, and the rule's verdict on that moment.
+
+    ``account`` has this request in it; ``leaves`` says that its conversation turned out dearer, and has all tools from
+    here on.
+    """
 
     kept: Kept
     base: Kept
     verdict: Verdict
     moment: Moment
+    account: Account
+    leaves: bool = False
 
 
 def wanted(pick: Pick, terms: Terms) -> dict[int, str]:
@@ -98,13 +122,29 @@ def settled(request: Request, stock: Stock, terms: Terms, pick: Pick, known: Kno
     wishes = wanted(pick, terms) or dict.fromkeys(known.held or (), "held")
     base = obeyed(request, terms, wishes)
     moment = moment_of(stock, terms, pick, known, base)
+    whole_now = whole_bill_now(moment, terms.prices)
     if way == "whole":
-        return Settled(kept=_whole(request), base=base, verdict=_left_alone(moment, terms.prices), moment=moment)
-    found = _another_step(moment, terms.prices) if known.looping else None
-    found = found or verdict(moment, terms.prices)
+        found = _left_alone(moment, terms.prices, ALONE)
+        account = known.account.after(bill_now(moment.all, moment, terms.prices), whole_now)
+        return Settled(kept=_whole(request), base=base, verdict=found, moment=moment, account=account)
+    step = _another_step(moment, terms.prices) if known.looping else None
+    found = step or verdict(moment, terms.prices)
     more = dict.fromkeys(found.places, found.kind)
     kept = obeyed(request, terms, more | wishes) if len(found.places) > len(base.why) else base
-    return Settled(kept=kept, base=base, verdict=found, moment=moment)
+    account = known.account.after(bill_now(frozenset(kept.places), moment, terms.prices), whole_now)
+    comes = known.held is not None and not known.held.issuperset(kept.places)
+    rest = terms.prices.write * sum(moment.tokens[place] for place in moment.all.difference(kept.places))
+    if way == "tools" and terms.may_leave and comes and account.has_lost(rest):
+        found = _left_alone(moment, terms.prices, DEARER)
+        account = known.account.after(bill_now(moment.all, moment, terms.prices), whole_now)
+        return Settled(kept=_whole(request), base=base, verdict=found, moment=moment, account=account, leaves=True)
+    return Settled(kept=kept, base=base, verdict=found, moment=moment, account=account)
+
+
+def through_one(found: Settled, known: Known, prices: CachePrices, tokens: int) -> Settled:
+    """The same where the request has `call_tool`, and so many ``tokens`` in place of all tools."""
+    now = through_one_now(tokens, found.moment, prices)
+    return replace(found, account=known.account.after(now, whole_bill_now(found.moment, prices)))
 
 
 def moment_of(stock: Stock, terms: Terms, pick: Pick, known: Known, base: Kept) -> Moment:
@@ -144,9 +184,9 @@ def _whole(request: Request) -> Kept:
     return Kept(why=dict.fromkeys(range(len(request.tools)), "left alone"))
 
 
-def _left_alone(moment: Moment, prices: CachePrices) -> Verdict:
+def _left_alone(moment: Moment, prices: CachePrices, reason: str) -> Verdict:
     bill = whole_bill(moment, prices)
-    return Verdict(places=tuple(range(len(moment.tokens))), kind="whole", reason=ALONE, bill=bill, whole_bill=bill)
+    return Verdict(places=tuple(range(len(moment.tokens))), kind="whole", reason=reason, bill=bill, whole_bill=bill)
 
 
 def _another_step(moment: Moment, prices: CachePrices) -> Verdict | None:

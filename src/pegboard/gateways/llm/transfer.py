@@ -11,7 +11,7 @@ from typing import Any
 from starlette.types import Receive, Send
 
 from pegboard.errors import PegboardError
-from pegboard.gateways.llm.codec import Codec, Observation, Observer, Started, ToolCalled
+from pegboard.gateways.llm.codec import Codec, Observation, Observer, Started, ToolCalled, Usage
 from pegboard.gateways.llm.coding import INFLATING
 from pegboard.gateways.llm.filtering import Rewritten
 from pegboard.gateways.llm.refusals import refusal
@@ -121,7 +121,7 @@ class Answering:
 
 
 class Following:
-    """Notes what an answer says of itself: its id, and the tools that the model calls."""
+    """Notes what an answer says of itself: its id, the tools that the model calls, and what it was billed by."""
 
     def __init__(self, codec: Codec | None, answer: Answer) -> None:
         headers = {name.lower(): value.decode("latin-1") for name, value in answer.headers}
@@ -133,6 +133,7 @@ class Following:
         self._inflater = zlib.decompressobj(INFLATING[coding]) if coding in INFLATING else None
         self.id = ""
         self.called: list[str] = []
+        self.used: Usage | None = None
 
     def feed(self, piece: bytes) -> None:
         if self._observer is None:
@@ -156,6 +157,8 @@ class Following:
                     self.id = found
                 case ToolCalled(name=name):
                     self.called.append(name)
+                case Usage():
+                    self.used = observation
 
 
 def going(headers: Headers, rewritten: Rewritten, *, followed: bool) -> Headers:

@@ -23,22 +23,29 @@ __all__ = [
     "OpenAIResponses",
     "SemanticToolFiltering",
     "codec_for",
+    "counts",
     "filtering_of",
     "generic_codecs",
 ]
 
 PATHS: tuple[tuple[re.Pattern[str], Codec], ...] = (
     (re.compile(r"/chat/completions/?$"), OpenAIChat()),
-    (re.compile(r"/responses/?$"), OpenAIResponses()),
+    (re.compile(r"/responses(/input_tokens)?/?$"), OpenAIResponses()),
     (re.compile(r"/messages(/count_tokens)?/?$"), AnthropicMessages()),
-    (re.compile(r"/models/[^/]+:(stream)?[gG]enerateContent$"), Gemini()),
+    (re.compile(r"/models/[^/]+:((stream)?[gG]enerateContent|countTokens)$"), Gemini()),
 )
+COUNTING = re.compile(r"/messages/count_tokens/?$|/responses/input_tokens/?$|:countTokens$")
 """How the path of a POST ends, and what its body then is. Codecs hold no state, so one of each serves everybody."""
 
 
 def codec_for(path: str) -> Codec | None:
     """The codec of a path, without its query; None where it is none that carries tools."""
     return next((codec for pattern, codec in PATHS if pattern.search(path)), None)
+
+
+def counts(path: str) -> bool:
+    """Whether a path asks how many tokens another request would have: it is to be counted as that would be sent."""
+    return COUNTING.search(path) is not None
 
 
 def generic_codecs(upstreams: Mapping[str, UpstreamSettings]) -> dict[str, Codec]:

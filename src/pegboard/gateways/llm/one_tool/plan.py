@@ -74,7 +74,9 @@ def way_of(codec: Codec, request: Request, plan: Prepared) -> OneToolWay:
     gate = Gate(own=texts.own, callable=callable_, shown=shown)
     start, end = request.fields["tools"].value
     format_ = OneToolFormat(FORMATS[codec.name], dialect, gate, offered=request.text[start:end])
-    return OneToolWay(format=format_, gate=gate, rewritten=_body(dialect, request, plan))
+    fixed = {place for place, tool in enumerate(request.tools) if tool.stays}
+    sent = frozenset(plan.showing.places | fixed)
+    return OneToolWay(format=format_, gate=gate, rewritten=_body(dialect, request, plan), sent=sent)
 
 
 def _body(dialect: Dialect, request: Request, plan: Prepared) -> bytes:

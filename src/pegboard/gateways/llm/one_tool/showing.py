@@ -39,16 +39,24 @@ class Showing:
 
 
 async def showing(
-    request: Request, stock: Stock, kind: QueryKind, among: Filter | None, terms: Terms, known: Mapping[str, Pick]
+    request: Request,
+    stock: Stock,
+    kind: QueryKind,
+    among: Filter | None,
+    terms: Terms,
+    known: Mapping[str, Pick],
+    *,
+    most: int | None = None,
 ) -> Showing:
-    """``among`` are the tools that may be picked; ``known`` are picks that were made just now, by query."""
+    """``among`` are the tools that may be picked; ``known`` are picks that were made just now, by query. Of those that
+    are relevant to a message the best are shown, so many at ``most``."""
     asks = list(_asks(request, kind))
     picks = dict(known)
     new = [ask for _, ask in asks if ask.query not in known]
     for start in range(0, len(new), AT_ONCE):
         picks |= await picks_of(stock, new[start : start + AT_ONCE], among)
     remember(stock, among, known)
-    return Showing(before=dict(_shown(request, stock, asks, picks, terms)))
+    return Showing(before=dict(_shown(request, stock, asks, picks, terms, most)))
 
 
 def _asks(request: Request, kind: QueryKind) -> Iterator[tuple[int, Ask]]:
@@ -70,12 +78,17 @@ def _asks(request: Request, kind: QueryKind) -> Iterator[tuple[int, Ask]]:
 
 
 def _shown(
-    request: Request, stock: Stock, asks: Sequence[tuple[int, Ask]], picks: Mapping[str, Pick], terms: Terms
+    request: Request,
+    stock: Stock,
+    asks: Sequence[tuple[int, Ask]],
+    picks: Mapping[str, Pick],
+    terms: Terms,
+    most: int | None,
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
     shown: set[int] = set()
     for number, ask in asks:
         called = {place for place in stock.ids if request.tools[place].name in ask.stage.called}
-        picked = {*picks[ask.query].relevant, *terms.always} - terms.barred
+        picked = {*picks[ask.query].relevant[:most], *terms.always} - terms.barred
         new = ((picked | called) & stock.ids.keys()) - shown
         if new:
             shown |= new

@@ -12,11 +12,15 @@ from pegboard.gateways.llm.way_back.wire import Document, Exchange
 
 @dataclass(slots=True, kw_only=True)
 class OneToolWay:
-    """``rewritten`` is the request's body. Calls that name no tool, or do not fit one, the gateway answers itself."""
+    """``rewritten`` is the request's body, ``sent`` the places of what the model sees in it.
+
+    Calls that name no tool, or do not fit one, the gateway answers itself.
+    """
 
     format: OneToolFormat
     gate: Gate
     rewritten: bytes
+    sent: frozenset[int] = frozenset()
     exchanges: list[Exchange] = field(default_factory=list)
 
     @property
@@ -27,6 +31,11 @@ class OneToolWay:
     def found(self) -> list[str]:
         """The names of the tools whose definition the model got as an answer."""
         return self.gate.brought
+
+    @property
+    def rounds(self) -> list[frozenset[int]]:
+        """The tools stay what they are."""
+        return [self.sent] * len(self.exchanges)
 
     def body(self) -> bytes:
         """The request as it goes out now."""

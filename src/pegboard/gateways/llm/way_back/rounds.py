@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
+from pegboard.gateways.llm.codec import Codec, Observation, Usage
 from pegboard.gateways.llm.coding import INFLATING
 from pegboard.gateways.llm.transfer import Answering, content_coding
 from pegboard.gateways.llm.upstream import Answer, Headers
@@ -22,13 +23,16 @@ OF_THE_BODY = frozenset({b"content-length", b"content-encoding", b"etag", b"cont
 
 @dataclass(slots=True, kw_only=True)
 class Rounds:
-    """One request, asked as often as it takes. ``about`` are the gateway's own headers."""
+    """One request, asked as often as it takes. ``about`` are the gateway's own headers; ``used`` is what the provider
+    counted of all answers, where it said so."""
 
     way: RoundTrip
+    codec: Codec
     send: Send
     answering: Answering
     about: Headers
     status: int = 0
+    used: Usage | None = None
     answers: list[Document] = field(default_factory=list)
     joiner: Joiner | None = None
 
@@ -73,9 +77,13 @@ class Rounds:
             await self.answering.begin(answer.status, [*_of_any_body(answer.headers), *self.about])
         joiner = self.joiner
         joiner.begin(self.way.held)
+        observer = self.codec.observe("text/event-stream")
+        seen: list[Observation] = []
         async for piece in _plain(answer):
+            seen += observer.feed(piece)
             if passing := joiner.feed(piece):
                 await self.answering.more(passing)
+        self._count([*seen, *observer.finish()])
         document = joiner.close()
         if document is not None:
             self.answers.append(document)
@@ -88,6 +96,8 @@ class Rounds:
         data = await _whole(answer)
         document = loaded(data)
         if document is not None:
+            observer = self.codec.observe("application/json")
+            self._count([*observer.feed(data), *observer.finish()])
             self.answers.append(document)
             if self.way.goes_on(document):
                 return True
@@ -96,6 +106,12 @@ class Rounds:
         await self.answering.begin(answer.status, [*headers, *self.about, *self._searches()])
         await self.answering.more(data)
         return False
+
+    def _count(self, seen: Sequence[Observation]) -> None:
+        """The last word of an answer on what it used is the whole."""
+        told = next((each for each in reversed(seen) if isinstance(each, Usage)), None)
+        if told is not None:
+            self.used = told if self.used is None else self.used.plus(told)
 
     def _told(self, data: bytes) -> bytes:
         """What the client gets of the answers; an only one that nothing is hidden of is as it came."""

@@ -28,7 +28,8 @@ class Way:
     """One request on its way there and back. ``tool`` is None where no search is offered.
 
     ``kept`` are the places of the tools that are with the model now, ``open`` those that may come back, ``found`` the
-    names of those that did. ``tokens`` are those of the search tool.
+    names of those that did. ``rounds`` are those with the model each time that it was asked again. ``tokens`` are those
+    of the search tool.
     """
 
     format: WireFormat
@@ -43,6 +44,7 @@ class Way:
     exchanges: list[Exchange] = field(default_factory=list)
     searches: int = 0
     found: list[str] = field(default_factory=list)
+    rounds: list[frozenset[int]] = field(default_factory=list)
 
     def body(self) -> bytes:
         """The request as it goes out now."""
@@ -83,6 +85,7 @@ class Way:
         self.exchanges.append(Exchange(answer=answer, results=results))
         if not self.kept and len(self.exchanges) == MOST_ROUNDS:
             self.kept = frozenset(range(len(self.request.tools)))  # a history with calls needs tools (P14)
+        self.rounds.append(self.kept)
         self.found += [self.request.tools[place].name for place in sorted(self.kept - before)]
 
     async def _result(self, call: Asked) -> str:

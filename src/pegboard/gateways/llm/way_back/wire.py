@@ -112,6 +112,11 @@ class RoundTrip(Protocol):
         """The names of the tools that came back to it."""
         ...
 
+    @property
+    def rounds(self) -> Sequence[frozenset[int]]:
+        """The places of the tools that the request had each time that it was asked again."""
+        ...
+
     def body(self) -> bytes:
         """The request as it goes out now."""
         ...

@@ -1,0 +1,61 @@
+"""The MCP server that agents are given: sixty tools of mcp-atlassian, as it is on PyPI, before a Jira of ours.
+
+It is what a coding agent's user is likely to have, it lists its tools without signing in, and can be told which of them
+to list. Its hash seed is fixed: it writes a set into a description, which would be in another order after each start.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+SERVER = "atlassian"
+JIRA = """
+get_user_profile search_assignable_users get_issue_watchers add_watcher remove_watcher get_issue search search_fields
+get_field_options get_project_issues get_transitions get_worklog download_attachments get_issue_images get_agile_boards
+get_board_issues get_sprints_from_board get_sprint_issues get_link_types create_issue batch_create_issues
+batch_get_changelogs update_issue assign_issue delete_issue move_issue add_comment edit_comment add_worklog link_to_epic
+create_issue_link create_remote_issue_link remove_issue_link transition_issue create_sprint update_sprint
+add_issues_to_sprint move_issues_to_backlog get_project_issue_types get_create_fields
+"""
+CONFLUENCE = """
+search get_page get_page_children get_space_page_tree get_comments get_labels add_label create_page update_page
+update_page_section delete_page move_page add_comment reply_to_comment get_inline_comments add_inline_comment
+search_user get_page_history get_page_diff get_page_views
+"""
+NAMED = re.compile(rf".*{SERVER}[_.]+(.+)")
+TOOLS = (*(f"jira_{name}" for name in JIRA.split()), *(f"confluence_{name}" for name in CONFLUENCE.split()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """How an agent starts it."""
+
+    command: str
+    env: Mapping[str, str]
+
+
+def server(installed: Path, jira: str) -> Server:
+    """``installed``: the folder of `scripts/install_agents.py`; ``jira``: the address of the issue tracker."""
+    environment = {
+        "JIRA_URL": jira,
+        "JIRA_PERSONAL_TOKEN": "none",
+        "CONFLUENCE_URL": jira,
+        "CONFLUENCE_PERSONAL_TOKEN": "none",
+        "TOOLSETS": "all",
+        "ENABLED_TOOLS": ",".join(TOOLS),
+        "PYTHONHASHSEED": "0",
+    }
+    return Server(command=str(installed / "mcp_atlassian/bin/mcp-atlassian"), env=environment)
+
+
+def is_one(tool: str) -> bool:
+    """Whether a name, as any agent writes it, is that of a tool of this server.
+
+    >>> is_one("mcp__atlassian__jira_get_issue"), is_one("atlassian_jira_search"), is_one("web_search")
+    (True, True, False)
+    """
+    named = NAMED.fullmatch(tool)
+    return named is not None and named[1] in TOOLS

@@ -1,0 +1,41 @@
+"""The figures of `coding_agents.json`, and what the issue asks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pegboard.bench.coding_agents.measuring import Case
+
+MOST = 1.02
+"""What a conversation may be billed through the gateway, over what it is directly."""
+
+
+def figures(cases: Sequence[Case]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for case in cases:
+        name = f"{case.agent.name}/{case.count}"
+        found[f"prompts_lost/{name}"] = len(case.lost())
+        found[f"tasks_failed/{name}"] = len(case.failed())
+        found[f"billed_over_direct/{name}"] = case.over_direct("apart")
+        found[f"billed_over_direct_close/{name}"] = case.over_direct("close")
+    return found
+
+
+def tables(cases: Sequence[Case]) -> dict[str, Any]:
+    lines: dict[str, dict[str, Any]] = {}
+    for case in cases:
+        of_agent = lines.setdefault(case.agent.name, {"title": case.agent.title, "model": case.agent.model})
+        of_agent[str(case.count)] = case.line()
+    return {"agents": lines, "prompts": [session.prompt for session in cases[0].direct.prompts] if cases else []}
+
+
+def harm(cases: Sequence[Case]) -> Iterator[str]:
+    """What the gateway did that it may not do."""
+    for case in cases:
+        name = f"{case.agent.title}, {case.count} MCP tools"
+        yield from (f"{name}: {prompt!r} lost {', '.join(names)}" for prompt, names in case.lost().items())
+        yield from (f"{name}: task {task} failed: {why}" for task, why in case.failed().items())
+        yield from (f"{name}: directly, {what!r}: {why}" for what, why in case.broken().items())
+        if (over := case.over_direct("apart")) > MOST:
+            yield f"{name}: billed {over:.3f} times what it is directly"
