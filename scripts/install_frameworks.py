@@ -21,7 +21,11 @@ PACKAGES = {
     "langgraph-supervisor": ("langgraph-supervisor==0.0.31", "langchain-openai==1.7.3"),
     "smolagents": ("smolagents[openai]==1.26.0",),
     "autogen": ("autogen-agentchat==0.7.5", "autogen-ext[openai]==0.7.5"),
-    "agent-framework": ("agent-framework-core==1.23.0", "agent-framework-openai==1.17.0"),
+    "agent-framework": (
+        "agent-framework-core==1.23.0",
+        "agent-framework-openai==1.17.0",
+        "agent-framework-orchestrations==1.4.0",
+    ),
     "google-adk": ("google-adk==2.13.0",),
     "llama-index": ("llama-index-core==0.14.25", "llama-index-llms-openai==0.8.3"),
     "crewai": ("crewai==1.15.30",),
