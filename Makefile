@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast check format conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile clean
+.PHONY: demo test test-fast check format conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -38,7 +38,7 @@ bench-live: $(READY)      ## what a small model calls with the tools that each m
 		--method full --method pruned --method attention --method semantic --method hybrid --model-tasks 12 \
 		--cache .demo/embeddings --page docs/benchmarks.md
 
-bench-all: bench bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-live    ## every benchmark there is; results go to bench/results
+bench-all: bench bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-control-tools bench-live    ## every benchmark there is; results go to bench/results
 
 .demo/untuned/model.onnx: | $(READY)    # the encoder as published: what tuning gave is measured beside it
 	$(PYTHON) -m venv .demo/encoder
@@ -88,6 +88,10 @@ bench-agents: $(VENV)/.sdks   ## agents of thirty turns, beside LangChain's and 
 bench-coding-agents: $(READY)    ## real coding agents from npm, directly and through the gateway; an hour to two on two cores
 	$(BIN)/python scripts/install_agents.py .demo/agents
 	$(BIN)/python -m pegboard.bench.coding_agents --page docs/benchmarks.md --guide docs/coding-agents.md
+
+bench-control-tools: $(READY)    ## the control tools of ten agent frameworks from PyPI, directly and through the gateway; ten minutes
+	$(BIN)/python scripts/install_frameworks.py .demo/frameworks
+	$(BIN)/python -m pegboard.bench.control_tools --page docs/benchmarks.md
 
 bench-state: $(READY)     ## what sessions, statistics and limits cost on each store (Redis and PostgreSQL where they answer)
 	$(BIN)/python -m pegboard.bench.state --page docs/benchmarks.md

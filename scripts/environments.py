@@ -40,23 +40,27 @@ def from_pypi(environment: Path, requirement: str, program: str) -> Path | None:
     return found if succeeds([python, "-m", "pip", "install", "--quiet", requirement]) else None
 
 
-def with_packages(environment: Path, *groups: Sequence[str], beside: Path | None = None) -> bool:
+def with_packages(
+    environment: Path, *groups: Sequence[str], beside: Path | None = None, uv: Path | None = None
+) -> bool:
     """Whether an environment has the packages now; a second call with the same ones installs nothing.
 
-    Each group is the arguments of one ``pip install``. What the environment ``beside`` has can be imported here too.
+    Each group is the arguments of one ``pip install``, which ``uv`` does in seconds where it is given.
+    What the environment ``beside`` has can be imported here too.
     """
     wanted = "".join(" ".join(group) + "\n" for group in groups)
     installed = environment / "installed.txt"
     known = installed.exists() and installed.read_text("utf-8") == wanted
     if not known:
         say(f"installing {wanted.strip()} …")
-        venv.create(environment, with_pip=True, clear=True)
+        venv.create(environment, with_pip=uv is None, clear=True)
     if beside is not None:  # every time: the folder may have been moved
         (site_packages(environment) / "beside.pth").write_text(f"{site_packages(beside.absolute())}\n", "utf-8")
     if known:
         return True
     python = str(programs(environment) / "python")
-    if not all(succeeds([python, "-m", "pip", "install", "--quiet", *group]) for group in groups):
+    pip = [python, "-m", "pip", "install"] if uv is None else [str(uv), "pip", "install", "--python", python]
+    if not all(succeeds([*pip, "--quiet", *group]) for group in groups):
         return False
     installed.write_text(wanted, "utf-8")
     return True

@@ -262,3 +262,13 @@ def test_a_projects_own_file_cannot_say_where_texts_are_embedded(
     found = by_name(run_json("doctor"))
 
     assert "says where data and keys go (encoder)" in found["configuration"]["detail"]
+
+
+@pytest.mark.requirement("A10")
+@pytest.mark.usefixtures("healthy_encoder")
+def test_what_is_wrong_with_the_llm_gateway_is_found(run_json: RunJson, machine: Path) -> None:
+    (machine / "own.toml").write_text('[[llm.rules]]\nupstream = "opnai"\nk = 3')
+    found = by_name(run_json("doctor", "--config", machine / "own.toml", code=1))
+
+    assert found["models"]["status"] == "fail"
+    assert "'opnai'" in found["models"]["detail"]

@@ -10,6 +10,7 @@ from pegboard.bench import priced_page, rank_page, results, summaries_page
 from pegboard.bench.agents import page as agents_page
 from pegboard.bench.cache import page as cache_page
 from pegboard.bench.coding_agents import page as coding_agents_page
+from pegboard.bench.control_tools import page as control_tools_page
 from pegboard.bench.fleet import page as fleet_page
 from pegboard.bench.index import page as index_page
 from pegboard.bench.learning import page as gate_page
@@ -34,6 +35,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "priced": priced_page.section,
     "agents": agents_page.section,
     "coding_agents": coding_agents_page.section,
+    "control_tools": control_tools_page.section,
     "gate": gate_page.section,
     "index": index_page.section,
     "state": state_page.section,

@@ -3,7 +3,7 @@
 from pegboard.compose.boards import boards_of_requests, build
 from pegboard.compose.configured import as_configured, rules, summaries
 from pegboard.compose.encoders import configured_encoder, embedding_service, in_process
-from pegboard.compose.fitted import QUERY_CACHE, calibration, local_fit, profile, space
+from pegboard.compose.fitted import QUERY_CACHE, calibration, local_fit, profile, space, warn_of_threshold
 from pegboard.compose.indexes import collection
 from pegboard.compose.parts import Parts, default_parts, events_and, opened_parts
 
@@ -26,4 +26,5 @@ __all__ = [
     "rules",
     "space",
     "summaries",
+    "warn_of_threshold",
 ]

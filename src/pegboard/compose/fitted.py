@@ -10,6 +10,7 @@ from pegboard.compose.parts import Parts
 from pegboard.retrieval import CachedEncoder
 from pegboard.retrieval.fusion import Fusion, shipped
 from pegboard.retrieval.local_fit import THRESHOLD_OF, LocalFit
+from pegboard.retrieval.thresholds import measured
 from pegboard.routing import Profile, profile_named
 from pegboard.seams import (
     Embeddings,
@@ -42,12 +43,21 @@ def space(settings: Settings, parts: Parts, encoder: Encoder, near: Embeddings |
     if fitted is None and encoder.provider not in FITTED and chosen.scale not in ("points", "utility"):
         chosen = chosen.ranked(threshold)
         fusions = {**fusions, "hybrid": fusions["hybrid"].uncalibrated()}
+    warn_of_threshold(chosen, encoder)
     return Space(
         documents=CachedEncoder(encoder, TieredEmbeddings(near or MemoryEmbeddings(), parts.embeddings)),
         queries=CachedEncoder(encoder, MemoryEmbeddings(QUERY_CACHE)),
         profile=chosen,
         fusions=fusions,
     )
+
+
+def warn_of_threshold(profile: Profile, encoder: Encoder) -> None:
+    """Say so where the profile's threshold lets next to nothing through with this encoder."""
+    if profile.ranker != "definition_cosine" or profile.threshold is None or encoder.model != measured().encoder:
+        return
+    if said := measured().too_high(profile.threshold):
+        LOGGER.warning("%s Or leave the threshold out, and the best k are taken.", said)
 
 
 def calibration(settings: Settings, encoder: Encoder) -> LocalFit | None:

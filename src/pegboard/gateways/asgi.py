@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-import json
+from typing import Protocol
 
-from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
-from starlette.requests import Request
+from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pegboard.errors import PegboardError
 from pegboard.gateways import watch
 from pegboard.gateways.body_time import TimedBody
+from pegboard.gateways.origins import OriginCheck
 from pegboard.gateways.readiness import Readiness
 from pegboard.stores.metrics import Metrics
 
 BODY_SECONDS = 60.0
 OURS = ("/mcp", "/healthz")
 UPGRADES = b"websocket"
-FROM_PAGES = frozenset({b"origin", b"sec-fetch-site"})
-"""Headers that browsers send for pages, and other programs do not."""
+
+
+class Models(Protocol):
+    """The application before models, which can refuse a request in the shape that its client understands."""
+
+    @property
+    def serves(self) -> bool:
+        """Whether model requests are for it now."""
+        ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+    async def refuse(self, error: PegboardError, scope: Scope, send: Send) -> None: ...
 
 
 class NoWebSockets(PegboardError):  # noqa: N818
@@ -33,7 +44,7 @@ class NoWebSockets(PegboardError):  # noqa: N818
 
 
 class Front:
-    """Which door a request is for. ``models`` is None where the LLM gateway is switched off.
+    """Which door a request is for. ``models`` may be None where there is no LLM gateway.
 
     A page in a browser may use models by the names only that this server is known by: it cannot rebind its own.
     ``underway`` is the number of requests to models whose answers have not ended; ``quiet`` is set while it is 0.
@@ -42,7 +53,7 @@ class Front:
     def __init__(
         self,
         mcp: ASGIApp,
-        models: ASGIApp | None,
+        models: Models | None,
         security: TransportSecuritySettings,
         *,
         readiness: Readiness,
@@ -52,7 +63,7 @@ class Front:
         self._mcp = mcp
         self._models = models
         self._body_seconds = body_seconds
-        self._guard = TransportSecurityMiddleware(security)
+        self._origins = OriginCheck(security)
         self._watch = watch.Watch(readiness, metrics, security)
         self.readiness = readiness
         self.underway = 0
@@ -69,26 +80,31 @@ class Front:
             send = _closing(send)
         if path in watch.PATHS:
             await self._watch(scope, receive, send)
-        elif self._models is None or any(path == ours or path.startswith(f"{ours}/") for ours in OURS):
+        elif (
+            self._models is None
+            or not self._models.serves
+            or any(path == ours or path.startswith(f"{ours}/") for ours in OURS)
+        ):
             await self._mcp(scope, receive, send)
         else:
             await self._to_models(self._models, scope, receive, send)
 
-    async def _to_models(self, models: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = {name.lower(): value for name, value in scope["headers"]}
-        if headers.get(b"upgrade", b"").lower() == UPGRADES:
-            await _refuse(NoWebSockets(), send)
-        elif headers.keys() & FROM_PAGES and (refused := await self._guard.validate_request(Request(scope))):
-            await refused(scope, receive, send)
-        else:
-            self.underway += 1
-            self.quiet.clear()
-            try:
-                await models(scope, receive, send)
-            finally:
-                self.underway -= 1
-                if not self.underway:
-                    self.quiet.set()
+    async def _to_models(self, models: Models, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            if dict(scope["headers"]).get(b"upgrade", b"").lower() == UPGRADES:
+                raise NoWebSockets
+            await self._origins.check(scope)
+        except PegboardError as error:
+            await models.refuse(error, scope, send)
+            return
+        self.underway += 1
+        self.quiet.clear()
+        try:
+            await models(scope, receive, send)
+        finally:
+            self.underway -= 1
+            if not self.underway:
+                self.quiet.set()
 
 
 def _closing(send: Send) -> Send:
@@ -100,11 +116,3 @@ def _closing(send: Send) -> Send:
         await send(message)
 
     return closing
-
-
-async def _refuse(error: PegboardError, send: Send) -> None:
-    status, payload = error.to_http()
-    body = json.dumps(payload).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

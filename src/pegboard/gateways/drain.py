@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import uvicorn
 
 from pegboard.gateways.asgi import Front
 from pegboard.gateways.readiness import Readiness
+
+LEAST_WAIT = 0.5
+"""Seconds in which /readyz says that this process is about to end, however short `drain_wait` is."""
 
 
 class Server(uvicorn.Server):
@@ -28,8 +33,10 @@ class Server(uvicorn.Server):
         timeout: float,
         started: Callable[[str], None],
         hang_up: Callable[[], None],
+        read_again: Callable[[], None] = lambda: None,
     ) -> None:
-        """Seconds to ``wait`` for balancers, and that answers may then take (``timeout``). ``hang_up`` ends streams."""
+        """Seconds to ``wait`` for balancers, and that answers may then take (``timeout``). ``hang_up`` ends streams,
+        ``read_again`` has the configuration read again."""
         super().__init__(config)
         self.url = url
         self._front = front
@@ -38,6 +45,7 @@ class Server(uvicorn.Server):
         self._timeout = timeout
         self._said = started
         self._hang_up = hang_up
+        self._read_again = read_again
         self._hurry = asyncio.Event()
 
     @property
@@ -49,18 +57,28 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def signals(self) -> Iterator[None]:
-        """SIGTERM waits for balancers, which SIGINT, from a keyboard, need not."""
+        """SIGTERM waits for balancers, which SIGINT, from a keyboard, need not. SIGHUP has the configuration read
+        again; at a terminal it says that the terminal is gone, and ends this too."""
         loop = asyncio.get_running_loop()
-        waits = {signal.SIGTERM: self._wait, signal.SIGINT: 0.0}
-        for number, wait in waits.items():
+        handlers: dict[int, Callable[[], None]] = {
+            signal.SIGTERM: self.terminate,
+            signal.SIGINT: partial(self.end, 0.0),
+        }
+        if sys.platform != "win32":
+            handlers[signal.SIGHUP] = self.terminate if _at_a_terminal() else self._read_again
+        for number, handler in handlers.items():
             with suppress(NotImplementedError):  # Windows
-                loop.add_signal_handler(number, self.end, wait)
+                loop.add_signal_handler(number, handler)
         try:
             yield
         finally:
-            for number in waits:
+            for number in handlers:
                 with suppress(NotImplementedError):
                     loop.remove_signal_handler(number)
+
+    def terminate(self) -> None:
+        """End, and have at least a moment in which /readyz says so: whoever asks then need not take it for a crash."""
+        self.end(max(self._wait, LEAST_WAIT))
 
     def end(self, wait: float) -> None:
         """Take requests for ``wait`` seconds still, and say that others should have them; then end."""
@@ -96,3 +114,8 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Ours are handled outside, so that the servers behind are ended before the process is."""
         yield
+
+
+def _at_a_terminal() -> bool:
+    """Whether somebody sits before this process, whose terminal may be closed."""
+    return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()

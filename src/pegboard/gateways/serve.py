@@ -90,8 +90,11 @@ async def serving(
             peers = await company(stack, host, settings, listening.getsockname()[1])
             door = HttpDoor(host, health=lambda: health(source.files) | _servers(host), peers=peers)
             await stack.enter_async_context(door.running())
-            opening = open_models(settings, parts, lambda token: host.access.holder_of(token) is not None)
-            models = await stack.enter_async_context(opening) if settings.llm.serves else None
+
+            def is_token(token: str) -> bool:
+                return host.access.holder_of(token) is not None
+
+            models = await stack.enter_async_context(open_models(settings, parts, is_token))
             front = Front(
                 door,
                 models,
@@ -100,7 +103,7 @@ async def serving(
                 metrics=metrics if settings.metrics else None,
                 body_seconds=settings.body_timeout,
             )
-            await stack.enter_async_context(source.followed(host))
+            read_again = await stack.enter_async_context(source.followed(host, models.prepare))
             connections = Connections(_most(settings.most_connections), settings.head_timeout)
             config = uvicorn.Config(front, http=connections.protocol(), **_options())
             yield Server(
@@ -112,6 +115,7 @@ async def serving(
                 timeout=settings.drain_timeout,
                 started=started,
                 hang_up=door.hang_up,
+                read_again=read_again,
             )
 
 

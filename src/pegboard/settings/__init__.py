@@ -37,6 +37,7 @@ CategoryMode = Literal["auto", "server", "prefix", "clusters"]
 ToolKey = Annotated[str, Field(pattern=r"^.+/.+$")]
 ToolsetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 """Part of a URL's path."""
+Origin = Annotated[str, Field(pattern=r"^(null|[a-z][a-z0-9+.-]*://[^/]+)$")]
 ALWAYS_AVAILABLE = "ALWAYS_AVAILABLE_TOOLS"
 """The variable of seed 002, read where ours is not set."""
 OF_A_TEXT = {"summaries": "file", "state": "url", "encoder": "provider"}
@@ -203,11 +204,17 @@ class Settings(BaseSettings):
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Names that `pegboard serve` answers to in Host headers, besides its own address."
     )
+    allowed_origins: Annotated[tuple[Origin, ...], NoDecode] = Field(
+        (),
+        description="Pages that may use `pegboard serve`, besides its own address and desktop programs: `Origin` "
+        "headers as browsers send them, such as https://chat.example.com; `null` allows any page.",
+    )
     metrics: bool = Field(True, description="Whether `pegboard serve` has Prometheus metrics at /metrics.")
     drain_wait: float = Field(
         0.0,
         ge=0,
-        description="Seconds that `pegboard serve` takes requests after SIGTERM, while /readyz sends them elsewhere.",
+        description="Seconds, at least half of one, that `pegboard serve` takes requests after SIGTERM, while /readyz "
+        "sends them elsewhere: more than balancers take to ask again.",
     )
     drain_timeout: float = Field(
         30.0, ge=0, description="Seconds that models' answers under way may take to end before `pegboard serve` does."
@@ -280,7 +287,7 @@ class Settings(BaseSettings):
             name: {"name": name} | dict(each) if isinstance(each, Mapping) else each for name, each in value.items()
         }
 
-    @field_validator("always_available", "scopes", "allowed_hosts", mode="before")
+    @field_validator("always_available", "scopes", "allowed_hosts", "allowed_origins", mode="before")
     @classmethod
     def _listed(cls, value: Any) -> Any:
         """In the environment a list is words with commas between them (seed 002), or JSON."""

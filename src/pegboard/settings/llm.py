@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ Way = Literal["whole", "tools", "call_tool", "defer"]
 Variable = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
 OURS = frozenset({"mcp", "healthz", "readyz", "metrics"})
 """Paths that are not passed on."""
+VERSION = re.compile(r"/v[0-9]+[a-z0-9]*$")
 ALLOWED_TOOLS_AT = "api.openai.com"
 
 
@@ -92,7 +94,8 @@ class KeySettings(PolicySettings):
 
 
 class UpstreamSettings(BaseModel):
-    """A provider of models. Requests to `/NAME/…` go to ``url`` with the rest of the path.
+    """A provider of models. Requests to `/NAME/…` go to ``url`` with the rest of the path; a version of the API with
+    which both end and begin (`/v1`) is there once.
 
     The caller's key goes along, unless ``api_key_env`` names the variable that has the one to send in its place. Times
     are in seconds: to connect, and between two pieces of an answer.
@@ -112,6 +115,11 @@ class UpstreamSettings(BaseModel):
     """Times that a request is sent again where no connection could be made, or a GET where it broke."""
     semantic_tool_filtering: dict[str, Any] | None = None
     """The policy of seed 003 by its own parameters; for the format `generic`."""
+
+    @property
+    def version(self) -> str:
+        """The version of the API with which ``url`` ends, such as `/v1`; else nothing."""
+        return found.group() if (found := VERSION.search(urlsplit(self.url).path)) else ""
 
     @property
     def takes_allowed_tools(self) -> bool:

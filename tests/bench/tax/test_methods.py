@@ -5,7 +5,7 @@ import pytest
 from pegboard.bench.tax.boards import Place
 from pegboard.bench.tax.methods import available, methods
 from pegboard.bench.tax.sending import Sent
-from pegboard.bench.tax.tasks import Task
+from pegboard.bench.tax.tasks import Task, needs
 from pegboard.bench.tax.testbeds import testbed as bed_of
 
 BED = bed_of("recorded", None)
@@ -37,6 +37,13 @@ async def test_all_tools_are_there_with_the_full_schema_and_thirty_with_the_prun
 
 async def test_simple_retrieval_sends_ten_whole_definitions_and_no_summaries() -> None:
     assert all(len(sent.tools) == 10 and not sent.texts for sent in await sends("simple"))
+
+
+@pytest.mark.requirement("A9")
+async def test_where_no_cosine_reaches_the_threshold_every_tool_that_may_be_used_is_sent_as_the_gateway_does() -> None:
+    for sent in await sends("semantic_threshold"):
+        assert sent.reached == {tool.id for tool in sent.tools}
+        assert all(needs(tool.id) for tool in BED.catalog.tools if tool.id not in sent.reached)
 
 
 async def test_tool_attention_keeps_every_summary_in_front_and_its_definitions_behind() -> None:

@@ -1,4 +1,4 @@
-"""An agent with tools of its own: they stay as they are, and those of servers are called through one beside them."""
+"""An agent with tools of its own: they stay as they are, those of its servers are called through one beside them."""
 
 from __future__ import annotations
 

@@ -23,6 +23,9 @@ from pegboard.apps.cli.configs import Configured, given, given_or_usual
 from pegboard.apps.cli.sources import load
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.llm.config_checks import warnings
+from pegboard.gateways.llm.policies import Policies
+from pegboard.gateways.llm.upstream import ModelUpstream
 from pegboard.retrieval import OnnxEncoder
 from pegboard.settings import Settings
 from pegboard.stores import SqliteEmbeddings
@@ -103,20 +106,22 @@ def profile(settings: Settings) -> list[Check]:
 
 
 def models(settings: Settings) -> list[Check]:
-    """Where model requests go, and whether anybody could use a provider's key."""
+    """The LLM gateway: its upstreams, their policies, the names in rules and keys, and who may use a provider's key."""
     chosen = settings.llm
     if not chosen.serves:
         return []
+    try:
+        Policies(chosen)
+        upstreams = [ModelUpstream(name, each) for name, each in chosen.upstreams.items()]
+    except ConfigError as error:
+        return [failed("models", error)]
+    detail = f"upstreams {', '.join(each.name for each in upstreams)}, {len(chosen.rules)} rules"
+    warned = [Check(name="models", status="warn", detail=each) for each in warnings(chosen)]
     if settings.host not in LOCAL and chosen.holds_keys and not chosen.keys:
-        return [
-            Check(
-                name="models",
-                status="warn",
-                detail="other machines are refused the providers' keys: callers have none of this gateway's",
-                remedy="`pegboard keys new NAME` makes one for [llm.keys].",
-            )
-        ]
-    return [Check(name="models", status="ok", detail=", ".join(chosen.upstreams))]
+        unknown = "other machines are refused the providers' keys: callers have none of this gateway's"
+        remedy = "`pegboard keys new NAME` makes one for [llm.keys]."
+        warned.append(Check(name="models", status="warn", detail=unknown, remedy=remedy))
+    return [Check(name="models", status="ok", detail=detail), *warned]
 
 
 async def servers(configured: Configured) -> list[Check]:

@@ -49,8 +49,11 @@ async def _examine(files: Sequence[Path]) -> list[Check]:
     found, configured = checks.configurations(files)
     every = [*checks.versions(), *found]
     if configured is not None:
-        every += [*checks.profile(configured.settings), *checks.models(configured.settings)]
-        every += [*await checks.servers(configured)]
+        every += [
+            *checks.profile(configured.settings),
+            *checks.models(configured.settings),
+            *await checks.servers(configured),
+        ]
     settings = configured.settings if configured else load_settings()
     return [*every, *await checks.encoder(settings), *await checks.cache(settings), *await checks.state(settings)]
 

@@ -44,11 +44,11 @@ def provider(program: Path, folder: Path) -> Iterator[Provider]:
 
 
 @contextmanager
-def gateway(behind: str, format_: Format, folder: Path) -> Iterator[str]:
-    """The address at which an agent finds its provider: the default configuration and one upstream."""
+def gateway(behind: str, format_: Format, folder: Path, *, more: str = "") -> Iterator[str]:
+    """The address at which an agent finds its provider: the default configuration, one upstream, and ``more`` TOML."""
     folder.mkdir(parents=True)
     config = folder / "pegboard.toml"
-    config.write_text(f'[llm.upstreams.{UPSTREAM}]\nurl = "{behind}"\nformat = "{format_}"\n', "utf-8")
+    config.write_text(f'[llm.upstreams.{UPSTREAM}]\nurl = "{behind}"\nformat = "{format_}"\n{more}', "utf-8")
     command = [sys.executable, "-m", "pegboard", "serve", "--config", str(config), "--log-level", "error", "--port"]
     own = {"PEGBOARD_STATE_DIR": str(folder / "state"), "PEGBOARD_CACHE_DIR": str(folder / "cache")}
     with _process(command, folder, own) as url:

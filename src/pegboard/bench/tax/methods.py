@@ -52,7 +52,7 @@ OWN: Mapping[str, Entry] = {
     ),
     "semantic_threshold": Entry(
         title="semantic filter, cosine of 0.7",
-        make=lambda place: Routed(place, profile="semantic", threshold=SEMANTIC_THRESHOLD),
+        make=lambda place: Routed(place, all_where_none=True, profile="semantic", threshold=SEMANTIC_THRESHOLD),
     ),
     "dynamic": Entry(
         title="seed 002, approach D (`keyword`, 20)",

@@ -20,13 +20,22 @@ class Routed:
     """A profile of the engine: summaries in the prefix, the chosen definitions.
 
     ``late`` puts those behind the conversation (seed 000 §5.6); otherwise they are in `tools`, as providers have them.
+    ``all_where_none`` sends every tool where none is chosen, as the LLM gateway does (`when_none`).
     """
 
     def __init__(
-        self, place: Place, *, late: bool = False, weights: Path | None = None, rules: bool = True, **settings: Any
+        self,
+        place: Place,
+        *,
+        late: bool = False,
+        all_where_none: bool = False,
+        weights: Path | None = None,
+        rules: bool = True,
+        **settings: Any,
     ):
         self._place = place
         self._late = late
+        self._all_where_none = all_where_none
         self._weights = weights
         self._rules = rules
         self._settings = settings
@@ -50,12 +59,15 @@ class Routed:
         key = (said, turn.state)
         if key not in self._known:
             decision = await self.board.route(turn)
-            tools = tools_of(self.catalog, decision.active)
+            chosen = frozenset(decision.active)
+            if self._all_where_none and not chosen:
+                chosen = decision.reachable
+            tools = tools_of(self.catalog, chosen)
             self._known[key] = Sent(
                 tools=() if self._late else tools,
                 late=tools if self._late else (),
                 texts=(decision.phase1,) if self._pooled else (),
-                reached=frozenset(decision.active),
+                reached=chosen,
             )
         return self._known[key]
 

@@ -28,6 +28,7 @@ from pegboard.gateways.llm.policies import Policies
 from pegboard.gateways.llm.recording import Recorder
 from pegboard.gateways.llm.selection import Filtered
 from pegboard.gateways.llm.transfer import Answering, Following, HungUp, Reading, about, going, joined
+from pegboard.gateways.llm.unknown_headers import UnknownHeaders
 from pegboard.gateways.llm.upstream import CREDENTIALS, Body, Headers, ModelUpstream
 from pegboard.gateways.llm.way_back.rounds import Rounds
 from pegboard.gateways.llm.way_back.wire import RoundTrip
@@ -44,6 +45,7 @@ class LlmDoor:
         settings: LlmSettings,
         filters: Mapping[str, Filter],
         *,
+        policies: Policies | None = None,
         events: EventSink,
         clock: Clock,
         environment: Mapping[str, str] | None = None,
@@ -60,10 +62,11 @@ class LlmDoor:
         self._events = events
         self._clock = clock
         self._witness = Witness(events, clock, recorder)
-        self._policies = Policies(settings)
+        self._policies = policies or Policies(settings)
         self._keys = Keys(settings.keys, is_token)
         self._names = names
         self.upstreams = {name: ModelUpstream(name, each, environment) for name, each in settings.upstreams.items()}
+        self._unknown = UnknownHeaders()
         self._generic = generic_codecs(settings.upstreams)
 
     @asynccontextmanager
@@ -84,6 +87,14 @@ class LlmDoor:
             return
         except PegboardError as error:
             await answering.refuse(error, format_of(path, scope["headers"]))
+
+    async def refuse(self, error: PegboardError, scope: Scope, send: Send) -> None:
+        """Answer a request that is not to be served."""
+        try:
+            path = target_of(scope, self.upstreams).path
+        except PegboardError:
+            path = scope["path"]
+        await Answering(send).refuse(error, format_of(path, scope["headers"]))
 
     async def _serve(self, target: Target, scope: Scope, reading: Reading, answering: Answering) -> None:
         passage = Passage(target=target, started=self._clock.monotonic())
@@ -178,7 +189,8 @@ class LlmDoor:
         async with passage.target.upstream.send(method, passage.target.whole, headers, body) as answer:
             passage.status = answer.status
             following = Following(codec, answer)
-            await answering.begin(answer.status, [*answer.headers, *about(passage.known, passage.added_ms)])
+            said = [*about(passage.known, passage.added_ms), *self._unknown.warning(passage.wishes)]
+            await answering.begin(answer.status, [*answer.headers, *said])
             async for piece in answer.pieces:
                 following.feed(piece)
                 await answering.more(piece)
@@ -200,7 +212,7 @@ class LlmDoor:
             codec=codec,
             send=lambda body: upstream.send(method, path, headers, body),
             answering=answering,
-            about=about(passage.rewritten, passage.added_ms),
+            about=[*about(passage.rewritten, passage.added_ms), *self._unknown.warning(passage.wishes)],
         )
         try:
             await rounds.run()

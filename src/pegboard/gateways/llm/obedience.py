@@ -10,6 +10,8 @@ from pegboard.gateways.llm.codec import Request
 
 WhenNone = Literal["all", "none"]
 """What stays where nothing is relevant: everything, or nothing but what must."""
+NOTHING_RELEVANT = "nothing is relevant"
+"""Why tools are kept of which none was chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,7 @@ def obey(
     open_ = may_be_picked(request) - frozenset(barred)
     picked = {place: why for place, why in wanted.items() if place in open_}
     if not picked and (when_none == "all" or request.choice.mode == "required") and not request.choice.forced:
-        picked = dict.fromkeys(open_, "nothing is relevant")
+        picked = dict.fromkeys(open_, NOTHING_RELEVANT)
     kept = dict(sorted((picked | must).items()))
     return Kept(why=kept if is_enough(request, kept) else dict.fromkeys(range(len(request.tools)), "needed"))
 

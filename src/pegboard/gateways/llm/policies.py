@@ -8,10 +8,11 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from pegboard.errors import ConfigError, PegboardError
-from pegboard.gateways.llm.codecs import SemanticToolFiltering
+from pegboard.gateways.llm.codecs import SemanticToolFiltering, filtering_of
+from pegboard.gateways.llm.config_checks import check_names
 from pegboard.gateways.llm.selection import Policy
 from pegboard.gateways.llm.way_back.plan import Terms
-from pegboard.routing import profile_named
+from pegboard.routing import Profile, profile_named
 from pegboard.settings.llm import LlmSettings, PolicySettings, RuleOfPolicy, UpstreamSettings, Way
 
 WISH = "x-pegboard-"
@@ -73,6 +74,11 @@ class Policies:
 
     def __init__(self, settings: LlmSettings) -> None:
         self._settings = settings
+        self._filterings = {
+            name: filtering_of(name, each.semantic_tool_filtering)
+            for name, each in settings.upstreams.items()
+            if each.semantic_tool_filtering is not None
+        }
         self._of = lru_cache(maxsize=4096)(self._settled)
         self._never = lru_cache(maxsize=4096)(self._nothing_for)
         self._check()
@@ -84,6 +90,17 @@ class Policies:
         """
         settled = self._of(upstream, model, key)
         return narrowed(settled, wishes) if wishes else settled
+
+    def profiles(self) -> frozenset[Profile]:
+        """Those by which tools may be picked."""
+        models = {"", *(rule.model for rule in self._settings.rules)}
+        keys = (None, *self._settings.keys)
+        return frozenset(
+            self._settled(upstream, model, key).policy.profile
+            for upstream in self._settings.upstreams
+            for model in models
+            for key in keys
+        )
 
     def never_filters(self, upstream: str, key: str | None) -> bool:
         """Whether no request of this key to this upstream is filtered, whatever its model: then none need be read."""
@@ -100,14 +117,16 @@ class Policies:
                 said = rule.over(said)
         if key is not None:
             said = self._settings.keys[key].over(said)
-        return treatment(said, self._settings.upstreams[upstream])
+        return treatment(said, self._settings.upstreams[upstream], self._filterings.get(upstream))
 
     def _check(self) -> None:
+        check_names(self._settings)
         for upstream in self._settings.upstreams:
             for key in (None, *self._settings.keys):
                 self._settled(upstream, "", key)
         for rule in self._settings.rules:
-            treatment(rule.over(self._settings.policy.over(START)), next(iter(self._settings.upstreams.values())))
+            for each in self._settings.upstreams.values():
+                treatment(rule.over(self._settings.policy.over(START)), each)
 
 
 def _start(upstream: UpstreamSettings) -> PolicySettings:
@@ -115,10 +134,15 @@ def _start(upstream: UpstreamSettings) -> PolicySettings:
     return START if upstream.semantic_tool_filtering is None else OF_ITS_OWN.over(START)
 
 
-def treatment(said: PolicySettings, upstream: UpstreamSettings) -> Treatment:
-    """Raises ConfigError for options that contradict each other."""
-    if upstream.semantic_tool_filtering is not None:
-        profile = SemanticToolFiltering(**upstream.semantic_tool_filtering).profile
+def treatment(
+    said: PolicySettings, upstream: UpstreamSettings, filtering: SemanticToolFiltering | None = None
+) -> Treatment:
+    """``filtering`` is the policy of an upstream of the format `generic`, whose profile counts.
+
+    Raises ConfigError for options that contradict each other.
+    """
+    if filtering is not None:
+        profile = filtering.profile
     else:
         profile = profile_named(said.profile or "hybrid").with_overrides(
             k=said.k, threshold=said.threshold, recall=said.recall, budget=said.budget

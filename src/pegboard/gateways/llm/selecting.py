@@ -14,7 +14,7 @@ from pegboard.gateways.llm.case import Case, case_of, everything
 from pegboard.gateways.llm.codec import Codec, Request, Usage
 from pegboard.gateways.llm.deferring import deferral
 from pegboard.gateways.llm.learning import Learning
-from pegboard.gateways.llm.obedience import left_alone, may_be_picked
+from pegboard.gateways.llm.obedience import NOTHING_RELEVANT, Kept, left_alone, may_be_picked
 from pegboard.gateways.llm.one_tool.plan import Prepared, closed, constant_of, prepared
 from pegboard.gateways.llm.one_tool.showing import showing
 from pegboard.gateways.llm.selection import Filtered, Policy
@@ -104,7 +104,8 @@ class Selector:
             if ways == ("call_tool",):
                 return case.by_one_tool(await _plan(case, decision, pick, missing), decision, missing)
             kept = obeyed(request, terms, wanted(pick, terms))
-            return replace(case.filtered(decision, kept, missing), no_one_tool=shut)
+            why = reached_nothing(policy.profile, kept, missing)
+            return replace(case.filtered(decision, kept, missing), left_alone=why, no_one_tool=shut)
         place = await self._sticking.place(case.owner, request, stock, terms, policy.profile.query, case.among)
         way = await self._way(case, place, ways)
         found = settled(request, stock, terms, pick, place.known, way)
@@ -114,11 +115,12 @@ class Selector:
         else:
             way = "whole" if found.leaves else way
             filtered = case.filtered(decision, found.kept, missing)
-            filtered = replace(filtered, verdict=found.verdict, way=way, no_one_tool=shut)
+            why = reached_nothing(policy.profile, found.base, missing)
+            filtered = replace(filtered, verdict=found.verdict, way=way, no_one_tool=shut, left_alone=why)
             if policy.allowed_tools and len(found.verdict.places) == len(request.tools):
                 filtered = case.narrowed(found.base, filtered)
             if way == "whole" and filtered.narrowed is None:
-                filtered = replace(filtered, left_alone=found.verdict.reason)
+                filtered = replace(filtered, left_alone=why or found.verdict.reason)
         if counting:
             return filtered
         kept_way = "call_tool" if shut and place.known.way == "call_tool" else way
@@ -179,6 +181,14 @@ class Selector:
             while len(stock.recent) > MOST_RECENT:
                 stock.recent.popitem(last=False)
         return decision
+
+
+def reached_nothing(profile: Profile, kept: Kept, missing: str = "") -> str:
+    """Why all tools are kept of which none was chosen; empty where some were. ``missing`` says what did not choose."""
+    if NOTHING_RELEVANT not in kept.why.values():
+        return ""
+    reached = "nothing is relevant" if profile.threshold is None else f"nothing reached {profile.threshold:g}"
+    return f"{missing or reached}; all kept"
 
 
 def without(profile: Profile, decision: Decision, stock: Stock) -> str:

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from pegboard.gateways.llm.boards import Pick, Stock
 from pegboard.gateways.llm.codec import Request
-from pegboard.gateways.llm.obedience import Kept, WhenNone, obey
+from pegboard.gateways.llm.obedience import NOTHING_RELEVANT, Kept, WhenNone, obey
 from pegboard.gateways.llm.past import Stage
 from pegboard.gateways.llm.reading import value_of
 from pegboard.prompt_cache import (
@@ -32,7 +32,7 @@ AN_HOUR = re.compile(rb'"ttl"\s*:\s*"1h"')
 UNCACHED = CachePrices()
 ALONE = "left alone: nothing that is sent here would cost less than all tools, always"
 DEARER = "left alone from here on: with all tools this conversation would have cost less so far"
-CHOSEN = frozenset({"relevant", "held", "nothing is relevant", "needed"})
+CHOSEN = frozenset({"relevant", "held", NOTHING_RELEVANT, "needed"})
 """Why a tool is kept that neither the request nor the policy asks for by name."""
 
 

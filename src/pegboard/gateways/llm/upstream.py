@@ -115,7 +115,7 @@ class ModelUpstream:
     async def _response(self, method: str, target: str, headers: Headers, body: Body) -> aiohttp.ClientResponse:
         if self._http is None:
             raise RuntimeError("An upstream is used within `opened`")
-        url = URL(self._base + target, encoded=True)
+        url = URL(self._address(target), encoded=True)
         given = [(name.decode("latin-1"), _text(value)) for name, value in self._dressed(headers, body)]
         tries = 0
         while True:
@@ -137,6 +137,13 @@ class ModelUpstream:
                     raise self._failed(error) from error
             await asyncio.sleep(FIRST_REST * 2**tries)
             tries += 1
+
+    def _address(self, target: str) -> str:
+        """Clients that are given an address without a version add one, and that of an upstream often has it too."""
+        version = self._settings.version
+        if version and target.startswith((f"{version}/", f"{version}?")):
+            target = target.removeprefix(version)
+        return self._base + target
 
     async def _pieces(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         """As they come (P27)."""

@@ -69,7 +69,7 @@ class HttpDoor:
         self._peers = peers
         self._forwarder = Forwarder(peers) if peers else None
         ours = [urlsplit(peers.me.url).hostname or ""] if peers else []
-        self.security = guard(host.settings.host, (*host.settings.allowed_hosts, *ours))
+        self.security = guard(host.settings.host, (*host.settings.allowed_hosts, *ours), host.settings.allowed_origins)
         self._guard = TransportSecurityMiddleware(self.security)
         self._endpoints: dict[str, Endpoint] = {}
         self._tasks = anyio.create_task_group()
@@ -156,13 +156,16 @@ class HttpDoor:
         return Affinity(local, gateway, self._peers, self._forwarder)
 
 
-def guard(host: str, allowed: tuple[str, ...]) -> TransportSecuritySettings:
-    """Answers only to names this server is known by: a page in a browser cannot rebind its own to this machine."""
+def guard(host: str, allowed: tuple[str, ...], pages: tuple[str, ...] = ()) -> TransportSecuritySettings:
+    """Answers only to names this server is known by: a page in a browser cannot rebind its own to this machine.
+
+    ``pages`` are the origins of further ones that may use it.
+    """
     ours = f"[{host}]" if ":" in host else host
     names = [*LOOPBACK, *([ours] if host not in ("", "0.0.0.0", "::") else [])]  # noqa: S104
     hosts = [each for name in (*names, *allowed) for each in (name, f"{name}:*")]
     origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in hosts]
-    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
+    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[*origins, *pages])
 
 
 def _error(error: PegboardError, status: int) -> JSONResponse:

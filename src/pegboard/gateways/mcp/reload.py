@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +21,15 @@ POLL_SECONDS = 0.5
 FIXED = (
     *("host", "port", "allowed_hosts", "start_wait", "connect_timeout", "call_timeout", "lazy", "idle_stop"),
     *("often_used", "session_ttl", "encoder", "encoder_threads", "cache_dir", "state_dir", "index", "chroma"),
-    *("state", "statistics", "replica_url", "llm", "metrics", "log_format", "drain_wait", "drain_timeout"),
+    *("state", "statistics", "replica_url", "metrics", "log_format", "drain_wait", "drain_timeout"),
+    "allowed_origins",
 )
 """Settings that hold for as long as a process lives."""
+FIXED_OF_LLM = ("record", "most_recorded")
+"""Of `[llm]`."""
+
+Prepare = Callable[[Settings], Callable[[], Awaitable[None]]]
+"""Makes what takes a configuration up, for a part that follows it too; raises PegboardError for one that cannot be."""
 
 Stamps = tuple[tuple[int, int] | None, ...]
 
@@ -52,31 +58,38 @@ class Source:
         return cls(files=files, load=load, seen=tuple(map(_stamp, files)))
 
     @asynccontextmanager
-    async def followed(self, host: Host) -> AsyncIterator[None]:
-        """Within it, the host follows the files."""
-        following = asyncio.create_task(self.follow(host))
+    async def followed(self, host: Host, *others: Prepare) -> AsyncIterator[Callable[[], None]]:
+        """Within it, the host and ``others`` follow the files. What it gives has them read at once."""
+        asked = asyncio.Event()
+        following = asyncio.create_task(self.follow(host, *others, asked=asked))
         try:
-            yield
+            yield asked.set
         finally:
             following.cancel()
 
-    async def follow(self, host: Host) -> None:
-        """Reconfigure the host whenever the files have changed and come to rest, until cancelled."""
+    async def follow(self, host: Host, *others: Prepare, asked: asyncio.Event | None = None) -> None:
+        """Reconfigure the host whenever the files have changed and come to rest, or when ``asked``, until cancelled."""
         seen = latest = self.seen or self._stamps()
+        asked = asked or asyncio.Event()
         while self.files:
-            await asyncio.sleep(POLL_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asked.wait(), POLL_SECONDS)
             before, latest = latest, self._stamps()
-            if latest != seen and latest == before:
+            if asked.is_set() or (latest != seen and latest == before):
+                asked.clear()
                 seen = latest
-                await self._take_up(host)
+                await self._take_up(host, others)
 
-    async def _take_up(self, host: Host) -> None:
+    async def _take_up(self, host: Host, others: Sequence[Prepare]) -> None:
         before = host.settings
         try:
             settings = self.load()
             if lost := weakened(before, settings):
                 raise Weaker(f"It would take protection away: {lost}.", remedy=REMEDY)
+            prepared = [prepare(settings) for prepare in others]
             changes = await host.reconfigure(settings)
+            for take_up in prepared:
+                await take_up()
         except PegboardError as error:
             LOGGER.error("The changed configuration is not used, the one before stays: %s", error)
             self._refuse(host, error.code, error.message if isinstance(error, Weaker) else "It cannot be used.")
@@ -87,6 +100,7 @@ class Source:
             return
         self.refused = ""
         waiting = [name for name in FIXED if getattr(settings, name) != getattr(before, name)]
+        waiting += [f"llm.{name}" for name in FIXED_OF_LLM if getattr(settings.llm, name) != getattr(before.llm, name)]
         if waiting:
             LOGGER.warning("Changed, but only used after a restart: %s", ", ".join(waiting))
         LOGGER.info(

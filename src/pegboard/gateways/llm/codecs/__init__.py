@@ -11,7 +11,7 @@ from pegboard.gateways.llm.codecs.gemini import Gemini
 from pegboard.gateways.llm.codecs.generic import Generic
 from pegboard.gateways.llm.codecs.openai_chat import OpenAIChat
 from pegboard.gateways.llm.codecs.openai_responses import OpenAIResponses
-from pegboard.gateways.llm.codecs.policy import SemanticToolFiltering
+from pegboard.gateways.llm.codecs.policy import SemanticToolFiltering, filtering_of
 from pegboard.settings.llm import UpstreamSettings
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "SemanticToolFiltering",
     "codec_for",
     "counts",
+    "filtering_of",
     "generic_codecs",
 ]
 
@@ -50,7 +51,7 @@ def counts(path: str) -> bool:
 def generic_codecs(upstreams: Mapping[str, UpstreamSettings]) -> dict[str, Codec]:
     """The codecs of the upstreams that have a policy of their own for whatever is sent there."""
     return {
-        name: Generic(SemanticToolFiltering(**each.semantic_tool_filtering))
+        name: Generic(filtering_of(name, each.semantic_tool_filtering))
         for name, each in upstreams.items()
         if each.semantic_tool_filtering is not None
     }

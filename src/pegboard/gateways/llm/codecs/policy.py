@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal
 
 import jsonpath
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
+from pegboard.errors import ConfigError
 from pegboard.routing import Profile, profile_named
 
 
@@ -15,7 +18,7 @@ def _json_path(path: str) -> str:
     try:
         jsonpath.compile(path)
     except jsonpath.JSONPathError as error:
-        raise ValueError(f"{path!r} is not a JSONPath: {error}") from None
+        raise ValueError(f"this is not a JSONPath: {str(error).splitlines()[0]}") from None
     return path
 
 
@@ -45,3 +48,29 @@ class SemanticToolFiltering(BaseModel):
         if self.selection_mode == "By Rank":
             return profile_named("semantic").with_overrides(k=self.limit)
         return profile_named("semantic").with_overrides(threshold=self.threshold)
+
+
+def filtering_of(upstream: str, given: Mapping[str, Any]) -> SemanticToolFiltering:
+    """The policy of an upstream. Raises ConfigError that names each wrong parameter, its value and what is allowed.
+
+    >>> filtering_of("legacy", {"Limit": 3}).limit
+    3
+    """
+    try:
+        return SemanticToolFiltering.model_validate(dict(given))
+    except ValidationError as error:
+        wrong = "; ".join(_sentence(each["type"], str(each["loc"][0]), each) for each in error.errors())
+        raise ConfigError(
+            f"llm.upstreams.{upstream}.semantic_tool_filtering: {wrong}.",
+            remedy=f"Its parameters are {', '.join(PARAMETERS)}.",
+        ) from error
+
+
+PARAMETERS = tuple(field.alias or name for name, field in SemanticToolFiltering.model_fields.items())
+
+
+def _sentence(kind: str, name: str, error: Mapping[str, Any]) -> str:
+    if kind == "extra_forbidden":
+        near = get_close_matches(name, PARAMETERS, n=1)
+        return f"there is no {name!r}" + (f", perhaps {near[0]!r} is meant" if near else "")
+    return f"{name} is {error['input']!r}, but {error['msg'].removeprefix('Value error, ')}"
