@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.model import Floats, Mask, Scores
+from pegboard.retrieval.mentions import Mentioned
 from pegboard.routing import PROFILES, Profile, select
 
 HYBRID = PROFILES["hybrid"]
@@ -235,3 +237,49 @@ def test_where_jobs_are_not_known_the_order_stays() -> None:
 
     assert select.distinct_first(order, None) is order
     assert select.distinct_first(np.zeros(0, np.intp), np.zeros(4, np.intp)).tolist() == []
+
+
+def named(picked: list[int], objects: list[set[int]], *, k: int | None, tools: Collection[int] = ()) -> list[int]:
+    """Of twelve tools, best first by their places, those picked with what a request names."""
+    mentioned = Mentioned(tools=frozenset(tools), objects=tuple(map(frozenset, objects)))
+    found = select.with_named(np.array(picked, np.intp), np.arange(12), mentioned, k)
+    return sorted(int(place) for place in found)
+
+
+@pytest.mark.requirement("A6")
+def test_an_object_that_is_named_has_a_place_before_the_fifth_tool_of_another() -> None:
+    invoices, tickets, customers = {0, 1, 2, 3, 4}, {5, 6, 7, 8, 9}, {10, 11}
+
+    assert named(list(range(10)), [invoices, tickets, customers], k=10) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 10]
+    assert named(list(range(5)), [invoices, tickets, customers], k=6) == [0, 1, 2, 3, 5, 10]
+
+
+@pytest.mark.requirement("A6")
+def test_what_is_named_takes_free_places_first_and_nobodys_where_there_is_none() -> None:
+    assert named([0, 1], [{0}, {7, 8}], k=3) == [0, 1, 7]
+    assert named([0, 1], [{0}, {7, 8}], k=None) == [0, 1, 7]
+    assert named([0, 1], [{0}, {7, 8}], k=2) == [0, 1]
+
+
+@pytest.mark.requirement("A6")
+def test_a_tool_that_is_named_comes_first_whatever_its_score() -> None:
+    assert named([0, 1, 2], [], k=3, tools={11}) == [0, 1, 11]
+
+
+@given(
+    st.lists(st.integers(0, 11), unique=True),
+    st.lists(st.frozensets(st.integers(0, 14), min_size=1), max_size=5),
+    st.frozensets(st.integers(0, 14)),
+    st.none() | st.integers(1, 12),
+)
+def test_whatever_is_named_no_tool_comes_twice_and_k_holds(
+    picked: list[int], objects: list[frozenset[int]], tools: frozenset[int], k: int | None
+) -> None:
+    mentioned = Mentioned(tools=tools, objects=tuple(objects))
+    before = np.array(sorted(picked)[:k], np.intp)
+
+    after = [int(place) for place in select.with_named(before, np.arange(12), mentioned, k)]
+
+    assert len(set(after)) == len(after) >= len(before)
+    assert k is None or len(after) <= k
+    assert set(after) <= set(range(12))

@@ -5,6 +5,7 @@ turn ─► query ─► eligible (a mask) ─► scores ─► price ─► sel
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from pegboard.catalog import Catalog
 from pegboard.model import Candidate, Choices, Decision, JsonObject, Mask, Scores, ToolId, Turn
 from pegboard.retrieval import QUERIES, Progress
+from pegboard.retrieval.mentions import NOTHING, Mentions
 from pegboard.routing import select
 from pegboard.routing.economics.pricing import Priced, Pricing, Worth, worth
 from pegboard.routing.eligibility import Eligibility, Eligible
@@ -59,6 +61,7 @@ class Router:
         self._pinned = np.isin(np.arange(len(catalog)), [catalog.position[tool] for tool in always_available])
         self._shown = len(self.pinned) + SHOWN
         self._visible = Visible(catalog, self.profile.pool)
+        self._found: Mentions | None = None
 
     async def route(self, turn: Turn, where: Filter | None = None) -> Decision:
         """The tools of a turn, of those that pass ``where``.
@@ -70,7 +73,7 @@ class Router:
         eligible = self._eligibility.of(turn, where)
         scores, way = await self._ways.relevance(query, eligible.offered)
         scores, affordable = await worth(self._pricing, scores, eligible.offered, turn)
-        selection = self._select(scores, affordable | (self._pinned & eligible.offered), way.profile)
+        selection = self._select(query, scores, affordable | (self._pinned & eligible.offered), way.profile)
         phase1, phase2 = await self._load(selection, eligible)
         decision = decide(
             turn,
@@ -94,9 +97,10 @@ class Router:
     async def choices(self, turn: Turn, where: Filter | None = None) -> Choices:
         """What `route` makes of a turn that was served before, with nothing loaded and no event."""
         eligible = self._eligibility.of(turn, where)
-        scores, way = await self._ways.relevance(QUERIES[self.profile.query](turn), eligible.offered)
+        query = QUERIES[self.profile.query](turn)
+        scores, way = await self._ways.relevance(query, eligible.offered)
         scores, affordable = await worth(self._pricing, scores, eligible.offered, turn)
-        selection = self._select(scores, affordable | (self._pinned & eligible.offered), way.profile)
+        selection = self._select(query, scores, affordable | (self._pinned & eligible.offered), way.profile)
         ranked = selection.order[: max(len(selection.chosen), self._shown)]
         return Choices(
             active=tuple(self.catalog.tools[place].id for place in np.sort(selection.chosen)),
@@ -105,6 +109,7 @@ class Router:
 
     async def warm(self, progress: Progress | None = None) -> None:
         """Build the indexes. Raises EncoderError where no encoder works."""
+        await asyncio.to_thread(lambda: self._mentions)
         await self._ways.warm(progress)
 
     def allowed(self, turn: Turn) -> frozenset[ToolId]:
@@ -139,10 +144,23 @@ class Router:
         allowed, query = self._eligibility.of(turn).allowed, QUERIES[self.profile.query](turn)
         return (await self._ways.relevance(query, allowed))[0], allowed
 
-    def _select(self, scores: Scores | None, among: Mask, profile: Profile) -> Selection:
+    def _select(self, query: str, scores: Scores | None, among: Mask, profile: Profile) -> Selection:
         if scores is None:
             return select.everything(among)
-        return select.choose(scores, among, pinned=self._pinned, tokens=self.catalog.token_counts, profile=profile)
+        return select.choose(
+            scores,
+            among,
+            pinned=self._pinned,
+            tokens=self.catalog.token_counts,
+            profile=profile,
+            mentioned=self._mentions.of(query) if profile.ranker == "hybrid" else NOTHING,
+        )
+
+    @property
+    def _mentions(self) -> Mentions:
+        if self._found is None:
+            self._found = Mentions(self.catalog.tools)
+        return self._found
 
     async def _load(self, selection: Selection, eligible: Eligible) -> tuple[Pool, tuple[JsonObject, ...]]:
         """Phase 1 shows what the caller may use; phase 2 has the active tools, in catalog order (P18)."""

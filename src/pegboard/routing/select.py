@@ -9,9 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.model import Floats, Mask, Scores
+from pegboard.retrieval.mentions import NOTHING, Mentioned
 from pegboard.routing.profiles import Profile
 
 Indices = NDArray[np.intp]
+MOST_OF_ONE = 4
+"""Tools of one object that come before the first of another that is named as well."""
+FAINT = 0.05
+"""Share of the best score below which an object or a server is named by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +34,23 @@ def everything(eligible: Mask) -> Selection:
     return Selection(order=places, chosen=places, meets_target=True)
 
 
-def choose(scores: Scores, eligible: Mask, *, pinned: Mask, tokens: Sequence[int], profile: Profile) -> Selection:
-    """Pinned tools first, then the best of the gated ones, as many as recall target, k and budget let through."""
+def choose(
+    scores: Scores,
+    eligible: Mask,
+    *,
+    pinned: Mask,
+    tokens: Sequence[int],
+    profile: Profile,
+    mentioned: Mentioned = NOTHING,
+) -> Selection:
+    """Pinned tools first, then the best of the gated ones, as many as recall target, k and budget let through; of what
+    the request names, something, before the fifth tool of another object that it names."""
     always = np.flatnonzero(pinned & eligible)
     order = best_first(scores.values, gate(scores.values, eligible & ~pinned, profile.threshold))
     wanted = distinct_first(likely_enough(scores, order, profile.recall), scores.jobs)
-    chosen = under_budget(np.concatenate([always, top_k(wanted, profile.k)]), tokens, profile.budget)
+    near = order[scores.values[order] >= FAINT * scores.values[order].max(initial=0)]
+    picked = with_named(top_k(wanted, profile.k), near, mentioned, profile.k)
+    chosen = under_budget(np.concatenate([always, picked]), tokens, profile.budget)
     return Selection(
         order=np.concatenate([always, order]),
         chosen=chosen,
@@ -78,6 +94,32 @@ def distinct_first(order: Indices, jobs: Indices | None) -> Indices:
     _, first = np.unique(jobs[order], return_index=True)
     second = np.delete(np.arange(len(order)), first)
     return np.asarray(order[np.concatenate([np.sort(first), second])])
+
+
+def with_named(picked: Indices, order: Indices, mentioned: Mentioned, k: int | None) -> Indices:
+    """The picked tools with those that the request names, and the best tool of each object and server that it names.
+
+    These take free places first, then those of tools beyond `MOST_OF_ONE` of another object, the least likely first.
+    """
+    if not mentioned:
+        return picked
+    rank = {int(place): number for number, place in enumerate(order)}
+    named = sorted(mentioned.tools & rank.keys(), key=rank.__getitem__)
+    kept = list(dict.fromkeys([*named, *map(int, picked)]))[:k]
+    left_out = (group & rank.keys() for group in mentioned.groups if group.isdisjoint(kept))
+    missing = sorted({min(group, key=rank.__getitem__) for group in left_out if group}, key=rank.__getitem__)
+    room = len(missing) if k is None else k - len(kept)
+    going = crowding(kept, mentioned)[: max(0, len(missing) - room)]
+    coming = missing[: room + len(going)]
+    return np.array([*coming, *(place for place in kept if place not in going)], np.intp)
+
+
+def crowding(kept: Sequence[int], mentioned: Mentioned) -> list[int]:
+    """Of the tools that are kept, best first, those beyond `MOST_OF_ONE` of an object that is named, the last first."""
+    found: list[int] = []
+    for group in mentioned.objects:
+        found += [place for place in kept if place in group][MOST_OF_ONE:]
+    return sorted(set(found) - mentioned.tools, key=kept.index, reverse=True)
 
 
 def under_budget(order: Indices, tokens: Sequence[int], budget: int | None) -> Indices:

@@ -98,8 +98,8 @@ class Request:
         return bool(self.called) or any(message.role == "tool" for message in self.turn.messages)
 
     def after(self, messages: Sequence[Message], called: Collection[str], conversation: str = "") -> Request:
-        """The request with a conversation before its own, which the provider kept and we remember; its instructions
-        stay in front."""
+        """The request with a conversation, which the provider kept and we remember, between its instructions and the
+        rest."""
         own = self.turn.messages
         begin = next((place for place, each in enumerate(own) if each.role != "system"), len(own))
         return replace(

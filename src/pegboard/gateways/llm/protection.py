@@ -25,6 +25,7 @@ def shielded(request: Request, client: Mapping[str, str], policy: Policy) -> Req
         instructions=tuple(
             part.text for message in request.turn.messages if message.role == "system" for part in message.parts
         ),
+        definitions=tuple(tool.definition for tool in request.tools),
     )
     found = protected_tools([tool.name for tool in request.tools], signs)
     why = {
