@@ -21,6 +21,7 @@ from pegboard.library.execution import outcome, result_of_error, result_of_serve
 from pegboard.library.memory import answered, remembered
 from pegboard.library.opened import Opened
 from pegboard.library.portal import in_thread
+from pegboard.library.protection import with_protected
 from pegboard.library.shared import Shared
 from pegboard.library.sources import Function, given_tools
 from pegboard.library.turns import Said, turn_of
@@ -273,7 +274,9 @@ class Board:
             turn = await remembered((await self._shared.opened()).sessions, turn, session)
         if not turn.scopes:
             turn = replace(turn, scopes=self.scopes)
-        return widened(await routing.route(turn), routing.catalog, refused)
+        own = (server.name for server, _ in self._opened.given.groups)
+        decision = with_protected(await routing.route(turn), routing.catalog, own)
+        return widened(decision, routing.catalog, refused)
 
     def _decided(self, call: Call, decision: Decision | None) -> Decision:
         decision = decision or self._latest
