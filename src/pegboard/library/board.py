@@ -20,6 +20,7 @@ from pegboard.library.configuration import settings_of
 from pegboard.library.execution import outcome, result_of_error, result_of_server, result_of_value
 from pegboard.library.memory import answered, remembered
 from pegboard.library.opened import Opened
+from pegboard.library.protection import with_protected
 from pegboard.library.sources import Function, given_tools
 from pegboard.library.turns import Said, turn_of
 from pegboard.model import Call, Decision, JsonObject, Outcome, Result, Session, ToolId
@@ -251,7 +252,9 @@ class Board:
             turn = await remembered(self._opened.parts.sessions, turn, session)
         if not turn.scopes:
             turn = replace(turn, scopes=self.scopes)
-        return widened(await routing.route(turn), routing.catalog, refused)
+        own = (server.name for server, _ in self._opened.given.groups)
+        decision = with_protected(await routing.route(turn), routing.catalog, own)
+        return widened(decision, routing.catalog, refused)
 
     def _checked(self, routing: Routing, call: Call, decision: Decision | None) -> ToolId:
         decision = decision or self._latest

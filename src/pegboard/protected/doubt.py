@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from pegboard.protected.workshop import of_workshop
-from pegboard.retrieval.name_words import LEADING_VERBS, words_of
+from pegboard.retrieval.name_words import LEADING_VERBS, Word, words_of
 
 SERVER = re.compile(r"[^_./:-][^./:]*?(?:__|--|::|[./:])(?=[^_./:-])")
 """What clients put before a tool's name, with a mark that names do not have."""
@@ -63,12 +63,9 @@ def from_catalogs(names: Sequence[str]) -> set[int]:
     if _is_marked(names):
         return {place for place, name in enumerate(names) if SERVER.match(name)}
     words = [words_of(name) for name in names]
-    starts = Counter(of_name[0].stem for of_name in words if len(of_name) > 1)
-    alike = {
-        place
-        for place, of_name in enumerate(words)
-        if len(of_name) > 1 and of_name[0].text not in LEADING_VERBS and starts[of_name[0].stem] >= LEAST_ALIKE
-    }
+    first = [_first_word(of_name) for of_name in words]
+    uses = Counter(first)
+    alike = {place for place, word in enumerate(first) if word and uses[word] >= LEAST_ALIKE}
     if len(alike) >= HALF * len(names):
         return alike
     objects = [frozenset(word.stem for word in of_name if word.is_about) for of_name in words]
@@ -82,6 +79,12 @@ def from_catalogs(names: Sequence[str]) -> set[int]:
 def _is_marked(names: Sequence[str]) -> bool:
     """Whether this client marks the tools of catalogs."""
     return sum(SERVER.match(name) is not None for name in names) >= LEAST_MARKED
+
+
+def _first_word(name: Sequence[Word]) -> str:
+    """The word that may stand for a server: no verb, and with more behind it than a number."""
+    says_more = any(not word.text.isdigit() for word in name[1:])
+    return name[0].stem if says_more and name[0].text not in LEADING_VERBS else ""
 
 
 def _is_word(name: str) -> bool:

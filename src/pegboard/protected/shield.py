@@ -62,8 +62,8 @@ def _found(
     if agent is not None:
         why |= {place: agent.title for place, name in enumerate(names) if place not in why and agent.keeps(name)}
     else:
-        why |= dict.fromkeys(_schemas(names), "output")
-        why = dict.fromkeys(doubtful(names, definitions, instructions), IN_DOUBT) | why
+        in_doubt = dict.fromkeys(doubtful(names, definitions, instructions), IN_DOUBT)
+        why = in_doubt | dict.fromkeys(_schemas(names), "output") | why
     return dict(sorted(why.items()))
 
 

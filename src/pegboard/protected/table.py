@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase, translate
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -73,6 +73,7 @@ def any_of(patterns: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(translate(pattern.casefold()) for pattern in patterns) or r"(?!)")
 
 
+@lru_cache(maxsize=65536)
 def kind_of(name: str) -> str:
     """What kind of protected tool has this name, whoever sends it; empty for any other.
 

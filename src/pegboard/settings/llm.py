@@ -147,7 +147,7 @@ class LlmSettings(BaseModel):
     """The LLM gateway: `/NAME/…` goes to the upstream of that name, and any other path to the first one of the format
     that the request speaks.
 
-    Bodies beyond ``most_filtered`` bytes, not counting long strings, pass unfiltered, beyond ``most_body`` they are refused.
+    Bodies beyond ``most_filtered`` bytes pass unfiltered, beyond ``most_body`` they are refused.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -163,7 +163,7 @@ class LlmSettings(BaseModel):
     """Seconds that a request waits for tools that were never seen before to be embedded; then it passes, if it may."""
     shadow_timeout: float = Field(default=60.0, gt=0)
     """Seconds that picking may take in the shadow, where nobody waits for it: tools that are new are embedded first."""
-    most_filtered: int = Field(default=16 * 1024 * 1024, ge=0)
+    most_filtered: int = Field(default=32 * 1024 * 1024, ge=0)
     most_body: int = Field(default=512 * 1024 * 1024, ge=0)
     record: Path | None = None
     """File to which requests are recorded, with all that users say in them; relative to the file that names it."""

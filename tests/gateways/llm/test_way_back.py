@@ -290,7 +290,8 @@ def test_such_a_call_passes_where_the_policy_says_so(gateway: Gateway, agent: Ag
 def test_where_a_call_is_required_a_search_is_none_and_the_next_answer_has_to_be(
     gateway: Gateway, agent: Agent
 ) -> None:
-    job, model = Job(ask=RENEW, choice="required"), does(FLY)
+    tools = JOBS | {"final_answer": "Give the final answer"}
+    job, model = Job(ask=RENEW, choice="required", tools=tools), does(FLY)
     expected = unfiltered(gateway, agent, job, model)
 
     steps = agent.run(gateway.url, job)

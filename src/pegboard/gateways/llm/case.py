@@ -72,11 +72,6 @@ class Case:
     def total(self) -> Tokens:
         return Tokens(sum(self.stock.tokens))
 
-    @property
-    def pickable(self) -> Tokens:
-        """Of the tools that could be left out at all."""
-        return Tokens(sum(self.stock.tokens[place] for place in may_be_picked(self.request)))
-
 
 def case_of(codec: Codec, request: Request, policy: Policy, stock: Stock, owner: str, url_query: str) -> Case:
     """``owner`` says whose conversation it is part of, ``url_query`` what its URL ends with."""

@@ -14,26 +14,29 @@ WINDOW = 128 * 1024 * 1024
 PIECE = 1024 * 1024
 LONG = 64 * 1024
 """Bytes of a string from which on it is an image, or a file: it is one value, however long it is."""
-BESIDE_IMAGES = 4
-"""A body with its long strings may be so many times as large as without."""
+MOST_BESIDE = 16 * 1024 * 1024
+"""Bytes of a body beside its long strings: read, those take many times as much memory."""
 MOST_QUOTES = 1_000_000
 
 
 def decoded(body: bytes, coding: str, most: int) -> bytes:
-    """The body without its content coding, at most so many bytes beside its long strings.
+    """The body without its content coding, at most so many bytes, and `MOST_BESIDE` beside its long strings.
 
     Raises RequestNotUnderstood; nothing is undone beyond what may be read.
     """
     coding = coding.strip().lower()
-    largest = most * BESIDE_IMAGES
     undo = UNDO.get(coding)
     if undo is None:
         raise RequestNotUnderstood(
             f"The body's coding {coding!r} is not read here.", remedy="Use gzip, zstd or br, or none."
         )
-    plain = undo(body, coding, largest)
-    if len(plain) > largest or (len(plain) > most and len(plain) - _in_long_strings(plain) > most):
+    plain = undo(body, coding, most)
+    if len(plain) > most:
         raise RequestNotUnderstood(f"The body has more than {most:,} bytes.", remedy="Raise llm.most_filtered.")
+    if len(plain) > MOST_BESIDE and len(plain) - _in_long_strings(plain) > MOST_BESIDE:
+        raise RequestNotUnderstood(
+            f"The body has more than {MOST_BESIDE:,} bytes beside its images.", remedy="Send less text."
+        )
     return plain
 
 

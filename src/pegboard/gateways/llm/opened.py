@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 
+from pegboard.catalog import BpeCounter
 from pegboard.compose import Parts, boards_of_requests
 from pegboard.gateways.llm.boards import Boards
 from pegboard.gateways.llm.door import LlmDoor
@@ -26,6 +28,7 @@ LOGGER = logging.getLogger(__name__)
 async def open_models(settings: Settings, parts: Parts) -> AsyncIterator[LlmDoor]:
     """The door before the configured upstreams, with connections to them. Raises ConfigError."""
     chosen = settings.llm
+    await asyncio.to_thread(BpeCounter().count, [""])  # its tables are there before the first request is
     async with AsyncExitStack() as stack:
         learning = Learning(parts.clock, parts.lessons)
         filters = await stack.enter_async_context(open_filters(settings, parts, parts.clock, learning))

@@ -60,17 +60,18 @@ class Selector:
         Raises CatalogError or RequestNotUnderstood for tools that cannot be read, StillEmbedding for new ones after
         ``patience`` seconds, and EncoderError where nothing can be said without it; the request is then to pass.
         """
-        reason, pickable = left_alone(request), len(may_be_picked(request))
+        reason, pickable = left_alone(request), may_be_picked(request)
         if not reason and not request.may_lose_some and {"call_tool", "defer"}.isdisjoint(policy.ways):
             reason = "a call is required, and no tool is known to end the run"
-        if not reason and pickable < policy.least_tools:
-            reason = f"it has {pickable} tools to pick from, and the least is {policy.least_tools}"
+        if not reason and len(pickable) < policy.least_tools:
+            reason = f"it has {len(pickable)} tools to pick from, and the least is {policy.least_tools}"
         if reason:
             return self._whole(everything(request, reason), request, policy, owner, counting)
         stock = await self._boards.of(codec, request.tools, policy.profile, patience)
         case = case_of(codec, request, policy, stock, owner, url_query)
-        if case.pickable < policy.least_tokens:
-            reason = f"its tools to pick from have {case.pickable} tokens, and the least is {policy.least_tokens}"
+        tokens = sum(stock.tokens[place] for place in pickable)
+        if tokens < policy.least_tokens:
+            reason = f"its tools to pick from have {tokens} tokens, and the least is {policy.least_tokens}"
             return self._whole(everything(request, reason, case.total), request, policy, owner, counting)
         if policy.ways == ("defer",):
             return await self._deferred(case, counting)

@@ -51,8 +51,10 @@ class Policy:
 
     def ways_of(self, request: Request) -> tuple[Way, ...]:
         """Of this request's tools."""
-        own = sum(bool(tool.protected) for tool in request.tools)
-        return self.beside if self.beside and own >= LEAST_OWN else self.ways
+        if not self.beside or self.beside == self.ways:
+            return self.ways
+        own = sum(1 for tool in request.tools if tool.protected)
+        return self.beside if own >= LEAST_OWN else self.ways
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -133,12 +133,16 @@ def settled(request: Request, stock: Stock, terms: Terms, pick: Pick, known: Kno
     kept = obeyed(request, terms, more | wishes) if len(found.places) > len(base.why) else base
     account = known.account.after(bill_now(frozenset(kept.places), moment, terms.prices), whole_now)
     comes = known.held is not None and not known.held.issuperset(kept.places)
-    rest = terms.prices.write * sum(moment.tokens[place] for place in moment.all.difference(kept.places))
-    if way == "tools" and terms.may_leave and comes and account.has_lost(rest):
+    if way == "tools" and terms.may_leave and comes and account.has_lost(_rest(kept, moment, terms.prices)):
         found = _left_alone(moment, terms.prices, DEARER)
         account = known.account.after(bill_now(moment.all, moment, terms.prices), whole_now)
         return Settled(kept=_whole(request), base=base, verdict=found, moment=moment, account=account, leaves=True)
     return Settled(kept=kept, base=base, verdict=found, moment=moment, account=account)
+
+
+def _rest(kept: Kept, moment: Moment, prices: CachePrices) -> float:
+    """What it costs to write the tools that are left out."""
+    return prices.write * (moment.total - sum(moment.tokens[place] for place in kept.places))
 
 
 def through_one(found: Settled, known: Known, prices: CachePrices, tokens: int) -> Settled:
