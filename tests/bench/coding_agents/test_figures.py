@@ -72,8 +72,9 @@ def test_the_whole_task_needs_no_comment() -> None:
 def test_harm_is_said_with_agent_prompt_and_tool() -> None:
     assert list(harm([case(session(ALL))])) == []
     assert list(harm([case(session(("Read",)))])) == ["Claude Code, 60 MCP tools: 'continue' lost Bash"]
-    (dearer,) = harm([case(session(ALL, ALL, ALL))])
-    assert "billed" in dearer
+    apart, close = harm([case(session(ALL, ALL, ALL))])
+    assert "apart are billed" in apart
+    assert "close are billed" in close
 
 
 def test_figures_and_pages_have_every_agent_and_count() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 
+from pegboard.bench.coding_agents.billing import Rhythm
 from pegboard.bench.coding_agents.measuring import Case
 
 MOST = 1.02
@@ -37,5 +38,6 @@ def harm(cases: Sequence[Case]) -> Iterator[str]:
         yield from (f"{name}: {prompt!r} lost {', '.join(names)}" for prompt, names in case.lost().items())
         yield from (f"{name}: task {task} failed: {why}" for task, why in case.failed().items())
         yield from (f"{name}: directly, {what!r}: {why}" for what, why in case.broken().items())
-        if (over := case.over_direct("apart")) > MOST:
-            yield f"{name}: billed {over:.3f} times what it is directly"
+        for rhythm in get_args(Rhythm):
+            if (over := case.over_direct(rhythm)) > MOST:
+                yield f"{name}: conversations that are {rhythm} are billed {over:.3f} times what they are directly"
