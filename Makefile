@@ -96,6 +96,9 @@ bench-control-tools: $(READY)    ## the control tools of ten agent frameworks fr
 bench-state: $(READY)     ## what sessions, statistics and limits cost on each store (Redis and PostgreSQL where they answer)
 	$(BIN)/python -m pegboard.bench.state --page docs/benchmarks.md
 
+bench-hostile: $(READY)   ## attacks and faults: how long the gateway is deaf, what memory it takes, which sessions are lost; about ten minutes
+	$(BIN)/python -m pegboard.bench.hostile --page docs/benchmarks.md
+
 conformance: $(READY)     ## the protocol's own test suite, against servers and against the gateway before them
 	$(BIN)/python scripts/install_servers.py .demo
 	$(BIN)/python scripts/install_clients.py .demo/clients

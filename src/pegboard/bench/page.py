@@ -12,6 +12,7 @@ from pegboard.bench.cache import page as cache_page
 from pegboard.bench.coding_agents import page as coding_agents_page
 from pegboard.bench.control_tools import page as control_tools_page
 from pegboard.bench.fleet import page as fleet_page
+from pegboard.bench.hostile import page as hostile_page
 from pegboard.bench.index import page as index_page
 from pegboard.bench.learning import page as gate_page
 from pegboard.bench.llm import page as llm_page
@@ -40,6 +41,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "index": index_page.section,
     "state": state_page.section,
     "scan": scan_page.section,
+    "hostile": hostile_page.section,
 }
 HEAD = """# Benchmarks
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import subprocess
 import sys
 import time
@@ -45,7 +44,7 @@ class Scenario:
     attack: Attack
     configuration: str = ""
     web: str = ""
-    beside: bool = False
+    while_it_runs: bool = False
     """The harm is done by a server as it is listed, so it is counted from the start."""
 
 
@@ -53,7 +52,7 @@ def run(scenario: Scenario, folder: Path) -> Seen:
     """Raises RuntimeError where the gateway does not start."""
     with _beside(scenario.web) as port:
         text = scenario.configuration.format(python=sys.executable, server=SERVER, port=port)
-        calm = "" if not scenario.beside else text
+        calm = "" if not scenario.while_it_runs else text
         with gateway(folder, text if not calm else "") as watched:
             asyncio.run(_settled())
             watched.begin()
@@ -185,20 +184,6 @@ MODELS = '[llm.upstreams.bad]\nurl = "http://127.0.0.1:{port}"\n'
 
 SCENARIOS = (
     Scenario(
-        defect="D3",
-        name="doubling",
-        says="a call whose schema takes 2^31 steps to check",
-        attack=calling("t", {"a": 1}),
-        configuration=_stdio("doubling"),
-    ),
-    Scenario(
-        defect="D3",
-        name="backtracking",
-        says="a call whose pattern takes 2^28 steps to match",
-        attack=calling("t", {"a": "a" * 28 + "!"}),
-        configuration=_stdio("backtracking"),
-    ),
-    Scenario(
         defect="D6",
         name="mcp-json",
         says="a result of 1 MB that inflates to 1 GB",
@@ -236,7 +221,7 @@ SCENARIOS = (
         says="1,000 pages of 200 tools",
         attack=listed,
         configuration=_stdio("pages"),
-        beside=True,
+        while_it_runs=True,
     ),
     Scenario(
         defect="D7",
@@ -244,7 +229,7 @@ SCENARIOS = (
         says="100,000 tools in one page",
         attack=listed,
         configuration=_stdio("one-page"),
-        beside=True,
+        while_it_runs=True,
     ),
     Scenario(
         defect="D7",
@@ -252,7 +237,7 @@ SCENARIOS = (
         says="20 tools with descriptions of 1 MB",
         attack=listed,
         configuration=_stdio("long-descriptions"),
-        beside=True,
+        while_it_runs=True,
     ),
     Scenario(
         defect="D7",
@@ -272,7 +257,3 @@ SCENARIOS = (
         web="json",
     ),
 )
-
-
-def as_json(seen: Seen) -> str:
-    return json.dumps({"longest": seen.longest, "memory": seen.memory})
