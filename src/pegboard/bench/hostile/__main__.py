@@ -36,9 +36,7 @@ def main(
         str, typer.Option(help="The server for the restarts.")
     ] = "postgresql://postgres@127.0.0.1:5432/test",
     only: Annotated[list[str] | None, typer.Option(help="Defects to try, such as D7; all by default.")] = None,
-    idle: Annotated[
-        int, typer.Option(help="Idle sessions that stopping is timed with; 0: not.")
-    ] = IDLE_SESSIONS,
+    idle: Annotated[int, typer.Option(help="Idle sessions that stopping is timed with; 0: not.")] = IDLE_SESSIONS,
     out: Annotated[Path, typer.Option(help="Folder for hostile.json.")] = Path("bench/results"),
     page: Annotated[Path | None, typer.Option(help="Write the results as a section of this page too.")] = None,
 ) -> None:
