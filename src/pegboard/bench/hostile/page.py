@@ -20,7 +20,8 @@ took over what it had idle. The codes are those of `tests/requirements.toml`.
 RESTARTS = """
 ### Crashes and restarts
 
-Fifty-four sessions of MCP clients. The gateway is back at the same address at once, the store after a second. *Refused* is the longest time that one of them got no answer.
+Fifty-four sessions of MCP clients. The gateway is back at the same address at once, the store after a second. *Refused*
+is the longest time that one of the sessions got no answer.
 
 | what crashes | store | sessions lost | refused, s |
 |---|---|---|---|
