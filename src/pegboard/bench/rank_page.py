@@ -51,8 +51,9 @@ What was fitted on what: the encoder was tuned on seal_tools, stabletoolbench an
 catalogs ([its card](../src/pegboard/retrieval/encoders/minilm/MODEL_CARD.md)), the fusion and its calibration on
 held-out queries of stabletoolbench, on toolalpaca, nestful, more such requests and short ones made of tools' names
 (`scripts/fit_fusion.py`). No set
-below gave anything to either. The share of tuned weights, the rule that lines of `label: value` are one wish, and
-leaving seal_tools out of the fusion were decided with these sets in sight.
+below gave a query to either. The share of tuned weights, the rule that lines of `label: value` are one wish, leaving
+seal_tools out of the fusion, and the form and weight of its part `name` were decided with these sets in sight: the last
+of them is too new for the figures below, which were measured before it.
 
 Peers run in environments of their own with their own defaults, with MiniLM where they let one choose the encoder, the
 slow ones on a fixed sample of large sets (marked *).{missing} Methods that gate (`attention`, `semantic`, `keyword`)

@@ -125,7 +125,7 @@ async def test_a_changed_list_is_told_as_each_era_does(connect: Connect, era: st
         if isinstance(message, types.ToolListChangedNotification):
             told.set()
 
-    async with connect(message_handler=hear) as client, asyncio.timeout(20):
+    async with connect(message_handler=hear) as client, asyncio.timeout(60):
         if era == "auto":
             async with client.listen(tools_list_changed=True) as changes:
                 await client.call_tool("grow", {})
@@ -209,7 +209,7 @@ async def test_a_bridge_whose_serve_stays_away_answers_what_waits_and_ends(serve
 
     assert (await answer(bridge))["error"]["message"].startswith("`pegboard serve` at 127.0.0.1")
     stdin, bridge.stdin = bridge.stdin, None
-    _, stderr = await asyncio.to_thread(bridge.communicate, timeout=20)
+    _, stderr = await asyncio.to_thread(bridge.communicate, timeout=60)
     assert bridge.returncode == 1
     assert b"--no-attach" in stderr
     assert stdin
@@ -221,7 +221,7 @@ async def test_what_is_no_message_is_answered_and_the_bridge_ends_with_its_clien
     say(bridge, b"hello?")
 
     assert (await answer(bridge))["error"]["code"] == types.PARSE_ERROR
-    _, stderr = await asyncio.to_thread(bridge.communicate, timeout=20)
+    _, stderr = await asyncio.to_thread(bridge.communicate, timeout=60)
     assert (bridge.returncode, stderr) == (0, b"")
 
 
@@ -230,7 +230,7 @@ async def test_a_client_that_says_everything_at_once_and_no_more_is_answered(ser
     ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": "x"}}}
     lines = "".join(json.dumps(message) + "\n" for message in (HELLO, ready, call))
-    stdout, _ = await asyncio.to_thread(bridge.communicate, lines.encode(), timeout=20)
+    stdout, _ = await asyncio.to_thread(bridge.communicate, lines.encode(), timeout=60)
 
     assert [json.loads(line)["id"] for line in stdout.splitlines()] == ["one", 2]
     assert bridge.returncode == 0
@@ -242,6 +242,6 @@ async def test_the_session_ends_with_its_client(serve: Serve) -> None:
     say(bridge, json.dumps(HELLO).encode())
     await answer(bridge)
     assert serve.health()["sessions"] == 1
-    await asyncio.to_thread(bridge.communicate, timeout=20)
+    await asyncio.to_thread(bridge.communicate, timeout=60)
 
     assert (bridge.returncode, serve.health()["sessions"]) == (0, 0)
