@@ -52,3 +52,23 @@ def test_an_environment_beside_another_imports_what_that_has(commands: list[list
     paths = (environments.site_packages(tmp_path / "peer") / "beside.pth").read_text("utf-8").split()
     assert paths == [str(environments.site_packages(tmp_path / "encoder"))]
     assert commands == [["a==1"]]
+
+
+def test_a_package_from_npm_is_installed_once_and_again_when_its_pin_moves(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+
+    def succeeds(command: Sequence[str]) -> bool:
+        asked.append(command[-1])
+        name, _, version = command[-1].rpartition("@")
+        (tmp_path / "node_modules" / name).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "node_modules" / name / "package.json").write_text(f'{{"version": "{version}"}}', "utf-8")
+        return True
+
+    monkeypatch.setattr(environments, "succeeds", succeeds)
+    monkeypatch.setattr(environments, "has", lambda *programs: True)
+    for wanted in ("@some/agent@1.2.3", "@some/agent@1.2.3", "@some/agent", "@some/agent@1", "@some/agent@1.2.4"):
+        assert environments.from_npm(tmp_path, [wanted])
+
+    assert asked == ["@some/agent@1.2.3", "@some/agent@1.2.4"]

@@ -123,3 +123,12 @@ def test_what_is_documented_passes(provider: str, body: dict[str, Any]) -> None:
 )
 def test_what_would_be_a_400_is_a_problem(provider: str, body: dict[str, Any]) -> None:
     assert PROBLEMS[provider](body) != []
+
+
+def test_a_client_may_search_for_deferred_tools_itself_and_bring_tools_in_an_item() -> None:
+    own = TOOL | {"name": "ToolSearch"}
+    assert PROBLEMS["anthropic"](SAID | {"tools": [own, DEFERRED]}) == []
+    assert PROBLEMS["anthropic"](SAID | {"tools": [TOOL, DEFERRED]}) != []
+    added = {"type": "additional_tools", "role": "developer", "tools": [FLAT]}
+    assert PROBLEMS["openai_responses"]({"input": [added], "tool_choice": "auto"}) == []
+    assert PROBLEMS["openai_responses"]({"input": [], "tool_choice": "auto"}) != []
