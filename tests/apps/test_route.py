@@ -34,12 +34,12 @@ def test_the_best_tool_comes_first_with_its_score_and_the_parts_of_it(run_json: 
 
     assert decision["profile"] == "hybrid"
     assert (first["tool"], first["rank"], first["active"]) == ("code/create_issue", 1, True)
-    assert set(first["parts"]) == {"cosine", "clause", "bm25", "server"}
+    assert set(first["parts"]) == {"cosine", "clause", "bm25", "name", "server"}
     assert "code/create_issue" in decision["active"]
 
 
 def test_tokens_of_both_phases_stand_beside_those_of_all_tools(run_json: RunJson, tools: Path) -> None:
-    decision = run_json("route", ISSUE, "--catalog", tools, "--profile", "keyword", "--k", 2)
+    decision = run_json("route", ISSUE, "--catalog", tools, "--profile", "attention", "--k", 2)
     catalog = read_catalog(tools)
     active = [tool for tool in catalog.tools if str(tool.id) in decision["active"]]
 

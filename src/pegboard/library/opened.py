@@ -11,6 +11,7 @@ from pegboard.compose import Parts, build
 from pegboard.library.forks import forgets_at_fork
 from pegboard.library.shared import Shared
 from pegboard.library.sources import Given
+from pegboard.protected import known_classes
 from pegboard.seams import VectorIndex
 
 Seen = tuple[Parts, Given, int]
@@ -41,6 +42,7 @@ class Opened:
         parts = await self.shared.opened()
         current = self._current()
         if current is None:
+            await asyncio.to_thread(known_classes)  # a table is read, once
             async with self.shared.renewing:
                 current = self._current() or await self._renewed(parts)
         return current

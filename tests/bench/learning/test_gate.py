@@ -32,9 +32,9 @@ def test_a_gate_reads_the_z_scores_and_how_far_each_is_below_the_best(
     (query,) = seen(queries_of(1))
     read = fit_gate.parts_of(query)
 
-    assert read.shape == (30, 10)
-    np.testing.assert_allclose(read[:, :4].mean(axis=0), 0, atol=1e-5)
-    np.testing.assert_allclose(read[:, :4] + read[:, 4:8], np.tile(read[:, :4].max(axis=0), (30, 1)), rtol=1e-5)
+    assert read.shape == (30, 12)
+    np.testing.assert_allclose(read[:, :5].mean(axis=0), 0, atol=1e-5)
+    np.testing.assert_allclose(read[:, :5] + read[:, 5:10], np.tile(read[:, :5].max(axis=0), (30, 1)), rtol=1e-5)
 
 
 def test_what_a_gate_is_fitted_on_has_every_relevant_tool(queries_of: Callable[..., list[Labelled]]) -> None:

@@ -105,9 +105,7 @@ async def test_new_keys_upstreams_and_policies_hold_from_the_next_request_on(
 
         assert [await status(FIRST_KEY), await status(SECOND_KEY)] == [200, 401]
         assert upstream.tools == ["beta"]
-        assert await status(FIRST_KEY, "/local/v1/chat/completions") == 200, (
-            "no upstream's name: the first of its format"
-        )
+        assert await status(FIRST_KEY, "/local/v1/chat/completions") == 404, "no upstream's name"
         before = len(upstream.sent)
 
         local = {"local": {"url": other.url}}

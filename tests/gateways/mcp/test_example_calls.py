@@ -10,7 +10,7 @@ import pytest
 
 from pegboard.catalog.ingest.mcp import tools_from_list_result
 from pegboard.gateways.mcp.example_calls import example_arguments
-from pegboard.routing import check_arguments
+from pegboard.routing import check_arguments_now
 from pegboard.testing import fake_tool
 from servers.scripted import TOOLS
 
@@ -39,7 +39,7 @@ def test_an_example_fits_the_schema(kind: str) -> None:
     tool = fake_tool("x", schema=whole)
 
     assert example_arguments(tool) == {"it": expected}
-    check_arguments(tool, example_arguments(tool))
+    check_arguments_now(tool, example_arguments(tool))
 
 
 def test_examples_of_recorded_tools_fit_their_schemas(data: Path) -> None:
@@ -48,7 +48,7 @@ def test_examples_of_recorded_tools_fit_their_schemas(data: Path) -> None:
 
     assert recorded
     for tool in (*recorded, *scripted):
-        check_arguments(tool, example_arguments(tool))
+        check_arguments_now(tool, example_arguments(tool))
 
 
 @pytest.mark.parametrize(
