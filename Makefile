@@ -11,7 +11,7 @@ demo: $(READY)            ## install, then the main job on embedded defaults: a 
 test: $(VENV)/.sdks       ## every test
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(PYTEST_ARGS)
 
-test-fast: $(VENV)/.sdks  ## the tests that need no other process and no service; about a minute on two cores
+test-fast: $(VENV)/.sdks  ## the tests that need no other process and no service
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m unit $(PYTEST_ARGS)
 
 check: $(READY)           ## what CI runs besides the tests: format, lint, types, layers
@@ -96,7 +96,7 @@ bench-control-tools: $(READY)    ## the control tools of ten agent frameworks fr
 bench-state: $(READY)     ## what sessions, statistics and limits cost on each store (Redis and PostgreSQL where they answer)
 	$(BIN)/python -m pegboard.bench.state --page docs/benchmarks.md
 
-bench-hostile: $(READY)   ## attacks and faults: how long the gateway is deaf, what memory it takes, which sessions are lost; about ten minutes
+bench-hostile: $(READY)   ## attacks and faults: how long the gateway is deaf, what memory it takes, which sessions are lost
 	$(BIN)/python -m pegboard.bench.hostile --page docs/benchmarks.md
 
 conformance: $(READY)     ## the protocol's own test suite, against servers and against the gateway before them
