@@ -1,9 +1,9 @@
-PYTHON ?= python3.11
+PYTHON ?= $(shell for each in python3.11 python3.12 python3.13 python3.14 python3 python; do $$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null && echo $$each && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast check format conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools clean
+.PHONY: demo test test-fast test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -14,6 +14,9 @@ test: $(VENV)/.sdks       ## every test
 test-fast: $(VENV)/.sdks  ## the tests that need no other process and no service
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m unit $(PYTEST_ARGS)
 
+test-under-load: $(VENV)/.sdks    ## every test three times while four processes for each core want to run; figures in under-load.json
+	$(BIN)/python scripts/under_load.py --out under-load.json -- $(PYTEST_ARGS)
+
 check: $(READY)           ## what CI runs besides the tests: format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -23,6 +26,12 @@ check: $(READY)           ## what CI runs besides the tests: format, lint, types
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: .venv-docs/.ready   ## the documentation as a site in site/; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet --strict --clean
+
+release-check: .venv-release/.ready    ## what a release needs: version, changelog, sdist, wheel, licences, SBOM; writes dist/
+	.venv-release/bin/python scripts/release_check.py $(RELEASE_ARGS)
 
 bench: $(READY) $(if $(PEGBOARD_DATA),.demo/untuned/model.onnx)    ## the tools tax by every method: tokens, recall, context left (sets: PEGBOARD_DATA); half an hour to forty minutes on two cores, half of it for peers
 	$(if $(PEGBOARD_DATA),$(BIN)/python scripts/install_peers.py .demo/peers)
@@ -48,74 +57,87 @@ bench-all: bench bench-rank bench-summaries bench-mcp bench-fleet bench-gate ben
 
 bench-rank: $(READY) $(if $(PEGBOARD_DATA),.demo/untuned/model.onnx)    ## ranking, beside peers: quality, calibration, latency (sets: PEGBOARD_DATA)
 	$(BIN)/python scripts/install_peers.py .demo/peers
-	$(BIN)/python -m pegboard.bench.rank --peers .demo/peers $(if $(PEGBOARD_DATA),--untuned .demo/untuned) --page docs/benchmarks.md
+	$(BIN)/python -m pegboard_bench.rank --peers .demo/peers $(if $(PEGBOARD_DATA),--untuned .demo/untuned) --page docs/benchmarks.md
 
 bench-summaries: $(READY) ## what summaries by rule do to retrieval and length (sets: PEGBOARD_DATA)
-	$(BIN)/python -m pegboard.bench.summaries --page docs/benchmarks.md
+	$(BIN)/python -m pegboard_bench.summaries --page docs/benchmarks.md
 
 bench-mcp: $(READY)       ## what a hop through the gateway costs, beside a bare proxy and FastMCP's
 	$(BIN)/python scripts/install_clients.py .demo/clients
-	$(BIN)/python -m pegboard.bench.mcp --page docs/benchmarks.md
+	$(BIN)/python -m pegboard_bench.mcp --page docs/benchmarks.md
 
 bench-gate: $(READY)      ## the ablation of seed 000 section 8: a small neural gate beside the linear fusion (sets: PEGBOARD_DATA)
 	$(BIN)/python scripts/fit_gate.py --cache .demo/embeddings --page docs/benchmarks.md
 
 bench-fleet: $(READY)     ## tokens and starting with a fleet of real servers from npm and PyPI
 	$(BIN)/python scripts/install_fleet.py .demo
-	$(BIN)/python -m pegboard.bench.fleet --page docs/benchmarks.md
+	$(BIN)/python -m pegboard_bench.fleet --page docs/benchmarks.md
 
 bench-index: $(READY)     ## the indexes for vectors: what they cost and find, on one core (sets: PEGBOARD_DATA)
 	$(BIN)/python scripts/install_chroma.py .demo/chroma
-	taskset -c 1 env OMP_NUM_THREADS=1 $(BIN)/python -m pegboard.bench.index --page docs/benchmarks.md
+	taskset -c 1 env OMP_NUM_THREADS=1 $(BIN)/python -m pegboard_bench.index --page docs/benchmarks.md
 
 bench-llm: $(READY)       ## a request through the LLM gateway, beside LiteLLM's proxy; needs wrk
 	$(BIN)/python scripts/install_litellm.py .demo/litellm
-	$(BIN)/python -m pegboard.bench.llm --page docs/benchmarks.md
+	$(BIN)/python -m pegboard_bench.llm --page docs/benchmarks.md
 
 bench-cache: $(READY)     ## what conversations are billed under the providers' rules of prompt caching, by method (sets: PEGBOARD_DATA)
-	$(BIN)/python -m pegboard.bench.cache --page docs/benchmarks.md
+	$(BIN)/python -m pegboard_bench.cache --page docs/benchmarks.md
 
 bench-simulate: $(READY)  ## routing where servers differ in price, latency and failure, in simulated worlds (sets: PEGBOARD_DATA)
-	$(BIN)/python -m pegboard.bench.simulate --page docs/benchmarks.md
+	$(BIN)/python -m pegboard_bench.simulate --page docs/benchmarks.md
 
 bench-priced: $(READY)    ## what EHRR's two layers add to retrieval, on one thread (sets: PEGBOARD_DATA)
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pegboard.bench.priced --page docs/benchmarks.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pegboard_bench.priced --page docs/benchmarks.md
 
 bench-agents: $(VENV)/.sdks   ## agents of thirty turns, beside LangChain's and LangGraph's own ways (sets: PEGBOARD_DATA)
 	$(BIN)/python scripts/install_servers.py .demo
-	env OMP_NUM_THREADS=1 $(BIN)/python -m pegboard.bench.agents --page docs/benchmarks.md
+	env OMP_NUM_THREADS=1 $(BIN)/python -m pegboard_bench.agents --page docs/benchmarks.md
 
 bench-coding-agents: $(READY)    ## real coding agents from npm, directly and through the gateway; an hour to two on two cores
 	$(BIN)/python scripts/install_agents.py .demo/agents
-	$(BIN)/python -m pegboard.bench.coding_agents --page docs/benchmarks.md --guide docs/coding-agents.md
+	$(BIN)/python -m pegboard_bench.coding_agents --page docs/benchmarks.md --guide docs/coding-agents.md
 
-bench-control-tools: $(READY)    ## the control tools of ten agent frameworks from PyPI, directly and through the gateway; ten minutes
+bench-control-tools: $(READY)    ## the control tools of ten agent frameworks from PyPI, directly and through the gateway
 	$(BIN)/python scripts/install_frameworks.py .demo/frameworks
-	$(BIN)/python -m pegboard.bench.control_tools --page docs/benchmarks.md
+	$(BIN)/python -m pegboard_bench.control_tools --page docs/benchmarks.md
 
 bench-state: $(READY)     ## what sessions, statistics and limits cost on each store (Redis and PostgreSQL where they answer)
-	$(BIN)/python -m pegboard.bench.state --page docs/benchmarks.md
+	$(BIN)/python -m pegboard_bench.state --page docs/benchmarks.md
 
 bench-hostile: $(READY)   ## attacks and faults: how long the gateway is deaf, what memory it takes, which sessions are lost
-	$(BIN)/python -m pegboard.bench.hostile --page docs/benchmarks.md
+	$(BIN)/python -m pegboard_bench.hostile --page docs/benchmarks.md
 
 conformance: $(READY)     ## the protocol's own test suite, against servers and against the gateway before them
 	$(BIN)/python scripts/install_servers.py .demo
 	$(BIN)/python scripts/install_clients.py .demo/clients
-	$(BIN)/python -m pegboard.bench.conformance --page docs/conformance.md
+	$(BIN)/python -m pegboard_bench.conformance --page docs/conformance.md
 
 bench-scan: $(READY)      ## the scanner of definitions: false alarms on real tools, hits on planted poisons (sets: PEGBOARD_DATA)
-	$(BIN)/python -m pegboard.bench.scan --page docs/benchmarks.md
+	$(BIN)/python -m pegboard_bench.scan --page docs/benchmarks.md
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml benchmarks/pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Pegboard needs Python 3.11 or newer, and none was found: make PYTHON=/path/to/python" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --editable . --editable benchmarks --group dev
 	touch $@
 
 $(VENV)/.sdks: $(READY)   # what only the tests of the LLM gateway need
 	$(BIN)/python -m pip install --quiet --group sdks
 	touch $@
 
+.venv-docs/.ready: pyproject.toml    # an environment of its own: the pages come from sources, nothing is imported
+	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.venv-docs/bin/python -m pip install --quiet --group docs
+	touch $@
+
+.venv-release/.ready: pyproject.toml
+	test -x .venv-release/bin/python || $(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.venv-release/bin/python -m pip install --quiet --group release
+	touch $@
+
 clean:
-	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .venv-docs .venv-release site dist .demo .mypy_cache .ruff_cache .pytest_cache

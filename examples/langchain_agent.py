@@ -6,7 +6,7 @@ python examples/langchain_agent.py
 from langchain.agents import create_agent
 
 from pegboard.gateways.langchain import ToolAttentionMiddleware
-from pegboard.gateways.langchain.scripted import ScriptedModel, calls
+from pegboard.gateways.langchain.scripted_model import ScriptedModel, calls
 
 
 def high_tide(harbour: str) -> str:

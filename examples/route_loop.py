@@ -31,7 +31,7 @@ async def call(step: Execute) -> str:
 
 def main() -> Episode:
     return asyncio.run(
-        solve("When can I go to Oslo?", decide=model, route=lambda q: board.offers(str(q)), execute=call)
+        solve("When can I go to Oslo?", decide=model, route=lambda q: board.routing.offers(str(q)), execute=call)
     )
 
 

@@ -15,9 +15,9 @@ import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pegboard.bench.datasets import ToolSet, read_set
 from pegboard.catalog import Catalog
-from pegboard.compose import build, default_parts
+from pegboard.compose import build_routing, default_parts
+from pegboard.evaluation.datasets import ToolSet, read_set
 from pegboard.model import Server, ServerName, Tool
 from pegboard.retrieval import OnnxEncoder
 from pegboard.settings import load_settings
@@ -56,7 +56,7 @@ def attacks(victim: ToolSet, other: ToolSet) -> Mapping[str, Sequence[Tool]]:
 
 async def hits(catalog: Catalog, profile: str, queries: Sequence[str]) -> int:
     settings = load_settings(profile=profile)
-    board = build(settings, catalog, parts=default_parts(settings, encoder=OnnxEncoder()))
+    board = build_routing(settings, catalog, parts=default_parts(settings, encoder=OnnxEncoder()))
     await board.warm()
     ranked = [[candidate.tool.server for candidate in await board.rank(query)] for query in queries]
     return sum(ATTACKER in servers[:FIRST] for servers in ranked)

@@ -24,10 +24,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pegboard.bench.datasets import CATALOG, QUERIES, ToolSet, read_set
-from pegboard.compose import build, default_parts
+from pegboard.compose import build_routing, default_parts
+from pegboard.evaluation.datasets import CATALOG, QUERIES, ToolSet, read_set
 from pegboard.retrieval import OnnxEncoder
-from pegboard.retrieval.fitting import Example, fit
+from pegboard.retrieval.fusion_fit import Example, fit
 from pegboard.retrieval.intents import clauses
 from pegboard.settings import load_settings
 from tuning.pairs import CATALOGS, is_held_out, read
@@ -86,7 +86,7 @@ def write(path: Path, rows: Iterable[Row]) -> None:
 async def examples(of_set: ToolSet, cache: Path) -> list[Example]:
     """What the hybrid ranker sees of each query; all queries of a set together count 1."""
     settings = load_settings(profile="hybrid", cache_dir=cache)
-    board = build(settings, of_set.catalog, parts=default_parts(settings, encoder=OnnxEncoder()))
+    board = build_routing(settings, of_set.catalog, parts=default_parts(settings, encoder=OnnxEncoder()))
     await board.warm(lambda done, total: say(f"{of_set.name}: {done} of {total} texts") if done % 512 == 0 else None)
     found = []
     for query in of_set.queries:

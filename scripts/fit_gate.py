@@ -27,17 +27,25 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fit_fusion import MODELS, SEED, prepared
-from pegboard.bench import metrics, results
-from pegboard.bench.datasets import ToolSet, read_set
-from pegboard.bench.learning.labelled import Judgement, Labelled, calibration_error, folds, judge, label
-from pegboard.bench.learning.validation import Comparison, refit
-from pegboard.bench.page import write_page
-from pegboard.compose import build, default_parts
+from pegboard.compose import build_routing, default_parts
+from pegboard.evaluation import ranking_metrics
+from pegboard.evaluation.calibration.calibrate import Comparison, refit
+from pegboard.evaluation.calibration.labelled_queries import (
+    Judgement,
+    LabelledQuery,
+    calibration_error,
+    folds,
+    judge,
+    label,
+)
+from pegboard.evaluation.datasets import ToolSet, read_set
 from pegboard.model import Floats
 from pegboard.retrieval import OnnxEncoder
-from pegboard.retrieval.fitting import DEPTH, fit
 from pegboard.retrieval.fusion import shipped, z_score
+from pegboard.retrieval.fusion_fit import DEPTH, fit
 from pegboard.settings import load_settings
+from pegboard_bench import results
+from pegboard_bench.page import write_page
 
 PARTS = MODELS["hybrid"]
 SCORED = ("livemcp_tasks", "livemcp_steps", "mcpverse", "graphtoolcall", "metatool", "mcpproxy_golden")
@@ -53,7 +61,7 @@ OUT = Path(__file__).parents[1] / "bench" / "results"
 class Seen:
     """A query, and the vectors of the tools it is ranked over, shape (n, d)."""
 
-    query: Labelled
+    query: LabelledQuery
     vectors: Floats
 
 
@@ -115,7 +123,7 @@ METHODS: Mapping[str, Callable[[Sequence[Seen]], Score]] = {
 
 async def seen_of(dataset: ToolSet, cache: Path) -> list[Seen]:
     settings = load_settings(profile="hybrid", cache_dir=cache)
-    board = build(settings, dataset.catalog, parts=default_parts(settings, encoder=OnnxEncoder()))
+    board = build_routing(settings, dataset.catalog, parts=default_parts(settings, encoder=OnnxEncoder()))
     await board.warm()
     vectors = await board.vectors()
     say(f"{dataset.name}: {len(dataset.catalog)} tools, {len(dataset.queries)} queries")
@@ -163,12 +171,12 @@ def gains(judged: Mapping[str, Mapping[str, Sequence[Judgement]]]) -> dict[str, 
     for method in METHODS:
         for name, queries in judged[method].items():
             differences = [a.recall - b.recall for a, b in zip(queries, judged["linear"][name], strict=True)]
-            interval = metrics.bootstrap(differences, np.random.default_rng(SEED))
+            interval = ranking_metrics.bootstrap(differences, np.random.default_rng(SEED))
             found.setdefault(name, {})[method] = rounded(interval)
     return found
 
 
-def rounded(interval: metrics.Interval) -> list[float]:
+def rounded(interval: ranking_metrics.Interval) -> list[float]:
     return [round(each, 4) for each in (interval.mean, interval.low, interval.high)]
 
 

@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fit_fusion import prepared
-from pegboard.bench.datasets import ToolSet
-from pegboard.bench.learning.labelled import label
-from pegboard.bench.learning.sweep import served
-from pegboard.compose import build, default_parts
+from pegboard.compose import build_routing, default_parts
+from pegboard.evaluation.calibration.labelled_queries import label
+from pegboard.evaluation.calibration.sweep import served
+from pegboard.evaluation.datasets import ToolSet
 from pegboard.retrieval import OnnxEncoder
 from pegboard.settings import load_settings
 
@@ -38,7 +38,7 @@ THETAS = tuple(round(0.10 + 0.02 * step, 2) for step in range(41))
 async def measured(of_set: ToolSet, cache: Path) -> NDArray[np.float64]:
     """Means over the queries of a set, shape (thetas, 4): precision, recall, F1, number of tools."""
     settings = load_settings(profile="semantic", cache_dir=cache)
-    board = build(settings, of_set.catalog, parts=default_parts(settings, encoder=OnnxEncoder()))
+    board = build_routing(settings, of_set.catalog, parts=default_parts(settings, encoder=OnnxEncoder()))
     await board.warm(lambda done, total: say(f"{of_set.name}: {done} of {total} texts") if done % 512 == 0 else None)
     queries = await label(board, of_set.queries)
     return np.array([[served(query, theta, None) for theta in THETAS] for query in queries]).mean(axis=0)

@@ -1,23 +1,25 @@
-"""Writes the generated parts of the documentation: docs/cli.md, and the tables of options, of clients and of rules.
+"""Writes the generated parts of the documentation: whole pages, and the tables of options, of clients and of rules.
 
 python scripts/make_docs.py          # a test fails where they are out of date
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from typer.main import get_command
-
-from pegboard.apps.cli import app
-from pegboard.gateways.mcp.clients import known_clients
+import pegboard
+from pegboard.apps.cli.program import load, names
+from pegboard.gateways.mcp.gateway.clients import known_clients
 from pegboard.lint import RULES
 from pegboard.settings import Settings
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 SECTIONS = (
     "access",
     "grants",
@@ -45,14 +47,13 @@ FOLDERS = {"cache_dir": "the user's cache folder", "state_dir": "the user's stat
 
 def cli() -> str:
     """Every command with its help, options as a table."""
-    group = get_command(app)
     pages = [
         "# Command line\n",
         "Written by `scripts/make_docs.py` from the program's own help.\n",
         "Every command takes `--help`. With `--json`, standard output is JSON and nothing else; messages go",
         "to standard error. Exit codes: 0 done, 1 failed, 2 wrong use or configuration, 130 interrupted.\n",
     ]
-    for name, command in _commands("pegboard", group):
+    for name, command in _commands("pegboard", {name: load(name) for name in names()}):
         pages.append(f"## {name}\n")
         more = f" [More]({MORE[name]})." if name in MORE else ""
         pages.append(f"{_plain(command.help)}{more}\n")
@@ -62,12 +63,25 @@ def cli() -> str:
     return "\n".join(pages)
 
 
-def _commands(path: str, group: Any) -> Iterator[tuple[str, Any]]:
+def _commands(path: str, commands: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Each with its path, by name; a group before what is in it."""
-    for name, command in sorted(group.commands.items()):
+    for name, command in sorted(commands.items()):
         yield f"{path} {name}", command
         if hasattr(command, "commands"):
-            yield from _commands(f"{path} {name}", command)
+            yield from _commands(f"{path} {name}", command.commands)
+
+
+API = """# Python API
+
+Everything that `pegboard` exports, from the docstrings. Names that are not on this page are internal and may change in
+any version; the exceptions are the protocols of [your own parts](library.md#your-own-parts) and `pegboard.testing`.
+[The library](library.md) shows how the parts are used together.
+"""
+
+
+def api() -> str:
+    """The public names, each for the site to expand from its docstring."""
+    return "\n".join([API, *(f"::: pegboard.{name}\n" for name in pegboard.__all__)])
 
 
 def options() -> str:
@@ -114,6 +128,79 @@ def lint(text: str) -> str:
     return _generated("rules", "\n".join(["| rule | finds |", "|---|---|", *rows]) + "\n", text)
 
 
+REQUIREMENTS = """# Requirements
+
+What Pegboard promises, generated from `tests/requirements.toml`, which names every test; a test keeps the manifest and
+the markers of the tests in step. Codes in the source (`P7`, `001.eq2`) lead here. `000` to `003` are
+[the sources](architecture.md#sources) 1 to 4.
+"""
+GROUPS = {
+    "P": "Queries and requests",
+    "M": "MCP gateways",
+    "A": "Defects found in front of agents",
+    "B": "Defects found in front of clients",
+    "C": "Defects found in agents",
+    "D": "Defects found under attack and fault",
+    "000": "Tool Attention",
+    "001": "Economics-aware hierarchical tool routing",
+    "002": "Lazy tool loading by meta-tools",
+    "003": "Semantic tool filtering in a gateway",
+}
+"""Titles by what stands before the number or the dot of a code; every other code is of a protocol or of the design."""
+
+
+def requirements() -> str:
+    """Every requirement with its code, what it promises, how far it is, and where its tests are."""
+    sections: dict[str, list[str]] = {}
+    for code, entry in tomllib.loads((ROOT / "tests" / "requirements.toml").read_text()).items():
+        group = re.split(r"(?<=[A-Z])(?=\d)|\.", code)[0]
+        sections.setdefault(GROUPS.get(group, "Protocols, providers and design"), []).append(_requirement(code, entry))
+    head = ["| code | requirement | tests |", "|---|---|---|"]
+    return "\n".join(
+        [REQUIREMENTS, *("\n".join([f"## {name}\n", *head, *rows, ""]) for name, rows in sections.items())]
+    )
+
+
+def _requirement(code: str, entry: Mapping[str, Any]) -> str:
+    text = entry["text"].replace("|", "\\|")
+    tests = entry.get("tests", [])
+    folders = sorted({str(PurePosixPath(test.split("::")[0]).parent) for test in tests})
+    shown = [f"{len(tests)} in {', '.join(f'`{each}`' for each in folders)}"] if tests else []
+    status = {"planned": "part is planned" if tests else "planned", "declined": f"declined: {entry.get('reason')}"}
+    said = [f"*{status[entry['status']]}*"] if "status" in entry else []
+    return f'| <span id="{code}">{code}</span> | {text} | {"; ".join([*shown, *said])} |'
+
+
+def front(text: str) -> str:
+    """README with its figure: one step of an agent before and after."""
+    figures = json.loads((ROOT / "bench" / "results" / "tax.json").read_text())["figures"]
+    before, after = (figures[f"tokens_sent/real120/{method}"] for method in ("full", "hybrid_way_back"))
+    recall = figures["recall/real120/hybrid_way_back"]
+    said = (
+        f"With 120 tools of six real MCP servers, one step of an agent sends **{after:,.0f} tokens of tools instead\n"
+        f"of {before:,.0f}**, and in {recall:.1%} of steps the model can call the tool that it needs (LLM gateway\n"
+        "with `way_back = true`; [`tax.json`](bench/results/tax.json): `tokens_sent/real120/…`, `recall/real120/…`).\n"
+    )
+    return _generated("figure", said, text)
+
+
+FIGURE = re.compile(
+    r"^\| (?P<what>[^|]+) \|[^|]*\| `(?P<file>\w+)\.json`: `(?P<name>[^`]+)` \|$",
+    re.MULTILINE,
+)
+
+
+def with_figures(text: str) -> str:
+    """A page with the value of every figure that it names in a row, from the results file in the same row."""
+    return FIGURE.sub(lambda row: f"| {row['what']} | {_figure(row)} | `{row['file']}.json`: `{row['name']}` |", text)
+
+
+def _figure(row: re.Match[str]) -> str:
+    results = json.loads((ROOT / "bench" / "results" / f"{row['file']}.json").read_text())
+    value: float = results["figures"][row["name"]]
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
 def _generated(part: str, content: str, text: str) -> str:
     """The page with what stands between the marks of this part replaced."""
     place = re.compile(rf"(<!-- generated: {part} -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -144,7 +231,21 @@ def _examples(epilog: str | None) -> str:
     return "\n".join(line if line.startswith("#") else f"$ {line}" for line in lines if line and line[0] not in "`*")
 
 
+PAGES = {"cli": cli, "api": api, "requirements": requirements}
+"""Pages that are generated whole."""
+PARTS = {"configuration": configuration, "clients": clients, "lint": lint}
+"""Pages with a generated part."""
+
+
+def out_of_date() -> dict[Path, str]:
+    """What each generated page should say, of those that say something else."""
+    wanted = {DOCS / f"{name}.md": page() for name, page in PAGES.items()}
+    wanted |= {DOCS / f"{name}.md": part((DOCS / f"{name}.md").read_text()) for name, part in PARTS.items()}
+    wanted[ROOT / "README.md"] = front((ROOT / "README.md").read_text())
+    wanted |= {path: with_figures(path.read_text()) for path in (DOCS / "decisions").glob("*.md")}
+    return {path: text for path, text in wanted.items() if not path.exists() or path.read_text() != text}
+
+
 if __name__ == "__main__":
-    (DOCS / "cli.md").write_text(cli())
-    for page, written in (("configuration.md", configuration), ("clients.md", clients), ("lint.md", lint)):
-        (DOCS / page).write_text(written((DOCS / page).read_text()))
+    for path, text in out_of_date().items():
+        path.write_text(text)

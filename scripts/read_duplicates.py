@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pegboard import build
 from pegboard.catalog import Catalog
 from pegboard.catalog.ingest import read_catalog
+from pegboard.compose import build_routing
 from pegboard.model import Floats
 from pegboard.retrieval import duplicates
 from pegboard.settings import load_settings
@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--around", type=float, default=duplicates.SAME_NAME)
     options = parser.parse_args()
     catalog = read_catalog(options.catalog)
-    vectors = asyncio.run(build(load_settings(), catalog).vectors())
+    vectors = asyncio.run(build_routing(load_settings(), catalog).vectors())
     for cosine, row, column in pairs(catalog, vectors, options.around):
         one, other = catalog.tools[row], catalog.tools[column]
         print(f"{cosine:.3f}  {one.id} | {other.id}\n       {one.description[:70]!r} | {other.description[:70]!r}")

@@ -1,17 +1,33 @@
-"""Every kind of store behind one face, so that one suite of tests holds for all. Each has data of its own."""
+"""Every backend behind one interface, so that one suite of tests covers all of them. Each has its own data.
+
+A new backend is one more class here: all of tests/stores/contract then runs over it.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
+
+import pytest
 
 from pegboard.averages import PRIOR, SMOOTHING
 from pegboard.model import Smoothing
-from pegboard.seams import Archive, Clock, Embeddings, Lessons, Pins, Replicas, Sessions, SigningKeys, Spend, Statistics
+from pegboard.protocols import (
+    Archive,
+    Clock,
+    Embeddings,
+    Lessons,
+    Pins,
+    Replicas,
+    Sessions,
+    SigningKeys,
+    Spend,
+    Statistics,
+)
 from pegboard.stores import (
     MemoryEmbeddings,
     MemoryLessons,
@@ -54,19 +70,29 @@ from pegboard.stores.redis import (
     RedisSpend,
     RedisStatistics,
 )
-from services import POSTGRES, REDIS, delete_keys, drop_schema
+from services import POSTGRES, REDIS, delete_keys, drop_schema, needs_postgres, needs_redis
 
 TTL = 60.0
 """Seconds that a session lasts."""
 HOLD = 30.0
-"""Seconds that money is held back."""
+"""Seconds that money is held."""
 
 
 class Backend(ABC):
-    """Stores over the same data, each call as another process would make them."""
+    """Stores over the same data; each call makes one as another process would. ``folder`` is empty, for files."""
 
-    def __init__(self, clock: Clock) -> None:
+    name: ClassVar[str]
+    lasts: ClassVar = True
+    """Whether it outlives a process, so that it has an archive."""
+    shared: ClassVar = True
+    """Whether it tracks which processes serve together."""
+    forgets: ClassVar = False
+    """Whether it expires sessions and embeddings by its own clock."""
+    marks: ClassVar[tuple[pytest.MarkDecorator, ...]] = ()
+
+    def __init__(self, clock: Clock, folder: Path) -> None:
         self.clock = clock
+        self.folder = folder
 
     @abstractmethod
     def sessions(self) -> Sessions: ...
@@ -93,7 +119,7 @@ class Backend(ABC):
     def signing_keys(self) -> SigningKeys: ...
 
     def archive(self) -> Archive:
-        """Of those that outlive a process."""
+        """Only for backends that outlive a process."""
         raise NotImplementedError
 
     @abstractmethod
@@ -104,8 +130,11 @@ class Backend(ABC):
 class InMemory(Backend):
     """One process: the same store each time."""
 
-    def __init__(self, clock: Clock) -> None:
-        super().__init__(clock)
+    name = "memory"
+    lasts = False
+
+    def __init__(self, clock: Clock, folder: Path) -> None:
+        super().__init__(clock, folder)
         self._made: dict[str, Any] = {}
 
     def sessions(self) -> Sessions:
@@ -142,8 +171,11 @@ class InMemory(Backend):
 
 
 class InSqlite(Backend):
+    name = "sqlite"
+    shared = False
+
     def __init__(self, clock: Clock, folder: Path) -> None:
-        super().__init__(clock)
+        super().__init__(clock, folder)
         self._state = folder / "state.sqlite"
         self._cache = folder / "cache.sqlite"
         self._made: list[Any] = []
@@ -185,10 +217,14 @@ class InSqlite(Backend):
 
 
 class InRedis(Backend):
-    """Two connections to the server, in turn, under a prefix of its own."""
+    """Two connections to the server, in turn, under its own prefix."""
 
-    def __init__(self, clock: Clock) -> None:
-        super().__init__(clock)
+    name = "redis"
+    forgets = True
+    marks = (needs_redis,)
+
+    def __init__(self, clock: Clock, folder: Path) -> None:
+        super().__init__(clock, folder)
         self.prefix = f"test {uuid4().hex}"
         self._servers = cycle([RedisServer(REDIS, prefix=self.prefix, timeout=30) for _ in range(2)])
 
@@ -226,10 +262,13 @@ class InRedis(Backend):
 
 
 class InPostgres(Backend):
-    """Two pools of connections, in turn, to a schema of its own."""
+    """Two connection pools, in turn, to its own schema."""
 
-    def __init__(self, clock: Clock) -> None:
-        super().__init__(clock)
+    name = "postgres"
+    marks = (needs_postgres,)
+
+    def __init__(self, clock: Clock, folder: Path) -> None:
+        super().__init__(clock, folder)
         self.schema = f"test_{uuid4().hex}"
         self._databases = cycle([PostgresDatabase(POSTGRES, schema=self.schema, timeout=30) for _ in range(2)])
 
@@ -264,3 +303,14 @@ class InPostgres(Backend):
         for _ in range(2):
             await next(self._databases).close()
         await drop_schema(self.schema)
+
+
+BACKENDS: list[type[Backend]] = Backend.__subclasses__()
+LASTING = [kind for kind in BACKENDS if kind.lasts]
+Another = Callable[[type[Backend]], Awaitable[Backend]]
+"""Makes an empty backend of a kind."""
+
+
+def params(kinds: Iterable[type[Backend]]) -> list[Any]:
+    """Parameters of a test that runs over each; those whose server does not answer are skipped."""
+    return [pytest.param(kind, id=kind.name, marks=kind.marks) for kind in kinds]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.bench.index.server import ChromaServer, chroma_server
+from pegboard_bench.index.server import ChromaServer, chroma_server
 
 PROGRAM = Path(os.environ.get("TEST_CHROMA", Path(__file__).parents[1] / ".demo" / "chroma" / "bin" / "chroma"))
 

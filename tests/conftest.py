@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +13,22 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from kinds import kind_of
-from pegboard import Catalog, Settings, Tool, build
-from pegboard.board import Board
+from pegboard import Catalog, Settings, Tool
 from pegboard.catalog.ingest import read_catalog
-from pegboard.compose import default_parts
+from pegboard.compose import build_routing, default_parts
 from pegboard.model import Floats, Server, ServerName
+from pegboard.routing_board import RoutingBoard
 from pegboard.stores import MemoryEmbeddings, MemoryEvents
 from pegboard.testing import FakeClock, FakeEncoder
+
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+"""Tests start hundreds of processes: each would compile every source anew."""
 
 settings.register_profile("suite", max_examples=60, deadline=None, derandomize=True)
 settings.load_profile("suite")
 
-pytest_plugins = ["chroma_server"]
+pytest_plugins = ["chroma_server", "collection"]
 
 DATA = Path(__file__).parent / "data"
 collect_ignore_glob = ["clients/*", "servers/*"]
@@ -46,17 +51,19 @@ class GivenVectors:
         return np.array([self._vectors[text] for text in texts], np.float32).reshape(len(texts), self.dimensions)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Each test has the marker of what it needs (`kinds.py`); doctests need nothing."""
-    for item in items:
-        kind = kind_of(item.path) if DATA.parent in item.path.parents else "unit"
-        item.add_marker("service" if "chroma" in getattr(item, "fixturenames", ()) else kind)
+@pytest.fixture(scope="session")
+def _state_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folders by number in one of their own: `mktemp` reads all that earlier tests left in the base folder."""
+    parent = tmp_path_factory.mktemp("state")
+    return (parent / str(number) for number in count())
 
 
 @pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, _state_folders: Iterator[Path]) -> None:
     """No options of whoever runs the tests, and nothing kept where their own state is."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+    state = next(_state_folders)
+    state.mkdir()
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
     for name in [name for name in os.environ if name.upper().startswith("PEGBOARD_")]:
         monkeypatch.delenv(name)
 
@@ -110,14 +117,18 @@ def catalog_of() -> Callable[..., Catalog]:
 
 
 @pytest.fixture
-def board_of(encoder: FakeEncoder, events: MemoryEvents, clock: FakeClock, tmp_path: Path) -> Callable[..., Board]:
+def board_of(
+    encoder: FakeEncoder, events: MemoryEvents, clock: FakeClock, tmp_path: Path
+) -> Callable[..., RoutingBoard]:
     """A board with fakes for everything outside: settings by keyword, parts replaced by `parts`."""
 
     def make(
         catalog: Catalog, *, parts: Mapping[str, Any] | None = None, patient: bool = True, **options: Any
-    ) -> Board:
+    ) -> RoutingBoard:
         settings = Settings(cache_dir=tmp_path, **options)
         fakes = {"encoder": encoder, "embeddings": MemoryEmbeddings(), "events": events, "clock": clock}
-        return build(settings, catalog, parts=default_parts(settings, **(fakes | dict(parts or {}))), patient=patient)
+        return build_routing(
+            settings, catalog, parts=default_parts(settings, **(fakes | dict(parts or {}))), patient=patient
+        )
 
     return make

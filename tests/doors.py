@@ -16,10 +16,10 @@ import mcp_types as types
 import uvicorn
 from mcp import Client
 
-from pegboard.gateways.mcp.gateway import Gateway
-from pegboard.gateways.mcp.host import Host
-from pegboard.gateways.mcp.http import HttpDoor
-from pegboard.gateways.serve import company
+from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.gateways.mcp.transport.http import HttpDoor
+from pegboard.gateways.serve import open_peers
 from pegboard.settings import Settings
 from processes import until
 
@@ -34,7 +34,7 @@ async def door_on(host: Host) -> AsyncIterator[str]:
     """The address of a door before this host, on a real socket; with the others on its store, if it has any."""
     async with AsyncExitStack() as stack:
         listening = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=512))
-        peers = await company(stack, host, Settings(), listening.getsockname()[1])
+        peers = await open_peers(stack, host, Settings(), listening.getsockname()[1])
         door = HttpDoor(host, peers=peers)
         options: dict[str, Any] = {"lifespan": "off", "log_config": None, "timeout_graceful_shutdown": 2}
         server = uvicorn.Server(uvicorn.Config(door, **options))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pegboard.server_spec import ServerSpec
+from pegboard.settings.server_spec import ServerSpec
 
 FAULTY = str(Path(__file__).parent / "servers" / "faulty.py")
 

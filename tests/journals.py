@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pegboard.server_spec import ServerSpec
+from pegboard.settings.server_spec import ServerSpec
 
 PLAIN = str(Path(__file__).parent / "servers" / "plain.py")
 

@@ -5,15 +5,20 @@ Every test gets the marker of its module's kind: `unit`, `process` or `service`.
 
 from __future__ import annotations
 
-import ast
 import re
 from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parent
+SOURCES = TESTS.parent / "src"
+BENCHMARKS = TESTS.parent / "benchmarks"
 SERVICES = frozenset({"services", "backends", "chroma_server"})
 """Helpers that reach Redis, PostgreSQL, Chroma."""
 STARTS = re.compile(r"\bsubprocess\b|\bsys\.executable\b|\bmultiprocessing\b|\bos\.fork\b|\bStdioServerParameters\b")
+IMPORTS = re.compile(r"^ *(?:from|import) (\w+)(?= import | as |$)", re.MULTILINE)
+BENCHES = re.compile(r"^from (pegboard_bench[\w.]*) import (.+)$", re.MULTILINE)
+ASKS_GIT = frozenset({"pegboard_bench.results"})
+"""Starts no more than git, to say which commit was measured."""
 LOADS = re.compile(r"pytest\.mark\.(npm|slow)\b")
 
 
@@ -25,7 +30,25 @@ def kind_of(path: Path) -> str:
         return "service"
     texts = [source.read_text("utf-8") for source in sources if source.exists()]
     texts += [(TESTS / f"{helper}.py").read_text("utf-8") for helper in helpers]
-    return "process" if any(STARTS.search(text) for text in texts) or LOADS.search(texts[0]) else "unit"
+    if any(STARTS.search(text) or _starts_a_bench(text) for text in texts) or LOADS.search(texts[0]):
+        return "process"
+    return "unit"
+
+
+def _starts_a_bench(text: str) -> bool:
+    """Whether it imports what starts contenders, servers or suites to measure them."""
+    named = {name for module, names in BENCHES.findall(text) for name in (module, *_below(module, names))}
+    return any(_starts(name) for name in named - ASKS_GIT)
+
+
+def _below(module: str, names: str) -> list[str]:
+    return [f"{module}.{name}" for name in re.findall(r"\w+", names)]
+
+
+@cache
+def _starts(module: str) -> bool:
+    source = (BENCHMARKS / module.replace(".", "/")).with_suffix(".py")
+    return source.exists() and STARTS.search(source.read_text("utf-8")) is not None
 
 
 def _is_below_tests(folder: Path) -> bool:
@@ -37,7 +60,7 @@ def _is_below_tests(folder: Path) -> bool:
 def _reached(source: Path) -> frozenset[str]:
     """The helpers among the tests that a file imports, and those that they import."""
     found: set[str] = set()
-    waiting = _imported(source)
+    waiting = set(_imported(source))
     while waiting:
         helper = waiting.pop()
         if helper not in found:
@@ -47,8 +70,6 @@ def _reached(source: Path) -> frozenset[str]:
 
 
 @cache
-def _imported(source: Path) -> set[str]:
-    tree = ast.parse(source.read_text("utf-8"))
-    names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
-    names |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    return {name for name in names if (TESTS / f"{name}.py").exists()}
+def _imported(source: Path) -> frozenset[str]:
+    names = set(IMPORTS.findall(source.read_text("utf-8")))
+    return frozenset(name for name in names if (TESTS / f"{name}.py").exists())

@@ -6,19 +6,22 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pegboard.gateways.llm.codec import Codec, Request
-from pegboard.gateways.llm.codecs import AnthropicMessages, Gemini, OpenAIChat, OpenAIResponses
-from pegboard.gateways.llm.obedience import WhenNone, obey
+from pegboard.gateways.llm.formats import registry
+from pegboard.gateways.llm.formats.call_tool import CallToolCodec
+from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
+from pegboard.gateways.llm.formats.tool_choice import WhenNone, apply_tool_choice
+from pegboard.gateways.llm.formats.tool_search import ToolSearchCodec
 
-CODECS: Mapping[str, Codec] = {
-    codec.name: codec for codec in (OpenAIChat(), OpenAIResponses(), AnthropicMessages(), Gemini())
-}
+NAMED = [each for each in registry.FORMATS if each.name != "generic"]
+CODECS: Mapping[str, Codec] = {each.name: each.codec for each in NAMED}
+TOOL_SEARCH: Mapping[str, ToolSearchCodec] = {each.name: each.tool_search for each in NAMED if each.tool_search}
+CALL_TOOL: Mapping[str, CallToolCodec] = {each.name: each.call_tool for each in NAMED if each.call_tool}
 FORMATS = list(CODECS)
 PATH = "/v1beta/models/some-model:generateContent"
 NAMES = ("alpha", "beta", "gamma", "delta")
 
 
-def parsed(name: str, body: Mapping[str, Any]) -> Request:
+def parsed(name: str, body: Mapping[str, Any]) -> LlmRequest:
     return CODECS[name].parse(json.dumps(body).encode(), PATH)
 
 
@@ -28,7 +31,7 @@ def filtered(
     """The body that leaves when these tools are relevant."""
     request = parsed(name, body)
     relevant = {place: "relevant" for place, tool in enumerate(request.tools) if tool.name in wanted}
-    kept = obey(request, relevant, barred=barred, when_none=when_none)
+    kept = apply_tool_choice(request, relevant, barred=barred, when_none=when_none)
     return json.loads(CODECS[name].rewrite(request, kept.places))
 
 

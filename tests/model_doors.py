@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mock_providers import MockProviders
 from pegboard.compose import default_parts
 from pegboard.gateways.asgi import Front
-from pegboard.gateways.llm.opened import open_models
+from pegboard.gateways.llm.build import open_models
 from pegboard.gateways.readiness import Readiness
 from pegboard.gateways.serve import listen
 from pegboard.settings import Settings

@@ -13,7 +13,7 @@ OWN = "call_tool"
 REFUSED = "tool_not_available"
 
 
-def by_one_tool(model: Model, own: str = OWN) -> Model:
+def by_call_tool(model: Model, own: str = OWN) -> Model:
     """Calls by ``own`` what the script calls by name; without it, the script as it is."""
 
     def wrapped(seen: Seen) -> Says:

@@ -6,6 +6,7 @@ from dataclasses import fields
 
 from hypothesis import strategies as st
 
+from pegboard.protocols import Archive
 from pegboard.records import (
     KINDS,
     EmbeddingRecord,
@@ -18,7 +19,6 @@ from pegboard.records import (
     SessionState,
     StatisticsRecord,
 )
-from pegboard.seams import Archive
 from pegboard.traffic import Seen
 
 NOW = 1_000.0

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 import httpx2
 
-from pegboard.gateways.drain import Server
+from pegboard.gateways.drain import DrainableServer
 
 
 @dataclass
 class Gateway:
     """A gateway that serves, and a client of it."""
 
-    server: Server
+    server: DrainableServer
     http: httpx2.AsyncClient
     ending: asyncio.Task[None]
 

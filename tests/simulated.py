@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from pegboard.bench.datasets import Query
-from pegboard.bench.simulate.relevance import Relevance
-from pegboard.bench.simulate.run import Asked
+from pegboard.evaluation.datasets import Query
 from pegboard.model import Tool, ToolId
+from pegboard_bench.simulate.relevance import Relevance
+from pegboard_bench.simulate.run import Asked
 
 TOOLS = tuple(
     Tool(id=ToolId(f"server{place // 4}", f"tool{place}"), description="Searches the web" if place % 5 == 0 else "Adds")

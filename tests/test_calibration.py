@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from pegboard import Catalog
-from pegboard.board import Board
 from pegboard.errors import ConfigError
 from pegboard.retrieval.fusion import shipped
 from pegboard.retrieval.local_fit import LocalFit
+from pegboard.routing_board import RoutingBoard
 from pegboard.settings import load_settings
 from pegboard.testing import FakeEncoder
 
-BoardOf = Callable[..., Board]
+BoardOf = Callable[..., RoutingBoard]
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ async def test_a_calibration_for_another_encoder_is_not_used_and_that_is_said(
         board = board_of(town, calibration=calibration, profile="attention", parts={"encoder": Other()})
 
     assert board.profile.threshold == 0.28
-    assert "is for the encoder 'bag-of-words', and this one is 'another-model'" in caplog.text
+    assert "is for the encoder 'bag-of-words', not for 'another-model'" in caplog.text
     assert "pegboard calibrate" in caplog.text
 
 

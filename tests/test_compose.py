@@ -2,32 +2,55 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 
-from pegboard import Board as PublicBoard
-from pegboard import Catalog, Settings, ToolId, Turn, build
-from pegboard.board import Board
+from pegboard import Board, Catalog, Settings, ToolId, Turn, build
 from pegboard.clock import SystemClock
-from pegboard.compose import as_configured, default_parts
+from pegboard.compose import as_configured, build_routing, default_parts
 from pegboard.errors import ConfigError
 from pegboard.model import AgentState
-from pegboard.retrieval.texts import full, server_profile, short
+from pegboard.retrieval.tool_texts import full, server_profile, short
+from pegboard.routing_board import RoutingBoard
 from pegboard.stores import MemoryEmbeddings, SqliteEmbeddings
 from pegboard.testing import FakeEncoder, fake_tool
 
-BoardOf = Callable[..., Board]
+BoardOf = Callable[..., RoutingBoard]
 
 
 @pytest.mark.requirement("C7")
-def test_build_says_which_board_it_makes_and_that_is_none_of_the_librarys_name(town: Catalog, tmp_path: Path) -> None:
-    said = build.__annotations__["return"]
-
+def test_build_gives_the_board_that_it_says(town: Catalog, tmp_path: Path) -> None:
     made = build(Settings(cache_dir=tmp_path), town)
 
-    assert (said, get_type_hints(build)["return"]) == (type(made).__name__, type(made))
-    assert said != PublicBoard.__name__
+    assert get_type_hints(build)["return"] is Board
+    assert isinstance(made, Board)
+    assert made.catalog.fingerprint == town.fingerprint
+    made.close()
+
+
+@pytest.mark.requirement("C7")
+def test_what_only_the_routing_has_is_still_asked_of_what_build_gives_with_a_warning(
+    town: Catalog, tmp_path: Path
+) -> None:
+    made: Any = build(Settings(cache_dir=tmp_path), town)
+
+    with pytest.warns(DeprecationWarning, match=r"use `\.routing\.profile`"):
+        profile = made.profile
+    with pytest.raises(AttributeError, match="'Board' object has no attribute 'frobnicate'"):
+        _ = made.frobnicate
+
+    assert profile == made.routing.profile
+    made.close()
+
+
+def test_build_with_parts_makes_a_routing_board_and_warns(town: Catalog, tmp_path: Path) -> None:
+    settings = Settings(cache_dir=tmp_path)
+
+    with pytest.warns(DeprecationWarning, match="build_routing"):
+        made: Any = build(settings, town, parts=default_parts(settings, encoder=FakeEncoder()))
+
+    assert isinstance(made, RoutingBoard)
 
 
 def test_settings_override_the_profile(town: Catalog, board_of: BoardOf) -> None:
@@ -101,7 +124,7 @@ def test_the_default_board_keeps_its_embeddings_in_the_cache_folder_and_opens_no
     settings = Settings(cache_dir=tmp_path / "cache", state_dir=tmp_path / "state")
     parts = default_parts(settings)
 
-    build(settings, town, parts=parts)
+    build_routing(settings, town, parts=parts)
 
     assert isinstance(parts.embeddings, SqliteEmbeddings)
     assert parts.embeddings.path == tmp_path / "cache" / "embeddings.sqlite"
@@ -114,7 +137,7 @@ async def test_a_restart_embeds_no_tool_again(town: Catalog, tmp_path: Path) -> 
     encoders = [FakeEncoder(), FakeEncoder()]
     for encoder in encoders:
         store = SqliteEmbeddings(tmp_path / "embeddings.sqlite")
-        await build(settings, town, parts=default_parts(settings, encoder=encoder, embeddings=store)).warm()
+        await build_routing(settings, town, parts=default_parts(settings, encoder=encoder, embeddings=store)).warm()
         store.close()
 
     assert len(encoders[0].encoded) == len(texts_of(town))
@@ -135,7 +158,7 @@ async def test_another_encoder_never_gets_vectors_of_a_space_that_is_not_its_own
     settings, store = Settings(cache_dir=tmp_path), MemoryEmbeddings()
     first, other = FakeEncoder(), Other(64)
     for encoder in (first, other):
-        await build(settings, town, parts=default_parts(settings, encoder=encoder, embeddings=store)).warm()
+        await build_routing(settings, town, parts=default_parts(settings, encoder=encoder, embeddings=store)).warm()
 
     assert sorted(other.encoded) == sorted(first.encoded)
 
@@ -149,7 +172,7 @@ async def test_queries_do_not_crowd_the_lasting_store(town: Catalog, tmp_path: P
             await super().put(vectors)
 
     settings, store = Settings(cache_dir=tmp_path), Watched()
-    board = build(settings, town, parts=default_parts(settings, encoder=FakeEncoder(), embeddings=store))
+    board = build_routing(settings, town, parts=default_parts(settings, encoder=FakeEncoder(), embeddings=store))
     for number in range(10):
         await board.route(f"question {number}")
 

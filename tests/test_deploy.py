@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import check_image
-from pegboard.gateways import watch
+from pegboard.gateways import readiness
 from pegboard.settings import Settings, load_settings
 
 ROOT = Path(__file__).parents[1]
@@ -61,7 +61,7 @@ def test_what_is_in_the_image_runs_as_nobody_in_particular_and_cannot_build() ->
 
 def test_the_health_check_asks_what_is_served() -> None:
     check = check_image.only(FINAL, "HEALTHCHECK")
-    assert f"http://127.0.0.1:{PORT}{watch.READY}" in check
+    assert f"http://127.0.0.1:{PORT}{readiness.READY}" in check
     assert json.loads(check.partition("CMD ")[2])[0] == "python"
     assert check_image.environment(FINAL)["PEGBOARD_PORT"] == check_image.only(FINAL, "EXPOSE") == PORT
 
@@ -107,7 +107,7 @@ def test_the_balancer_has_all_gateways_buffers_nothing_and_tells_nobody_how_they
     assert "non_idempotent" not in re.sub(r"#.*", "", NGINX)
     hidden = re.search(r"location ~ (\S+)", NGINX)
     assert hidden is not None
-    assert all(re.search(hidden[1], path) for path in (*watch.PATHS, "/healthz"))
+    assert all(re.search(hidden[1], path) for path in (*readiness.PATHS, "/healthz"))
 
 
 def test_secrets_come_from_the_environment() -> None:

@@ -19,7 +19,7 @@ from pegboard.errors import (
     ToolNotAvailable,
     UpstreamError,
 )
-from pegboard.spending import NanoUsd
+from pegboard.spend_limits import NanoUsd
 
 ALL = [
     ConfigError("The port is 'x'.", remedy="Use a number."),

@@ -33,7 +33,7 @@ def test_an_event_becomes_json_that_names_its_kind() -> None:
 
 
 def test_the_event_of_a_decision_has_the_seeds_fields() -> None:
-    """Seed 000 §5.7."""
+    """Tool Attention §5.7."""
     fields = {field.name for field in dataclasses.fields(RouteDecided)}
 
     assert fields >= {

@@ -44,7 +44,7 @@ print(sorted(name for name in sys.modules if name.startswith("lang") and sys.mod
         ("import pegboard.gateways.langchain", "langchain", "langchain"),
         ("from pegboard.gateways.langchain import ToolAttentionMiddleware", "langgraph", "langchain"),
         ("from pegboard.retrieval.index.faiss import FaissIndex; FaissIndex(4)", "faiss", "faiss"),
-        ("from pegboard.bench.pictures import begin; begin(None)", "matplotlib", "bench"),
+        ("from pegboard_bench.pictures import begin; begin(None)", "matplotlib", "bench"),
         (
             "from pegboard.apps.cli import main\nsys.argv[1:] = ['bench', '--page', 'never-written.md']; main()",
             "matplotlib",
@@ -119,5 +119,5 @@ def test_with_an_earlier_mcp_servers_and_gateways_say_which_one_they_need(
 
     done = run(f"sys.path.insert(0, {str(tmp_path)!r})\nimport {module}")
 
-    assert f"need mcp 2.3 or later, and what is here is {version}" in done.stderr
+    assert f"need mcp 2.3 or later; installed is {version}" in done.stderr
     assert "pip install 'mcp>=2.3'" in done.stderr

@@ -10,22 +10,22 @@ from pathlib import Path
 import pytest
 
 from embedding_services import KEY, RIGHT, Answer, service
-from pegboard import Catalog, Settings, ToolId, build
-from pegboard.board import Board
-from pegboard.compose import default_parts, opened_parts
+from pegboard import Catalog, Settings, ToolId
+from pegboard.compose import build_routing, default_parts, opened_parts
 from pegboard.errors import ConfigError, StoreError
 from pegboard.events import RouteDecided
 from pegboard.model import Floats
+from pegboard.protocols import Filter, Hits
 from pegboard.retrieval import OnnxEncoder
 from pegboard.retrieval.encoders.remote import RemoteEncoder
 from pegboard.retrieval.fusion import shipped
 from pegboard.retrieval.index.exact import ExactVectors
 from pegboard.retrieval.local_fit import LocalFit
-from pegboard.seams import Filter, Hits
+from pegboard.routing_board import RoutingBoard
 from pegboard.stores import MemoryEmbeddings, MemoryEvents
 from pegboard.testing import FakeEncoder
 
-BoardOf = Callable[..., Board]
+BoardOf = Callable[..., RoutingBoard]
 ASK = "when is high water at the harbour"
 TIDES = ToolId("weather", "get_tides")
 
@@ -82,8 +82,8 @@ def near() -> Local:
 
 
 @pytest.fixture
-def both(board_of: BoardOf, far: Remote, near: Local) -> Callable[..., Board]:
-    def make(catalog: Catalog, **options: object) -> Board:
+def both(board_of: BoardOf, far: Remote, near: Local) -> Callable[..., RoutingBoard]:
+    def make(catalog: Catalog, **options: object) -> RoutingBoard:
         return board_of(catalog, parts={"encoder": far, "fallback": near}, **options)
 
     return make
@@ -260,7 +260,7 @@ async def test_a_fallback_that_cannot_be_used_keeps_nobody_from_the_first(
     await board.warm()
 
     assert (await board.route(ASK)).encoder == "far/large"
-    assert "The fallback's encoder cannot be used" in caplog.text
+    assert "The fallback encoder cannot be used" in caplog.text
 
 
 @pytest.mark.requirement("003.fallback")
@@ -299,7 +299,7 @@ async def test_the_settings_make_a_board_on_a_service_with_the_encoder_in_proces
     with service("openai") as at:
         settings = remote_settings(at.base_url)
         async with opened_parts(settings, fallback=Local()) as parts:
-            board = build(settings, town, parts=parts)
+            board = build_routing(settings, town, parts=parts)
             up = await board.route(ASK)
             at.answer = lambda *_: Answer(status=401)
             down = await board.route("book a repair slot")
@@ -311,9 +311,9 @@ async def test_the_settings_make_a_board_on_a_service_with_the_encoder_in_proces
     assert [each.encoder.partition(" ")[0] for each in (up, down, back)] == ["openai", "onnx/bag-of-words", "openai"]
 
 
-async def rest_but_connections(board: Board) -> None:
+async def rest_but_connections(board: RoutingBoard) -> None:
     """Until the first encoder has been tried again."""
-    trying = board._router._ways._trying
+    trying = board._router._rankings._trying
     assert trying is not None
     await trying
 
@@ -326,7 +326,7 @@ async def test_vectors_of_any_width_are_in_any_index_though_a_service_shows_its_
     with service("openai") as at:
         settings = remote_settings(at.base_url).model_copy(update={"index": index})
         async with opened_parts(settings, fallback=Local()) as parts:
-            board = build(settings, town, parts=parts)
+            board = build_routing(settings, town, parts=parts)
             assert parts.encoder.dimensions == 0
             await board.warm()
             up = await board.route(ASK)
@@ -348,7 +348,7 @@ async def test_an_index_that_is_down_before_the_first_answer_of_a_service_is_fil
         index.down = True
         settings = remote_settings(at.base_url, fallback="none")
         async with opened_parts(settings, index=lambda _: index) as parts:
-            board = build(settings, town, parts=parts)
+            board = build_routing(settings, town, parts=parts)
             await board.warm()
             down = await board.route(ASK)
             index.down = False
@@ -367,7 +367,7 @@ async def test_a_restart_sends_no_tool_to_the_service_again(
         settings = remote_settings(at.base_url, fallback="none")
         for _ in range(2):
             async with opened_parts(settings) as parts:
-                await build(settings, town, parts=parts).warm()
+                await build_routing(settings, town, parts=parts).warm()
 
     assert len(at.texts) == len(set(at.texts)) > len(town)
 
@@ -380,7 +380,7 @@ async def test_a_board_of_a_service_known_from_before_works_before_its_first_ans
         settings = remote_settings(at.base_url, fallback="none")
         for _ in range(2):
             async with opened_parts(settings) as parts:
-                board = build(settings, town, parts=parts)
+                board = build_routing(settings, town, parts=parts)
                 await board.warm()
                 assert (await board.route(ASK)).encoder.startswith("openai")
 
@@ -393,7 +393,7 @@ async def test_a_model_that_became_another_under_its_name_is_an_error_and_words_
         for dimensions in (32, 48):
             at.dimensions = dimensions
             async with opened_parts(settings) as parts:
-                decision = await build(settings, town, parts=parts).route(ASK)
+                decision = await build_routing(settings, town, parts=parts).route(ASK)
 
     assert decision.encoder == ""
     assert TIDES in decision.active
@@ -443,7 +443,7 @@ async def test_vectors_of_one_model_at_two_places_never_meet(
         for at in (here, there):
             settings = remote_settings(at.base_url, fallback="none")
             async with opened_parts(settings, embeddings=store) as parts:
-                await build(settings, town, parts=parts).warm()
+                await build_routing(settings, town, parts=parts).warm()
 
     assert sorted(here.texts) == sorted(there.texts)
 
@@ -455,7 +455,7 @@ def test_the_log_says_once_that_a_service_is_down_and_once_that_it_is_back(
         with service("openai") as at, caplog.at_level(logging.WARNING):
             settings = remote_settings(at.base_url)
             async with opened_parts(settings, fallback=Local()) as parts:
-                board = build(settings, town, parts=parts)
+                board = build_routing(settings, town, parts=parts)
                 await board.warm()
                 at.answer = lambda *_: Answer(status=401)
                 for number in range(3):
@@ -466,7 +466,7 @@ def test_the_log_says_once_that_a_service_is_down_and_once_that_it_is_back(
 
     asyncio.run(turns())
 
-    said = [record.getMessage() for record in caplog.records if record.name == "pegboard.breaker"]
+    said = [record.getMessage() for record in caplog.records if record.name == "pegboard.circuit_breaker"]
     assert len(said) == 2
     assert "401" in said[0]
     assert "the encoder in process ranks" in said[0]

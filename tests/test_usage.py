@@ -93,7 +93,7 @@ async def test_what_a_store_that_is_down_was_not_told_is_written_when_it_is_back
 
     known = await store.read()
     assert {tool.name: statistics.calls for tool, statistics in known.items() if tool.name} == {"b": 2, "c": 2}
-    assert caplog.records == [], "stores.breaker says it"
+    assert caplog.records == [], "the breaker of the store says it"
 
 
 async def test_a_store_that_fails_loses_counts_and_says_so(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pegboard.server_spec import ServerSpec
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEvents
 from pegboard.testing import FakeClock
 from pegboard.upstreams import Fleet

@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pegboard.retrieval.name_match import GROUPS
 from pegboard.retrieval.name_words import LEADING_VERBS
-from pegboard.retrieval.synonyms import GROUPS
 from pegboard.retrieval.words import raw_words
 
 REPLACED = 0.4

@@ -5,14 +5,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pegboard.moved_modules import install
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from pegboard.catalog import Catalog
-    from pegboard.compose import build
     from pegboard.errors import PegboardError
-    from pegboard.gateways.mcp.hook import lazy
-    from pegboard.library import Board
+    from pegboard.gateways.mcp.embedded.lazy import lazy
+    from pegboard.library import Board, build
     from pegboard.model import AgentState, Call, Decision, Outcome, Result, Tool, ToolId, Turn
     from pegboard.settings import Settings, load_settings
 
@@ -47,8 +48,8 @@ HOMES = {
     "Tool": "pegboard.model",
     "ToolId": "pegboard.model",
     "Turn": "pegboard.model",
-    "build": "pegboard.compose",
-    "lazy": "pegboard.gateways.mcp.hook",
+    "build": "pegboard.library",
+    "lazy": "pegboard.gateways.mcp.embedded.lazy",
     "load_settings": "pegboard.settings",
 }
 
@@ -62,3 +63,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
+
+
+install()

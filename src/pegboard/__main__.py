@@ -1,4 +1,4 @@
-"""`python -m pegboard` is `pegboard`."""
+"""Makes `python -m pegboard` the same as `pegboard`."""
 
 from pegboard.apps.cli import main
 

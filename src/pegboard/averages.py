@@ -1,15 +1,15 @@
-"""What one more call makes of a tool's statistics: exponential moving averages (EHRR eq. 8)."""
+"""Updates a tool's statistics with the outcomes of calls: exponential moving averages (EHRR eq. 8)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from pegboard.model import Outcome, Smoothing, ToolStatistics
+from pegboard.model import Outcome, Smoothing, ToolId, ToolStatistics
 
 PRIOR = ToolStatistics()
-"""What is assumed of a tool that was never called."""
+"""Statistics assumed for a tool that was never called."""
 SMOOTHING = Smoothing()
 
 
@@ -23,10 +23,11 @@ def ema(old: float, observed: float, weight: float) -> float:
 
 
 def after(statistics: ToolStatistics, outcome: Outcome, smoothing: Smoothing) -> ToolStatistics:
-    """r, σ², p_fail and L^call (seconds) after an outcome, and the counts (EHRR eq. 8).
+    """The counts, r, σ², p_fail and L^call (seconds) after an outcome (EHRR eq. 8).
 
-    y is 1 for a success, fail is 1 where the server failed, and σ² takes in (y − r)² with r before its own update. What
-    was the caller's fault counts as a call and changes no average; a verdict is `revised`.
+    y is 1 for a success and fail is 1 if the server failed. σ² is updated with (y − r)², where r is the value before
+    its own update. A failure that was the caller's fault counts as a call but changes no average. A verdict is handled
+    by `revised`.
 
     >>> from pegboard.model import ToolId
     >>> lost = Outcome(tool=ToolId("a", "b"), success=False, latency_ms=3_000, failure="server")
@@ -50,10 +51,10 @@ def after(statistics: ToolStatistics, outcome: Outcome, smoothing: Smoothing) ->
 
 
 def revised(statistics: ToolStatistics, smoothing: Smoothing) -> ToolStatistics:
-    """The statistics as if the last call, a success, had failed: y = 0 in eq. 8 where it was 1.
+    """The statistics as if the last call, a success, had failed: y = 0 in eq. 8 instead of 1.
 
-    Exact where nothing was observed since. After other calls the one that is judged weighs less than is taken away:
-    what comes late counts a little more against the tool, never in its favour.
+    The result is exact if nothing was observed since that call. After further calls it is an approximation that counts
+    slightly more against the tool, never in its favour.
 
     >>> from pegboard.model import ToolId
     >>> good = Outcome(tool=ToolId("a", "b"), success=True, latency_ms=1_000)
@@ -73,7 +74,7 @@ def revised(statistics: ToolStatistics, smoothing: Smoothing) -> ToolStatistics:
 
 
 def with_servers(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """The outcomes, each once more for its server as a whole: what a door hands to the store (EHRR's r_i of eq. 8).
+    """Each outcome, followed by a copy for its server as a whole (EHRR's r_i of eq. 8); stores observe both.
 
     >>> from pegboard.model import ToolId
     >>> [str(each.tool) for each in with_servers([Outcome(tool=ToolId("a", "b"), success=True, latency_ms=1)])]
@@ -83,5 +84,13 @@ def with_servers(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 
 def after_all(statistics: ToolStatistics, outcomes: Iterable[Outcome], smoothing: Smoothing) -> ToolStatistics:
-    """The statistics after these outcomes of one tool, in their order."""
+    """The statistics after several outcomes of one tool, in order."""
     return reduce(lambda known, outcome: after(known, outcome, smoothing), outcomes, statistics)
+
+
+def by_tool(outcomes: Sequence[Outcome]) -> dict[ToolId, list[Outcome]]:
+    """The outcomes of each tool, in order. Tools are sorted, so that concurrent writers lock them in the same order."""
+    groups: dict[ToolId, list[Outcome]] = {tool: [] for tool in sorted({each.tool for each in outcomes})}
+    for outcome in outcomes:
+        groups[outcome.tool].append(outcome)
+    return groups

@@ -1,4 +1,4 @@
-"""The time of the machine."""
+"""The system clock."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ class SystemClock:
 
 
 SYSTEM_CLOCK = SystemClock()
-"""For whoever is not given another one."""
+"""The default clock."""

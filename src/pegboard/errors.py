@@ -6,12 +6,12 @@ PegboardError
 ├── EncoderError         the encoder cannot be loaded or answers nonsense
 ├── UpstreamError        a server that cannot be reached, or broke the protocol
 ├── StoreError           a store on the network that cannot be reached, or refused
-├── SessionConflict      a session that somebody else changed in the meantime
-├── SpendLimitReached    a call that may cost more than a limit leaves
-├── RequestNotUnderstood a model request that no tools can be read from; it is forwarded as it came
+├── SessionConflict      a session that another process changed in the meantime
+├── SpendLimitReached    a call that may cost more than a spending limit leaves
+├── RequestNotUnderstood a model request whose tools cannot be read; it is forwarded unchanged
 ├── ToolNotAvailable     a call of a tool that is unknown, hidden from the caller, or not active now
-│   └── NotApproved      a call of a tool whose definition nobody has approved
-└── ArgumentsInvalid     a call whose arguments do not fit the tool's schema
+│   └── NotApproved      a call of a tool whose definition has not been approved
+└── ArgumentsInvalid     a call whose arguments do not match the tool's schema
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
-from pegboard.spending import NanoUsd, dollars
+from pegboard.spend_limits import NanoUsd, dollars
 
 
 class PegboardError(Exception):
-    """Base of all. ``remedy`` is one sentence a person can act on.
+    """Base class. ``remedy`` is one sentence that a person can act on.
 
     >>> print(PegboardError("The harbour is closed.", remedy="Ask tomorrow."))
     The harbour is closed. Ask tomorrow.
@@ -43,7 +43,7 @@ class PegboardError(Exception):
         return f"{self.message} {self.remedy}".strip()
 
     def payload(self) -> dict[str, Any]:
-        """The error as JSON, for models and programs.
+        """The error as a JSON object, for models and programs.
 
         >>> PegboardError("The harbour is closed.").payload()
         {'error': 'pegboard_error', 'message': 'The harbour is closed.'}
@@ -102,7 +102,7 @@ class StoreError(PegboardError):
 
 
 class SessionConflict(PegboardError):  # noqa: N818
-    """A save of a version that is no longer the stored one: load it again and repeat the change."""
+    """The saved version is no longer the stored one: load the session again and repeat the change."""
 
     code = "session_conflict"
     http_status = 409
@@ -112,7 +112,7 @@ class SessionConflict(PegboardError):  # noqa: N818
 
 
 class SpendLimitReached(PegboardError):  # noqa: N818
-    """``kind`` is session, key or day; ``used`` what is spent or held back for calls under way."""
+    """``kind`` is session, key or day; ``used`` is what is spent or reserved for calls in progress."""
 
     code = "spend_limit_reached"
     http_status = 402
@@ -120,8 +120,8 @@ class SpendLimitReached(PegboardError):  # noqa: N818
     def __init__(self, kind: str, *, limit: NanoUsd, used: NanoUsd, amount: NanoUsd) -> None:
         super().__init__(
             f"The limit of {dollars(limit)} per {kind} leaves no room for a call of up to {dollars(amount)}: "
-            f"{dollars(used)} are spent or held back.",
-            remedy="Raise the limit." if kind == "key" else f"Raise the limit, or go on in a new {kind}.",
+            f"{dollars(used)} are spent or reserved.",
+            remedy="Raise the limit." if kind == "key" else f"Raise the limit, or continue in a new {kind}.",
         )
         self.kind = kind
         self.limit = limit
@@ -129,14 +129,14 @@ class SpendLimitReached(PegboardError):  # noqa: N818
 
 
 class RequestNotUnderstood(PegboardError):  # noqa: N818
-    """The body of a model request is not what its wire format says; the provider will say what it makes of it."""
+    """The body of a model request does not match its wire format. The provider decides what to answer."""
 
     code = "request_not_understood"
     http_status = 400
 
 
 class ToolNotAvailable(PegboardError):  # noqa: N818
-    """The hallucination gate's answer, in the shape of seed 000 §5.5."""
+    """The answer of the hallucination gate, in the form of Tool Attention §5.5."""
 
     code = "tool_not_available"
     http_status = 404
@@ -152,10 +152,10 @@ class ToolNotAvailable(PegboardError):  # noqa: N818
 
 HeldBack = Literal["changed", "new", "suspicious", "unknown"]
 HELD_BACK: Mapping[HeldBack, str] = {
-    "changed": "its definition is not the one that was approved",
-    "new": "its server has it since its other tools were approved",
-    "suspicious": "its definition reads as if it were meant to mislead",
-    "unknown": "its definition is new, and the approved ones cannot be asked for now",
+    "changed": "its definition is not the approved one",
+    "new": "its server added it after its other tools were approved",
+    "suspicious": "its definition seems written to mislead",
+    "unknown": "its definition is new, and the store of approved definitions cannot be reached now",
 }
 
 
@@ -171,7 +171,7 @@ class NotApproved(ToolNotAvailable):
             [],
             remedy="Try again in a moment: tools are admitted when the store of approved definitions answers."
             if why == "unknown"
-            else f"Whoever runs the gateway looks at it with `pegboard pins diff {shlex.quote(tool)}` and says "
+            else f"The operator reviews it with `pegboard pins diff {shlex.quote(tool)}` and approves it with "
             f"`pegboard pins approve {shlex.quote(tool)}`.",
         )
         self.message = f"Tool {tool!r} is held back: {HELD_BACK[why]}."
@@ -182,15 +182,15 @@ class NotApproved(ToolNotAvailable):
 
 
 class ArgumentsInvalid(PegboardError):  # noqa: N818
-    """``problems`` are sentences, ``schema`` is what the arguments have to fit."""
+    """``problems`` are sentences; ``schema`` is what the arguments must match."""
 
     code = "arguments_invalid"
     http_status = 422
 
     def __init__(self, name: str, problems: Sequence[str], schema: Mapping[str, Any]) -> None:
         super().__init__(
-            f"The arguments of {name!r} do not fit its schema: {'; '.join(problems)}.",
-            remedy="Correct the arguments and call it again.",
+            f"The arguments of {name!r} do not match its schema: {'; '.join(problems)}.",
+            remedy="Correct the arguments and call the tool again.",
         )
         self.name = name
         self.problems = tuple(problems)

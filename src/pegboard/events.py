@@ -1,4 +1,4 @@
-"""What happened, as data. Events carry hashes and names, never query text, arguments or secrets (M30)."""
+"""Events: what happened, as data. They carry hashes and names, never query text, arguments or secrets (M30)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteDecided(Event):
-    """One routing decision (seed 000 §5.7). ``scores`` maps each candidate to its score, best first.
+    """One routing decision (Tool Attention §5.7). ``scores`` maps each candidate to its score, best first.
 
-    ``encoder`` and ``by_rank`` are those of the decision.
+    ``encoder`` and ``by_rank`` have the same meaning as in `Decision`.
     """
 
     turn_id: str
@@ -44,7 +44,7 @@ class RouteDecided(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRejected(Event):
-    """The guard refused a call: the tool was not available, or the arguments did not fit."""
+    """The guard refused a call: the tool was not available, or its arguments were invalid."""
 
     tool: str
     reason: str
@@ -52,7 +52,7 @@ class CallRejected(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallFinished(Event):
-    """A call came back from its ``server``."""
+    """A call returned from its ``server``."""
 
     tool: str
     server: str = ""
@@ -62,7 +62,7 @@ class CallFinished(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsListed(Event):
-    """An MCP client was listed ``listed`` definitions, of the ``tools`` that it may use; tokens are of definitions."""
+    """An MCP client was listed ``listed`` of the ``tools`` that it may use. Tokens are those of their definitions."""
 
     exposure: str
     tools: int
@@ -73,7 +73,7 @@ class ToolsListed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsSearched(Event):
-    """An MCP client's search found tools; ``by_words`` where no vectors were there to rank by."""
+    """An MCP client's search found tools; ``by_words`` is true if there were no vectors to rank by."""
 
     found: int
     by_words: bool
@@ -81,10 +81,10 @@ class ToolsSearched(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionChanged(Event):
-    """A tool is defined otherwise than was approved, by fingerprints; ``held_back`` is whether it may not be used.
+    """The fingerprint of a tool's definition is not the approved one; ``held_back`` is true if the tool is held back.
 
-    ``approved`` is empty for a tool that its server did not have when it was approved. A ``tool`` without a name after
-    the slash is what a server says of itself.
+    ``approved`` is empty for a tool that its server added after approval. A ``tool`` without a name after the slash
+    stands for the server's own title, version and instructions.
     """
 
     tool: str
@@ -95,7 +95,7 @@ class DefinitionChanged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionReordered(Event):
-    """A tool lists the values of a default in another order than was approved, and is the same otherwise: no change."""
+    """A definition differs from the approved one only in the order of a default's values; that is not a change."""
 
     tool: str
     approved: str
@@ -104,7 +104,7 @@ class DefinitionReordered(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionSuspected(Event):
-    """The scanner holds a definition for poisoned: its score, and the rules that found something, heaviest first."""
+    """The scanner suspects that a definition is poisoned. ``rules`` are those that matched, the heaviest first."""
 
     tool: str
     seen: str
@@ -115,9 +115,9 @@ class DefinitionSuspected(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerCrowds(Event):
-    """Tools of a server stand in others' places: ``kind`` is `copied-description`, `copied-name` or `requests`.
+    """Tools of a server crowd out others: ``kind`` is `copied-description`, `copied-name` or `requests`.
 
-    ``of`` is the server that has the same, empty where the descriptions are made of what users ask.
+    ``of`` is the server whose texts were copied; it is empty if the descriptions imitate users' requests.
     """
 
     server: str
@@ -128,9 +128,9 @@ class ServerCrowds(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentSuspected(Event):
-    """The scanner holds what a server says for poisoned: ``where`` is a tool, or a kind and a name or URI.
+    """The scanner suspects that a server's text is poisoned: ``where`` is a tool, or a kind and a name or URI.
 
-    ``what`` is `definition` or `result`; ``held_back`` is whether it was left out of the list.
+    ``what`` is `definition` or `result`; ``held_back`` is true if it was left out of the list.
     """
 
     server: str
@@ -153,9 +153,9 @@ class ServerChanged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationRefused(Event):
-    """A changed configuration is not used, and the one before stays: the code of why, and that in words.
+    """A changed configuration was refused and the previous one stays in force, for the reason with this ``code``.
 
-    The words name options, and no value of one.
+    ``reason`` names options but no values.
     """
 
     code: str
@@ -164,11 +164,11 @@ class ConfigurationRefused(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShadowMeasured(Event):
-    """What filtering would have done to a request that passed as it came, and what the model then called.
+    """What filtering would have done to a request that was forwarded unchanged, and what the model then called.
 
-    ``kept`` of its ``tools`` would have stayed. ``called`` has the calls of tools that were offered, ``missed`` those
-    of them whose tool would not have been. ``policy`` tells one way of picking from others; ``unmeasured`` is the code
-    of why nothing of this is known, where that is so.
+    ``kept`` of its ``tools`` would have stayed. ``called`` are the calls of offered tools, and ``missed`` are those of
+    them whose tool would have been removed. ``policy`` identifies the policy; ``unmeasured`` is the code of the reason
+    if nothing could be measured.
     """
 
     upstream: str
@@ -187,18 +187,19 @@ class ShadowMeasured(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequestServed(Event):
-    """A request to a model passed through. ``outcome`` says what became of its tools, and ``reason`` why.
+    """A request to a model was served. ``outcome`` says what happened to its tools, and ``reason`` why.
 
-    ``status`` is the provider's, or ours where it was not reached, or 0 where the client hung up before there was one;
-    ``failure`` the code of what kept its tools from being picked. ``filter_ms`` is the time for that, ``added_ms`` what
-    the gateway took before the request went on, ``latency_ms`` the time until the answer had ended. ``key`` is the name
-    of a key, never the key. ``searches`` counts those that the model made for tools, ``brought_back`` names the tools
-    that came back to it, by a search or because it called them.
+    ``status`` is the provider's; ours if the provider was not reached; 0 if the client disconnected before there was
+    one. ``failure`` is the code of the error that prevented filtering. ``filter_ms`` is the time for filtering,
+    ``added_ms`` the gateway's time before the request was forwarded, ``latency_ms`` the time until the answer ended.
+    ``key`` is the name of a key, never the key. ``searches`` counts the model's searches for tools; ``brought_back``
+    names the tools that were restored, by a search or because the model called them.
 
-    ``cache`` is what became of the tools that the conversation had: `first`, `kept`, `grown`, `shrunk` or `whole`;
-    `defer` where they wait to be searched for, `call_tool` where they are called through that one. ``cache_bill`` is
-    what this and the later turns are expected to cost, in tokens of plain input, and ``cache_bill_whole`` the same with
-    all tools; both are zero where that was not weighed. ``narrowed``: all went out, with a word on which may be called.
+    ``cache`` says what happened to the tools of the conversation: `first`, `kept`, `grown`, `shrunk` or `whole`;
+    `defer` if they are deferred until searched for, `call_tool` if they are called through that tool. ``cache_bill`` is
+    the expected cost of this and the later turns, in tokens of uncached input, and ``cache_bill_whole`` the same with
+    all tools; both are zero if they were not computed. ``narrowed``: all tools were sent, with a list of those that may
+    be called.
     """
 
     upstream: str

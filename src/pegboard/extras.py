@@ -1,4 +1,4 @@
-"""Packages that only some parts need."""
+"""Imports of optional packages, with errors that say how to install them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from pegboard.errors import ConfigError
 
 MCP = (2, 3)
-"""What gateways and connections to servers need of the MCP SDK. A board without servers needs none of it, so that
-Pegboard can be installed beside what needs an earlier one."""
+"""The MCP SDK version that gateways and connections to servers need. A board without servers does not use the SDK, so
+Pegboard can be installed beside packages that need an older one."""
 
 
 def required(module: str, extra: str) -> Any:
-    """The module; raises ConfigError that says how to install it where it is not."""
+    """The module. Raises ConfigError with the install command if it cannot be imported."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -24,7 +24,7 @@ def required(module: str, extra: str) -> Any:
 
 
 def required_mcp() -> None:
-    """Raises ConfigError that says how to get it where the MCP SDK is missing, or too old for servers and gateways."""
+    """Raises ConfigError with the install command if the MCP SDK is missing or too old for servers and gateways."""
     try:
         there = metadata.version("mcp")
     except metadata.PackageNotFoundError:
@@ -33,7 +33,7 @@ def required_mcp() -> None:
     if numbers < MCP:
         least = ".".join(map(str, MCP))
         raise ConfigError(
-            f"MCP servers and gateways need mcp {least} or later, and what is here is {there}.",
-            remedy=f"Install it with `pip install 'mcp>={least}'`; where another package needs an earlier one, in an "
-            "environment of its own.",
+            f"MCP servers and gateways need mcp {least} or later; installed is {there}.",
+            remedy=f"Install it with `pip install 'mcp>={least}'`. If another package needs an older version, use a "
+            "separate environment.",
         )

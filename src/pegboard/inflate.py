@@ -1,4 +1,4 @@
-"""Compressed bodies of answers, undone in pieces of bounded size: a megabyte of gzip may stand for gigabytes."""
+"""Decompression of response bodies in chunks of bounded size: a megabyte of gzip may expand to gigabytes."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import zlib
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 
 WINDOWS: Mapping[str, int] = {"gzip": 31, "x-gzip": 31, "deflate": 47}
-"""Content codings that zlib undoes, and its window for each (RFC 9110, 8.4.1)."""
+"""Content codings that zlib decodes, with the window size for each (RFC 9110, 8.4.1)."""
 PIECE = 64 * 1024
-"""Bytes that are undone at once."""
+"""Most bytes of a decompressed chunk."""
 
 
 class Inflater:
-    """Undoes one body. Whoever reads it counts, and stops where it is too much."""
+    """Decompresses one body. Its reader counts the bytes and stops at its own limit."""
 
     def __init__(self, coding: str) -> None:
         self._inflater = zlib.decompressobj(WINDOWS[coding])
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        """What these compressed bytes stand for, at most ``PIECE`` bytes at a time. Raises zlib.error.
+        """The decompressed bytes, at most ``PIECE`` at a time. Raises zlib.error.
 
         >>> packed = zlib.compress(bytes(3 * PIECE))
         >>> [len(piece) for piece in Inflater("deflate").pieces(packed)] == [PIECE] * 3
@@ -37,7 +37,7 @@ class Inflater:
 
 
 async def inflated(compressed: AsyncIterable[bytes], coding: str) -> AsyncIterator[bytes]:
-    """The pieces of a body without its coding; others run in between. Raises zlib.error."""
+    """The decompressed chunks of a body; yields to the event loop after each. Raises zlib.error."""
     inflater = Inflater(coding)
     async for data in compressed:
         for piece in inflater.pieces(data):

@@ -1,4 +1,4 @@
-"""The nouns of the whole program. Frozen dataclasses; what they can do is show themselves.
+"""The nouns of the whole program: frozen dataclasses that hold data and can format it.
 
 Shapes: ``n`` is the number of tools in a catalog, and every array over tools is in catalog order.
 """
@@ -30,7 +30,7 @@ Scale = Literal["cosine", "probability", "points", "utility"]
 
 
 class ToolId(NamedTuple):
-    """A tool is its server and its name: the same name on two servers is two tools (M11).
+    """Server and name of a tool: the same name on two servers means two tools (M11).
 
     >>> str(ToolId("github", "list_issues"))
     'github/list_issues'
@@ -43,7 +43,7 @@ class ToolId(NamedTuple):
         return f"{self.server}/{self.name}"
 
     def fits(self, pattern: str) -> bool:
-        """Whether a pattern on ``server/name``, or on the name alone, means this tool.
+        """Whether a pattern matches ``server/name`` or the name alone.
 
         >>> ToolId("github", "list_issues").fits("github/*issue*")
         True
@@ -52,7 +52,7 @@ class ToolId(NamedTuple):
 
     @property
     def whole(self) -> ToolId:
-        """Its server as a whole, under which statistics keep what calls of any of its tools have shown.
+        """The id of the whole server, under which statistics sum up the calls of all its tools.
 
         >>> ToolId("github", "list_issues").whole
         ToolId(server='github', name='')
@@ -62,7 +62,7 @@ class ToolId(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """Where tools come from, as it introduced itself. ``description`` is the configuration's, or else its title."""
+    """A server, as it introduced itself. ``description`` is taken from the configuration, or else is its title."""
 
     name: ServerName
     description: str = ""
@@ -73,7 +73,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One tool, with its definition kept as it arrived so that it can be relayed unchanged.
+    """One tool. Its ``definition`` is kept as received, so that it can be relayed unchanged.
 
     >>> tool = Tool(id=ToolId("rail", "timetable"), description="When trains go")
     >>> tool.name, tool.server
@@ -102,9 +102,9 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One part of a message. ``text`` is empty where the part has none (an image); ``tool`` names a called tool.
+    """One part of a message. ``text`` is empty if the part has none (an image); ``tool`` names a called tool.
 
-    A `note` is what a harness wrote in the user's name.
+    A `note` is text that a harness wrote in the user's name.
     """
 
     kind: PartKind = "text"
@@ -125,7 +125,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentState:
-    """What preconditions look at (seed 000 §4.2): authoritative facts, never free text.
+    """The facts that preconditions test (Tool Attention §4.2): authoritative, never free text.
 
     >>> "mail" in AgentState(auth=frozenset({"mail"})).auth
     True
@@ -138,12 +138,12 @@ class AgentState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """What one conversation has accumulated. ``version`` is for compare-and-swap in a store; 0 was never stored.
+    """The state of one conversation. ``version`` is for compare-and-swap in a store; 0 means never stored.
 
-    ``enabled`` are the tools that searches added, the least recently used first; ``answered`` the own names of tools
-    that gave a result. ``notices`` counts the list_changed notifications since the client last listed its tools.
-    ``client`` is what it said of itself in `initialize`, from which a restarted gateway makes the connection anew.
-    ``replica`` is the id of the process that it is with, where several serve together.
+    ``enabled`` are the tools that searches added, the least recently used first. ``answered`` are the names, without
+    server, of tools that gave a result. ``notices`` counts the list_changed notifications since the client last listed
+    its tools. ``client`` is what the client sent in `initialize`; a restarted gateway restores the connection from it.
+    ``replica`` is the id of the process that serves the session, if several run together.
     """
 
     id: str = "default"
@@ -157,7 +157,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """One of the processes that serve together. ``url`` is where the others reach it, without a path."""
+    """One of several processes on one store. ``url`` is where the others reach it, without a path."""
 
     id: str
     url: str
@@ -165,8 +165,8 @@ class Replica:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningKey:
-    """A secret of the servers on one store, by which they know what they handed out. ``made`` is seconds since the
-    epoch, ``secret`` 32 random bytes."""
+    """A secret shared by the processes on one store, with which they sign what they hand out. ``made`` is in seconds
+    since the epoch, ``secret`` is 32 random bytes."""
 
     id: str
     made: float
@@ -175,11 +175,10 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One step of an agent: the conversation so far, who asks, and what is known to be true.
+    """One step of an agent: the conversation so far, the caller's rights, and the agent's state.
 
-    ``only`` are patterns of the tools that the caller may use at all, None for any.
-    ``max_price`` (USD) and ``deadline`` (seconds) are what a call of a tool may cost and take; the profile `ehrr` goes
-    by them.
+    ``only`` are patterns of the tools that the caller may use; None means any.
+    ``max_price`` (USD) and ``deadline`` (seconds) limit the cost and the time of a call; the profile `ehrr` uses them.
 
     >>> said = Message(role="user", parts=(Part(text="and in London?"),))
     >>> Turn(messages=(said,), scopes=frozenset({"weather"})).messages[-1].text
@@ -207,12 +206,12 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """One number a tool, shape (n,), and the parts it was made of, each of shape (n,).
+    """One score per tool, shape (n,), and the parts that it was computed from, each of shape (n,).
 
-    ``query_vector``, shape (d,), is what the query was embedded as, where it was. ``least_share`` has for a recall the
+    ``query_vector``, shape (d,), is the embedding of the query, if there is one. ``least_share`` maps a recall to the
     least share of the sum of all values that a tool must have for that recall to be reached on average. ``jobs``, shape
-    (n,), has one number for all tools that do the same job on different servers, where that is known. Where an index
-    left tools out, their values are 0, and ``unscored`` is the sum of what they would be, estimated.
+    (n,), gives one number to all tools that do the same job on different servers, if that is known. Tools that an index
+    did not return have the value 0, and ``unscored`` is an estimate of the sum of their scores.
     """
 
     values: Floats
@@ -224,7 +223,7 @@ class Scores:
     unscored: float = 0.0
 
     def share_for(self, recall: float) -> float:
-        """The share of the sum of all values from which on tools are taken to reach a recall (above 0, at most 1).
+        """The share of the sum of all values at or above which tools are taken to reach a recall in (0, 1].
 
         >>> Scores(values=np.ones(1, np.float32), scale="probability", least_share={0.5: 0.2}).share_for(0.75)
         0.1
@@ -235,7 +234,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A tool with its place in the ranking (0 is best) and the parts of its score."""
+    """A tool with its rank (0 is best), its score and the parts of its score."""
 
     tool: ToolId
     score: float
@@ -245,15 +244,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What a turn was given, and why.
+    """The tools that a turn was given, and why.
 
-    ``active`` is relevant now, in catalog order; ``reachable`` is what the caller may use at all.
-    ``phase1`` is the summary pool's text, ``phase2`` the full definitions of ``active`` (seed 000 §4.4).
-    ``meets_target`` is false where the profile's recall target could not be reached within k and the budget.
-    ``tools`` are the active tools themselves, in the order of ``active``; ``names`` has the name that a model calls a
-    tool by, for every tool of the catalog.
-    ``encoder`` says which model's vectors decided, where any did. ``by_rank`` is true where nothing is fitted for that
-    encoder: its best k are taken, and neither a recall target nor a fitted threshold counts.
+    ``active`` are the relevant tools, in catalog order; ``reachable`` are all tools that the caller may use.
+    ``phase1`` is the text of the summary pool, ``phase2`` the full definitions of ``active`` (Tool Attention §4.4).
+    ``meets_target`` is false if the profile's recall target could not be reached within k and the budget.
+    ``tools`` are the active tools themselves, in the order of ``active``; ``names`` maps every tool of the catalog to
+    the name by which a model calls it.
+    ``encoder`` names the model whose vectors were used, if any. ``by_rank`` is true if nothing is fitted for that
+    encoder: its best k tools are taken, and neither a recall target nor a fitted threshold applies.
 
     >>> from pegboard import Board
     >>> decision = Board(tools=[{"name": "tide", "description": "When the tide comes"}]).route_now("the tide?")
@@ -283,10 +282,10 @@ class Decision:
     names: Mapping[ToolId, str] = field(default_factory=dict, repr=False)
 
     def tools_for(self, provider: Provider) -> list[dict[str, Any]]:
-        """The active tools as the ``tools`` of a request, under names that every provider takes.
+        """The active tools as the ``tools`` of a request, under names that every provider accepts.
 
-        ``openai`` is for Chat Completions, ``responses`` for Responses; ``mcp`` has the entries of a `tools/list`
-        result. Raises ValueError for a provider that is not known.
+        ``openai`` is for Chat Completions, ``responses`` for Responses; ``mcp`` gives the entries of a `tools/list`
+        result. Raises ValueError for an unknown provider.
 
         >>> from pegboard import Board
         >>> decision = Board(tools=[{"name": "tide", "description": "When the tide comes"}]).route_now("the tide?")
@@ -296,9 +295,11 @@ class Decision:
         return wire_tools(provider, [self._as(provider, tool) for tool in self.tools])
 
     def prompt(self, phase: Literal[1, 2] | None = None) -> str:
-        """The tools as text: phase 1 what there is, which seldom changes; phase 2 the active ones in full; or both.
+        """The tools as text: phase 1, the summaries of all tools, which seldom change; phase 2, the definitions of the
+        active tools; or both.
 
-        Put phase 1 where the prompt's stable beginning is, and phase 2 right before the user's message (seed 000 §5.6).
+        Put phase 1 into the stable beginning of the prompt and phase 2 right before the user's message (Tool Attention
+        §5.6).
 
         >>> from pegboard import Board
         >>> decision = Board(tools=[{"name": "tide", "description": "When the tide comes"}]).route_now("the tide?")
@@ -312,7 +313,7 @@ class Decision:
         return "\n\n".join(text for number, text in ((1, self.phase1), (2, full)) if phase in (None, number) and text)
 
     def name_of(self, tool: ToolId) -> str:
-        """What a model calls a tool by.
+        """The name by which a model calls a tool.
 
         >>> from pegboard import Board
         >>> Board(tools=[{"name": "tide.high"}]).route_now("the tide?").name_of(ToolId("local", "tide.high"))
@@ -321,7 +322,7 @@ class Decision:
         return self.names.get(tool, tool.name)
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as JSON can hold it, by the names of the fields; a tool's id is ``server/name``.
+        """All fields as JSON values, by their names; a tool's id is written ``server/name``.
 
         >>> from pegboard import Board
         >>> decision = Board(tools=[{"name": "tide", "description": "When the tide comes"}]).route_now("the tide?")
@@ -336,7 +337,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """The tools of a turn: those that are relevant, in catalog order, and best first these and the next best."""
+    """The tools of a turn: ``active`` in catalog order, and ``ranked``, which adds the next best, best first."""
 
     active: tuple[ToolId, ...]
     ranked: tuple[ToolId, ...]
@@ -344,7 +345,7 @@ class Choices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A tool call as a model asked for it.
+    """A tool call that a model made.
 
     >>> Call(name="timetable", arguments={"to": "Oslo"}).arguments["to"]
     'Oslo'
@@ -356,9 +357,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of a call: blocks of content as MCP has them, ``structured`` where the tool gave a value besides.
+    """The result of a call: MCP content blocks, and ``structured`` if the tool also returned a value.
 
-    With ``is_error`` the text says what was wrong; ``tool`` is None where no tool was called.
+    If ``is_error`` is true, the text says what was wrong. ``tool`` is None if no tool was called.
 
     >>> Result(tool=ToolId("rail", "timetable"), content=({"type": "text", "text": "16:20"},)).is_error
     False
@@ -371,7 +372,7 @@ class Result:
 
     @property
     def text(self) -> str:
-        """The blocks of text, joined by line breaks.
+        """The text blocks, joined by line breaks.
 
         >>> Result(tool=None, content=({"type": "text", "text": "16:20"},)).text
         '16:20'
@@ -381,10 +382,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a call went. ``failure`` names whose fault it was; bad arguments are not the server's.
+    """How a call ended. ``failure`` says whose fault a failure was; invalid arguments are the caller's.
 
-    A ``verdict`` is no other call: whoever asked for the tool's last one, which counted as a success, found its result
-    of no use, and it counts as a failure of the tool instead.
+    A ``verdict`` is not a call of its own: the caller judged the result of the tool's last call, which had counted as a
+    success, to be useless. That call then counts as a failure of the tool.
 
     >>> Outcome(tool=ToolId("rail", "timetable"), success=False, latency_ms=900, failure="server").success
     False
@@ -398,11 +399,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolStatistics:
-    """What calls of a tool have shown: counts, and moving averages (EHRR eq. 8).
+    """Statistics of a tool's calls: counts, and moving averages (EHRR eq. 8).
 
-    ``success`` is r, the chance of success, and ``variance`` σ², what r was off by, squared; ``failure`` is p_fail, the
-    chance that the server fails; ``latency`` is L^call, in seconds. The defaults stand for a tool that was never
-    called; the paper gives none. A variance of r·(1 − r) is what a steady r leads to.
+    ``success`` is r, the probability of success; ``variance`` is σ², the squared error of r; ``failure`` is p_fail, the
+    probability that the server fails; ``latency`` is L^call, in seconds. The defaults are the prior for a tool that was
+    never called; the paper gives none. A constant r leads to a variance of r·(1 − r).
     """
 
     calls: int = 0
@@ -424,13 +425,13 @@ class Smoothing:
 
 
 NEVER = Fingerprint("")
-"""What stands for the approved definition of a tool of which none was approved."""
+"""The approved fingerprint of a tool that was never approved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """The definition of a tool that was approved, and the one that was seen last. ``ToolId.whole`` stands for what a
-    server says of itself."""
+    """Fingerprints of the approved definition of a tool and of the one seen last. The pin of `ToolId.whole` is for the
+    server's own title, version and instructions."""
 
     approved: Fingerprint
     seen: Fingerprint
@@ -441,13 +442,13 @@ class Pin:
 
     @property
     def new(self) -> bool:
-        """No definition of it was ever approved."""
+        """Whether no definition of the tool was ever approved."""
         return self.approved == NEVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
-    """The definitions that a pin's fingerprints stand for, as JSON; None where the store was not told."""
+    """The definitions behind the fingerprints of a pin, as JSON; None if the store does not have them."""
 
     approved: str | None = None
     seen: str | None = None

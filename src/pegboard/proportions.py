@@ -1,7 +1,7 @@
-"""How sure one can be of a share, and of the difference of two. Counts are of things that were judged once, or twice.
+"""Confidence intervals for a proportion and for the difference of two paired proportions.
 
-Both methods take the things for independent: calls of one conversation are not quite that, so that the truth lies
-outside somewhat more often than the level says.
+Both methods assume independent observations. Calls of one conversation are not quite independent, so that the true
+value lies outside the interval somewhat more often than the level says.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from math import sqrt
 from statistics import NormalDist
 
 Z = NormalDist().inv_cdf(0.975)
-"""For intervals that hold the truth 95 times in 100."""
+"""The quantile for 95% intervals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """A share and its interval; of nothing, it may be anything."""
+    """A proportion with its confidence interval."""
 
     value: float
     low: float
@@ -24,7 +24,7 @@ class Share:
 
 
 def wilson(hits: int, of: int) -> Share | None:
-    """The share of hits with the score interval (Wilson 1927); None of nothing.
+    """The share of hits with the score interval (Wilson 1927); None if ``of`` is 0.
 
     >>> round(wilson(0, 10).high, 3)
     0.278
@@ -39,10 +39,10 @@ def wilson(hits: int, of: int) -> Share | None:
 
 
 def paired_difference(both: int, first: int, second: int, neither: int) -> Share | None:
-    """By how much the second share is above the first, over things that each was tried on: hits of both, of the first
-    alone, of the second alone, of neither. None of nothing.
+    """The second proportion minus the first, from paired counts: hits of both, of the first alone, of the second alone,
+    of neither. None without observations.
 
-    Newcombe 1998 (Statistics in Medicine 17, 2635-2650), method 10: score intervals of the two, and their correlation.
+    Newcombe 1998 (Statistics in Medicine 17, 2635-2650), method 10: the two score intervals and their correlation.
     """
     of = both + first + second + neither
     before, after = wilson(both + first, of), wilson(both + second, of)
@@ -62,7 +62,7 @@ def paired_difference(both: int, first: int, second: int, neither: int) -> Share
 
 
 def _correlation(both: int, first: int, second: int, neither: int) -> float:
-    """Phi of the table, drawn towards 0 by a continuity correction where it is positive."""
+    """The phi coefficient of the table; a positive one is reduced by a continuity correction."""
     margins = (both + first) * (second + neither) * (both + second) * (first + neither)
     if margins == 0:
         return 0.0

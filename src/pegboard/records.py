@@ -1,6 +1,6 @@
-"""What stores keep, thing by thing, in the same shape whatever store it is in: a line of an export, a row of a table.
+"""The records that stores keep, in one form for all backends: a line of an export, or a row of a table.
 
-Outside data enters here (a file that is imported), so that pydantic checks these types strictly.
+Imported files are outside data, so pydantic checks these types strictly.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from pegboard.spending import Meter, MeterKind
+from pegboard.spend_limits import Meter, MeterKind
 
 Kind = Literal["session", "statistics", "lesson", "meter", "hold", "pin", "embedding"]
 Key = tuple[str, ...]
 
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
-"""PostgreSQL keeps no NUL."""
+"""PostgreSQL cannot store NUL."""
 Whole = Annotated[int, Field(ge=0, le=2**53)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0)]
@@ -26,7 +26,7 @@ Moment = float
 
 
 class _Checked:
-    """``names`` are the fields that tell a record from the others of its kind."""
+    """``names`` are the fields that identify a record among those of its kind."""
 
     __slots__ = ()
     __pydantic_config__: ClassVar[Any] = {
@@ -45,7 +45,7 @@ class _Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState(_Checked):
-    """What a conversation has accumulated, as `pegboard.model.Session` says."""
+    """The fields of `pegboard.model.Session` that are stored."""
 
     enabled: list[Annotated[list[Text], Field(min_length=2, max_length=2)]]
     answered: list[str]
@@ -56,7 +56,7 @@ class SessionState(_Checked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRecord(_Checked):
-    """``key`` is a hash of the id that the client has (`stores.sessions.key_of`)."""
+    """``key`` is a hash of the client's session id (`stores.sessions.key_of`)."""
 
     names: ClassVar = ("key",)
     record: Literal["session"] = "session"
@@ -68,7 +68,7 @@ class SessionRecord(_Checked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsRecord(_Checked):
-    """``used`` is when the tool was last called."""
+    """``used`` is the time of the last call."""
 
     names: ClassVar = ("server", "name")
     record: Literal["statistics"] = "statistics"
@@ -85,7 +85,7 @@ class StatisticsRecord(_Checked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonRecord(_Checked):
-    """Sums over the turns of a key's conversations, as `pegboard.traffic.Seen` says; ``used`` is when one was added."""
+    """Sums over the turns of a key's conversations (`pegboard.traffic.Seen`); ``used``: the last update."""
 
     names: ClassVar = ("key",)
     record: Literal["lesson"] = "lesson"
@@ -107,7 +107,7 @@ class LessonRecord(_Checked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeterRecord(_Checked):
-    """What was spent, in billionths of a dollar. ``used`` is None for the total of a key: that is kept for ever."""
+    """Spending in billionths of a dollar. ``used`` is None for the total of a key, which is never removed."""
 
     names: ClassVar = ("kind", "name")
     record: Literal["meter"] = "meter"
@@ -119,7 +119,7 @@ class MeterRecord(_Checked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldRecord(_Checked):
-    """Money held back for a call: ``session``, ``caller`` and ``day`` are the names of its three meters."""
+    """Money reserved for a call: ``session``, ``caller`` and ``day`` are the names of its three meters."""
 
     names: ClassVar = ("reservation",)
     record: Literal["hold"] = "hold"
@@ -137,7 +137,7 @@ class HoldRecord(_Checked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinRecord(_Checked):
-    """Fingerprints, and the definitions behind them as JSON, where they are known."""
+    """Fingerprints, and the definitions behind them as JSON if they are known."""
 
     names: ClassVar = ("server", "name")
     record: Literal["pin"] = "pin"
@@ -151,7 +151,7 @@ class PinRecord(_Checked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingRecord(_Checked):
-    """``vector`` is float32, little-endian; ``key`` the hash of provider, model and text."""
+    """``vector`` is float32, little-endian; ``key`` is the hash of provider, model and text."""
 
     names: ClassVar = ("key",)
     record: Literal["embedding"] = "embedding"
@@ -173,9 +173,9 @@ RECORDS: dict[Kind, type[Record]] = {
 KINDS: tuple[Kind, ...] = tuple(RECORDS)
 """In the order of an export."""
 STATE: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind != "embedding")
-"""What cannot be computed again."""
+"""The kinds that cannot be recomputed."""
 
 
 def columns(kind: Kind) -> tuple[str, ...]:
-    """The fields of a record of this kind, without that which says the kind."""
+    """The fields of a record of this kind, except ``record``, which names the kind."""
     return tuple(field.name for field in fields(RECORDS[kind]) if field.name != "record")

@@ -1,4 +1,4 @@
-"""When an HTTP service is asked again."""
+"""When a request to an HTTP service is retried."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ TOO_MANY = 429
 
 
 def may_pass(status: int) -> bool:
-    """Whether what this status stands for may be over in a moment."""
+    """Whether a status stands for a temporary failure."""
     return status == TOO_MANY or status >= 500
 
 
 def asked_for(headers: Mapping[str, str], otherwise: float) -> float:
-    """Seconds that the service asks to be left alone (Retry-After); its other form, a date, is not what they send."""
+    """Seconds to wait, from Retry-After, or ``otherwise``. Its date form is not read: these services do not send it."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         try:
             return max(0.0, float(headers.get(name, "")) * unit)

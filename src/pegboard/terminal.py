@@ -1,12 +1,12 @@
-"""Texts of anybody's, for people to read in a terminal."""
+"""Makes untrusted text safe to show in a terminal."""
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    r"""With what a terminal would obey written out: nobody colours, clears or forges what people read.
+    r"""The text with control characters escaped, so that it cannot colour, clear or forge terminal output.
 
-    Line ends and tabs stay as they are.
+    Newlines and tabs are kept.
 
     >>> printable("\x1b[2Jgone")
     '\\x1b[2Jgone'

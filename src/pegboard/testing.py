@@ -13,7 +13,7 @@ from pegboard.retrieval.words import terms
 
 
 class FakeClock:
-    """Time that moves when told to."""
+    """A clock that moves only when `advance` is called."""
 
     def __init__(self, now: float = 0.0) -> None:
         self.now = now
@@ -29,7 +29,7 @@ class FakeClock:
 
 
 class FakeEncoder:
-    """A bag of hashed words: texts that share words are near. Counts what it was asked to encode."""
+    """Encodes texts as bags of hashed words, so that texts that share words are close. Records what it encoded."""
 
     provider = "fake"
     model = "bag-of-words"
@@ -53,7 +53,7 @@ class FakeEncoder:
 
 
 def fake_tool(name: str, description: str = "", *, server: str = "fake", schema: JsonObject | None = None) -> Tool:
-    """A tool with a definition as a server would list it."""
+    """A tool with the definition that a server would list."""
     schema = {"type": "object"} if schema is None else schema
     return Tool(
         id=ToolId(server, name),

@@ -1,29 +1,29 @@
-"""What traffic teaches: sums over the turns of a key's conversations with models, and the means that they come to."""
+"""Statistics of traffic: sums over the turns of a key's conversations with models, and the means computed from them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
 PRIOR_TURNS = 3
-"""Turns of a conversation that weigh as much as what was expected of it."""
+"""Weight of the prior within one conversation, in turns."""
 USUAL_TOTAL = 5000.0
-"""Tokens of tools from which on the priors of what is wanted of them hold."""
+"""Tokens of tools at or above which the priors for wanted tokens apply unscaled."""
 PRIOR_WEIGHT = 0.1
-"""Conversations, or turns, that a prior counts as: little, for nothing is decided before several were seen."""
+"""Weight of a prior, in conversations or turns. It is small because nothing is decided before several were seen."""
 MOST = 1000.0
-"""Conversations after which what was seen first counts half, and half again."""
+"""Conversations after which all sums are halved, so that older ones count less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What the conversations of one key, model, system prompt and set of tools are like: learnt, or the priors.
+    """Means over the conversations of one key, model, system prompt and set of tools: learnt, or the priors.
 
-    ``turns`` of a conversation. Tokens: of the ``system`` prompt, ``asked`` in the first message, ``growth`` that a
-    later turn adds, ``wanted`` of the tools relevant to a turn, ``added`` and ``called`` of those that a later turn
-    finds relevant, and calls, for the first time in its conversation. Chances: a turn ``returns`` within the lifetime;
-    it brings ``news``, a relevant tool that is neither relevant to the turn before nor called yet; within the lifetime
-    before a conversation begins there was a request of another one (``kept``), or one that began with the same relevant
-    tools (``alike``).
+    ``turns`` is the length of a conversation. Tokens: ``system`` prompt; ``asked`` in the first message; ``growth`` per
+    later turn; ``wanted``, of the tools relevant to a turn; ``added`` and ``called``, of the tools that a later turn
+    finds relevant, or calls, for the first time in its conversation. Probabilities: that a turn ``returns`` within the
+    cache lifetime; that it brings ``news``, a relevant tool that was neither relevant to the previous turn nor called
+    yet; that within the lifetime before a conversation began there was a request of another one (``kept``), or one that
+    began with the same relevant tools (``alike``).
     """
 
     turns: float = 10.0
@@ -39,26 +39,27 @@ class Traffic:
     kept: float = 0.0
 
     def remaining(self, before: int) -> float:
-        """Turns to come, this one included, after ``before``; what outlives the mean lasts as long again."""
+        """Expected turns to come, this one included, after ``before`` turns; ``before`` again beyond the mean."""
         return self.turns - before if before < self.turns else float(before)
 
     def revised(self, changed: int, later: int) -> Traffic:
-        """In a conversation of which ``changed`` of the ``later`` turns after its first have brought news."""
+        """Updated for a conversation in which ``changed`` of the ``later`` turns after the first brought news."""
         return replace(self, news=(PRIOR_TURNS * self.news + changed) / (PRIOR_TURNS + later))
 
 
 PRIORS = Traffic()
-"""What is taken for granted of a key that nothing is known of."""
+"""Assumed for a key without any traffic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turned:
-    """One turn as it came. Tokens: ``ahead`` are new in any case, ``wanted`` those of the relevant tools, ``added`` and
-    ``called`` of those relevant, and called on the turn before, for the first time in the conversation.
+    """One observed turn. Tokens: ``ahead`` are new in any case; ``wanted`` are those of the relevant tools; ``added``
+    and ``called`` are those of tools that are relevant, or were called on the previous turn, for the first time in the
+    conversation.
 
-    ``first`` turns of a conversation say nothing of ``changed``: whether something relevant was neither relevant to the
-    turn before nor called yet. ``returned``: within the lifetime. Of first turns: within the lifetime before, another
-    conversation had a request (``kept``), or began with the same relevant tools (``alike``).
+    ``changed``: a relevant tool was neither relevant to the previous turn nor called yet; not used for ``first`` turns.
+    ``returned``: within the cache lifetime. For first turns: within the lifetime before, another conversation had a
+    request (``kept``), or began with the same relevant tools (``alike``).
     """
 
     first: bool
@@ -74,7 +75,7 @@ class Turned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """Sums. One for each key, model and set of tools."""
+    """Sums over turns, for one key, model and set of tools."""
 
     requests: float = 0.0
     conversations: float = 0.0
@@ -90,13 +91,13 @@ class Seen:
     alike: float = 0.0
 
     def after(self, turn: Turned) -> Seen:
-        """The sums with one turn more; what is long ago counts less."""
+        """The sums with one more turn; older turns count less."""
         known = self._faded()
         known = replace(known, requests=known.requests + 1, wanted=known.wanted + turn.wanted)
         return known._begun(turn) if turn.first else known._gone_on(turn)
 
     def joined(self, more: Seen) -> Seen:
-        """These sums and those of what came after them; what is long ago counts less, as with `after`.
+        """These sums plus those of later turns; older turns count less, as in `after`.
 
         >>> Seen(requests=4.0).joined(Seen(requests=2.0)).requests
         6.0
@@ -105,7 +106,7 @@ class Seen:
         return Seen(**{each.name: getattr(known, each.name) + getattr(more, each.name) for each in fields(self)})
 
     def traffic(self, system: float, total: float = USUAL_TOTAL) -> Traffic:
-        """The means, for a system prompt and tools of so many tokens; of few tools less is expected to be wanted."""
+        """The means, for the tokens of a system prompt and of all tools. The priors are scaled down for few tools."""
         scale = min(total / USUAL_TOTAL, 1.0)
         return Traffic(
             turns=_mean(PRIORS.turns, self.requests, self.conversations),
@@ -142,10 +143,14 @@ class Seen:
         )
 
     def _faded(self) -> Seen:
-        """Half of each where there is much; the means stay."""
+        """Halve the sums once there are `MOST` conversations; the means stay the same."""
         if self.conversations < MOST:
             return self
         return Seen(**{each.name: getattr(self, each.name) / 2 for each in fields(self)})
+
+
+COLUMNS = tuple(field.name for field in fields(Seen))
+"""Names of the sums, in the order in which stores write them."""
 
 
 def _mean(prior: float, total: float, count: float) -> float:

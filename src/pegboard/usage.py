@@ -1,4 +1,4 @@
-"""Counts of calls, written now and then, and what they say: which tools should always be at hand (seed 002)."""
+"""Counts of calls, and which tools they suggest to keep always available (the lazy-loading PRD)."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from collections.abc import Callable, Container
 from pegboard.averages import with_servers
 from pegboard.errors import PegboardError, StoreError
 from pegboard.model import Outcome, ToolId
-from pegboard.seams import Statistics
+from pegboard.protocols import Statistics
 
 LOGGER = logging.getLogger(__name__)
 
 LEAST_CALLS = 5
-"""Calls that succeeded, below which a tool is not called often used."""
+"""Successful calls below which a tool does not count as often used."""
 FLUSH_SECONDS = 5.0
 MOST_WAITING = 50_000
-"""Outcomes that are kept for a store that cannot be reached: the newest."""
+"""Outcomes kept for an unreachable store; the newest are kept."""
 
 
 class Usage:
-    """Collects outcomes and hands them to the store in batches: a store that fails costs no call.
+    """Collects outcomes and writes them to the store in batches: a failing store costs no call.
 
-    What a store that cannot be reached was not told is told when it is back. Where it failed after it had taken a
-    batch in, that batch is counted twice: averages can bear it, and losing an outage's worth of calls they could not.
+    Outcomes that an unreachable store missed are written when it is back. If it failed after it had stored a batch,
+    that batch is counted twice: the averages tolerate that, but not the loss of an outage's worth of calls.
     """
 
     def __init__(self, store: Statistics, *others: Callable[[Outcome], None]) -> None:
-        """``others`` are told of each outcome at once."""
+        """``others`` are called with each outcome at once."""
         self._store = store
         self._others = others
         self._waiting: list[Outcome] = []
 
     def observe(self, outcome: Outcome) -> None:
-        """It counts for this process's own routing at once, and for everybody's when the store has it."""
+        """Counts at once for routing in this process, and for other processes once the store has it."""
         self._waiting.append(outcome)
         for tell in self._others:
             tell(outcome)
 
     async def run(self) -> None:
-        """Write what has been observed, every few seconds, until cancelled."""
+        """Write the collected outcomes every few seconds, until cancelled."""
         while True:
             await asyncio.sleep(FLUSH_SECONDS)
             await self.flush()
 
     async def flush(self) -> None:
-        outcomes = self._waiting[:]  # others may be added meanwhile, by other threads too
+        outcomes = self._waiting[:]  # other threads may add more meanwhile
         del self._waiting[: len(outcomes)]
         if outcomes:
             try:
@@ -57,7 +57,7 @@ class Usage:
                 LOGGER.warning("Calls could not be counted: %s", error)
 
     async def most_called(self, most: int, servers: Container[str]) -> list[ToolId]:
-        """At most so many tools of these servers: the most successful calls first, then by name."""
+        """At most ``most`` tools of these servers, those with the most successful calls first, then by name."""
         if not most:
             return []
         try:

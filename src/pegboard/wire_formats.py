@@ -1,23 +1,24 @@
-"""A tool as each kind of request carries it. Nothing here knows where tools come from."""
+"""Tool definitions in the form of each API. Nothing here knows where tools come from."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 Provider = Literal["openai", "responses", "anthropic", "gemini", "mcp"]
-"""Whose requests carry the tools; OpenAI's are those of Chat Completions, or of Responses."""
+"""The API whose requests carry the tools; `openai` is Chat Completions, `responses` is OpenAI Responses."""
 
 ANYTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
-"""The schema of a tool that has none: providers insist on one, and OpenAI on its properties."""
+"""The schema for a tool without one: providers require a schema, and OpenAI requires `properties` in it."""
 UNUSUAL = re.compile(r"[^A-Za-z0-9_-]")
-"""What Chat Completions refuse in a name."""
+"""Characters that Chat Completions rejects in a name."""
 LONGEST_NAME = 64
 
 
 def plain_name(name: str) -> str:
-    """The name in the characters that every provider takes.
+    """The name with every character replaced that some provider rejects.
 
     >>> plain_name("notes.create")
     'notes_create'
@@ -25,33 +26,84 @@ def plain_name(name: str) -> str:
     return UNUSUAL.sub("_", name)
 
 
+def free_name(name: str, taken: Collection[str]) -> str:
+    """The name, numbered if it is taken.
+
+    >>> free_name("call_tool", {"call_tool", "call_tool_2"})
+    'call_tool_3'
+    """
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name}_{number}"
+    return free
+
+
 def wire_tool(provider: Provider, name: str, description: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """One tool: a function of OpenAI's, a declaration of Gemini's, a tool of Anthropic's or MCP's. Raises ValueError.
+    """One tool in the provider's form: an OpenAI function, a Gemini declaration, an Anthropic or MCP tool. Raises
+    ValueError.
 
     >>> wire_tool("anthropic", "tide", "When the tide comes", None)["input_schema"]
     {'type': 'object', 'properties': {}}
     """
-    said, takes = {"name": name, "description": description}, dict(schema or ANYTHING)
-    match provider:
-        case "openai":
-            return {"type": "function", "function": {**said, "parameters": takes}}
-        case "responses":  # which would take a schema for a strict one by itself
-            return {"type": "function", **said, "parameters": takes, "strict": False}
-        case "anthropic":
-            return {**said, "input_schema": takes}
-        case "gemini":
-            return {**said, "parametersJsonSchema": takes}
-        case "mcp":
-            return {**said, "inputSchema": takes}
-    raise ValueError(_unknown(provider))
+    return _format(provider).write({"name": name, "description": description}, dict(schema or ANYTHING))
 
 
 def wire_tools(provider: Provider, tools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Tools as the array that a request has them in: Gemini's stand together in one group. Raises ValueError."""
-    if provider not in get_args(Provider):
-        raise ValueError(_unknown(provider))
-    return [{"functionDeclarations": list(tools)}] if provider == "gemini" and tools else list(tools)
+    """The `tools` array of a request; Gemini puts all declarations into one group. Raises ValueError."""
+    return _format(provider).array(tools)
 
 
-def _unknown(provider: str) -> str:
-    return f"Tools have no format {provider!r}; they have {', '.join(map(repr, get_args(Provider)))}."
+def upstream_formats() -> tuple[str, ...]:
+    """The `format` values of upstreams whose requests carry tools in a known form."""
+    return tuple(dict.fromkeys(each.upstream for each in TOOL_FORMATS.values() if each.upstream))
+
+
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFormat:
+    """How one API's requests carry tools.
+
+    ``write`` makes a tool from its name and description and its schema; ``array`` makes the request's array of several.
+    ``upstream`` is the `format` of the upstreams in the settings that accept such requests; empty if there are none.
+    """
+
+    write: Callable[[Fields, Fields], Fields]
+    array: Callable[[Sequence[Fields]], list[Fields]] = list
+    upstream: str = ""
+
+
+def _chat(said: Fields, takes: Fields) -> Fields:
+    return {"type": "function", "function": {**said, "parameters": takes}}
+
+
+def _responses(said: Fields, takes: Fields) -> Fields:
+    """Responses treats a schema as strict unless told otherwise."""
+    return {"type": "function", **said, "parameters": takes, "strict": False}
+
+
+def _under(key: str) -> Callable[[Fields, Fields], Fields]:
+    return lambda said, takes: {**said, key: takes}
+
+
+def _one_group(tools: Sequence[Fields]) -> list[Fields]:
+    return [{"functionDeclarations": list(tools)}] if tools else []
+
+
+TOOL_FORMATS: Mapping[str, ToolFormat] = {
+    "openai": ToolFormat(write=_chat, upstream="openai"),
+    "responses": ToolFormat(write=_responses, upstream="openai"),
+    "anthropic": ToolFormat(write=_under("input_schema"), upstream="anthropic"),
+    "gemini": ToolFormat(write=_under("parametersJsonSchema"), array=_one_group, upstream="gemini"),
+    "mcp": ToolFormat(write=_under("inputSchema")),
+}
+"""One row per format. `Provider` lists the same names for type checkers."""
+
+
+def _format(provider: str) -> ToolFormat:
+    found = TOOL_FORMATS.get(provider)
+    if found is None:
+        raise ValueError(f"Unknown tool format {provider!r}; known are {', '.join(map(repr, TOOL_FORMATS))}.")
+    return found

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.bench.coding_agents.agents import AGENTS
-from pegboard.bench.coding_agents.doors import Provider, provider
-from pegboard.bench.coding_agents.sessions import Place
+from pegboard_bench.coding_agents.agents import AGENTS
+from pegboard_bench.coding_agents.processes import Provider, provider
+from pegboard_bench.coding_agents.sessions import Place
 
 ROOT = Path(__file__).parents[2]
 INSTALLED = ROOT / ".demo" / "agents"

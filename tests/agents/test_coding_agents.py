@@ -16,12 +16,12 @@ from uuid import NAMESPACE_URL, uuid5
 import httpx2
 import pytest
 
-from pegboard.bench.coding_agents.agents import AGENTS
-from pegboard.bench.coding_agents.atlassian import is_one
-from pegboard.bench.coding_agents.doors import gateway
-from pegboard.bench.coding_agents.prompts import LOOK, PROMPTS, WHOLE, WITH_MCP
-from pegboard.bench.coding_agents.reading import visible
-from pegboard.bench.coding_agents.sessions import Place
+from pegboard_bench.coding_agents.agents import AGENTS
+from pegboard_bench.coding_agents.atlassian import is_one
+from pegboard_bench.coding_agents.processes import gateway
+from pegboard_bench.coding_agents.prompts import LOOK, PROMPTS, WHOLE, WITH_MCP
+from pegboard_bench.coding_agents.request_view import visible
+from pegboard_bench.coding_agents.sessions import Place
 
 pytestmark = [
     pytest.mark.npm,

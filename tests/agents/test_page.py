@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.bench import results
-from pegboard.bench.coding_agents.agents import AGENTS
-from pegboard.bench.coding_agents.atlassian import Server
-from pegboard.bench.coding_agents.doors import Provider, gateway
-from pegboard.bench.coding_agents.guide import with_figures
-from pegboard.bench.coding_agents.prompts import WHOLE
-from pegboard.bench.coding_agents.sessions import Place
+from pegboard_bench import results
+from pegboard_bench.coding_agents.agents import AGENTS
+from pegboard_bench.coding_agents.atlassian import Server
+from pegboard_bench.coding_agents.guide import with_figures
+from pegboard_bench.coding_agents.processes import Provider, gateway
+from pegboard_bench.coding_agents.prompts import WHOLE
+from pegboard_bench.coding_agents.sessions import Place
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "coding-agents.md").read_text("utf-8")

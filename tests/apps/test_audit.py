@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from pegboard.apps.cli.audited import _than_now
-from pegboard.apps.cli.tax import TURNS, Price
+from pegboard.apps.cli.audit import TURNS, TokenPrice, _than_now
 from pegboard.catalog import BpeCounter, canonical_text
 from pegboard.catalog.ingest import read_catalog
 from servers.scripted import TOOLS
@@ -51,7 +50,7 @@ def test_servers_come_with_their_mean_and_largest_tool_the_dearest_first(run_jso
 
 
 def test_a_session_costs_thirty_turns_and_with_a_cache_one_write_and_the_rest_reads() -> None:
-    price = Price(input=2.0, read=0.1, write=1.25)
+    price = TokenPrice(input=2.0, read=0.1, write=1.25)
 
     assert price.turn(1_000_000) == 2.0
     assert price.session(1_000_000) == TURNS * 2.0 == 60.0
@@ -68,12 +67,12 @@ def test_prices_are_options_and_the_output_says_which_were_used(run: Run, run_js
     assert "Price: 15 USD per million input tokens" in run("audit", *options).stdout
 
 
-def test_a_small_board_is_said_to_pass_through(run: Run, run_json: RunJson, tools: Path) -> None:
+def test_a_small_board_is_said_to_be_listed_completely(run: Run, run_json: RunJson, tools: Path) -> None:
     report = run_json("audit", "--catalog", tools)
 
     assert report["pegboard"]["mode"] == "eager"
     assert report["pegboard"]["tokens"] == pytest.approx(report["total_tokens"], rel=0.02)
-    assert "pass it through unchanged" in run("audit", "--catalog", tools).stdout
+    assert "list all its tools" in run("audit", "--catalog", tools).stdout
 
 
 @pytest.mark.usefixtures("large_board")
@@ -112,7 +111,7 @@ def test_one_server_from_two_files_is_an_error(run: Run, tools: Path) -> None:
     result = run("audit", "--catalog", tools, "--catalog", tools)
 
     assert result.exit_code == 2
-    assert "Server 'weather' comes from two places. Rename it" in result.stderr
+    assert "Server 'weather' occurs in two sources. Rename it" in result.stderr
 
 
 def test_live_servers_are_counted_beside_files_and_those_that_fail_are_reported(
@@ -125,7 +124,7 @@ def test_live_servers_are_counted_beside_files_and_those_that_fail_are_reported(
     assert report["total_tools"] == 12 + len(TOOLS)
     assert report["sources"] == [str(path), str(tools)]
     assert report["unreachable"][0]["server"] == "gone"
-    assert "'/nowhere/server' is not there" in report["unreachable"][0]["reason"]
+    assert "'/nowhere/server' was not found" in report["unreachable"][0]["reason"]
     assert report["notes"] == ["Left out: server 'us' is Pegboard itself."]
 
 

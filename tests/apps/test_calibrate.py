@@ -99,7 +99,7 @@ def test_a_dry_run_writes_nothing(run: Run, ask: Ask, tools: Path, machine: Path
     result = run("calibrate", "--queries", ask(), "--catalog", tools, "--dry-run")
 
     assert result.exit_code == 0, result.output
-    assert "Not written, as this was a dry run" in result.stdout
+    assert "Dry run: nothing was written" in result.stdout
     assert not (machine / "calibration.json").exists()
 
 
@@ -120,7 +120,7 @@ def test_too_few_requests_are_refused_and_nothing_is_written(run: Run, ask: Ask,
     result = run("calibrate", "--queries", ask(19), "--catalog", tools)
 
     assert result.exit_code == 2
-    assert "19 of 19 queries can be learnt from, and 20 are the least. Label more requests" in result.stderr
+    assert "Only 19 of 19 queries are usable, and a calibration needs at least 20. Label more" in result.stderr
     assert not (machine / "calibration.json").exists()
 
 

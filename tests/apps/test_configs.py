@@ -8,8 +8,8 @@ import pytest
 
 from pegboard.apps.cli import consent
 from pegboard.apps.cli.configs import given, given_or_usual
-from pegboard.client_configs import is_pegboard
-from pegboard.server_spec import ServerSpec
+from pegboard.settings.client_configs import is_pegboard
+from pegboard.settings.server_spec import ServerSpec
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_without_a_terminal_a_projects_file_is_left_out_with_how_to_name_it(
 def test_where_there_is_nothing_else_the_error_says_it_too(project: Path) -> None:
     put(project / ".mcp.json", theirs={"command": "theirs"})
 
-    with pytest.raises(ConfigError, match=r"Left out: .*\.mcp\.json belongs to the project"):
+    with pytest.raises(ConfigError, match=r"Left out: .*\.mcp\.json belongs to the current project"):
         given_or_usual([])
 
 
@@ -139,4 +139,4 @@ def test_no_command_starts_a_projects_servers_unasked(project: Path, command: li
     result = CliRunner().invoke(app, [*command, "--json"])
 
     assert not mark.exists()
-    assert "belongs to the project" in result.output
+    assert "belongs to the current project" in result.output

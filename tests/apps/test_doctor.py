@@ -9,11 +9,10 @@ import pytest
 from typer.testing import Result
 
 from embedding_services import KEY, Service, service
-from pegboard.apps.cli import checks
+from pegboard.apps.cli import doctor
 from pegboard.settings import Settings, load_settings
-from pegboard.stores.migrations import Migration
-from pegboard.stores.sqlite_file import SqliteFile
-from pegboard.stores.sqlite_state import STATE
+from pegboard.stores.database import Migration
+from pegboard.stores.sqlite.database import STATE_MIGRATIONS, SqliteFile
 from processes import listening
 from servers.protected import TOKEN
 from servers.scripted import TOOLS
@@ -29,10 +28,10 @@ RunJson = Callable[..., Any]
 def healthy_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     """The model is checked in a test of its own: loading it takes longer than everything else here."""
 
-    async def fine(_settings: object) -> list[checks.Check]:
-        return [checks.Check(name="encoder", status="ok", detail="fine")]
+    async def fine(_settings: object) -> list[doctor.Check]:
+        return [doctor.Check(name="encoder", status="ok", detail="fine")]
 
-    monkeypatch.setattr(checks, "encoder", fine)
+    monkeypatch.setattr(doctor, "encoder", fine)
 
 
 def by_name(report: Any) -> dict[str, Any]:
@@ -68,7 +67,7 @@ def test_a_server_that_needs_signing_in_is_called_so_and_one_with_a_wrong_token_
         found = by_name(run_json("doctor", "--config", path, code=1))
 
     assert found["server good"]["status"] == "ok"
-    assert found["server unsigned"]["detail"] == "It needs signing in (OAuth), which Pegboard cannot do yet."
+    assert found["server unsigned"]["detail"] == "It requires signing in (OAuth), which Pegboard does not support yet."
     assert "Leave it to the client" in found["server unsigned"]["remedy"]
     assert found["server stale"]["detail"] == "It refuses the token or key of its entry (HTTP 401)."
     assert "token" in found["server stale"]["remedy"]
@@ -89,7 +88,7 @@ def test_a_server_that_does_not_start_fails_with_its_reason(
 
     assert report["ok"] is False
     assert found[str(path)]["detail"] == "4 servers, 1 of them disabled"
-    assert "'/nowhere/server' is not there" in found["server gone"]["detail"]
+    assert "'/nowhere/server' was not found" in found["server gone"]["detail"]
     assert "NOT_SET_ANYWHERE" in found["server needy"]["detail"]
     assert "no licence" in found["server loud"]["detail"]
     assert all(found[f"server {name}"]["remedy"] for name in ("gone", "needy", "loud"))
@@ -105,7 +104,7 @@ def test_every_broken_file_is_named_with_its_remedy(run_json: RunJson, machine: 
 
     assert "is not JSON" in found[str(machine / "a.json")]["detail"]
     assert "k: Input should be greater than or equal to 1" in found[str(machine / "b.toml")]["detail"]
-    assert found[str(machine / "a.json")]["remedy"] == "Correct the file at that place."
+    assert found[str(machine / "a.json")]["remedy"] == "Correct the file there."
 
 
 @pytest.mark.usefixtures("healthy_encoder")
@@ -135,7 +134,7 @@ def test_a_client_that_starts_pegboard_is_in_order(run_json: RunJson, machine: P
 
 
 async def test_an_encoder_that_is_not_there_fails_with_a_remedy(tmp_path: Path) -> None:
-    (check,) = await checks.encoder(load_settings(), tmp_path)
+    (check,) = await doctor.encoder(load_settings(), tmp_path)
 
     assert (check.name, check.status) == ("encoder", "fail")
     assert "Install pegboard again" in check.remedy
@@ -143,13 +142,13 @@ async def test_an_encoder_that_is_not_there_fails_with_a_remedy(tmp_path: Path) 
 
 async def test_an_encoder_with_half_a_card_fails(tmp_path: Path) -> None:
     (tmp_path / "card.json").write_text('{"window": 256}')
-    (check,) = await checks.encoder(load_settings(), tmp_path)
+    (check,) = await doctor.encoder(load_settings(), tmp_path)
 
     assert (check.status, check.remedy) == ("fail", "Install pegboard again.")
 
 
 async def test_the_cache_is_counted_and_measured(tmp_path: Path) -> None:
-    (check,) = await checks.cache(load_settings(cache_dir=tmp_path))
+    (check,) = await doctor.cache(load_settings(cache_dir=tmp_path))
 
     assert check.status == "ok"
     assert "0 vectors, 0.0 MB" in check.detail
@@ -157,14 +156,14 @@ async def test_the_cache_is_counted_and_measured(tmp_path: Path) -> None:
 
 async def test_a_cache_that_is_no_database_fails_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "embeddings.sqlite").write_bytes(b"this is not a database at all")
-    (check,) = await checks.cache(load_settings(cache_dir=tmp_path))
+    (check,) = await doctor.cache(load_settings(cache_dir=tmp_path))
 
     assert check.status == "fail"
     assert "Delete the file" in check.remedy
 
 
 async def test_the_store_of_state_is_counted_and_named(tmp_path: Path) -> None:
-    (check,) = await checks.state(load_settings(cache_dir=tmp_path, state_dir=tmp_path))
+    (check,) = await doctor.state(load_settings(cache_dir=tmp_path, state_dir=tmp_path))
 
     assert (check.name, check.status) == ("state", "ok")
     assert f"{tmp_path}/state.sqlite: 0 records" in check.detail
@@ -172,7 +171,7 @@ async def test_the_store_of_state_is_counted_and_named(tmp_path: Path) -> None:
 
 async def test_a_store_of_state_that_does_not_answer_fails_without_its_password(tmp_path: Path) -> None:
     port = free_port()
-    (check,) = await checks.state(load_settings(cache_dir=tmp_path, state=f"redis://me:s3cret@127.0.0.1:{port}/0"))
+    (check,) = await doctor.state(load_settings(cache_dir=tmp_path, state=f"redis://me:s3cret@127.0.0.1:{port}/0"))
 
     assert (check.name, check.status) == ("state", "fail")
     assert f"127.0.0.1:{port}/0" in check.detail
@@ -181,10 +180,10 @@ async def test_a_store_of_state_that_does_not_answer_fails_without_its_password(
 
 
 async def test_a_store_of_state_that_a_newer_version_changed_fails(tmp_path: Path) -> None:
-    newer = SqliteFile(tmp_path / "state.sqlite", [*STATE, Migration("of tomorrow")], remedy="")
+    newer = SqliteFile(tmp_path / "state.sqlite", [*STATE_MIGRATIONS, Migration("of tomorrow")], remedy="")
     newer.run_now(lambda _: None)
     newer.close()
-    (check,) = await checks.state(load_settings(cache_dir=tmp_path, state_dir=tmp_path))
+    (check,) = await doctor.state(load_settings(cache_dir=tmp_path, state_dir=tmp_path))
 
     assert check.status == "fail"
     assert "of tomorrow" in check.detail
@@ -193,7 +192,7 @@ async def test_a_store_of_state_that_a_newer_version_changed_fails(tmp_path: Pat
 
 async def test_a_cache_folder_that_cannot_be_made_fails(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    (check,) = await checks.cache(load_settings(cache_dir=tmp_path / "file" / "cache"))
+    (check,) = await doctor.cache(load_settings(cache_dir=tmp_path / "file" / "cache"))
 
     assert check.status == "fail"
     assert check.remedy
@@ -209,7 +208,7 @@ def remote(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[Se
 
 async def test_a_service_for_embeddings_is_asked_for_one_vector(remote: tuple[Service, Settings]) -> None:
     at, settings = remote
-    (check,) = await checks.encoder(settings)
+    (check,) = await doctor.encoder(settings)
 
     assert (check.name, check.status) == ("encoder", "ok")
     assert "text-embedding-3-small of openai" in check.detail
@@ -224,7 +223,7 @@ async def test_a_service_that_refuses_fails_with_its_status_and_without_the_key(
 ) -> None:
     _, settings = remote
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-key")
-    (check,) = await checks.encoder(settings)
+    (check,) = await doctor.encoder(settings)
 
     assert (check.status, "401" in check.detail) == ("fail", True)
     assert "sk-wrong-key" not in str(check.as_dict())
@@ -235,7 +234,7 @@ async def test_a_missing_key_fails_with_the_name_of_its_variable(
 ) -> None:
     at, settings = remote
     monkeypatch.delenv("OPENAI_API_KEY")
-    (check,) = await checks.encoder(settings)
+    (check,) = await doctor.encoder(settings)
 
     assert (check.status, "OPENAI_API_KEY" in check.detail) == ("fail", True)
     assert at.bodies == []
@@ -245,7 +244,7 @@ async def test_the_encoder_behind_a_service_is_examined_too(remote: tuple[Servic
     _, settings = remote
     both = settings.model_copy(update={"encoder": settings.encoder.model_copy(update={"fallback": "local"})})
 
-    assert [(each.name, each.status) for each in await checks.encoder(both, tmp_path)] == [
+    assert [(each.name, each.status) for each in await doctor.encoder(both, tmp_path)] == [
         ("encoder", "ok"),
         ("encoder (fallback)", "fail"),
     ]
@@ -261,7 +260,7 @@ def test_a_projects_own_file_cannot_say_where_texts_are_embedded(
     (folder / ".mcp.json").write_text(json.dumps({"mcpServers": {}, "pegboard": {"encoder": evil}}))
     found = by_name(run_json("doctor"))
 
-    assert "says where data and keys go (encoder)" in found["configuration"]["detail"]
+    assert "sets where data and keys are sent (encoder)" in found["configuration"]["detail"]
 
 
 @pytest.mark.requirement("A10")

@@ -13,8 +13,8 @@ import pytest
 from typer.testing import Result
 
 from chroma_server import needs_chroma
-from pegboard.bench.index.server import ChromaServer
 from pegboard.testing import FakeEncoder
+from pegboard_bench.index.server import ChromaServer
 
 RunJson = Callable[..., Any]
 

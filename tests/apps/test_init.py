@@ -12,10 +12,10 @@ import json5
 import pytest
 from typer.testing import Result
 
-from pegboard.apps.cli import together
+from pegboard.apps.cli import atomic_files
 from pegboard.apps.cli.adopt import BACKUP
 from pegboard.apps.cli.configs import given_or_usual
-from pegboard.client_configs import own_file
+from pegboard.settings.client_configs import own_file
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -402,7 +402,7 @@ def test_values_that_come_into_a_projects_folder_are_warned_of(run: Run, put: Pu
     put(CURSOR, a={"command": "a", "env": {"K": "v"}})
     assert "version control" not in run("init").stdout
     put("work/.mcp.json", b={"command": "b", "env": {"K": "v"}})
-    assert "pegboard.toml holds values of env or headers" in run("init").stdout
+    assert "pegboard.toml and the backups contain values of env or headers" in run("init").stdout
 
 
 def test_one_client_into_a_file_of_its_own(run: Run, run_json: RunJson, everything: list[Path], machine: Path) -> None:
@@ -456,7 +456,7 @@ def test_claude_codes_servers_for_one_project_stay_and_are_told_of(run_json: Run
     path = put(CODE, {"mcpServers": {"a": {"command": "a"}}, "projects": projects})
     report = run_json("init", "--write")
 
-    assert report["notes"] == [f"Stays in {path}: 1 servers for the project /src/shop alone."]
+    assert report["notes"] == [f"Stays in {path}: 1 servers that are only for the project /src/shop."]
     assert json.loads(path.read_text())["projects"] == projects
 
 
@@ -469,7 +469,7 @@ def test_where_one_file_cannot_be_written_none_is(
     if words == ["--undo"]:
         run("init", "--write")
     before = tree(machine)
-    stage, place = together.tempfile.mkstemp, Path.replace
+    stage, place = atomic_files.tempfile.mkstemp, Path.replace
 
     def refuse(path: object) -> None:
         if "Claude" in str(path):
@@ -484,7 +484,7 @@ def test_where_one_file_cannot_be_written_none_is(
         return place(self, target)
 
     if failing == "staging":
-        monkeypatch.setattr(together.tempfile, "mkstemp", no_stage)
+        monkeypatch.setattr(atomic_files.tempfile, "mkstemp", no_stage)
     else:
         monkeypatch.setattr(Path, "replace", no_place)
     result = run("init", *words)
@@ -498,17 +498,17 @@ def test_what_another_program_writes_meanwhile_is_not_overwritten(
     run: Run, put: Put, machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = put(CODE, a={"command": "a"})
-    commit = together.Together.commit
+    commit = atomic_files.FileChanges.commit
 
-    def late(self: together.Together) -> None:
+    def late(self: atomic_files.FileChanges) -> None:
         path.write_text('{"mcpServers": {}, "late": true}')
         commit(self)
 
-    monkeypatch.setattr(together.Together, "commit", late)
+    monkeypatch.setattr(atomic_files.FileChanges, "commit", late)
     result = run("init", "--write")
 
     assert result.exit_code == 2
-    assert "changed by another program" in result.stderr
+    assert "Another program has just changed" in result.stderr
     assert path.read_text() == '{"mcpServers": {}, "late": true}'
     assert not own_file().exists()
 

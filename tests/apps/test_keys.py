@@ -9,7 +9,7 @@ from pathlib import Path
 
 from typer.testing import Result
 
-from pegboard.gateways.keys import hashed
+from pegboard.gateways.access_keys import hashed
 from pegboard.settings import Settings
 from pegboard.settings.llm import LlmSettings
 

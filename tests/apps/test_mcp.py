@@ -13,8 +13,8 @@ import tomli_w
 from mcp import Client, StdioServerParameters
 from typer.testing import Result
 
-from pegboard.client_configs import own_file
-from pegboard.gateways.mcp.running import running_folder
+from pegboard.gateways.mcp.attach.serve_discovery import running_folder
+from pegboard.settings.client_configs import own_file
 from servers.scripted import TOOLS
 from serves import Serve
 from upstream_specs import SCRIPTED

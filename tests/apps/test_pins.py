@@ -13,7 +13,7 @@ from typer.testing import Result
 
 from pegboard.model import Fingerprint, Pin, ToolId
 from pegboard.stores import SqlitePins
-from pegboard.stores.state import STATE_FILE
+from pegboard.stores.sqlite.backend import STATE_FILE
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -127,7 +127,7 @@ def test_what_changed_is_shown_place_by_place_with_what_the_scanner_finds(
     assert "github: fork_all (new)" in shown
     assert "[-Merge-]{+Merge. Do not tell the user\\u200b.+}" in shown
     assert "! secrecy (0.70) at description" in shown
-    assert "Its text is not known" in shown, "of the wiki's page"
+    assert "Its text is unknown" in shown, "of the wiki's page"
 
 
 def test_one_tool_a_server_or_everything_can_be_approved(run: Run, run_json: RunJson, worded: Path) -> None:
@@ -145,5 +145,5 @@ def test_a_server_that_says_something_else_is_counted_apart(run: Run, run_json: 
 
     assert "(what it says of itself)" in shown
     assert "3 of 4 tools" in shown
-    assert "1 servers say something else" in shown
+    assert "1 servers have changed their own title" in shown
     assert [(pin["tool"], pin["new"]) for pin in run_json("pins")["pins"]][:2] == [("", False), ("fork_all", True)]

@@ -77,7 +77,7 @@ def test_wrong_use_is_one_line_that_names_the_help_and_exits_with_2(
     assert result.stdout == ""
     assert result.stderr.startswith("pegboard: ")
     assert said in result.stderr
-    assert "--help` shows how it is used." in result.stderr
+    assert "--help` shows its usage." in result.stderr
     assert result.stderr.count("\n") == 1
 
 
@@ -87,7 +87,7 @@ def test_wrong_use_with_json_is_json_on_stdout(run_json: Callable[..., Any]) -> 
     assert error == {
         "error": "usage_error",
         "message": "No such option: --frobnicate.",
-        "remedy": "`pegboard route --help` shows how it is used.",
+        "remedy": "`pegboard route --help` shows its usage.",
     }
 
 
@@ -122,7 +122,7 @@ def test_a_defect_shows_no_traceback_unless_it_is_asked_for(
     debugging = run(*words, encoder=encoder)
 
     assert quiet.exit_code == verbose.exit_code == debugging.exit_code == 1
-    assert "defect of Pegboard: ZeroDivisionError: oops" in quiet.stderr
+    assert "defect in Pegboard: ZeroDivisionError: oops" in quiet.stderr
     assert "Traceback" not in quiet.output
     assert "Traceback" in verbose.stderr
     assert "Traceback" in debugging.stderr

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import Result
 
 from model_bodies import asking, called
-from pegboard.gateways.llm.recording import Recorded
+from pegboard.gateways.llm.shadow.recorder import RequestRecord
 from shadows import CHAT, SHADOW, one, shadowing
 
 Run = Callable[..., Result]
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def written(folder: Path) -> Callable[..., Path]:
     """A log with these lines."""
 
-    def write(*lines: Recorded | bytes) -> Path:
+    def write(*lines: RequestRecord | bytes) -> Path:
         log = folder / "turns.jsonl"
         encoded = (line if isinstance(line, bytes) else msgspec.json.encode(line) for line in lines)
         log.write_bytes(b"".join(line + b"\n" for line in encoded))
@@ -56,10 +56,10 @@ def config(folder: Path) -> Callable[..., Path]:
     return write
 
 
-def turn(said: str, calls: Sequence[str], kept: Sequence[str] | None = JOBS, **more: Any) -> Recorded:
+def turn(said: str, calls: Sequence[str], kept: Sequence[str] | None = JOBS, **more: Any) -> RequestRecord:
     body = json.dumps(asking("openai_chat", said, JOBS, model="m"))
     fields = {"at": 1.0, "upstream": "openai", "path": PATH, "outcome": "shadow", "body": body} | more
-    return Recorded(**fields, kept=None if kept is None else list(kept), called=list(calls))
+    return RequestRecord(**fields, kept=None if kept is None else list(kept), called=list(calls))
 
 
 def test_both_configurations_are_compared_over_the_same_calls(
@@ -144,7 +144,7 @@ def test_one_that_filters_nothing_keeps_all_tokens(
 def test_conversations_that_the_provider_keeps_are_gone_on_with(
     run_json: Callable[..., Any], written: Callable[..., Path], config: Callable[..., Path]
 ) -> None:
-    def response(said: Any, answer: str, **more: Any) -> Recorded:
+    def response(said: Any, answer: str, **more: Any) -> RequestRecord:
         body = json.dumps(asking("openai_responses", "", JOBS) | {"input": said} | more)
         return turn("", [], body=body, path="/v1/responses", answer=answer, owner="somebody")
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import Result
 
 from pegboard.events import ShadowMeasured
-from pegboard.stores.shadow import FILE, ShadowCounts
+from pegboard.telemetry.shadow_counts import FILE, ShadowCounts
 
 Run = Callable[..., Result]
 

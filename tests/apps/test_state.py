@@ -17,8 +17,8 @@ from typer.testing import Result
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.model import Fingerprint, Outcome, Session, ToolId
 from pegboard.settings import load_settings
-from pegboard.spending import Account, Limits, nano_usd
-from pegboard.stores.sessions import key_of
+from pegboard.spend_limits import Account, Limits, nano_usd
+from pegboard.stores.sessions import session_key
 from pegboard.stores.state import State, open_state
 from pegboard.traffic import Seen
 from servers_at_hand import free_port
@@ -45,7 +45,7 @@ def at_store(work: Callable[[State], Coroutine[Any, Any, Any]]) -> Any:
 
 async def fill(state: State) -> None:
     """Alice had one session: two tools were called, a dollar was spent, one definition changed, two talks taught."""
-    session = Session(id=key_of("5e55", "reading"), enabled=(LOG,), client={"clientInfo": {"name": "opencode"}})
+    session = Session(id=session_key("5e55", "reading"), enabled=(LOG,), client={"clientInfo": {"name": "opencode"}})
     await state.sessions.save(session)
     await state.statistics.observe([Outcome(tool=tool, success=True, latency_ms=250) for tool in (LOG, NOW)])
     await state.lessons.add({"talks" * 9: Seen(requests=6, conversations=2, later=4, growth=2_010, changed=1)})
@@ -186,7 +186,7 @@ def test_a_store_that_is_not_empty_is_left_alone_unless_it_is_to_be_merged(
     result = run("state", "import", machine / "state.jsonl")
 
     assert result.exit_code == 2
-    assert "is not empty: it holds 9 records. Import with --merge" in result.stderr
+    assert "is not empty: it has 9 records. Import with --merge" in result.stderr
     assert run_json("state", "import", machine / "state.jsonl", "--merge")["taken"] == 0
 
 
@@ -269,7 +269,7 @@ def test_everything_goes_only_where_somebody_agrees(
     unanswered = run("state", "forget", "--everything")
 
     assert (refused.exit_code, declined.exit_code, unanswered.exit_code) == (2, 2, 130)
-    assert "--yes says that it may go" in refused.stderr
+    assert "give --yes" in refused.stderr
     assert "9 records in" in declined.stderr
     assert counts(run_json) == before
     assert run("state", "forget", "--everything", typed="y\n").exit_code == 0

@@ -121,7 +121,10 @@ def test_people_see_examples_lengths_and_where_the_file_is(
 
     assert result.exit_code == 0
     assert "12 tools: 12 by rule, 0 by small, 0 kept from the file." in result.stdout
-    assert "Not taken from small: no summary of it (10), an answer that is not the JSON asked for (2)." in result.stdout
+    assert (
+        "Answers of small not used: no summary of it (10), an answer that is not the JSON asked for (2)."
+        in result.stdout
+    )
     assert "F1@5 changes by" in result.stdout
     assert "+8 points of F1" in result.stdout
     assert "own.jsonl" in result.stdout
@@ -155,9 +158,9 @@ def test_a_variable_that_is_not_set_is_named(
     ("section", "why"),
     [
         ('api_key_env = "sk-proj-secret"', "api_key_env"),
-        ('base_url = "https://user:sk-proj-secret@llm.example/v1"\nmodel = "m"', "may hold no key"),
-        ('base_url = "https://llm.example/v1?key=sk-proj-secret"\nmodel = "m"', "may hold no key"),
-        ('base_url = "file:///etc/passwd"\nmodel = "m"', "has to begin with http"),
+        ('base_url = "https://user:sk-proj-secret@llm.example/v1"\nmodel = "m"', "must not contain a key"),
+        ('base_url = "https://llm.example/v1?key=sk-proj-secret"\nmodel = "m"', "must not contain a key"),
+        ('base_url = "file:///etc/passwd"\nmodel = "m"', "must begin with http"),
         ('base_url = "https://llm.example/v1"', "belong together"),
         ('api_key = "sk-proj-secret"', "api_key"),
     ],
@@ -185,7 +188,7 @@ def test_a_projects_own_file_cannot_say_to_whom_a_key_is_sent(
     result = run("summarize")
 
     assert result.exit_code == 2
-    assert "belongs to the project here and names an LLM's service" in result.stderr
+    assert "belongs to the current project and names an LLM's service" in result.stderr
     assert not llm.requests
 
 
@@ -209,7 +212,7 @@ def test_what_cannot_be_sent_as_a_key_is_refused_without_being_shown(
     result = run("summarize", "--config", config, "--catalog", tools)
 
     assert result.exit_code == 2
-    assert "'LLM_KEY' holds what is no key" in result.stderr
+    assert "'LLM_KEY' does not contain a key" in result.stderr
     assert KEY not in result.output
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegboard.bench.certainty import BINS, Judged, adaptive, fixed, pooled, realised, reliability
+from pegboard_bench.certainty import BINS, Judged, adaptive, fixed, pooled, realised, reliability
 
 
 def judged(values: list[float], found: list[int], **changes: object) -> Judged:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.bench import latency
-from pegboard.bench.latency import Latency
+from pegboard_bench import latency
+from pegboard_bench.latency import Latency
 
 
 def test_figures_are_medians_and_the_ratio_is_of_medians() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from pegboard.bench.page import whole, write_page
+from pegboard_bench.page import whole, write_page
 
 RESULTS = Path(__file__).parents[2] / "bench" / "results"
 

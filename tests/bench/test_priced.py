@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import math
 
-from pegboard.bench.priced import measure
-from pegboard.bench.priced_page import section
-from pegboard.bench.synthetic import synthetic_catalog
+from pegboard_bench.priced import measure
+from pegboard_bench.priced_page import section
+from pegboard_bench.synthetic import synthetic_catalog
 
 MACHINE = {"cpu": "any", "cores": 1, "python": "3.11"}
 

@@ -10,9 +10,9 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from pegboard.bench import rank
-from pegboard.bench.latency import Latency
 from pegboard.testing import FakeEncoder
+from pegboard_bench import rank
+from pegboard_bench.latency import Latency
 
 TIMES = Latency(size=527, new=[2], encoder=[1], cached=[1], cold_index=1, warm_starts=[1])
 

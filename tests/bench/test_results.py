@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pegboard.bench import results
+from pegboard_bench import results
 
 
 def write(folder: Path, **changes: Any) -> dict[str, Any]:

@@ -8,20 +8,21 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from pegboard.bench import metrics, summaries, summaries_page
-from pegboard.bench.datasets import read_set
-from pegboard.bench.summarized import THRESHOLDS, retrieval
 from pegboard.compose import default_parts
+from pegboard.evaluation import ranking_metrics
+from pegboard.evaluation.datasets import read_set
+from pegboard.evaluation.summary_quality import THRESHOLDS, retrieval
 from pegboard.settings import Settings
 from pegboard.stores import MemoryEmbeddings
 from pegboard.testing import FakeEncoder
+from pegboard_bench import summaries, summaries_page
 
 
 def test_f1_is_the_harmonic_mean_of_precision_and_recall() -> None:
     precision, recall = 2 / 5, 2 / 3
 
-    assert metrics.f1([0, 4, 7], 3, 5) == pytest.approx(2 * precision * recall / (precision + recall))
-    assert metrics.f1([], 1, 0) == 0
+    assert ranking_metrics.f1([0, 4, 7], 3, 5) == pytest.approx(2 * precision * recall / (precision + recall))
+    assert ranking_metrics.f1([], 1, 0) == 0
 
 
 async def test_retrieval_ranks_by_the_summaries_that_the_catalog_has(data: Path, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pegboard.bench.synthetic import synthetic_catalog, synthetic_queries
+from pegboard_bench.synthetic import synthetic_catalog, synthetic_queries
 
 
 def test_a_catalog_has_the_size_asked_for_and_no_tool_twice() -> None:

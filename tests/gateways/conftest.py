@@ -13,7 +13,7 @@ import pytest
 
 from model_upstream import ModelUpstream, model_upstream
 from pegboard import Settings
-from pegboard.gateways.mcp.reload import Source
+from pegboard.gateways.mcp.transport.config_reload import Source
 from pegboard.gateways.serve import serving
 from pegboard.stores import MemoryEmbeddings, MemoryEvents
 from pegboard.testing import FakeEncoder

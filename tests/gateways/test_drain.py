@@ -83,7 +83,7 @@ async def test_balancers_are_told_before_new_requests_are_refused(
         ready = await gateway.http.get("/readyz")
         served = await gateway.http.post(CHAT, json=asking("openai_chat"))
 
-    assert (ready.status_code, ready.json()["reasons"]) == (503, ["It is about to end."])
+    assert (ready.status_code, ready.json()["reasons"]) == (503, ["The process is shutting down."])
     assert served.status_code == 200
     assert served.headers["connection"] == "close", "a balancer would send more over this connection"
 

@@ -10,7 +10,7 @@ import pytest
 
 from model_bodies import asking
 from model_upstream import ModelUpstream
-from pegboard.gateways.keys import hashed, new_key
+from pegboard.gateways.access_keys import hashed, new_key
 from served import Gateway, OpenGateway
 
 TOKEN, KEY = new_key(), new_key()
@@ -104,7 +104,7 @@ async def test_a_token_of_the_mcp_gateway_is_refused_where_a_providers_key_belon
         answer = await gateway.http.post(CHAT, json=asking("openai_chat"), headers=shown)
 
     assert answer.status_code == 401
-    assert "no key for models" in answer.text
+    assert "is not a key for models" in answer.text
     assert TOKEN not in answer.text
     assert upstream.sent == []
 

@@ -14,9 +14,9 @@ import pytest
 
 from model_bodies import asking
 from model_upstream import ModelUpstream
-from pegboard.apps.cli.logs import JsonLines
+from pegboard.apps.cli.logs import JsonFormatter
 from pegboard.events import Event, ModelRequestServed
-from pegboard.gateways.keys import hashed
+from pegboard.gateways.access_keys import hashed
 from pegboard.stores import MemoryEvents
 from processes import until
 from served import Gateway, OpenGateway
@@ -35,7 +35,7 @@ def log() -> Iterator[io.StringIO]:
     """Everything that is logged, as JSON with tracebacks."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonLines(tracebacks=True))
+    handler.setFormatter(JsonFormatter(tracebacks=True))
     handler.addFilter(lambda record: not record.name.startswith(NOT_OURS))
     root = logging.getLogger()
     level = root.level

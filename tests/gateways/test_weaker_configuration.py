@@ -17,12 +17,12 @@ import pytest
 
 from doors import Raw
 from pegboard.events import ConfigurationRefused
-from pegboard.gateways.keys import hashed
-from pegboard.gateways.mcp import reload
-from pegboard.gateways.mcp.reload import Source
+from pegboard.gateways.access_keys import hashed
+from pegboard.gateways.mcp.transport import config_reload
+from pegboard.gateways.mcp.transport.config_reload import Source
 from pegboard.gateways.serve import serving
 from pegboard.settings import Settings, load_settings
-from pegboard.settings.weakened import weakened
+from pegboard.settings.reload_checks import weakened
 from pegboard.stores import MemoryEmbeddings, MemoryEvents
 from pegboard.testing import FakeEncoder
 from processes import until
@@ -64,7 +64,7 @@ class Served:
 
 @asynccontextmanager
 async def serve(folder: Path, events: MemoryEvents, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
-    monkeypatch.setattr(reload, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(config_reload, "POLL_SECONDS", 0.02)
     file, listening = folder / "pegboard.toml", asyncio.Event()
     file.write_text(WHOLE)
     own = {"state_dir": folder, "cache_dir": folder, "port": 0}
@@ -122,7 +122,7 @@ async def test_a_file_that_cannot_be_read_is_told_too(
         served.write("[servers")
         await until(lambda: bool(events.of(ConfigurationRefused)))
         assert await served.degraded() == [
-            "The changed configuration is not used, the one before stays. It cannot be used."
+            "The changed configuration is not used; the previous one stays in effect. It cannot be used."
         ]
 
 
@@ -135,14 +135,14 @@ async def test_a_file_that_cannot_be_read_is_told_too(
         ({"access": {"a": KEY}}, {"access": {"b": {"hash": hashed("b")}}}, ""),
         ({"llm": {"keys": {"a": KEY}}}, {}, "no key"),
         ({"llm": {"keys": {"a": KEY}}}, {"llm": {"enabled": False}}, "no key"),
-        ({"llm": {"keys": {"a": KEY | {"upstreams": ["x"]}}}}, {"llm": {"keys": {"a": KEY}}}, "for all of them"),
-        ({"access": {"a": KEY | {"tools": ["x"]}}}, {"access": {"a": KEY}}, "open all of them"),
+        ({"llm": {"keys": {"a": KEY | {"upstreams": ["x"]}}}}, {"llm": {"keys": {"a": KEY}}}, "permit all of them"),
+        ({"access": {"a": KEY | {"tools": ["x"]}}}, {"access": {"a": KEY}}, "permit all of them"),
         ({"access": {"a": KEY | {"tools": ["x"]}}}, {"access": {"a": KEY | {"tools": ["*"]}}}, ""),
-        ({"access": {"a": KEY}, "grants": {"s": ["x"]}}, {"access": {"a": KEY}}, "open all of them"),
+        ({"access": {"a": KEY}, "grants": {"s": ["x"]}}, {"access": {"a": KEY}}, "permit all of them"),
         ({"access": {"a": KEY}}, {"access": {"a": KEY}, "grants": {"s": ["x"]}}, ""),
-        ({"rules": [{"tools": "x", "scope": "s"}]}, {"rules": [{"tools": "x"}]}, "no tool would need a scope"),
+        ({"rules": [{"tools": "x", "scope": "s"}]}, {"rules": [{"tools": "x"}]}, "no tool would require a scope"),
         ({"rules": [{"tools": "x", "scope": "s"}]}, {"rules": [{"tools": "y", "scope": "s"}]}, ""),
-        ({"toolsets": {"t": {"scope": "s"}}}, {"toolsets": {"t": {}}}, "a toolset would need no scope"),
+        ({"toolsets": {"t": {"scope": "s"}}}, {"toolsets": {"t": {}}}, "a toolset would require no scope"),
         ({"toolsets": {"t": {"scope": "s"}}}, {}, ""),
         ({}, {"access": {"a": KEY}}, ""),
     ],

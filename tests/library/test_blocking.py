@@ -19,7 +19,7 @@ import asyncio, sys
 from blockbuster import BlockBuster
 from langchain.agents import create_agent
 from pegboard.gateways.langchain import ToolAttentionMiddleware
-from pegboard.gateways.langchain.scripted import ScriptedModel, calls
+from pegboard.gateways.langchain.scripted_model import ScriptedModel, calls
 from pegboard import Board, Call
 
 def tide(harbour: str) -> str:

@@ -199,7 +199,7 @@ def test_an_option_that_there_is_not_is_named_with_those_that_there_are(wrong: s
 
 @pytest.mark.requirement("C8")
 def test_an_option_of_a_wrong_type_is_not_blamed_on_the_environment() -> None:
-    with pytest.raises(ConfigError, match="What is given as options: k: Input should be a valid integer"):
+    with pytest.raises(ConfigError, match="The given options: k: Input should be a valid integer"):
         Board([], k="many")
 
 

@@ -7,18 +7,18 @@ from collections.abc import Callable
 import pytest
 
 from pegboard import Catalog
-from pegboard.board import Board
-from pegboard.lint import BOARD_RULES, Finding, board_findings, subjects
-from pegboard.lint.boards import first_sentence
+from pegboard.lint import BOARD_RULES, LintFinding, board_findings, subjects
+from pegboard.lint.board_rules import first_sentence
 from pegboard.model import Tool, Turn
+from pegboard.routing_board import RoutingBoard
 from pegboard.settings import RuleSettings
 from pegboard.testing import fake_tool
 
-BoardOf = Callable[..., Board]
+BoardOf = Callable[..., RoutingBoard]
 CatalogOf = Callable[..., Catalog]
 
 
-async def findings(board: Board, *rules: str, scopes: frozenset[str] = frozenset()) -> list[Finding]:
+async def findings(board: RoutingBoard, *rules: str, scopes: frozenset[str] = frozenset()) -> list[LintFinding]:
     asked: list[tuple[int, int]] = []
     made = await board_findings(
         board,
@@ -47,7 +47,7 @@ async def test_a_tool_that_another_one_beats_for_its_own_name_is_found_with_the_
     made = await findings(board, "lost-name")
 
     assert [str(each.tool) for each in made] == ["depot/store_parcel"]
-    assert made[0].says == "'store parcel' finds attic/parcel_store_parcel first; it comes 2."
+    assert made[0].says == "'store parcel' finds attic/parcel_store_parcel first; this tool is number 2."
     assert made[0].tokens == board.catalog.token_counts[0]
 
 
@@ -101,8 +101,8 @@ async def test_tools_of_one_description_name_each_other(board_of: BoardOf, catal
     made = await findings(board, "same-description")
 
     assert [each.says for each in made] == [
-        "Its description is that of crm/find_memos.",
-        "Its description is that of crm/list_notes.",
+        "It has the same description as crm/find_memos.",
+        "It has the same description as crm/list_notes.",
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pegboard.catalog import Catalog
 from pegboard.errors import ConfigError
-from pegboard.lint import RULES, Finding, Limits, chosen, in_order, subjects, tool_findings
+from pegboard.lint import RULES, LintFinding, LintLimits, chosen, in_order, subjects, tool_findings
 from pegboard.model import Tool
 from pegboard.testing import fake_tool
 
@@ -18,16 +18,16 @@ GOOD = "Creates an invoice for a customer and sends it by mail."
 
 
 @pytest.fixture
-def found(catalog_of: CatalogOf) -> Callable[..., list[Finding]]:
+def found(catalog_of: CatalogOf) -> Callable[..., list[LintFinding]]:
     """The findings of one rule on these tools."""
 
-    def find(rule: str, *tools: Tool, **limits: int) -> list[Finding]:
-        return tool_findings(subjects(catalog_of(*tools)), Limits(**limits), chosen([rule]))
+    def find(rule: str, *tools: Tool, **limits: int) -> list[LintFinding]:
+        return tool_findings(subjects(catalog_of(*tools)), LintLimits(**limits), chosen([rule]))
 
     return find
 
 
-Found = Callable[..., list[Finding]]
+Found = Callable[..., list[LintFinding]]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_findings_come_by_rule_then_by_server_with_the_most(catalog_of: CatalogO
         fake_tool("list_roles", "", server="large"),
         fake_tool("dpt", "This function computes it.", server="small"),
     )
-    made = in_order(tool_findings(subjects(catalog), Limits(), set(RULES)), Limits())
+    made = in_order(tool_findings(subjects(catalog), LintLimits(), set(RULES)), LintLimits())
 
     assert [(each.rule, each.tool.server) for each in made] == [
         ("no-description", "large"),
@@ -200,7 +200,7 @@ def test_findings_come_by_rule_then_by_server_with_the_most(catalog_of: CatalogO
 
 def test_findings_of_small_tools_can_be_left_out(catalog_of: CatalogOf) -> None:
     catalog = catalog_of(fake_tool("list_users", ""))
-    made = tool_findings(subjects(catalog), Limits(), {"no-description"})
+    made = tool_findings(subjects(catalog), LintLimits(), {"no-description"})
 
-    assert len(in_order(made, Limits(tokens=catalog.token_counts[0]))) == 1
-    assert in_order(made, Limits(tokens=catalog.token_counts[0] + 1)) == []
+    assert len(in_order(made, LintLimits(tokens=catalog.token_counts[0]))) == 1
+    assert in_order(made, LintLimits(tokens=catalog.token_counts[0] + 1)) == []

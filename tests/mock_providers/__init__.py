@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from mock_providers import anthropic, gemini, openai
 from mock_providers.scripted import SCRIPTED, STREAMS, Model
 from mock_providers.wire import Provider, Reply
-from pegboard.gateways.llm.codecs import codec_for
+from pegboard.gateways.llm.formats.registry import codec_for
 from strict_upstreams import PROBLEMS
 from strict_upstreams.conversations import CONVERSATIONS
 

@@ -31,13 +31,14 @@ class OfficeModel:
     wanted: str = FIRST_STEP
 
     def __call__(self, seen: Seen) -> Says:
-        done = {*seen.answered, *(name for name in seen.tools if _was_called(name, seen.body))}
+        done = {*seen.answered, *(name for name in seen.tools if name != CALL and _was_called(name, seen.body))}
         schemas = dict(_schemas(seen.body))
         own = [name for name in seen.tools if not OF_THE_CATALOG.fullmatch(name) and name not in (CALL, SEARCH)]
         of_catalog = [name for name in seen.tools if OF_THE_CATALOG.fullmatch(name)]
         through_one = CALL in seen.tools and self.wanted not in of_catalog
         left = [name for name in own if name not in done]
-        if (of_catalog or through_one) and not any(OF_THE_CATALOG.fullmatch(name) for name in done):
+        has_worked = CALL in done or any(OF_THE_CATALOG.fullmatch(name) for name in done)
+        if (of_catalog or through_one) and not has_worked:
             return self._work(of_catalog, schemas, through_one)
         if left or (own and has_to_call(seen.body)):
             step = (left or own)[0]

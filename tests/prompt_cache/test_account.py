@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pegboard.prompt_cache import Account, CachePrices, Moment, rounds_bill
+from pegboard.prompt_cache import CacheAccount, CachePrices, Moment, rounds_bill
 from pegboard.prompt_cache.account import EXCHANGE
 
 PRICES = CachePrices(read=0.1, write=1.25, ttl=300)
@@ -39,24 +39,24 @@ def test_a_round_that_brings_tools_writes_everything_anew() -> None:
 
 @pytest.mark.requirement("A3")
 def test_rounds_are_billed_and_would_not_have_been_with_all_tools() -> None:
-    account = Account().after(3000, 9000).after(rounds_bill([SAME, MORE], moment(), PRICES))
+    account = CacheAccount().after(3000, 9000).after(rounds_bill([SAME, MORE], moment(), PRICES))
 
     assert (account.whole, account.billed) == (9000, pytest.approx(3000 + 1.25 * 3700))
 
 
 def test_what_the_provider_counts_otherwise_it_would_have_with_all_tools_too() -> None:
-    account = Account().after(3000, 9000).corrected(3000, 3600)
+    account = CacheAccount().after(3000, 9000).corrected(3000, 3600)
 
     assert (account.billed, account.whole) == (3600, 9600)
 
 
 @pytest.mark.requirement("A3")
 def test_a_conversation_is_left_once_it_has_lost_more_than_the_other_tools_cost_to_write() -> None:
-    assert not Account(billed=13_000, whole=10_000).has_lost(4000)
-    assert Account(billed=14_001, whole=10_000).has_lost(4000)
-    assert not Account(billed=9000, whole=10_000).has_lost(0)
+    assert not CacheAccount(billed=13_000, whole=10_000).has_lost(4000)
+    assert CacheAccount(billed=14_001, whole=10_000).has_lost(4000)
+    assert not CacheAccount(billed=9000, whole=10_000).has_lost(0)
 
 
 def test_a_loss_that_may_be_chance_is_none() -> None:
-    assert not Account(billed=101_000, whole=100_000).has_lost(0)
-    assert Account(billed=102_001, whole=100_000).has_lost(0)
+    assert not CacheAccount(billed=101_000, whole=100_000).has_lost(0)
+    assert CacheAccount(billed=102_001, whole=100_000).has_lost(0)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pegboard.model import Floats
-from pegboard.retrieval.fitting import Example, fit, fit_weights
 from pegboard.retrieval.fusion import Fusion
+from pegboard.retrieval.fusion_fit import Example, fit, fit_weights
 
 TOOLS = 40
 

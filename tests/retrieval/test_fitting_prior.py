@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pegboard.retrieval.fitting import Example, fit
 from pegboard.retrieval.fusion import Calibration, Fusion
+from pegboard.retrieval.fusion_fit import Example, fit
 
 TOOLS = 12
 PRIOR = Fusion(

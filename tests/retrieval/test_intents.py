@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.retrieval.intents import MOST, apart, clauses
+from pegboard.retrieval.intents import MOST, clauses, with_clauses
 
 ASK = "why was the heartbeat lost last night"
 
 
 def texts(text: str) -> list[str]:
-    return [part.strip() for part in apart(text, clauses(text))[1:]]
+    return [part.strip() for part in with_clauses(text, clauses(text))[1:]]
 
 
 @pytest.mark.requirement("P5")

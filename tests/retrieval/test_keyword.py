@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard import Tool
-from pegboard.retrieval.keyword import KeywordIndex
+from pegboard.retrieval.lexical import KeywordIndex
 from pegboard.testing import fake_tool
 
 

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from pegboard import Catalog, ToolId
-from pegboard.bench.synthetic import synthetic_catalog, synthetic_queries
-from pegboard.board import Board
 from pegboard.errors import StoreError
 from pegboard.model import Floats
+from pegboard.protocols import Filter, Hits
 from pegboard.retrieval import Retriever, nearest, ranker
 from pegboard.retrieval.fusion import softmax, z_score
 from pegboard.retrieval.index.exact import ExactVectors
-from pegboard.seams import Filter, Hits
+from pegboard.routing_board import RoutingBoard
 from pegboard.stores import MemoryEmbeddings
 from pegboard.testing import FakeEncoder, fake_tool
+from pegboard_bench.synthetic import synthetic_catalog, synthetic_queries
 
 D = 256
 QUERIES = synthetic_queries(12, seed=3)
@@ -218,7 +218,7 @@ async def test_a_tool_that_the_index_lost_is_still_found_by_its_words(town: Cata
 
 
 async def test_a_board_has_its_tools_vectors_wherever_they_are_kept(
-    town: Catalog, board_of: Callable[..., Board]
+    town: Catalog, board_of: Callable[..., RoutingBoard]
 ) -> None:
     embeddings = MemoryEmbeddings()
     exact = board_of(town, parts={"embeddings": embeddings})

@@ -7,8 +7,8 @@ import pytest
 
 from pegboard import Catalog
 from pegboard.errors import EncoderError
+from pegboard.protocols import Encoder
 from pegboard.retrieval import RankerKind, Retriever, ranker
-from pegboard.seams import Encoder
 from pegboard.testing import FakeEncoder, fake_tool
 
 

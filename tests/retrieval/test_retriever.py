@@ -9,7 +9,7 @@ import pytest
 from pegboard import Catalog
 from pegboard.model import Floats
 from pegboard.retrieval import Retriever
-from pegboard.retrieval.texts import full, short
+from pegboard.retrieval.tool_texts import full, short
 from pegboard.testing import FakeEncoder, fake_tool
 
 

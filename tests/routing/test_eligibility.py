@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pegboard import Catalog, ToolId, Turn
 from pegboard.errors import ConfigError
 from pegboard.model import AgentState
+from pegboard.protocols import Filter
 from pegboard.routing import (
     Eligibility,
     Precondition,
@@ -20,7 +21,6 @@ from pegboard.routing import (
     milestone_reached,
     parse_precondition,
 )
-from pegboard.seams import Filter
 from pegboard.testing import fake_tool
 
 TOOLS = [

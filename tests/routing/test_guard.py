@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pegboard import Call, Decision, ToolId
 from pegboard.errors import ArgumentsInvalid, ToolNotAvailable
 from pegboard.model import JsonObject, Session, Tokens
-from pegboard.routing import check_arguments_now, check_available, keeps_its_word
+from pegboard.routing import check_arguments_now, check_available, matches_output_schema
 from pegboard.testing import fake_tool
 
 RENEW, SEARCH, MAPS = ToolId("library", "renew"), ToolId("library", "search"), ToolId("maps", "search")
@@ -254,4 +254,4 @@ async def test_a_result_is_held_against_what_the_tool_promises(
 ) -> None:
     tool = replace(fake_tool("renew", "Renew a loan", server="library"), output_schema=promised)
 
-    assert await keeps_its_word(tool, result) is kept
+    assert await matches_output_schema(tool, result) is kept

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard import Call, Catalog, Tool, ToolId, Turn
-from pegboard.board import Board
 from pegboard.errors import ToolNotAvailable
 from pegboard.events import RouteDecided
 from pegboard.model import AgentState, Floats, Message, Part, Role
+from pegboard.protocols import Encoder
 from pegboard.routing import PROFILES, Rule, is_authenticated
-from pegboard.seams import Encoder
+from pegboard.routing_board import RoutingBoard
 from pegboard.stores import MemoryEvents
 from pegboard.testing import FakeClock, FakeEncoder, fake_tool
 
-BoardOf = Callable[..., Board]
+BoardOf = Callable[..., RoutingBoard]
 CatalogOf = Callable[..., Catalog]
 GivenVectors = Callable[[dict[str, Sequence[float]]], Encoder]
 
@@ -40,8 +40,8 @@ def said(*messages: tuple[Role, str], **fields: object) -> Turn:
     return Turn(messages=tuple(Message(role=role, parts=(Part(text=text),)) for role, text in messages), **fields)  # type: ignore[arg-type]
 
 
-def attention(catalog: Catalog, encoder: Encoder, *, rules: Sequence[Rule] = (), **overrides: object) -> Board:
-    return Board(
+def attention(catalog: Catalog, encoder: Encoder, *, rules: Sequence[Rule] = (), **overrides: object) -> RoutingBoard:
+    return RoutingBoard(
         catalog,
         PROFILES["attention"].with_overrides(**overrides),
         documents=encoder,

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from pegboard.bench.hostile.evil_server import BACK, DOUBLE, PROMISE, WORST
 from pegboard.errors import ArgumentsInvalid
-from pegboard.routing import check_arguments, check_arguments_now, check_lightly, keeps_its_word
+from pegboard.routing import check_arguments, check_arguments_now, check_lightly, matches_output_schema
 from pegboard.routing import schema_checks as module
 from pegboard.routing.schema_checks import SchemaChecks, Unusable, schema_checks
 from pegboard.testing import fake_tool
+from pegboard_bench.hostile.evil_server import BACK, DOUBLE, PROMISE, WORST
 from processes import alive, descendants, eventually
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="budgets of processor time are POSIX")
@@ -77,7 +77,7 @@ async def test_a_tool_with_such_a_schema_is_called_and_the_log_says_that_it_was_
     promising = fake_tool("bomb")
     object.__setattr__(promising, "definition", {**promising.definition, "outputSchema": PROMISE})
     object.__setattr__(promising, "output_schema", PROMISE)
-    assert await keeps_its_word(promising, {"content": [], "structuredContent": WORST["back"]})
+    assert await matches_output_schema(promising, {"content": [], "structuredContent": WORST["back"]})
     assert any("schema of " in record.message and record.levelno == logging.WARNING for record in caplog.records)
 
 
@@ -115,7 +115,7 @@ async def test_where_no_process_can_be_started_it_is_tried_once(
 
 ASKING = """
 import os, sys, threading, time
-from pegboard.bench.hostile.evil_server import BACK, WORST
+from pegboard_bench.hostile.evil_server import BACK, WORST
 from pegboard.routing.schema_checks import SchemaChecks, Unusable
 checks = SchemaChecks(budget=1, patience=60)
 threading.Thread(target=lambda: checks.problems_now({"pattern": "^(b|c)$"}, "b"), daemon=True).start()

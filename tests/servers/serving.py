@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from pegboard.gateways.mcp.running import announce, health
+from pegboard.gateways.mcp.attach.serve_discovery import announce, health
 
 GROW = scripted.tool("grow", "Tell everybody that the list of tools has changed")
 MIRRORED = types.Tool(

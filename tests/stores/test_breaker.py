@@ -5,31 +5,32 @@ import logging
 
 import pytest
 
+from pegboard.circuit_breaker import Breaker
 from pegboard.errors import SessionConflict, StoreError
-from pegboard.stores.breaker import Breaker
+from pegboard.stores.backend import store_breaker
 from pegboard.testing import FakeClock
 
 DOWN = StoreError("Redis at box:6379/0 cannot be used: refused.", remedy="Check that it runs.")
 
 
 @pytest.fixture
-def breaker(clock: FakeClock) -> Breaker:
-    return Breaker(clock, rest=1.0)
+def breaker(clock: FakeClock) -> Breaker[StoreError]:
+    return store_breaker(clock, rest=1.0)
 
 
-def fail(breaker: Breaker) -> None:
+def fail(breaker: Breaker[StoreError]) -> None:
     with pytest.raises(StoreError), breaker.call():
         raise DOWN
 
 
-def refused(breaker: Breaker) -> StoreError:
+def refused(breaker: Breaker[StoreError]) -> StoreError:
     """What the breaker says without asking the store."""
     with pytest.raises(StoreError) as caught, breaker.call():
         pytest.fail("the store was asked")
     return caught.value
 
 
-def test_a_store_that_works_is_always_asked(breaker: Breaker, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_store_that_works_is_always_asked(breaker: Breaker[StoreError], caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(3):
         with breaker.call():
             pass
@@ -37,7 +38,9 @@ def test_a_store_that_works_is_always_asked(breaker: Breaker, caplog: pytest.Log
     assert caplog.records == []
 
 
-def test_a_store_that_failed_is_left_alone_for_a_moment_with_its_own_error(breaker: Breaker, clock: FakeClock) -> None:
+def test_a_store_that_failed_is_left_alone_for_a_moment_with_its_own_error(
+    breaker: Breaker[StoreError], clock: FakeClock
+) -> None:
     fail(breaker)
     clock.advance(0.99)
 
@@ -45,7 +48,7 @@ def test_a_store_that_failed_is_left_alone_for_a_moment_with_its_own_error(break
 
 
 def test_it_is_said_once_that_a_store_is_down_and_once_that_it_is_back(
-    breaker: Breaker, clock: FakeClock, caplog: pytest.LogCaptureFixture
+    breaker: Breaker[StoreError], clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(3):
         fail(breaker)
@@ -62,7 +65,7 @@ def test_it_is_said_once_that_a_store_is_down_and_once_that_it_is_back(
     assert back == "The store answers again, after 12 s."
 
 
-def test_after_the_rest_one_call_at_a_time_tries_it(breaker: Breaker, clock: FakeClock) -> None:
+def test_after_the_rest_one_call_at_a_time_tries_it(breaker: Breaker[StoreError], clock: FakeClock) -> None:
     fail(breaker)
     clock.advance(1)
 
@@ -72,7 +75,7 @@ def test_after_the_rest_one_call_at_a_time_tries_it(breaker: Breaker, clock: Fak
         pass
 
 
-def test_a_try_that_fails_begins_the_rest_anew(breaker: Breaker, clock: FakeClock) -> None:
+def test_a_try_that_fails_begins_the_rest_anew(breaker: Breaker[StoreError], clock: FakeClock) -> None:
     fail(breaker)
     clock.advance(1)
     fail(breaker)
@@ -84,7 +87,7 @@ def test_a_try_that_fails_begins_the_rest_anew(breaker: Breaker, clock: FakeCloc
         pass
 
 
-async def test_a_try_that_is_cancelled_makes_room_for_another(breaker: Breaker, clock: FakeClock) -> None:
+async def test_a_try_that_is_cancelled_makes_room_for_another(breaker: Breaker[StoreError], clock: FakeClock) -> None:
     fail(breaker)
     clock.advance(1)
     trying = asyncio.Event()
@@ -106,7 +109,7 @@ async def test_a_try_that_is_cancelled_makes_room_for_another(breaker: Breaker, 
         pass
 
 
-def test_an_answer_that_is_a_refusal_is_an_answer(breaker: Breaker, clock: FakeClock) -> None:
+def test_an_answer_that_is_a_refusal_is_an_answer(breaker: Breaker[StoreError], clock: FakeClock) -> None:
     fail(breaker)
     clock.advance(1)
     with pytest.raises(SessionConflict), breaker.call():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import ConfigError
-from pegboard.seams import Definitions, Listing
+from pegboard.protocols import Definitions, Listing
 from pegboard.stores import MemoryDefinitions, SqliteDefinitions
 
 LISTING = Listing(
@@ -56,5 +56,5 @@ async def test_an_entry_that_is_no_listing_is_an_error_that_names_the_file(tmp_p
     await store.put("key", LISTING)
     with closing(sqlite3.connect(store.path)) as connection, connection:
         connection.execute("UPDATE definitions SET listing = ?", (text,))
-    with pytest.raises(ConfigError, match=r"d\.sqlite.*holds what is no listing"):
+    with pytest.raises(ConfigError, match=r"d\.sqlite.*holds an invalid listing"):
         await store.get("key")

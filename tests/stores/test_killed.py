@@ -18,7 +18,7 @@ from pegboard.averages import PRIOR, SMOOTHING, after_all
 from pegboard.clock import SystemClock
 from pegboard.errors import SpendLimitReached
 from pegboard.model import Outcome, ToolId
-from pegboard.spending import Account, Limits, NanoUsd
+from pegboard.spend_limits import Account, Limits, NanoUsd
 from pegboard.stores import SqliteLessons, SqlitePins, SqliteSessions, SqliteSpend, SqliteStatistics
 
 ROUNDS = int(os.environ.get("TEST_KILLS", "4"))
@@ -32,7 +32,7 @@ from dataclasses import replace
 from pathlib import Path
 from pegboard.clock import SystemClock
 from pegboard.model import Fingerprint, Outcome, Session, ToolId
-from pegboard.spending import Account, Limits, NanoUsd
+from pegboard.spend_limits import Account, Limits, NanoUsd
 from pegboard.stores import SqliteLessons, SqlitePins, SqliteSessions, SqliteSpend, SqliteStatistics
 from pegboard.traffic import Seen
 

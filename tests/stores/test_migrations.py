@@ -11,10 +11,9 @@ from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError
 from pegboard.model import Outcome, ToolId
 from pegboard.stores import SqliteArchive, SqliteStatistics
-from pegboard.stores.migrations import Migration
-from pegboard.stores.sqlite import MIGRATIONS
-from pegboard.stores.sqlite_file import SqliteFile
-from pegboard.stores.sqlite_state import STATE
+from pegboard.stores.database import Migration
+from pegboard.stores.sqlite.cache import EMBEDDING_MIGRATIONS
+from pegboard.stores.sqlite.database import STATE_MIGRATIONS, SqliteFile
 from records import held
 
 ONE = Migration("one", ("CREATE TABLE steps (name TEXT)", "INSERT INTO steps VALUES ('one')"))
@@ -79,7 +78,10 @@ async def test_counts_from_before_there_were_averages_are_kept(path: Path) -> No
 
 
 async def test_what_was_there_before_there_were_stamps_counts_as_used_now(path: Path) -> None:
-    old, cache = SqliteFile(path, STATE[:3], remedy=""), SqliteFile(path.with_name("c"), MIGRATIONS[:1], remedy="")
+    old, cache = (
+        SqliteFile(path, STATE_MIGRATIONS[:3], remedy=""),
+        SqliteFile(path.with_name("c"), EMBEDDING_MIGRATIONS[:1], remedy=""),
+    )
     old.run_now(lambda file: file.execute("INSERT INTO spend_meters VALUES ('key', 'alice', 5)").close())
     old.run_now(lambda file: file.execute("INSERT INTO spend_meters VALUES ('day', '2026-01-01 alice', 5)").close())
     old.run_now(lambda file: file.execute("INSERT INTO tool_statistics VALUES ('git','log',1,1,1,0,0,1)").close())
@@ -98,7 +100,7 @@ async def test_what_was_there_before_there_were_stamps_counts_as_used_now(path: 
 
 
 async def test_averages_that_were_never_kept_are_exported_as_the_first_values(path: Path) -> None:
-    old = SqliteFile(path, STATE[:2], remedy="")
+    old = SqliteFile(path, STATE_MIGRATIONS[:2], remedy="")
     old.run_now(
         lambda file: file.execute("INSERT INTO tool_statistics VALUES ('git','log',7,6,NULL,NULL,NULL,NULL)").close()
     )

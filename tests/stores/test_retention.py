@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import StoreError
+from pegboard.protocols import Listing
 from pegboard.records import Key, Kind
-from pegboard.seams import Listing
-from pegboard.settings.state import RetentionSettings
+from pegboard.settings.storage import RetentionSettings
 from pegboard.stores import SqliteDefinitions
 from pegboard.stores import retention as module
-from pegboard.stores.retention import DAY, EVERY, FIRST, Retirement
+from pegboard.stores.retention import DAY, EVERY, FIRST, RetentionJob
 from pegboard.testing import FakeClock
 
 LISTING = Listing(introduction={}, pages=({"tools": []},), protocol="2025-11-25")
@@ -39,7 +39,7 @@ async def no_definitions(before: float) -> int:
     return 0
 
 
-def made(archive: Failing, clock: FakeClock) -> tuple[Retirement, list[tuple[float, float]]]:
+def made(archive: Failing, clock: FakeClock) -> tuple[RetentionJob, list[tuple[float, float]]]:
     """With what its chance was asked for."""
     asked: list[tuple[float, float]] = []
 
@@ -47,10 +47,10 @@ def made(archive: Failing, clock: FakeClock) -> tuple[Retirement, list[tuple[flo
         asked.append((low, high))
         return (low + high) / 2
 
-    return Retirement(archive, no_definitions, RetentionSettings(), clock, uniform=middle), asked  # type: ignore[arg-type]
+    return RetentionJob(archive, no_definitions, RetentionSettings(), clock, uniform=middle), asked  # type: ignore[arg-type]
 
 
-async def slept(retirement: Retirement, rounds: int, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+async def slept(retirement: RetentionJob, rounds: int, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """For how long it slept, until it had done so many rounds."""
     naps: list[float] = []
 
@@ -86,7 +86,7 @@ async def test_a_store_that_fails_is_said_once_until_it_works_again(
         await slept(retirement, 3, monkeypatch)
 
     said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert said == ["What was not used for long could not be removed: Redis is gone. Start it."] * 2
+    assert said == ["Unused records could not be removed: Redis is gone. Start it."] * 2
 
 
 async def test_statistics_and_pins_are_kept_unless_it_is_configured(clock: FakeClock) -> None:
@@ -98,7 +98,7 @@ async def test_statistics_and_pins_are_kept_unless_it_is_configured(clock: FakeC
 
 async def test_definitions_that_no_server_was_started_with_are_removed(clock: FakeClock, tmp_path: Path) -> None:
     store = SqliteDefinitions(tmp_path / "d.sqlite", clock=clock)
-    retirement = Retirement(Failing(), store.forget_unused, RetentionSettings(definitions=30), clock)  # type: ignore[arg-type]
+    retirement = RetentionJob(Failing(), store.forget_unused, RetentionSettings(definitions=30), clock)  # type: ignore[arg-type]
     for key in ("used", "unused"):
         await store.put(key, LISTING)
     clock.advance(20 * DAY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,13 @@ async def test_a_store_that_does_not_answer_is_asked_again_after_its_rest(clock:
     assert second.value.message == first.value.message
     assert second.value.__cause__ is None
     await state.close()
+
+
+def test_the_layer_contract_names_every_backend() -> None:
+    root = Path(__file__).parents[2]
+    contracts = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    named = next(each["modules"] for each in contracts if each["type"] == "independence")
+
+    folders = {path.parent.name for path in (root / "src/pegboard/stores").glob("*/sessions.py")}
+
+    assert {name.removeprefix("pegboard.stores.") for name in named} == folders

@@ -90,15 +90,15 @@ def written(path: Path, *lines: Any) -> Path:
 @pytest.mark.parametrize(
     ("lines", "number", "said"),
     [
-        ((), 1, "no JSON object"),
+        ((), 1, "not a JSON object"),
         (({"format": "something"},), 1, "does not begin with"),
         ((HEADER,), 2, "its last line is missing"),
         ((HEADER, PIN), 3, "its last line is missing"),
-        ((HEADER, PIN, {"records": 2}), 3, "it speaks of 2 records, and there are 1"),
-        ((HEADER, {"records": 0}, PIN), 3, "the last line was before it"),
-        ((HEADER, PIN, '{"record": "pin", "ser', {"records": 2}), 3, "no JSON object"),
-        ((HEADER, "[]", {"records": 1}), 2, "no JSON object"),
-        ((HEADER, {"record": "spell"}, {"records": 1}), 2, "no records of the kind 'spell'"),
+        ((HEADER, PIN, {"records": 2}), 3, "it states 2 records, but there are 1"),
+        ((HEADER, {"records": 0}, PIN), 3, "it follows the last line"),
+        ((HEADER, PIN, '{"record": "pin", "ser', {"records": 2}), 3, "not a JSON object"),
+        ((HEADER, "[]", {"records": 1}), 2, "not a JSON object"),
+        ((HEADER, {"record": "spell"}, {"records": 1}), 2, "unknown kind of record 'spell'"),
         ((HEADER, {"record": "pin", "server": "git"}, {"records": 1}), 2, "name: Field required"),
         ((HEADER, PIN | {"more": 1}, {"records": 1}), 2, "more: Unexpected keyword argument"),
         ((HEADER, PIN | {"seen": 1}, {"records": 1}), 2, "seen: Input should be a valid string"),
@@ -130,7 +130,7 @@ def test_a_value_of_a_line_that_is_wrong_is_not_repeated(tmp_path: Path) -> None
 
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"has format 2, and this version of Pegboard reads 1\. Upgrade"):
+    with pytest.raises(ConfigError, match=r"has format 2, but this version of Pegboard reads 1\. Upgrade"):
         list(records(written(tmp_path / "state.jsonl", HEADER | {"version": 2}, {"records": 0})))
 
 

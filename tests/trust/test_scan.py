@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from pegboard.bench.scan.plant import poisons
 from pegboard.model import Server, ServerName, Tool
 from pegboard.testing import fake_tool
-from pegboard.trust import RULES, SUSPICIOUS, Finding, Verdict, scan, scan_server
+from pegboard.trust import RULES, SUSPICIOUS, Finding, ScanResult, scan, scan_server
+from pegboard.trust.definition_texts import LONGEST
 from pegboard.trust.scan import MOST_CHARACTERS
-from pegboard.trust.texts import LONGEST
+from pegboard_bench.scan.plant import poisons
 
 ADD = fake_tool("add", "Add two numbers.")
 
@@ -147,9 +147,9 @@ def test_a_rule_counts_once_and_several_rules_add_up() -> None:
     def finding(rule: str, weight: float) -> Finding:
         return Finding(rule=rule, weight=weight, where="", excerpt="")
 
-    assert Verdict().score == 0
-    assert Verdict.of([finding("a", 0.4), finding("a", 0.2)]).score == pytest.approx(0.4)
-    both = Verdict.of([finding("a", 0.2), finding("b", 0.4)])
+    assert ScanResult().score == 0
+    assert ScanResult.of([finding("a", 0.4), finding("a", 0.2)]).score == pytest.approx(0.4)
+    both = ScanResult.of([finding("a", 0.2), finding("b", 0.4)])
     assert both.score == pytest.approx(0.52)
     assert both.suspicious is (both.score >= SUSPICIOUS)
     assert both.rules == ("b", "a")

@@ -13,7 +13,7 @@ from journals import Journal
 from pegboard.errors import UpstreamError
 from pegboard.events import ServerChanged
 from pegboard.model import ToolId
-from pegboard.server_spec import ServerSpec
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEvents
 from pegboard.upstreams import Changes, Fleet
 from processes import alive, eventually, until

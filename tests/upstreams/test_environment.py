@@ -9,8 +9,8 @@ import pytest
 from mcp.client.stdio import DEFAULT_INHERITED_ENV_VARS
 
 from pegboard.model import ToolId
-from pegboard.server_spec import SAFE, ServerSpec
 from pegboard.settings import Settings
+from pegboard.settings.server_spec import SAFE, ServerSpec
 from pegboard.upstreams import Fleet
 from upstream_specs import python, scripted
 
@@ -62,7 +62,7 @@ async def test_a_server_that_misses_a_variable_says_which_and_what_to_write(
     async with fleet_of(spec) as fleet:
         await fleet.settled(20)
         reason = fleet.status()[0].reason
-    assert 'speaks of NOTES_TOKEN, which it is not given: write "env": {"NOTES_TOKEN": "${NOTES_TOKEN}"}' in reason
+    assert 'mentions NOTES_TOKEN, which it is not given: write "env": {"NOTES_TOKEN": "${NOTES_TOKEN}"}' in reason
     assert "s3cr3t" not in reason
 
 

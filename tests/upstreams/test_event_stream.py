@@ -10,8 +10,8 @@ import pytest
 
 from pegboard.errors import UpstreamError
 from pegboard.model import ToolId
-from pegboard.server_spec import ServerSpec
-from pegboard.upstreams import Fleet, Limits
+from pegboard.settings.server_spec import ServerSpec
+from pegboard.upstreams import Fleet, UpstreamLimits
 from processes import listening
 
 MakeFleet = Callable[..., Fleet]
@@ -41,7 +41,7 @@ async def test_a_server_is_listed_and_called_by_several_at_once(
 async def test_an_answer_beyond_the_limit_does_not_fill_the_memory_and_the_server_comes_back(
     fleet_of: MakeFleet, address: str
 ) -> None:
-    async with fleet_of(ServerSpec(name="old", url=address), limits=Limits(result=10_000)) as fleet:
+    async with fleet_of(ServerSpec(name="old", url=address), limits=UpstreamLimits(result=10_000)) as fleet:
         await fleet.settled(60)
         with pytest.raises(UpstreamError):
             await fleet.call(ToolId("old", "long"), {"characters": 100_000})
@@ -62,6 +62,6 @@ async def test_one_that_needs_signing_in_says_so_and_one_that_is_not_there_is_le
             await fleet.settled(60)
             found = {status.name: status for status in fleet.status()}
     assert found["good"].state == "ready"
-    assert found["unsigned"].reason == "It needs signing in (OAuth), which Pegboard cannot do yet."
+    assert found["unsigned"].reason == "It requires signing in (OAuth), which Pegboard does not support yet."
     assert found["gone"].state == "unhealthy"
     assert found["gone"].reason

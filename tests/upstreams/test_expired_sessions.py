@@ -14,7 +14,7 @@ import pytest
 from pegboard.errors import UpstreamError
 from pegboard.events import ServerChanged
 from pegboard.model import ToolId
-from pegboard.server_spec import ServerSpec
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEvents
 from pegboard.upstreams import Fleet
 from processes import listening, until
@@ -74,7 +74,7 @@ async def test_a_server_that_forgets_every_session_is_an_error_and_no_loop(fleet
     async with fleet_of(ServerSpec(name="web", url=f"{url}/mcp")) as fleet:
         await fleet.settled(20)
         await forget(url, "?always")
-        with pytest.raises(UpstreamError, match="forgets its sessions at once"):
+        with pytest.raises(UpstreamError, match="forgets its sessions immediately"):
             await fleet.call(HELLO, {})
         await until(lambda: fleet.status()[0].state == "ready")
         assert await forget(url) == 3

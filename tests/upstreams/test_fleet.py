@@ -14,7 +14,7 @@ from mcp import MCPError
 from pegboard.errors import UpstreamError
 from pegboard.events import ServerChanged
 from pegboard.model import ToolId
-from pegboard.server_spec import ServerSpec
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEvents
 from pegboard.upstreams import Fleet
 from processes import alive, eventually, listening, until

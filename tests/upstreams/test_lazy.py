@@ -16,8 +16,8 @@ from journals import Journal
 from pegboard.errors import ConfigError, UpstreamError
 from pegboard.events import ServerChanged
 from pegboard.model import ToolId
-from pegboard.seams import Listing
-from pegboard.server_spec import ServerSpec
+from pegboard.protocols import Listing
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryDefinitions, MemoryEvents, SqliteDefinitions
 from pegboard.testing import FakeClock
 from pegboard.upstreams import Fleet
@@ -204,7 +204,7 @@ async def test_a_lazy_server_that_cannot_start_says_why_and_is_tried_again_by_th
     async with lazy_fleet(spec) as fleet:
         await fleet.settled(20)
         assert state(fleet) == "idle"
-        with pytest.raises(UpstreamError, match=r"is unhealthy: The command .* is not there"):
+        with pytest.raises(UpstreamError, match=r"is unhealthy: The command .* was not found"):
             await fleet.call(PID, {})
         assert state(fleet) == "unhealthy"
         program.symlink_to(sys.executable)
@@ -318,7 +318,7 @@ async def test_a_store_that_is_broken_is_logged_and_passed_over(
         async with lazy_fleet(journal.spec(), definitions=Broken()) as fleet:
             assert await fleet.call(PID, {})
     assert "cannot be read" in caplog.text
-    assert "cannot be kept" in caplog.text
+    assert "cannot be stored" in caplog.text
 
 
 async def test_what_is_kept_is_no_listing_and_the_server_is_started(

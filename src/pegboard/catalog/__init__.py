@@ -1,4 +1,5 @@
-"""Tools and what they cost: the immutable catalog, token counts, summaries, and the readers that make tools."""
+"""Tools and their token counts: the immutable catalog, names on the wire, summaries, and readers of tool
+definitions."""
 
 from pegboard.catalog.catalog import Catalog, fingerprint, ordered, server_fingerprint
 from pegboard.catalog.names import WireNames

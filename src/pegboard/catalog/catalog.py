@@ -16,17 +16,17 @@ from pegboard.catalog.summaries import summarize
 from pegboard.catalog.tokens import BpeCounter, canonical_text
 from pegboard.errors import CatalogError
 from pegboard.model import Fingerprint, JsonObject, Server, Tool, ToolId
-from pegboard.seams import TokenCounter
+from pegboard.protocols import TokenCounter
 
 SETS = frozenset({"required", "enum", "type"})
 """Keywords of JSON Schema whose arrays have no order."""
 
 
 def fingerprint(tool: Tool) -> Fingerprint:
-    """SHA-256 over everything a tool is: a change of type, enum or annotation is a change (M5).
+    """SHA-256 over everything in a tool: a change of type, enum or annotation is a change (M5).
 
-    The order of keys is none, nor is that of arrays that JSON Schema takes for sets: some servers list them in another
-    order each time that they start.
+    The order of keys does not count, nor that of arrays that are sets in JSON Schema: some servers change it with each
+    start.
     """
     everything = {
         "id": list(tool.id),
@@ -43,7 +43,7 @@ def fingerprint(tool: Tool) -> Fingerprint:
 
 
 def server_fingerprint(server: Server) -> Fingerprint:
-    """SHA-256 over what a server says of itself to models: not its version, which changes with every release."""
+    """SHA-256 over a server's texts for models; not its version, which changes with every release."""
     return Fingerprint(hashlib.sha256(_canonical([server.title, server.instructions])).hexdigest())
 
 
@@ -53,7 +53,7 @@ def _canonical(value: object) -> bytes:
 
 
 def ordered(value: Any, key: str = "") -> Any:
-    """A definition, or a part of it under a key, with the arrays that are sets in one order."""
+    """A definition, or its part under a key, with the arrays that are sets sorted."""
     if isinstance(value, Mapping):
         return {name: ordered(each, name) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -81,7 +81,7 @@ class Catalog:
 
     @classmethod
     def build(cls, servers: Iterable[tuple[Server, Sequence[Tool]]], *, counter: TokenCounter | None = None) -> Catalog:
-        """Put servers together. Raises CatalogError where two tools share an id, or name another server.
+        """A catalog of these servers. Raises CatalogError if two tools share an id, or a tool names another server.
 
         >>> len(Catalog.build([]))
         0
@@ -98,12 +98,13 @@ class Catalog:
         catalog = cls(tools=tuple(tools), servers=MappingProxyType(known), counter=counter)
         if len(catalog.position) != len(tools):
             raise CatalogError(
-                f"Duplicate tools: {_repeated(tools)}.", remedy="A server may list each tool name once; rename one."
+                f"Duplicate tools: {_repeated(tools)}.",
+                remedy="A server may list each tool name only once; rename one.",
             )
         return catalog
 
     def with_server(self, server: Server, tools: Sequence[Tool]) -> Catalog:
-        """The catalog with this server added or, in its old place, replaced.
+        """The catalog with this server added, or replaced in its place.
 
         >>> from pegboard.model import ServerName
         >>> list(Catalog.build([]).with_server(Server(name=ServerName("rail")), []).servers)
@@ -114,7 +115,7 @@ class Catalog:
         return Catalog.build(groups.values(), counter=self.counter)
 
     def without_server(self, name: str) -> Catalog:
-        """The catalog without this server; without one of that name, as it is.
+        """The catalog without this server; unchanged if there is none of that name.
 
         >>> len(Catalog.build([]).without_server("rail").servers)
         0
@@ -123,7 +124,7 @@ class Catalog:
         return Catalog.build(groups, counter=self.counter)
 
     def of_server(self, name: str) -> tuple[Tool, ...]:
-        """Its tools, in the order it lists them.
+        """The tools of a server, in the order it lists them.
 
         >>> Catalog.build([]).of_server("rail")
         ()
@@ -145,7 +146,8 @@ class Catalog:
         return len(self.tools)
 
     async def definition(self, tool: ToolId) -> JsonObject:
-        """The tool's definition as it arrived (the in-memory DefinitionSource). Raises CatalogError for an unknown one.
+        """The tool's definition as it arrived (the in-memory DefinitionSource). Raises CatalogError for an unknown
+        tool.
 
         >>> import asyncio
         >>> from pegboard.model import ServerName
@@ -163,7 +165,7 @@ class Catalog:
 
     @cached_property
     def by_name(self) -> Mapping[str, tuple[Tool, ...]]:
-        """Every tool of a name, in catalog order."""
+        """Every tool with a name, in catalog order."""
         names: dict[str, list[Tool]] = {}
         for tool in self.tools:
             names.setdefault(tool.name, []).append(tool)
@@ -171,12 +173,12 @@ class Catalog:
 
     @cached_property
     def plain_names(self) -> Mapping[ToolId, str]:
-        """A name of its own for each tool, which every provider takes and a model calls it by."""
+        """A unique name for each tool that every provider accepts; models call tools by it."""
         return PlainNames(self.position)
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
-        """Changes when anything about any tool or server does, and with their order."""
+        """Changes whenever any tool, any server or their order changes."""
         digest = hashlib.sha256()
         for server in self.servers.values():
             digest.update(repr((server.name, server.description, server.instructions, server.version)).encode())
@@ -186,7 +188,7 @@ class Catalog:
 
     @cached_property
     def token_counts(self) -> tuple[int, ...]:
-        """τ_i: tokens of each tool's canonical definition (seed 000 eq. 1)."""
+        """τ_i: tokens of each tool's canonical definition (Tool Attention eq. 1)."""
         return tuple(self.counter.count([canonical_text(tool) for tool in self.tools]))
 
 

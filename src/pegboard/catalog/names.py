@@ -1,4 +1,4 @@
-"""Names on the wire: what a tool is called where only one flat list of names exists (M10-M12)."""
+"""Names on the wire, where all tools share one flat list of names (M10-M12)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ NOTHING: Mapping[ToolId, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class WireNames:
-    """A reversible naming of tools. The server of a name is looked up, never read out of it (M10).
+    """A reversible naming of tools. The server of a name is looked up, never parsed from it (M10).
 
-    A name that one tool has alone stays as it is. A name that several servers share, or that Pegboard uses for
-    itself, becomes ``server__name`` for each of them, so that the result does not depend on who connected first;
-    so does one that looks like another tool's ``server__name``. A name that was wished for a tool takes the place of
-    its own, and keeps to the same rules.
+    A unique name stays as it is. A name that several servers share, or that Pegboard uses itself, becomes
+    ``server__name`` for each of them, so that the result does not depend on who connected first; so does a name that
+    looks like another tool's ``server__name``. A configured name replaces the tool's own, under the same rules.
     """
 
     of: Mapping[ToolId, str]
@@ -44,7 +43,7 @@ class WireNames:
         limit: int = PROTOCOL_LIMIT,
         renamed: Mapping[ToolId, str] = NOTHING,
     ) -> WireNames:
-        """Names of at most ``limit`` characters, none of them ``reserved``; ``renamed`` holds the wished ones."""
+        """Names of at most ``limit`` characters, none of them ``reserved``; ``renamed`` has the configured names."""
         ids = list(tools)
         wished = {tool: renamed.get(tool, tool.name) for tool in ids}
         plain = {tool: fit(name, tool, limit) for tool, name in wished.items()}
@@ -66,7 +65,7 @@ class WireNames:
         )
 
     def resolve(self, name: str) -> ToolId | None:
-        """The tool of a wire name, of ``server/name``, or of an own or wished name that only one tool has."""
+        """The tool of a wire name, of ``server/name``, or of an own or configured name that only one tool has."""
         if name in self.tool:
             return self.tool[name]
         if name in self.full:
@@ -76,8 +75,8 @@ class WireNames:
 
 
 def _clashing(names: Mapping[ToolId, str], reserved: frozenset[str]) -> list[ToolId]:
-    """Tools whose name is not theirs alone. One that ends in its own hash may keep it: a foreign name that was
-    chosen to look like it gives way."""
+    """Tools whose name is not unique. A name that ends in its tool's own hash stays; one chosen to imitate it
+    changes."""
     uses = Counter(names.values())
     return [
         tool
@@ -87,13 +86,13 @@ def _clashing(names: Mapping[ToolId, str], reserved: frozenset[str]) -> list[Too
 
 
 def fit(name: str, tool: ToolId, limit: int) -> str:
-    """The name in the protocol's characters and at most ``limit`` of them (MCP 2025-11-25, tool names)."""
+    """The name in the protocol's characters, at most ``limit`` of them (MCP 2025-11-25, tool names)."""
     clean = FORBIDDEN.sub("_", name) or "_"
     return clean if len(clean) <= limit else hashed(clean, tool, limit)
 
 
 def hashed(name: str, tool: ToolId, limit: int) -> str:
-    """The start of the name and a hash of the tool's identity: the same short form every time."""
+    """The start of the name and a hash of the tool's identity: a stable short form."""
     return f"{name[: limit - HASH_LENGTH - 1]}_{identity_hash(tool)}"
 
 
@@ -102,7 +101,7 @@ def identity_hash(tool: ToolId) -> str:
 
 
 class PlainNames(Mapping[ToolId, str]):
-    """A name of its own for each tool, which every provider takes; worked out when the first one is asked for."""
+    """A unique name for each tool that every provider accepts, computed on first use."""
 
     def __init__(self, tools: Collection[ToolId]) -> None:
         self._tools = tools
@@ -117,7 +116,7 @@ class PlainNames(Mapping[ToolId, str]):
         return len(self._tools)
 
     def __reduce__(self) -> tuple[type[dict[ToolId, str]], tuple[dict[ToolId, str]]]:
-        """Pickled and copied as the names alone: the catalog behind them stays where it is."""
+        """Pickled and copied as a plain dictionary, without the catalog."""
         return dict, (dict(self),)
 
     @cached_property

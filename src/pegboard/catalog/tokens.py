@@ -33,17 +33,17 @@ class BpeCounter:
 
 
 def _encodable(text: str) -> str:
-    """The text, with a question mark for each half of a surrogate pair, which JSON can hold and UTF-8 cannot."""
+    """The text with lone surrogates, which JSON allows but UTF-8 does not, replaced by question marks."""
     return text.encode("utf-8", "replace").decode()
 
 
 def compact_json(value: object) -> str:
-    """JSON without blanks, characters as they are: how definitions are counted."""
+    """JSON without blanks and without escaped characters: the form in which definitions are counted."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def canonical(tool: Tool) -> JsonObject:
-    """The part of a definition that every wire format sends; what token figures are about unless they say otherwise."""
+    """The part of a definition that every wire format sends; token counts refer to it unless stated otherwise."""
     return {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema or {"type": "object"}}
 
 

@@ -1,18 +1,16 @@
-"""The composition root: the only place where parts are chosen and put together."""
+"""The composition root: the only place that chooses parts and puts them together."""
 
-from pegboard.compose.boards import boards_of_requests, build
-from pegboard.compose.configured import as_configured, rules, summaries
-from pegboard.compose.encoders import configured_encoder, embedding_service, in_process
-from pegboard.compose.fitted import QUERY_CACHE, calibration, local_fit, profile, space, warn_of_threshold
-from pegboard.compose.indexes import collection
-from pegboard.compose.parts import Parts, default_parts, events_and, opened_parts
+from pegboard.compose.board_builder import as_configured, boards_of_requests, build_routing, rules, summaries
+from pegboard.compose.board_parts import Parts, default_parts, events_and, opened_parts
+from pegboard.compose.encoder_profile import QUERY_CACHE, calibration, local_fit, profile, space, warn_of_threshold
+from pegboard.compose.vectors import collection, configured_encoder, embedding_service, in_process
 
 __all__ = [
     "QUERY_CACHE",
     "Parts",
     "as_configured",
     "boards_of_requests",
-    "build",
+    "build_routing",
     "calibration",
     "collection",
     "configured_encoder",

@@ -1,4 +1,4 @@
-"""One application before everything that is served on HTTP: MCP at /mcp, how it goes, and models everywhere else."""
+"""The application that routes every HTTP request: MCP at /mcp, readiness and metrics, and models everywhere else."""
 
 from __future__ import annotations
 
@@ -9,23 +9,25 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pegboard.errors import PegboardError
-from pegboard.gateways import watch
-from pegboard.gateways.body_time import TimedBody
 from pegboard.gateways.origins import OriginCheck
-from pegboard.gateways.readiness import Readiness
-from pegboard.stores.metrics import Metrics
+from pegboard.gateways.readiness import PATHS, Readiness, Watch
+from pegboard.telemetry.metrics import Metrics
 
 BODY_SECONDS = 60.0
 OURS = ("/mcp", "/healthz")
 UPGRADES = b"websocket"
+SLOWEST = 16 * 1024
+"""Minimum rate of a request body after its first seconds, in bytes per second."""
+ENDED: Message = {"type": "http.disconnect"}
+REFUSED = b'{"error":"body_too_slow","message":"The body of the request did not arrive in time."}'
 
 
-class Models(Protocol):
-    """The application before models, which can refuse a request in the shape that its client understands."""
+class ModelsApp(Protocol):
+    """The application of the LLM gateway, which can also refuse a request in its client's format."""
 
     @property
     def serves(self) -> bool:
-        """Whether model requests are for it now."""
+        """Whether the LLM gateway is configured now."""
         ...
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
@@ -39,21 +41,21 @@ class NoWebSockets(PegboardError):  # noqa: N818
 
     def __init__(self) -> None:
         super().__init__(
-            "WebSockets are not passed on.", remedy="Use the provider's HTTP interface, or go there directly."
+            "WebSockets are not supported.", remedy="Use the provider's HTTP interface, or connect to it directly."
         )
 
 
 class Front:
-    """Which door a request is for. ``models`` may be None where there is no LLM gateway.
+    """Routes each request. ``models`` is None without an LLM gateway.
 
-    A page in a browser may use models by the names only that this server is known by: it cannot rebind its own.
-    ``underway`` is the number of requests to models whose answers have not ended; ``quiet`` is set while it is 0.
+    Web pages may use models only under the host names of this server: they cannot rebind their own. ``underway`` is the
+    number of model requests that are not finished; ``quiet`` is set while it is 0.
     """
 
     def __init__(
         self,
         mcp: ASGIApp,
-        models: Models | None,
+        models: ModelsApp | None,
         security: TransportSecuritySettings,
         *,
         readiness: Readiness,
@@ -64,7 +66,7 @@ class Front:
         self._models = models
         self._body_seconds = body_seconds
         self._origins = OriginCheck(security)
-        self._watch = watch.Watch(readiness, metrics, security)
+        self._watch = Watch(readiness, metrics, security)
         self.readiness = readiness
         self.underway = 0
         self.quiet = asyncio.Event()
@@ -78,18 +80,18 @@ class Front:
         receive, send = timed.receive, timed.send
         if self.readiness.draining:
             send = _closing(send)
-        if path in watch.PATHS:
+        if path in PATHS:
             await self._watch(scope, receive, send)
         elif (
-            self._models is None
+            any(path == ours or path.startswith(f"{ours}/") for ours in OURS)
+            or self._models is None
             or not self._models.serves
-            or any(path == ours or path.startswith(f"{ours}/") for ours in OURS)
         ):
             await self._mcp(scope, receive, send)
         else:
             await self._to_models(self._models, scope, receive, send)
 
-    async def _to_models(self, models: Models, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _to_models(self, models: ModelsApp, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             if dict(scope["headers"]).get(b"upgrade", b"").lower() == UPGRADES:
                 raise NoWebSockets
@@ -107,8 +109,56 @@ class Front:
                 self.quiet.set()
 
 
+class TimedBody:
+    """The `receive` and `send` of a request: 408 if its body takes more than ``seconds``, plus time for large ones.
+
+    After that, what the application sends is discarded, and the application sees a disconnected client.
+    """
+
+    def __init__(self, receive: Receive, send: Send, seconds: float) -> None:
+        self._receive = receive
+        self._send = send
+        self._seconds = seconds
+        self._began = asyncio.get_running_loop().time()
+        self._size = 0
+        self._whole = False
+        self._begun = False
+        self._late = False
+
+    async def receive(self) -> Message:
+        if self._late:
+            return ENDED
+        if self._whole:
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._began + self._seconds + self._size / SLOWEST):
+                message = await self._receive()
+        except TimeoutError:
+            await self._refuse()
+            return ENDED
+        self._size += len(message.get("body", b""))
+        self._whole = message["type"] != "http.request" or not message.get("more_body", False)
+        return message
+
+    async def send(self, message: Message) -> None:
+        if self._late:
+            return
+        self._begun = True
+        await self._send(message)
+
+    async def _refuse(self) -> None:
+        self._late = True
+        if self._begun:
+            return
+        headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+        length = (b"content-length", str(len(REFUSED)).encode())
+        await self._send({"type": "http.response.start", "status": 408, "headers": [*headers, length]})
+        await self._send({"type": "http.response.body", "body": REFUSED})
+
+
 def _closing(send: Send) -> Send:
-    """The connection is not used again: its client's next request shall go to another process."""
+    """A `send` that closes the connection after the answer, so that the client's next request goes to another
+    process."""
 
     async def closing(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,7 +1,7 @@
-"""Connections to this server: how many there may be, and how long and how large the head of a request may be.
+"""Limits for connections: how many there may be, and how long and how large the head of a request may be.
 
-uvicorn bounds none of these. A connection that sends half a head, byte by byte or without end, would stay for ever, and
-a few hundred of them would leave no descriptor for anybody else.
+uvicorn has no such limits. A connection that sends an incomplete head, slowly or endlessly, would stay open forever,
+and a few hundred of them would use up all file descriptors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 LOGGER = logging.getLogger(__name__)
 MOST_HEAD = 256 * 1024
-"""Bytes of a request's head, and of what comes with it before the request is known."""
+"""Bytes of a request's head, including what follows it before the request is parsed."""
 TOO_MANY = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n"
 TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -31,26 +31,26 @@ else:
 
 @dataclass(slots=True)
 class Connections:
-    """At most ``most`` at once; the head of a request has ``head_seconds``.
+    """At most ``most`` connections at once; ``head_seconds`` limits the time for the head of a request.
 
-    Where there are too many, the one that has waited longest without a request under way is closed for the new one.
+    Beyond that, the connection that has been idle longest is closed for the new one.
     """
 
     most: int
     head_seconds: float
     _open: dict[Guarded, None] = field(default_factory=dict)
-    _said: bool = False
+    _warned: bool = False
 
     def protocol(self) -> type[asyncio.Protocol]:
-        """The class of uvicorn's protocol for these connections."""
+        """uvicorn's protocol class for these connections."""
         return type("Protocol", (Guarded,), {"ours": self})
 
     def opened(self, connection: Guarded) -> bool:
-        """Whether there is room for one more."""
+        """Register a connection. Returns whether there is room for it."""
         if len(self._open) >= self.most:
-            if not self._said:
-                LOGGER.warning("There are %d connections (most_connections): idle ones are closed.", self.most)
-                self._said = True
+            if not self._warned:
+                LOGGER.warning("There are %d connections (most_connections): idle ones are being closed.", self.most)
+                self._warned = True
             idle = next((each for each in self._open if not each.is_under_way), None)
             if idle is None:
                 return False
@@ -62,10 +62,10 @@ class Connections:
     def closed(self, connection: Guarded) -> None:
         self._open.pop(connection, None)
         if len(self._open) < self.most // 2:
-            self._said = False
+            self._warned = False
 
     def rested(self, connection: Guarded) -> None:
-        """It has had a request, and is the last to be closed among those that rest."""
+        """The connection has finished a request: it becomes the last idle one to be closed."""
         if connection in self._open:
             self._open[connection] = self._open.pop(connection)
 
@@ -107,7 +107,7 @@ class Guarded(Http):
 
     @property
     def is_under_way(self) -> bool:
-        """Whether the head of a request is there, and its answer has not ended."""
+        """Whether a request is in progress: its head has arrived, and its answer is not finished."""
         cycle: Any = self.cycle
         return cycle is not None and not cycle.response_complete
 

@@ -1,4 +1,4 @@
-"""How a server ends: balancers are told first, models' answers under way come to their end, and then it is over."""
+"""How a server shuts down: load balancers are told first, then model requests in progress finish."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pegboard.gateways.asgi import Front
 from pegboard.gateways.readiness import Readiness
 
 LEAST_WAIT = 0.5
-"""Seconds in which /readyz says that this process is about to end, however short `drain_wait` is."""
+"""Minimum seconds during which /readyz reports the shutdown, however short `drain_wait` is."""
 
 
-class Server(uvicorn.Server):
-    """Says when it listens. Ends with the first signal in good order, with a second one at once."""
+class DrainableServer(uvicorn.Server):
+    """Reports when it listens. The first signal shuts it down gracefully, a second one at once."""
 
     def __init__(
         self,
@@ -35,15 +35,15 @@ class Server(uvicorn.Server):
         hang_up: Callable[[], None],
         read_again: Callable[[], None] = lambda: None,
     ) -> None:
-        """Seconds to ``wait`` for balancers, and that answers may then take (``timeout``). ``hang_up`` ends streams,
-        ``read_again`` has the configuration read again."""
+        """``wait`` and ``timeout``: seconds that balancers, and then requests in progress, have. ``hang_up`` ends
+        streams, ``read_again`` reloads the configuration."""
         super().__init__(config)
         self.url = url
         self._front = front
         self._listening = listening
         self._wait = wait
         self._timeout = timeout
-        self._said = started
+        self._on_started = started
         self._hang_up = hang_up
         self._read_again = read_again
         self._hurry = asyncio.Event()
@@ -57,8 +57,8 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def signals(self) -> Iterator[None]:
-        """SIGTERM waits for balancers, which SIGINT, from a keyboard, need not. SIGHUP has the configuration read
-        again; at a terminal it says that the terminal is gone, and ends this too."""
+        """SIGTERM waits for balancers; SIGINT, from a keyboard, does not. SIGHUP reloads the configuration, except at a
+        terminal, where it means that the terminal was closed and shuts the server down."""
         loop = asyncio.get_running_loop()
         handlers: dict[int, Callable[[], None]] = {
             signal.SIGTERM: self.terminate,
@@ -77,11 +77,11 @@ class Server(uvicorn.Server):
                     loop.remove_signal_handler(number)
 
     def terminate(self) -> None:
-        """End, and have at least a moment in which /readyz says so: whoever asks then need not take it for a crash."""
+        """Shut down, reporting it in /readyz for a minimum time, so that balancers do not mistake it for a crash."""
         self.end(max(self._wait, LEAST_WAIT))
 
     def end(self, wait: float) -> None:
-        """Take requests for ``wait`` seconds still, and say that others should have them; then end."""
+        """Accept requests for ``wait`` more seconds, while reporting that this process is not ready; then shut down."""
         if self.readiness.draining:
             self._hurry.set()
             self.force_exit = self.should_exit = True
@@ -91,10 +91,10 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._said(self.url)
+        self._on_started(self.url)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Streams of MCP have no end of their own: they are ended before anything is waited for."""
+        """MCP streams do not end by themselves: they are closed before anything is waited for."""
         self._hang_up()
         for listener in self.servers:
             listener.close()
@@ -104,7 +104,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     async def _models_done(self) -> None:
-        """All answers have ended, or the time for that is over, or nobody wants to wait any more."""
+        """Wait until all model requests are finished, the time is over, or a second signal arrives."""
         waiting = [asyncio.create_task(each.wait()) for each in (self._front.quiet, self._hurry)]
         await asyncio.wait(waiting, timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
         for each in waiting:
@@ -112,10 +112,11 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Ours are handled outside, so that the servers behind are ended before the process is."""
+        """Replaces uvicorn's handlers: `signals` handles signals, so that upstream servers end before the process
+        does."""
         yield
 
 
 def _at_a_terminal() -> bool:
-    """Whether somebody sits before this process, whose terminal may be closed."""
+    """Whether this process is attached to a terminal."""
     return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()

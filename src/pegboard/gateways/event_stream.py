@@ -1,4 +1,4 @@
-"""Server-sent events, in whatever pieces they come."""
+"""Parses server-sent events from chunks of any size."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 
 MOST_HELD = 16 * 1024 * 1024
-"""Bytes of one event, or of one document, that are held; a longer one passes by unread."""
+"""Bytes of one event or document that are buffered; longer ones are skipped."""
 LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 class EventLines:
-    """The data of server-sent events, whatever pieces they come in (WHATWG HTML, 9.2.6)."""
+    """The data of server-sent events, from chunks of any size (WHATWG HTML, 9.2.6)."""
 
     def __init__(self, most: int = MOST_HELD) -> None:
         self._most = most
@@ -21,8 +21,8 @@ class EventLines:
         self._after_return = False
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The data of each event that this piece ends."""
-        if self._after_return and chunk:  # a line feed here belongs to the carriage return before it
+        """The data of each event that this chunk completes."""
+        if self._after_return and chunk:  # the line feed of a split CRLF
             chunk, self._after_return = chunk.removeprefix(b"\n"), False
         place = 0
         for end in LINE_END.finditer(chunk):
@@ -33,7 +33,7 @@ class EventLines:
         self._after_return = chunk.endswith(b"\r")
 
     def finish(self) -> Iterator[bytes]:
-        """The data of an event that nothing ended: some servers leave the last empty line out."""
+        """The data of an unfinished event: some servers omit the last empty line."""
         if self._line:
             yield from self._end_line()
         yield from self._end_event()

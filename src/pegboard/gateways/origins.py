@@ -1,7 +1,7 @@
-"""Which pages may use models: this server's own, those that are allowed by name, and desktop programs.
+"""Which web pages may use models: this server's own, allowed origins, and desktop programs.
 
-A page in a browser says where it is from (`Origin`), and cannot say anything else. Without the check any page that
-somebody opens could send requests to a gateway on their machine, and spend the provider's key that it holds.
+A page in a browser cannot forge its `Origin`. Without this check, any page that a user opens could send requests to a
+gateway on their machine and spend its provider keys.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from starlette.types import Scope
 from pegboard.errors import PegboardError
 
 DESKTOP = ("app://", "tauri://", "vscode-file://", "vscode-webview://")
-"""How origins begin that no page of the web has: those of desktop programs, which may leave the header out just as
-well. The same that Ollama allows without being asked (`envconfig.AllowedOrigins`). `file://` is not among them:
-browsers say `null` for it, as for every sandboxed frame of any page."""
+"""Origin schemes that no web page has: those of desktop programs, which could just as well omit the header. The same
+ones that Ollama allows by default (`envconfig.AllowedOrigins`). `file://` is not among them: browsers send `null` for
+it, as for every sandboxed frame."""
 FROM_PAGES = frozenset({b"origin", b"sec-fetch-site"})
 """Headers that browsers send for pages, and other programs do not."""
 WRONG_HOST = 421
@@ -27,8 +27,8 @@ class OriginRefused(PegboardError):  # noqa: N818
 
     def __init__(self, origin: str) -> None:
         super().__init__(
-            f"Requests of pages from {origin!r} are not allowed.",
-            remedy="Whoever runs this gateway can add that to allowed_origins.",
+            f"Requests from pages of {origin!r} are not allowed.",
+            remedy="The gateway's operator can add the origin to allowed_origins.",
         )
 
 
@@ -38,18 +38,18 @@ class HostRefused(PegboardError):  # noqa: N818
 
     def __init__(self, host: str) -> None:
         super().__init__(
-            f"This gateway is not known as {host!r}.", remedy="Whoever runs it can add the name to allowed_hosts."
+            f"This gateway is not known as {host!r}.", remedy="Its operator can add the name to allowed_hosts."
         )
 
 
 class OriginCheck:
-    """The check of `Host` and `Origin` for requests to models."""
+    """Checks `Host` and `Origin` of requests to models."""
 
     def __init__(self, security: TransportSecuritySettings) -> None:
         self._guard = TransportSecurityMiddleware(security)
 
     async def check(self, scope: Scope) -> None:
-        """Raises OriginRefused or HostRefused for the request of a page that may not use models."""
+        """Raises OriginRefused or HostRefused for a page that may not use models."""
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         if not headers.keys() & FROM_PAGES:
             return

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
@@ -19,43 +20,46 @@ from pegboard.compose import Parts, events_and, opened_parts
 from pegboard.errors import ConfigError
 from pegboard.gateways.asgi import Front
 from pegboard.gateways.connections import Connections
-from pegboard.gateways.drain import Server
-from pegboard.gateways.llm.opened import open_models
-from pegboard.gateways.mcp.host import Host, open_host
-from pegboard.gateways.mcp.http import PATH, HttpDoor
-from pegboard.gateways.mcp.peers import Peers, address
-from pegboard.gateways.mcp.reload import Source
-from pegboard.gateways.mcp.running import announce, health, running_folder
+from pegboard.gateways.drain import DrainableServer
+from pegboard.gateways.llm.build import open_models
+from pegboard.gateways.mcp.attach.serve_discovery import announce, health, running_folder
+from pegboard.gateways.mcp.cluster.peers import Peers, address
+from pegboard.gateways.mcp.gateway.host import Host, open_host
+from pegboard.gateways.mcp.transport.config_reload import Source
+from pegboard.gateways.mcp.transport.http import PATH, HttpDoor
 from pegboard.gateways.readiness import Readiness, Warming
 from pegboard.model import Replica
-from pegboard.seams import EventSink
+from pegboard.protocols import EventSink
 from pegboard.settings import Settings
-from pegboard.stores import AccessLog
-from pegboard.stores.metrics import Metrics
+from pegboard.telemetry.event_log import AccessLog
+from pegboard.telemetry.metrics import Metrics
 
 LOGGER = logging.getLogger(__name__)
 
 LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 ANY = frozenset({"", "0.0.0.0", "::"})  # noqa: S104
+SWITCH_SECONDS = 0.001
+"""Seconds that one thread, e.g. one that parses thousands of tools, may delay the others (5 ms by default)."""
 GRACE_SECONDS = 3
-"""Time that requests but those to models have to finish once a signal came."""
+"""Seconds that requests other than model requests have to finish after a signal."""
 
 
 async def serve_http(settings: Settings, source: Source, *, started: Callable[[str], None] = lambda url: None) -> None:
-    """Serve on streamable HTTP until SIGTERM or SIGINT; ``started`` is told the address once it is listened on.
+    """Serve on streamable HTTP until SIGTERM or SIGINT; ``started`` gets the address once the server listens.
 
-    `pegboard mcp` with the same files as ``source`` attaches to this process.
-    Raises ConfigError for an address that cannot be listened on.
+    `pegboard mcp` with the same files as ``source`` attaches to this process. Raises ConfigError if the address cannot
+    be listened on.
     """
+    sys.setswitchinterval(SWITCH_SECONDS)
     async with serving(settings, source, started=started) as server:
         with server.signals(), announce(server.url, source.files, running_folder()):
             await server.until_end()
-        _collect_no_more()
+        _stop_collecting()
 
 
-def _collect_no_more() -> None:
-    """The process is about to end, and with it all memory. Thousands of sessions that end at once would have the
-    collector go through everything again and again."""
+def _stop_collecting() -> None:
+    """Disable the garbage collector before the process ends: with thousands of ending sessions it would scan everything
+    repeatedly."""
     gc.disable()
     gc.freeze()
 
@@ -68,18 +72,20 @@ async def serving(
     started: Callable[[str], None] = lambda url: None,
     sinks: Sequence[EventSink] = (),
     **replaced: Any,
-) -> AsyncIterator[Server]:
-    """A server that is ready to serve until its end, with everything behind it. Parts and more sinks for events may be
-    given. Raises ConfigError for an address that cannot be listened on."""
+) -> AsyncIterator[DrainableServer]:
+    """A server with everything behind it, ready to serve until its end. Parts can be replaced, and event sinks added.
+    Raises ConfigError if the address cannot be listened on."""
     listening = listen(settings)
     if settings.host not in LOCAL and not settings.access:
         LOGGER.warning(
-            "Whoever can reach %s:%d can call every tool: no token is needed ([access]).", settings.host, settings.port
+            "Anyone who can reach %s:%d can call every tool: no token is required ([access]).",
+            settings.host,
+            settings.port,
         )
     if settings.host not in LOCAL and settings.llm.holds_keys and not settings.llm.keys:
-        LOGGER.warning("Other machines are refused the providers' keys that this gateway holds: they need [llm.keys].")
+        LOGGER.warning("Other machines cannot use the provider keys of this gateway without [llm.keys].")
     if settings.host in ANY and not settings.allowed_hosts:
-        LOGGER.warning("Other machines are refused until allowed_hosts names what they call this one.")
+        LOGGER.warning("Other machines are refused until allowed_hosts has the name by which they reach this one.")
     with listening:
         url = f"http://{_name(settings.host)}:{listening.getsockname()[1]}{PATH}"
         metrics = Metrics(version("pegboard"))
@@ -87,7 +93,7 @@ async def serving(
         async with AsyncExitStack() as stack:
             parts = await stack.enter_async_context(opened_parts(settings, events=events, **replaced))
             host = await stack.enter_async_context(open_host(settings, parts))
-            peers = await company(stack, host, settings, listening.getsockname()[1])
+            peers = await open_peers(stack, host, settings, listening.getsockname()[1])
             door = HttpDoor(host, health=lambda: health(source.files) | _servers(host), peers=peers)
             await stack.enter_async_context(door.running())
 
@@ -99,14 +105,14 @@ async def serving(
                 door,
                 models,
                 door.security,
-                readiness=readied(stack, settings, parts, peers, source),
+                readiness=readiness_of(stack, settings, parts, peers, source),
                 metrics=metrics if settings.metrics else None,
                 body_seconds=settings.body_timeout,
             )
             read_again = await stack.enter_async_context(source.followed(host, models.prepare))
             connections = Connections(_most(settings.most_connections), settings.head_timeout)
             config = uvicorn.Config(front, http=connections.protocol(), **_options())
-            yield Server(
+            yield DrainableServer(
                 config,
                 front,
                 listening,
@@ -119,8 +125,10 @@ async def serving(
             )
 
 
-def readied(stack: AsyncExitStack, settings: Settings, parts: Parts, peers: Peers | None, source: Source) -> Readiness:
-    """What is looked at before it is said that requests may come. The encoder is loaded meanwhile."""
+def readiness_of(
+    stack: AsyncExitStack, settings: Settings, parts: Parts, peers: Peers | None, source: Source
+) -> Readiness:
+    """The readiness checks. The encoder is loaded in the background."""
     readiness = Readiness()
     if settings.llm.serves:
         warming = Warming(parts.encoder)
@@ -133,8 +141,8 @@ def readied(stack: AsyncExitStack, settings: Settings, parts: Parts, peers: Peer
     return readiness
 
 
-async def company(stack: AsyncExitStack, host: Host, settings: Settings, port: int) -> Peers | None:
-    """The others on the same store, who know of this process as long as the stack is open."""
+async def open_peers(stack: AsyncExitStack, host: Host, settings: Settings, port: int) -> Peers | None:
+    """The peers on the same store, with which this process is registered as long as the stack is open."""
     if host.parts.replicas is None:
         return None
     me = Replica(id=uuid4().hex, url=address(settings.replica_url, settings.host, port))
@@ -142,10 +150,10 @@ async def company(stack: AsyncExitStack, host: Host, settings: Settings, port: i
 
 
 def listen(settings: Settings) -> socket.socket:
-    """A socket on the configured address.
+    """A socket on the configured address, with TCP_NODELAY.
 
-    Its connections do not wait to fill a packet: asyncio sees to that only for sockets whose protocol is named, and an
-    answer in two parts would take 40 ms more.
+    asyncio disables Nagle's algorithm only for sockets whose protocol is named; otherwise an answer in two parts would
+    take 40 ms longer.
     """
     try:
         family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
@@ -155,12 +163,12 @@ def listen(settings: Settings) -> socket.socket:
     except (OSError, OverflowError) as error:
         raise ConfigError(
             f"Cannot listen on {_name(settings.host)}:{settings.port}: {getattr(error, 'strerror', None) or error}.",
-            remedy="Choose another with --port (0 takes a free one) or --host.",
+            remedy="Choose another with --port (0 picks a free one) or --host.",
         ) from error
 
 
 def _most(wanted: int) -> int:
-    """Half of the descriptors that the process may have, at most: servers and providers need some too."""
+    """At most half of the file descriptors that the process may have: servers and providers need some too."""
     try:
         import resource
     except ImportError:  # Windows

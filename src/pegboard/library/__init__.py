@@ -1,5 +1,6 @@
-"""The library: what people who write agents import. Start with `board.py`."""
+"""The library for people who write agents. Start with `board.py`."""
 
 from pegboard.library.board import Board, Gate
+from pegboard.library.from_settings import build
 
-__all__ = ["Board", "Gate"]
+__all__ = ["Board", "Gate", "build"]

@@ -1,4 +1,4 @@
-"""The board that agents use: tools in, the few that a turn needs out, calls checked and carried out."""
+"""The board for agents: route a turn to a few tools, check the model's calls and execute them."""
 
 from __future__ import annotations
 
@@ -13,36 +13,37 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from pegboard.board import Board as Routing
 from pegboard.catalog import Catalog
 from pegboard.errors import PegboardError, ToolNotAvailable
+from pegboard.library.board_router import BoardRouting, with_protected
 from pegboard.library.configuration import settings_of
 from pegboard.library.execution import outcome, result_of_error, result_of_server, result_of_value
-from pegboard.library.memory import answered, remembered
-from pegboard.library.opened import Opened
+from pegboard.library.given_tools import Function, given_tools
 from pegboard.library.portal import in_thread
-from pegboard.library.protection import with_protected
-from pegboard.library.shared import Shared
-from pegboard.library.sources import Function, given_tools
-from pegboard.library.turns import Said, turn_of
+from pegboard.library.runtime import BoardRuntime
+from pegboard.library.turns import Said, answered, remembered, turn_of
 from pegboard.model import Call, Decision, JsonObject, Outcome, Result, Session, ToolId
+from pegboard.protocols import Encoder, Sessions
 from pegboard.routing import check_available
-from pegboard.routing.widening import widened
-from pegboard.seams import Encoder, Sessions
+from pegboard.routing.decisions import widened
+from pegboard.routing_board import RoutingBoard
+from pegboard.settings import Settings
 
 Gate = Literal["active", "reachable"] | Callable[[Call, Decision], ToolId]
-"""Which calls pass: of tools that are active, of those the caller may use, or what a function of one's own says."""
+"""Which calls are allowed: calls of active tools, of all tools that the caller may use, or as your own function
+decides."""
 
 
 class Board:
-    """Every tool an agent could use; each turn is handed the few it needs.
+    """Every tool an agent could use; each turn gets the few that it needs.
 
-    ``tools`` are functions, schemas as any provider has them, pairs of a schema and what to call, a `Catalog` or the
-    path of a catalog; ``config`` is a file with MCP servers, or what such a file says; ``url`` another Pegboard's.
-    ``encoder`` and ``store`` (of sessions) take the place of the default ones; ``gate`` says which calls pass. All
-    other ``options`` are fields of `Settings`. Nothing starts before the first use, and `close`, or leaving it as a
-    context, ends the servers. Methods may be called from any thread and loop; each async one that agents need has a
-    twin ending in ``_now`` that works everywhere, a notebook included. Raises ConfigError and CatalogError.
+    ``tools`` are functions, schemas in any provider's form, pairs of a schema and a callable, a `Catalog`, or the path
+    of a catalog; ``config`` is a file with MCP servers, the content of such a file, or loaded `Settings`; ``url`` is
+    the address of another Pegboard. ``encoder`` and ``store`` (for sessions) replace the defaults; ``gate`` says which
+    calls are allowed. All other ``options`` are fields of `Settings`. Nothing starts before the first use; `close`, or
+    leaving the context manager, stops the servers. Methods may be called from any thread and event loop; each async
+    method that agents need has a twin ending in ``_now`` that works everywhere, including notebooks. Raises ConfigError
+    and CatalogError.
 
     >>> def tide(harbour: str) -> str:
     ...     "When the tide comes in at a harbour"
@@ -57,7 +58,7 @@ class Board:
         self,
         tools: object = (),
         *,
-        config: str | Path | Mapping[str, Any] | None = None,
+        config: Settings | str | Path | Mapping[str, Any] | None = None,
         url: str | None = None,
         encoder: Encoder | None = None,
         store: Sessions | None = None,
@@ -69,16 +70,17 @@ class Board:
         self._settings = settings_of(config, url, options)
         self._functions: Mapping[ToolId, Function] = given.functions
         self._admit = partial(check_available, gate=gate) if isinstance(gate, str) else gate
-        self._shared = Shared(self._settings, {name: part for name, part in parts.items() if part is not None})
-        self._opened = Opened(self._shared, given)
+        self._shared = BoardRuntime(self._settings, {name: part for name, part in parts.items() if part is not None})
+        self._opened = BoardRouting(self._shared, given)
         self._latest: Decision | None = None
         self._first: Board | None = None
-        """The board that ends what both share when nobody has it any more: whoever has this one, has that."""
-        self._finalizer = weakref.finalize(self, Shared.close, self._shared)
+        """The board that this one was derived from. The reference keeps it alive: its finalizer closes what both
+        share."""
+        self._finalizer = weakref.finalize(self, BoardRuntime.close, self._shared)
 
     @property
     def catalog(self) -> Catalog:
-        """The tools there are now; waits for servers that start.
+        """The current tools; waits for servers that are starting.
 
         >>> len(Board([{"name": "tide"}]).catalog)
         1
@@ -87,7 +89,7 @@ class Board:
 
     @property
     def scopes(self) -> frozenset[str]:
-        """What the caller of this process may do.
+        """The scopes of the caller of this process.
 
         >>> Board(scopes=("mail",)).scopes
         frozenset({'mail'})
@@ -95,16 +97,16 @@ class Board:
         return frozenset(self._settings.scopes)
 
     @property
-    def routing(self) -> Routing:
-        """The routing behind the board, of which gateways are made; waits for servers that start.
+    def routing(self) -> RoutingBoard:
+        """The routing behind the board, from which gateways are built; waits for servers that are starting.
 
         >>> Board([{"name": "tide"}]).routing.profile.name
         'hybrid'
         """
         return self._opened.routing
 
-    async def opened(self) -> Routing:
-        """`routing`, without keeping the caller's loop waiting.
+    async def opened(self) -> RoutingBoard:
+        """`routing` without blocking the caller's event loop.
 
         >>> import asyncio
         >>> asyncio.run(Board([{"name": "tide"}]).opened()).profile.name
@@ -115,12 +117,12 @@ class Board:
     async def route(
         self, said: Said, *, session: str | None = None, refused: Sequence[str] = (), **fields: Any
     ) -> Decision:
-        """The tools of a turn: a `Turn`, what the user says, or messages as OpenAI (Chat Completions, Responses),
-        Anthropic, Gemini and LangChain have them. Raises ConfigError for what is none of these.
+        """The tools of a turn, given as a `Turn`, the user's text, or messages in the form of OpenAI (Chat Completions,
+        Responses), Anthropic, Gemini or LangChain. Raises ConfigError for anything else.
 
-        ``session`` names the conversation, whose answered tools count for preconditions. ``refused`` are the names that
-        calls were refused for since the user spoke: from the second on, each doubles the selection. ``fields`` are the
-        turn's own: ``state``, ``scopes``, ``max_price``, ``deadline``, ``id``.
+        ``session`` names the conversation, whose answered tools count for preconditions. ``refused`` are the tool names
+        of calls that were refused since the user's last message: from the second on, each doubles the selection.
+        ``fields`` are fields of the turn: ``state``, ``scopes``, ``max_price``, ``deadline``, ``id``.
 
         >>> import asyncio
         >>> board = Board([{"name": "tide", "description": "When the tide comes"}])
@@ -134,7 +136,7 @@ class Board:
     def route_now(
         self, said: Said, *, session: str | None = None, refused: Sequence[str] = (), **fields: Any
     ) -> Decision:
-        """`route` for code that is not async, whether or not a loop runs.
+        """`route` for synchronous code, whether or not an event loop is running.
 
         >>> Board([{"name": "tide", "description": "When the tide comes"}]).route_now("the tide?").query
         'the tide?'
@@ -144,9 +146,9 @@ class Board:
         return decision
 
     def check(self, call: Call, decision: Decision | None = None) -> ToolId:
-        """The tool of a call that a model made. Raises ToolNotAvailable and ArgumentsInvalid, each with its remedy.
+        """The tool that a model's call means. Raises ToolNotAvailable and ArgumentsInvalid, each with its remedy.
 
-        Without ``decision`` the latest one of this board counts; give it where conversations go on side by side.
+        Without ``decision`` this board's latest decision applies; pass one if several conversations run concurrently.
 
         >>> board = Board([{"name": "tide", "description": "When the tide comes"}])
         >>> decision = board.route_now("the tide?")
@@ -156,9 +158,9 @@ class Board:
         return self._opened.routing.check(call, self._decided(call, decision), admit=self._admit)
 
     async def execute(self, call: Call, decision: Decision | None = None) -> Result:
-        """Check a call and carry it out. What a model or a tool does wrong is a result that says so, no exception.
+        """Check a call and execute it. Errors of the model or the tool become an error result, not an exception.
 
-        Functions of your own that are async run on your loop, others in a thread.
+        Your own async functions run on your event loop, other functions in a thread.
 
         >>> import asyncio
         >>> board = Board([{"name": "tide", "description": "When the tide comes"}])
@@ -175,7 +177,7 @@ class Board:
         return await self._called(tool, call.arguments, asked.session)
 
     def execute_now(self, call: Call, decision: Decision | None = None) -> Result:
-        """`execute` for code that is not async.
+        """`execute` for synchronous code.
 
         >>> def double(number: int) -> int:
         ...     "Twice a number"
@@ -187,7 +189,7 @@ class Board:
         return self._shared.run(self.execute(call, decision))
 
     async def call(self, tool: ToolId, arguments: JsonObject) -> Result:
-        """Carry out a call that was checked; `execute` is both.
+        """Execute a call that has been checked; `execute` does both.
 
         >>> import asyncio
         >>> from pegboard import ToolId
@@ -198,7 +200,7 @@ class Board:
         return await self._called(tool, arguments, Session())
 
     def call_now(self, tool: ToolId, arguments: JsonObject) -> Result:
-        """`call` for code that is not async.
+        """`call` for synchronous code.
 
         >>> from pegboard import ToolId
         >>> Board([({"name": "tide"}, lambda: "16:20")]).call_now(ToolId("local", "tide"), {}).text
@@ -207,7 +209,7 @@ class Board:
         return self._shared.run(self.call(tool, arguments))
 
     def observe(self, outcome: Outcome) -> None:
-        """What came of a call that you carried out yourself; `execute` observes its own. The store is told, too.
+        """Record the outcome of a call that you executed yourself, also in the store; `execute` records its own.
 
         >>> from pegboard import Outcome, ToolId
         >>> Board().observe(Outcome(tool=ToolId("rail", "timetable"), success=True, latency_ms=40))
@@ -215,7 +217,7 @@ class Board:
         self._shared.observe(outcome)
 
     def replace_tools(self, tools: object) -> None:
-        """Other tools of your own from the next turn on; those of servers stay.
+        """Replace your own tools from the next turn on; the tools of servers stay.
 
         >>> board = Board([{"name": "tide"}])
         >>> board.replace_tools([{"name": "wind"}])
@@ -227,9 +229,10 @@ class Board:
         self._opened.given = given
 
     def with_tools(self, tools: object) -> Board:
-        """A board of other tools of your own, beside the same servers, encoder and store: for another user's rights.
+        """A board with other tools of your own that shares servers, encoder and store, for example for another user's
+        rights.
 
-        It changes nothing about this one, and any number of them serve at once. Closing one closes all.
+        This board does not change, and any number of such boards may serve at once. Closing one closes all.
 
         >>> board = Board([{"name": "tide"}])
         >>> [tool.name for tool in board.with_tools([{"name": "wind"}]).catalog.tools], len(board.catalog)
@@ -237,13 +240,13 @@ class Board:
         """
         given, other = given_tools(tools), copy(self)
         other._functions = given.functions
-        other._opened = Opened(self._shared, given, aside=True)
+        other._opened = BoardRouting(self._shared, given, aside=True)
         other._latest = None
         other._first = self
         return other
 
     def close(self) -> None:
-        """End what was started: servers, connections, the thread. Used again, it starts again.
+        """Stop servers, connections and the thread. The board starts again if it is used again.
 
         >>> Board().close()
         """
@@ -293,7 +296,7 @@ class Board:
             else:
                 value = await in_thread(function, arguments)
                 result = result_of_value(tool, await value if inspect.isawaitable(value) else value)
-        except Exception as error:  # noqa: BLE001 - whatever a tool raises is what the model is told
+        except Exception as error:  # noqa: BLE001 - the model is told whatever a tool raises
             failure, result = error, result_of_error(tool, error)
         seconds = time.monotonic() - started
         parts = await self._shared.wait(self._shared.opened())

@@ -1,4 +1,4 @@
-"""What people say of servers and options, as settings."""
+"""Settings from what a caller passes: a file, a mapping, an address, options."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from pegboard.client_configs import servers_of
 from pegboard.errors import ConfigError
-from pegboard.server_spec import ServerSpec
 from pegboard.settings import Settings, load_settings
+from pegboard.settings.client_configs import servers_of
+from pegboard.settings.server_spec import ServerSpec
 
 ANOTHER = "pegboard"
 EVERYTHING = {"x-pegboard-exposure": "eager"}
-"""Asks another Pegboard for its tools one by one: it is this board that picks among them."""
+"""Asks the other Pegboard to list its tools one by one: this board does the selection."""
 
 
-def settings_of(config: str | Path | Mapping[str, Any] | None, url: str | None, options: Mapping[str, Any]) -> Settings:
-    """``config`` is a file, or what one says; its servers are joined by the Pegboard at ``url``. Raises ConfigError."""
+Config = Settings | str | Path | Mapping[str, Any] | None
+"""Settings, the path of a settings file, or the content of such a file."""
+
+
+def settings_of(config: Config, url: str | None, options: Mapping[str, Any]) -> Settings:
+    """The settings, with the Pegboard at ``url`` added to the servers of ``config``. Raises ConfigError."""
+    if isinstance(config, Settings):
+        return _loaded(config, url, options)
     _check_names(options)
     files = [Path(config)] if isinstance(config, str | Path) else []
     said = dict(options)
@@ -33,9 +39,16 @@ def settings_of(config: str | Path | Mapping[str, Any] | None, url: str | None, 
     return of_files.model_copy(update={"servers": {**of_files.servers, **servers}})
 
 
+def _loaded(settings: Settings, url: str | None, options: Mapping[str, Any]) -> Settings:
+    if url is not None or options:
+        given = ", ".join(sorted([*options, *(["url"] if url is not None else [])]))
+        raise ConfigError(f"Board got loaded settings and also {given}.", remedy="Put everything into the settings.")
+    return settings
+
+
 def _check_names(options: Mapping[str, Any]) -> None:
     known = sorted(Settings.model_fields)
     for name in options.keys() - set(known):
         near = get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]!r}? " if near else ""
-        raise ConfigError(f"Board has no option {name!r}.", remedy=f"{hint}There are {', '.join(known)}.")
+        raise ConfigError(f"Board has no option {name!r}.", remedy=f"{hint}Options are {', '.join(known)}.")

@@ -1,4 +1,4 @@
-"""Calls carried out, and what came of them as a model is told it."""
+"""Results and outcomes of executed calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pegboard.model import Outcome, Result, ToolId
 
 
 def result_of_value(tool: ToolId, value: object) -> Result:
-    """What a function gave: a text as it is, anything else as JSON."""
+    """The result of a function: text as it is, anything else as JSON."""
     if isinstance(value, Result):
         return value
     plain = to_jsonable_python(value, fallback=str)
@@ -23,7 +23,7 @@ def result_of_value(tool: ToolId, value: object) -> Result:
 
 
 def result_of_server(tool: ToolId, answer: Mapping[str, Any]) -> Result:
-    """What an MCP server answered, with all its blocks (M7, M8)."""
+    """The result of an MCP server, with all its content blocks (M7, M8)."""
     return Result(
         tool=tool,
         content=tuple(answer.get("content") or ()),
@@ -33,7 +33,8 @@ def result_of_server(tool: ToolId, answer: Mapping[str, Any]) -> Result:
 
 
 def result_of_error(tool: ToolId | None, error: Exception) -> Result:
-    """What was wrong: our own errors as JSON, in the shape of seed 000 §5.5; any other with its kind."""
+    """An error as a result: Pegboard's own errors as JSON in the shape of Tool Attention §5.5, others by type and
+    message."""
     said = (
         error.payload() if isinstance(error, PegboardError) else {"error": type(error).__name__, "message": str(error)}
     )
@@ -42,11 +43,11 @@ def result_of_error(tool: ToolId | None, error: Exception) -> Result:
 
 
 def outcome(tool: ToolId, seconds: float, *, failed: bool, error: Exception | None = None) -> Outcome:
-    """For statistics: what never answered is the server's fault, what answered badly the tool's."""
+    """The outcome for statistics: no answer counts as the server's failure, an error answer as the tool's."""
     fault: Literal["server", "tool"] = "server" if _never_answered(error) else "tool"
     return Outcome(tool=tool, success=not failed, latency_ms=seconds * 1000, failure=fault if failed else None)
 
 
 def _never_answered(error: Exception | None) -> bool:
-    """The MCP SDK is not imported for this: what it raises, it raises once it is there. Earlier ones lack the name."""
+    """Does not import the MCP SDK: its errors can only occur once it is loaded. Earlier versions lack the name."""
     return isinstance(error, (UpstreamError, getattr(sys.modules.get("mcp"), "MCPError", UpstreamError)))

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for callers with and without one: scripts, notebooks, servers."""
+"""An event loop in its own thread, for callers with and without a loop: scripts, notebooks, servers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ T = TypeVar("T")
 
 
 class Portal:
-    """Starts with the first work and ends with `close`. Whatever belongs to a loop belongs to this one.
+    """Starts on first use and ends with `close`. Everything that is bound to a loop is bound to this one.
 
-    Both ways in may be used from any thread and any loop, a notebook's and trio's too; from work inside it only `wait`
-    may.
+    `run` and `wait` may be called from any thread and any loop, including a notebook's or trio's; code that runs inside
+    the portal may only use `wait`.
     """
 
     def __init__(self) -> None:
@@ -31,10 +31,10 @@ class Portal:
         return self._loop is not None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of the work, which the calling thread waits for. Raises RuntimeError inside the portal."""
+        """Run the coroutine and block until it is done. Raises RuntimeError inside the portal."""
         if threading.current_thread() is self._thread:
             work.close()
-            raise RuntimeError("A board's own work cannot wait for the board: use the async method.")
+            raise RuntimeError("Code that runs inside the board cannot block on the board: use the async method.")
         future = asyncio.run_coroutine_threadsafe(work, self._running())
         try:
             return future.result()
@@ -43,7 +43,7 @@ class Portal:
             raise
 
     async def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of the work, while the caller's loop goes on. Cancelling the caller cancels the work."""
+        """Run the coroutine without blocking the caller's loop. Cancelling the caller cancels it."""
         loop = self._running()
         if threading.current_thread() is self._thread:
             return await work
@@ -51,7 +51,7 @@ class Portal:
         return await (asyncio.wrap_future(future) if _in_asyncio() else _waited(future))
 
     def close(self) -> None:
-        """End the loop and its thread. What is closed may be used again, and starts anew."""
+        """Stop the loop and its thread. A closed portal starts again when it is used."""
         with self._lock:
             loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
         if loop is not None and thread is not None:
@@ -68,7 +68,7 @@ class Portal:
 
 
 async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
-    """What a function returns that blocks, while the caller's loop goes on, be it asyncio's or trio's."""
+    """Call a blocking function without blocking the caller's loop, asyncio's or trio's."""
     if _in_asyncio():
         return await asyncio.to_thread(function, *arguments)
     (given,) = await to_thread.run_sync(lambda: (function(*arguments),), abandon_on_cancel=True)  # trio bars coroutines
@@ -84,7 +84,7 @@ def _in_asyncio() -> bool:
 
 
 async def _waited(future: Future[T]) -> T:
-    """A thread waits for it, as trio cannot; cancelling ends the work, and with it the thread."""
+    """Waits in a thread, as trio cannot await it; cancelling ends the work and thus the thread."""
     try:
         return await to_thread.run_sync(future.result, abandon_on_cancel=True)
     finally:
@@ -92,7 +92,8 @@ async def _waited(future: Future[T]) -> T:
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    """As `asyncio.Runner`, which would start a thread to end the others: a program that ends cannot, from 3.12 on."""
+    """Like `asyncio.Runner`, which would start a thread to stop the executor: from Python 3.12 on, an exiting
+    interpreter cannot."""
     with closing(loop), ThreadPoolExecutor(thread_name_prefix="pegboard") as executor:
         loop.set_default_executor(executor)
         loop.run_forever()

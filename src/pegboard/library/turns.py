@@ -1,15 +1,18 @@
-"""A conversation in whatever form an agent keeps it, as a turn."""
+"""A conversation, in any form that agents keep it in, as a turn; and what it remembers between turns."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from pegboard.errors import ConfigError
-from pegboard.model import Message, Part, Role, Turn
-from pegboard.retrieval import as_said
+from pegboard.errors import ConfigError, SessionConflict
+from pegboard.model import Message, Part, Role, Session, ToolId, Turn
+from pegboard.protocols import Sessions
+from pegboard.retrieval import mark_notes
 
+UNNAMED = Session().id
 ROLES: Mapping[str, Role] = {
     "system": "system",
     "developer": "system",
@@ -21,20 +24,19 @@ ROLES: Mapping[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
-"""By the name of a role, or by LangChain's of a kind of message."""
+"""Roles by name, including LangChain's message types."""
 SAID = ("content", "parts", "tool_calls", "function_call")
-"""Where messages keep what was said."""
+"""The keys of a message's content."""
 CALLS = frozenset({"function_call", "custom_tool_call"})
 RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
-"""Items of OpenAI Responses that are no messages. What others there are, such as reasoning, says nothing of a turn."""
+"""Items of OpenAI Responses that are not messages. Other items, such as reasoning, do not affect a turn."""
 KNOWN = "messages of OpenAI (Chat Completions, Responses), Anthropic, Gemini (contents) or LangChain"
-
 Said = Turn | str | Mapping[str, Any] | Sequence[Any]
-"""A turn, what the user says, or messages: as OpenAI's APIs, Anthropic's and Gemini's have them, or LangChain."""
+"""A turn, the user's text, or messages in the form of OpenAI, Anthropic, Gemini or LangChain."""
 
 
 def turn_of(said: Said) -> Turn:
-    """The turn. Raises ConfigError for messages in a form that is not known.
+    """The turn. Raises ConfigError for messages in an unknown form.
 
     >>> turn_of([{"role": "user", "content": [{"type": "text", "text": "the tide?"}]}]).messages[0].text
     'the tide?'
@@ -46,7 +48,7 @@ def turn_of(said: Said) -> Turn:
     messages = tuple(message for each in _listed(said) for message in _messages(each))
     if said and not messages:
         raise _unreadable(said, "holds no message")
-    return as_said(Turn(messages=messages))
+    return mark_notes(Turn(messages=messages))
 
 
 def _listed(said: Any) -> Sequence[Any]:
@@ -59,7 +61,7 @@ def _messages(said: Any) -> Iterator[Message]:
         return
     fields = _plain(said)
     if not isinstance(fields, Mapping):
-        raise _unreadable(said, "is no message")
+        raise _unreadable(said, "is not a message")
     kind = fields.get("type")
     if kind in CALLS:
         yield Message(role="assistant", parts=(Part(kind="tool_call", tool=fields.get("name")),))
@@ -72,13 +74,13 @@ def _messages(said: Any) -> Iterator[Message]:
 
 
 def _role(fields: Mapping[str, Any]) -> str | None:
-    """LangChain's messages have a type for a role, and Gemini's contents may have none: they are the user's."""
+    """LangChain's messages have a type in place of a role; Gemini's contents may have no role, which means the user."""
     kind = fields.get("type")
     return fields.get("role") or (kind if kind in ROLES else "user" if "parts" in fields else None)
 
 
 def _spoken(said: Any, name: str, fields: Mapping[str, Any]) -> Iterator[Message]:
-    """A message; two where functions answered in it, as what they said is not what the user did (P1)."""
+    """A message, split in two if it holds tool results: results are not what the user said (P1)."""
     role = ROLES.get(name)
     if role is None:
         raise _unreadable(said, f"has the role {name!r}, which is none of {', '.join(ROLES)}")
@@ -94,7 +96,7 @@ def _spoken(said: Any, name: str, fields: Mapping[str, Any]) -> Iterator[Message
 
 
 def _parts(fields: Mapping[str, Any], role: Role) -> Iterator[Part]:
-    """Text, results of tools (Anthropic and Gemini have them in messages of the user), and calls by name."""
+    """Text, tool results (Anthropic and Gemini put them into user messages), and calls by name."""
     content = fields.get("content") if fields.get("parts") is None else fields["parts"]
     if isinstance(content, str) and (content or role == "tool"):
         yield Part(text=content, kind="tool_result" if role == "tool" else "text")
@@ -122,7 +124,7 @@ def _part(block: Any, role: Role) -> Iterator[Part]:
 
 
 def _plain(value: Any) -> Any:
-    """What an SDK's object says of itself."""
+    """The fields of an SDK object."""
     return value.model_dump() if hasattr(value, "model_dump") else value
 
 
@@ -131,6 +133,24 @@ def _text(content: Any) -> str:
 
 
 def _unreadable(said: Any, why: str) -> ConfigError:
-    return ConfigError(
-        f"What was said cannot be read: {type(said).__name__} {why}.", remedy=f"Give a text, or {KNOWN}."
-    )
+    return ConfigError(f"The input cannot be read: {type(said).__name__} {why}.", remedy=f"Give a text, or {KNOWN}.")
+
+
+async def remembered(sessions: Sessions, turn: Turn, name: str) -> Turn:
+    """The turn within the conversation ``name``; tools that answered in it are added to the facts of its state."""
+    session = await sessions.load(name) or Session(id=name)
+    state = replace(turn.state, tool_outputs=turn.state.tool_outputs | session.answered)
+    return replace(turn, session=session, state=state)
+
+
+async def answered(sessions: Sessions, session: Session, tool: ToolId) -> None:
+    """Remember that a tool answered; only named conversations have memory."""
+    while session.id != UNNAMED:
+        now = await sessions.load(session.id) or Session(id=session.id)
+        if tool.name in now.answered:
+            return
+        try:
+            await sessions.save(replace(now, answered=now.answered | {tool.name}))
+        except SessionConflict:
+            continue
+        return

@@ -1,15 +1,15 @@
-"""What is wrong with the tools of a board, so that they are not found or cost more than they need to."""
+"""Finds tool definitions that retrieval will miss, or that cost more tokens than they need to."""
 
-from pegboard.lint.boards import BOARD_RULES, board_findings
-from pegboard.lint.findings import Finding, Limits, Subject, subjects
-from pegboard.lint.rules import LONG_TEXTS, RULES, chosen, in_order, tool_findings
+from pegboard.lint.board_rules import BOARD_RULES, board_findings
+from pegboard.lint.subjects import LintFinding, LintLimits, Subject, subjects
+from pegboard.lint.tool_rules import LONG_TEXTS, RULES, chosen, in_order, tool_findings
 
 __all__ = [
     "BOARD_RULES",
     "LONG_TEXTS",
     "RULES",
-    "Finding",
-    "Limits",
+    "LintFinding",
+    "LintLimits",
     "Subject",
     "board_findings",
     "chosen",

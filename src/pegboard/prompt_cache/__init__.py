@@ -1,11 +1,11 @@
-"""What a provider's prompt cache makes of a request's tools: prices, the expected bill, and when to change them.
+"""How a provider's prompt cache affects the choice of tools: prices, expected bills, and when to change tools.
 
-Pure: no I/O but the table that comes with the package, no clock. DESIGN §2.4 has the formulas.
+Pure: no clock, and no I/O except for reading the bundled table. docs/prompt-cache.md has the formulas.
 """
 
-from pegboard.prompt_cache.account import NOTHING_YET, Account, rounds_bill
-from pegboard.prompt_cache.prices import CachePrices, PriceRow, PriceTable, known_prices, prices_of
-from pegboard.prompt_cache.rule import Moment, Verdict, verdict
+from pegboard.prompt_cache.account import NOTHING_YET, CacheAccount, rounds_bill
+from pegboard.prompt_cache.cache_prices import CachePrices, PriceRow, PriceTable, known_prices, prices_of
+from pegboard.prompt_cache.rule import CacheDecision, Moment, verdict
 from pegboard.prompt_cache.ways import WAYS, cheapest_way, expected_bills
 from pegboard.settings.llm import Way
 from pegboard.traffic import Seen, Traffic, Turned
@@ -13,7 +13,8 @@ from pegboard.traffic import Seen, Traffic, Turned
 __all__ = [
     "NOTHING_YET",
     "WAYS",
-    "Account",
+    "CacheAccount",
+    "CacheDecision",
     "CachePrices",
     "Moment",
     "PriceRow",
@@ -21,7 +22,6 @@ __all__ = [
     "Seen",
     "Traffic",
     "Turned",
-    "Verdict",
     "Way",
     "cheapest_way",
     "expected_bills",

@@ -1,13 +1,13 @@
-"""What a request's input costs, in tokens of plain input (DESIGN §2.4).
+"""The cost of a request's input, in plain input tokens.
 
-Tools come first in what a provider caches: a request whose tools are those of the one before reads the whole prefix
-T + H at r a token, and one whose tools differ writes it anew at w. So with n turns to come, this one included,
+Tools come first in what a provider caches: a request with the same tools as the one before reads the whole prefix T + H
+at r a token, and one with different tools writes it again at w. With n turns to come, including this one,
 
     keep   = n·r·(T + H)
     change = w′·(T′ + H) + (n − 1)·r′·(T′ + H)
 
-Here H grows from turn to turn, a later turn may come too late to find its prefix, and it may want a tool that is not
-there, which is a change again.
+Here H grows from turn to turn, a later turn may come too late to find its prefix, and it may need a missing tool, which
+is another change.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pegboard.prompt_cache.prices import CachePrices
+from pegboard.prompt_cache.cache_prices import CachePrices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What is expected of the turns to come, this one included.
+    """What is expected of the turns to come, including this one.
 
-    ``growth``: tokens that each adds. ``returns``: the chance that a turn comes within the cache's lifetime.
-    ``addition``: tokens that a tool adds in front, where a turn wants one that is not there.
+    ``growth``: tokens that each turn adds. ``returns``: the probability that a turn comes within the cache's lifetime.
+    ``addition``: tokens of the tools that are added in front if a turn needs a missing one.
     """
 
     turns: float
@@ -33,9 +33,9 @@ class Outlook:
 
 
 def turn(prefix: float, new: float, warm: float, prices: CachePrices, salvaged: float = 0.0) -> float:
-    """The bill of one request: a prefix cached with the chance ``warm``, and tokens that are new in any case.
+    """The bill of one request: a prefix that is cached with probability ``warm``, and tokens that are always new.
 
-    Below the provider's minimum length nothing is written, and nothing can be read: a token costs 1.
+    Below the provider's minimum length nothing is written or read: a token costs 1.
     """
     write = prices.write if prefix + new >= prices.minimum else 1.0
     read = warm * prices.read + (1 - warm) * write if prefix >= prices.minimum else write
@@ -43,15 +43,15 @@ def turn(prefix: float, new: float, warm: float, prices: CachePrices, salvaged: 
 
 
 def salvage(beginning: float, kept: float, prices: CachePrices) -> float:
-    """What is saved on a cold prefix whose beginning others have kept, with the chance ``kept``."""
+    """The saving on a cold prefix whose beginning other conversations keep cached with probability ``kept``."""
     return kept * (prices.write - prices.read) * beginning if beginning >= prices.minimum else 0.0
 
 
 def later(prefix: float, outlook: Outlook, prices: CachePrices, *, news: float = 0.0, salvaged: float = 0.0) -> float:
     """The bill of the n − 1 turns after one that left ``prefix`` tokens, tools and history, in the cache.
 
-    ``news``: the chance that a turn wants a tool that is not there, and all is written anew. ``salvaged``: saved on a
-    turn that comes too late, because other conversations have kept the prefix's beginning.
+    ``news``: the probability that a turn needs a missing tool, so that everything is written again. ``salvaged``: the
+    saving on a turn that comes too late, because other conversations kept the beginning of the prefix cached.
     """
     turns = max(outlook.turns - 1, 0.0)
     step = outlook.growth + news * outlook.addition
@@ -68,7 +68,7 @@ def later(prefix: float, outlook: Outlook, prices: CachePrices, *, news: float =
 
 
 def _turns_below(lacking: float, step: float, turns: float) -> float:
-    """How many of these turns find a prefix that is too short to be read."""
+    """How many of these turns have a prefix that is too short to be cached."""
     if lacking <= 0 or step <= 0:
         return turns if lacking > 0 else 0.0
     return min(float(math.ceil(lacking / step)), turns)

@@ -1,6 +1,6 @@
-"""Which tools a request is sent with, so that its conversation is billed least (DESIGN §2.4).
+"""Which tools to send with a request so that its conversation is billed least.
 
-What is relevant is always sent; beyond that the expected bill decides.
+Relevant tools are always sent; beyond that, the expected bill decides.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from typing import Literal
 
 from pegboard.prompt_cache.bill import Outlook, later, salvage, turn
-from pegboard.prompt_cache.prices import CachePrices
+from pegboard.prompt_cache.cache_prices import CachePrices
 
 Kind = Literal["first", "kept", "grown", "shrunk", "whole"]
 Places = frozenset[int]
@@ -26,41 +26,42 @@ REASONS: dict[Kind, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """What is known when a request comes. Places are those of tools in the request.
+    """What is known when a request arrives. Places are indexes of tools in the request.
 
-    The fields from ``growth`` on are what traffic has taught, or the stated priors.
+    The fields from ``growth`` on are learnt from traffic, or the stated priors.
     """
 
     tokens: Sequence[int]
-    """Of each offered tool, as sent."""
+    """The tokens of each offered tool, as sent."""
     must: Places
-    """Stay whatever is relevant: hosted, forced, called, always wanted."""
+    """Tools that stay in any case: hosted, forced, called, always available."""
     relevant: tuple[int, ...]
     """Wanted now, best first."""
     likely: tuple[int, ...]
-    """The next best by relevance: what over-provisioning takes from."""
+    """The next best by relevance, candidates for over-provisioning."""
     held: Places | None
-    """Sent on the turn before; None on the first known turn."""
+    """Sent on the previous turn; None on the first known turn."""
     behind: int
-    """H: tokens behind the tools that are cached now, if anything is: system and history before this turn."""
+    """H: tokens behind the tools that may be cached now: the system text and the history before this turn."""
     ahead: int
     """Tokens of this turn that are new in any case."""
     idle: float | None
-    """Seconds since the prefix with ``held`` was last sent. None: never, or not known."""
+    """Seconds since the prefix with ``held`` was last sent. None: never, or unknown."""
     whole_idle: float | None
-    """Seconds since anybody with the same provider key and model sent all tools with this system. None: never."""
+    """Seconds since any conversation with the same provider key and model sent all tools with this system text. None:
+    never."""
     turns: float
-    """Expected number of turns of the conversation from now on, this one included."""
+    """Expected number of remaining turns of the conversation, including this one."""
     growth: float | None = None
-    """Expected tokens that a later turn adds. None: as many as this one."""
+    """Expected tokens that a later turn adds. None: as many as this turn."""
     returns: float = 0.9
-    """The chance that the next turn comes within the cache's lifetime."""
+    """The probability that the next turn comes within the cache's lifetime."""
     news: float = 0.15
-    """The chance that a later turn wants a tool that is not relevant now."""
+    """The probability that a later turn needs a tool that is not relevant now."""
     system: int = 0
-    """Tokens of ``behind`` that other conversations begin with too; on the first turn all of them are taken for it."""
+    """Tokens of ``behind`` that other conversations begin with, too; on the first turn this is all of ``behind``."""
     kept: float = 0.0
-    """The chance that other conversations keep all tools with this system cached, where none is known to have."""
+    """The probability that other conversations keep all tools with this system text cached, if none is known to."""
 
     @cached_property
     def base(self) -> Places:
@@ -68,7 +69,7 @@ class Moment:
 
     @cached_property
     def shares(self) -> Mapping[int, float]:
-        """Of what is wanted later, by Zipf's law over the next best, not normalised."""
+        """Each place's share of later demand: Zipf's law over the next best tools, not normalized."""
         order = (place for place in self.likely if place not in self.base)
         return {place: 1 / rank for rank, place in enumerate(order, 1)}
 
@@ -84,7 +85,7 @@ class Moment:
 
     @cached_property
     def total(self) -> int:
-        """T of all tools."""
+        """T: the tokens of all tools."""
         return sum(self.tokens)
 
     @cached_property
@@ -93,11 +94,11 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """``places`` are in the request's order (P18) and hold ``must`` and ``relevant``.
+class CacheDecision:
+    """What to send: ``places`` are in request order (P18) and include ``must`` and ``relevant``.
 
-    ``bill`` is expected, of this and the later turns, in tokens of plain input; ``whole_bill`` the same had all tools
-    been sent each time.
+    ``bill`` is the expected bill of this and later turns, in plain input tokens; ``whole_bill`` is the same if all
+    tools had been sent each time.
     """
 
     places: tuple[int, ...]
@@ -107,12 +108,12 @@ class Verdict:
     whole_bill: float
 
 
-def verdict(moment: Moment, prices: CachePrices) -> Verdict:
-    """The cheapest set that holds what is wanted; of equal ones, the one that changes least."""
+def verdict(moment: Moment, prices: CachePrices) -> CacheDecision:
+    """The cheapest set that includes what is needed; among equals, the one that changes least."""
     bills = {places: expected_bill(places, moment, prices) for places in dict.fromkeys(_options(moment))}
     best = min(bills, key=bills.__getitem__)
     kind = _kind(best, moment)
-    return Verdict(
+    return CacheDecision(
         places=tuple(sorted(best)),
         kind=kind,
         reason=REASONS[kind],
@@ -122,7 +123,7 @@ def verdict(moment: Moment, prices: CachePrices) -> Verdict:
 
 
 def expected_bill(places: Places, moment: Moment, prices: CachePrices) -> float:
-    """Of sending these tools now and going on with them."""
+    """The expected bill of sending these tools now and continuing with them."""
     if len(places) == len(moment.tokens):
         return _whole(moment, prices, sent=places == moment.held)
     prefix = _tokens(places, moment) + moment.behind
@@ -131,12 +132,12 @@ def expected_bill(places: Places, moment: Moment, prices: CachePrices) -> float:
 
 
 def whole_bill(moment: Moment, prices: CachePrices) -> float:
-    """Had all tools been sent from the first turn on."""
+    """The expected bill if all tools had been sent from the first turn on."""
     return _whole(moment, prices, sent=moment.held is not None)
 
 
 def bill_now(places: Places, moment: Moment, prices: CachePrices) -> float:
-    """Of this one request, with these tools."""
+    """The bill of this request with these tools."""
     if len(places) == len(moment.tokens):
         return _whole_now(moment, prices, sent=places == moment.held)
     warm = _warm(moment, prices) if places == moment.held else 0.0
@@ -144,20 +145,21 @@ def bill_now(places: Places, moment: Moment, prices: CachePrices) -> float:
 
 
 def whole_bill_now(moment: Moment, prices: CachePrices) -> float:
-    """Of this one request, had all tools been sent from the first turn on."""
+    """The bill of this request if all tools had been sent from the first turn on."""
     return _whole_now(moment, prices, sent=moment.held is not None)
 
 
-def through_one_now(tokens: float, moment: Moment, prices: CachePrices) -> float:
-    """Of this one request, with `call_tool` and all that is shown, of so many ``tokens``, in place of the tools."""
+def call_tool_bill_now(tokens: float, moment: Moment, prices: CachePrices) -> float:
+    """The bill of this request with `call_tool` and all disclosed definitions, ``tokens`` in total, in place of the
+    tools."""
     warm = 0.0 if moment.held is None else _warm(moment, prices)
     return turn(tokens + moment.behind, moment.ahead, warm, prices)
 
 
 def missing(places: Places, moment: Moment) -> float:
-    """The chance that a later turn wants a tool beyond these.
+    """The probability that a later turn needs a tool beyond these.
 
-    Prior: that falls on the tools not wanted now by Zipf's law over their relevance, as many for an intent as now.
+    Prior: later needs fall on the remaining tools by Zipf's law over their relevance, as many tools per intent as now.
     """
     if moment.news == 0 or len(places) == len(moment.tokens):
         return 0.0
@@ -172,12 +174,12 @@ def _harmonic(count: int) -> float:
 
 
 def shared(moment: Moment, prices: CachePrices) -> float:
-    """The chance that all tools with this system are cached."""
+    """The probability that all tools with this system text are cached."""
     return 1.0 if moment.whole_idle is not None and moment.whole_idle < prices.ttl else moment.kept
 
 
 def _options(moment: Moment) -> Iterator[Places]:
-    """Sets worth comparing: what changes least comes first."""
+    """Sets worth comparing; the one that changes least comes first."""
     held = moment.held or frozenset()
     yield held | moment.base
     yield moment.base
@@ -191,7 +193,7 @@ def _options(moment: Moment) -> Iterator[Places]:
 
 
 def _whole(moment: Moment, prices: CachePrices, *, sent: bool) -> float:
-    """All tools; ``sent``: this conversation sent them before."""
+    """The expected bill with all tools; ``sent``: this conversation sent them before."""
     left = moment.total + moment.behind + moment.ahead
     later_on = later(left, moment.outlook, prices, salvaged=_salvaged(moment, prices))
     return _whole_now(moment, prices, sent=sent) + later_on
@@ -203,7 +205,7 @@ def _whole_now(moment: Moment, prices: CachePrices, *, sent: bool) -> float:
 
 
 def _salvaged(moment: Moment, prices: CachePrices) -> float:
-    """What others keep of all tools ends with the system prompt."""
+    """The saving from entries of other conversations, which end after the system text."""
     system = moment.behind if moment.held is None else moment.system
     return salvage(moment.total + system, shared(moment, prices), prices)
 
@@ -213,7 +215,7 @@ def _tokens(places: Places, moment: Moment) -> int:
 
 
 def _warm(moment: Moment, prices: CachePrices) -> float:
-    """The chance that what this conversation sent last is cached still."""
+    """The probability that what this conversation last sent is still cached."""
     return moment.returns if moment.idle is None else float(moment.idle < prices.ttl)
 
 

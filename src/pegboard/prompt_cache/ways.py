@@ -1,9 +1,9 @@
-"""Which way the tools of a key's conversations take to the model: all of them, as the rule picks them, or `call_tool`.
+"""How the tools of a key's conversations reach the model: all of them, as the rule picks them, or through `call_tool`.
 
-`call_tool(name, arguments)` and the summary pool never change, so the cached prefix stays and all conversations share
-it; definitions are put before the user's message once, when they are first wanted, and are history from then on
-(DESIGN §2.1, rendering `text`). What is shared is cheap only if all conversations share it: so the way is chosen for
-all of them, by what they are like on average, and a conversation keeps the way it began with.
+`call_tool(name, arguments)` and the summary pool never change, so the prefix stays cached and all conversations share
+it; definitions are put before the user's message when they are first needed and are history from then on. Sharing pays
+only if all conversations do it: so the way is chosen for all conversations of a key, by their averages, and each
+conversation keeps the way it began with.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pegboard.prompt_cache.bill import Outlook, later, salvage, turn
-from pegboard.prompt_cache.prices import CachePrices
+from pegboard.prompt_cache.cache_prices import CachePrices
 from pegboard.settings.llm import Way
 from pegboard.traffic import Traffic
 
 WAYS: tuple[Way, ...] = ("whole", "tools", "call_tool")
 LEAST_SAVING = 0.05
-"""Share of the whole bill below which requests are left alone."""
+"""Requests are left alone if less than this share of the whole bill would be saved."""
 LESS_SURE = 0.15
-"""More of it where every turn comes too late for the cache: what is held by then is hard to foretell."""
+"""Added to it if every turn comes too late for the cache, as what is held by then is hard to predict."""
 
 
 def cheapest_way(
     traffic: Traffic, prices: CachePrices, total: float, constant: float, ways: Sequence[Way] = WAYS
 ) -> Way:
-    """The cheapest of ``ways``, for tools of ``total`` tokens and ``constant`` ones of `call_tool` with its pool.
+    """The cheapest of ``ways``, for tools of ``total`` tokens; `call_tool` with its pool has ``constant`` tokens.
 
-    Where all tools are one of them, another has to save something.
+    If `whole` is one of the ways, another way has to save at least a certain share.
     """
     bills = expected_bills(traffic, prices, total, constant)
     best = min(ways, key=bills.__getitem__)
@@ -37,7 +37,7 @@ def cheapest_way(
 
 
 def expected_bills(traffic: Traffic, prices: CachePrices, total: float, constant: float) -> Mapping[Way, float]:
-    """Of a conversation, by the way that all take."""
+    """The expected bill of a conversation for each way."""
     return {
         "whole": _begun_alike(total, 0.0, traffic.growth, traffic, prices),
         "tools": _picked(traffic, prices),
@@ -46,7 +46,7 @@ def expected_bills(traffic: Traffic, prices: CachePrices, total: float, constant
 
 
 def _begun_alike(shared: float, shown: float, growth: float, traffic: Traffic, prices: CachePrices) -> float:
-    """All conversations begin with the same ``shared`` tokens and the system prompt."""
+    """The bill if all conversations begin with the same ``shared`` tokens and the system text."""
     beginning, new = shared + traffic.system, traffic.asked + shown
     salvaged = salvage(beginning, traffic.kept, prices)
     outlook = Outlook(turns=traffic.turns, growth=growth, returns=traffic.returns)

@@ -1,10 +1,10 @@
-"""How well a text and a tool fit together: encoders, indexes, rankers, and the query of a turn."""
+"""Scores tools against a text: encoders, indexes, rankers, and the query of a turn. Begin with `rankers`."""
 
 from pegboard.retrieval.categories import categories_of, describe_category
-from pegboard.retrieval.encoders.cached import CachedEncoder
+from pegboard.retrieval.encoders.encoder_cache import CachedEncoder
 from pegboard.retrieval.encoders.onnx import OnnxEncoder
-from pegboard.retrieval.harness import as_said
-from pegboard.retrieval.progress import Progress
+from pegboard.retrieval.nearest import Progress
+from pegboard.retrieval.notes import mark_notes
 from pegboard.retrieval.query import QUERIES, QueryKind
 from pegboard.retrieval.rankers import Ranker, RankerKind, ranker
 from pegboard.retrieval.retriever import Retriever
@@ -18,8 +18,8 @@ __all__ = [
     "Ranker",
     "RankerKind",
     "Retriever",
-    "as_said",
     "categories_of",
     "describe_category",
+    "mark_notes",
     "ranker",
 ]

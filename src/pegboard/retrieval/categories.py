@@ -1,4 +1,4 @@
-"""Categories: the shelves a board is browsed by. Every tool stands on exactly one."""
+"""Categories by which a board is browsed. Every tool has exactly one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pegboard.retrieval.name_words import distinct_labels, done_and_to_what
 from pegboard.settings import CategoryMode
 
 WHOLE = 20
-"""A server of so many tools is one category (mode auto)."""
+"""A server of up to this many tools is one category (mode auto)."""
 GOOD_COVERAGE = 0.6
 GOOD_LARGEST = 0.6
-"""A split is good where its groups hold this share of the tools, and none of them holds more than that."""
+"""A split is good if its groups cover this share of the tools, and the largest group has at most that share."""
 DESCRIPTION = 120
 SHOWN_WORDS = 5
 
@@ -33,11 +33,10 @@ def categories_of(
 ) -> Mapping[ToolId, str]:
     """The category of each tool, in the order of the tools.
 
-    A configured pattern comes first, then what the server says of its tool, then ``mode``: ``server`` the server's
-    name, ``prefix`` groups by the words of names, ``clusters`` groups by meaning, ``auto`` what suits the server: one
-    category for at most 20 tools, else groups by words where they are good, else by meaning.
-    ``vectors`` has the shape (n, d), rows of length 1 in the order of the tools. Parts of a server are called
-    "server: group", at most 20 of them.
+    A configured pattern comes first, then the category stated by the server, then ``mode``: ``server`` is the server's
+    name, ``prefix`` groups by words of names, ``clusters`` groups by meaning; ``auto`` gives servers of at most 20
+    tools one category, and groups others by words if those groups are good, else by meaning. ``vectors`` has shape (n,
+    d), rows of length 1 in the order of the tools. Parts of a server are named "server: group", at most 20 of them.
     """
     stated = [configured_category(tool.id, patterns) or tool.category for tool in tools]
     derived: dict[ToolId, str] = {}
@@ -50,26 +49,27 @@ def categories_of(
 
 
 def describe_category(tools: Sequence[Tool], server: Server | None = None) -> str:
-    """What a category is for, on one line: what its server says, if it is all of it, else what its tools do to what.
+    """A category on one line: the server's description if it is the whole server, else the verbs and nouns of its
+    tools.
 
     >>> names = ("create_issue", "list_issues", "close_issue")
     >>> describe_category([Tool(id=ToolId("github", name)) for name in names])
     'close, create, list: issue'
     """
-    said = " ".join((server.description if server else "").split())
-    if said:
-        return said if len(said) <= DESCRIPTION else f"{said[:DESCRIPTION].rstrip()}…"
+    described = " ".join((server.description if server else "").split())
+    if described:
+        return described if len(described) <= DESCRIPTION else f"{described[:DESCRIPTION].rstrip()}…"
     verbs, nouns = done_and_to_what([tool.name for tool in tools])
     return ": ".join(filter(None, (", ".join(verbs[:SHOWN_WORDS]), ", ".join(nouns[:SHOWN_WORDS]))))
 
 
 def configured_category(tool: ToolId, patterns: Mapping[str, Sequence[str]]) -> str | None:
-    """The first category of the configuration that has a pattern for the tool."""
+    """The first configured category with a pattern that matches the tool."""
     return next((name for name, of_name in patterns.items() if any(map(tool.fits, of_name))), None)
 
 
 def _by_server(tools: Sequence[Tool], stated: Sequence[str | None]) -> dict[str, list[int]]:
-    """Places of the tools that nobody has put into a category, sorted by name: the order of a listing is chance."""
+    """Places of the tools without a stated category, by server, sorted by name: the order of a listing is arbitrary."""
     places: dict[str, list[int]] = {}
     for place in sorted(range(len(tools)), key=lambda place: tools[place].id):
         if not stated[place]:
@@ -78,7 +78,7 @@ def _by_server(tools: Sequence[Tool], stated: Sequence[str | None]) -> dict[str,
 
 
 def _groups(server: str, names: Sequence[str], mode: CategoryMode, vectors: Floats | None) -> Sequence[str]:
-    """The label of each tool's group, empty where the server itself is its category."""
+    """The label of each tool's group, empty if the server itself is the category."""
     whole = [""] * len(names)
     if mode == "server" or (mode == "auto" and len(names) <= WHOLE):
         return whole
@@ -98,7 +98,7 @@ def _is_good(labels: Sequence[str]) -> bool:
 
 
 def _clusters(server: str, names: Sequence[str], vectors: Floats) -> Sequence[str]:
-    """Clusters under the words that tell them apart."""
+    """Clusters, labelled with the words that distinguish them."""
     assigned = cluster(vectors)
     groups: list[list[str]] = [[] for _ in np.unique(assigned)]
     for name, number in zip(names, assigned, strict=True):

@@ -1,4 +1,4 @@
-"""Clusters of vectors: spherical k-means, with nothing left to chance."""
+"""Clusters of vectors: deterministic spherical k-means."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pegboard.model import Floats
 
 MEMBERS = 8
-"""Vectors a cluster is meant to have."""
+"""Target number of vectors per cluster."""
 MOST_CLUSTERS = 19
 LEAST_MEMBERS = 3
 ROUNDS = 50
@@ -17,11 +17,11 @@ Assignment = NDArray[np.intp]
 
 
 def cluster(vectors: Floats, k: int | None = None) -> Assignment:
-    """The cluster of each vector, shape (n,), for vectors of shape (n, d): numbers from 0, none without members.
+    """The cluster of each vector, shape (n,), for vectors of shape (n, d): numbered from 0, without empty clusters.
 
-    Spherical k-means (Dhillon and Modha 2001) on what the vectors do not have in common. The first clusters come from
-    halving the most scattered one along its main axis (bisecting k-means, Steinbach et al. 2000). ``k`` follows from n
-    where it is not given; clusters of fewer than three vectors are dissolved.
+    Spherical k-means (Dhillon and Modha 2001) on the vectors minus their mean. The initial clusters come from halving
+    the most scattered one along its main axis (bisecting k-means, Steinbach et al. 2000). Without ``k``, n determines
+    it; clusters of fewer than three vectors are dissolved.
     """
     count = k or min(MOST_CLUSTERS, max(1, round(len(vectors) / MEMBERS)))
     points = _unit(vectors - vectors.mean(axis=0)) if len(vectors) else vectors
@@ -33,7 +33,7 @@ def cluster(vectors: Floats, k: int | None = None) -> Assignment:
 
 
 def _halved(points: Floats, k: int) -> Assignment:
-    """At most k clusters: the one that is scattered most is always the next to be halved."""
+    """At most k clusters: the most scattered one is halved next."""
     assigned = np.zeros(len(points), np.intp)
     while (found := int(assigned.max(initial=-1)) + 1) < min(k, len(points)):
         members = np.flatnonzero(assigned == np.argmax(_scatter(points, assigned)))
@@ -45,20 +45,20 @@ def _halved(points: Floats, k: int) -> Assignment:
 
 
 def _scatter(points: Floats, assigned: Assignment) -> Floats:
-    """Of each cluster, what its members lack in likeness to their centre, summed."""
+    """Of each cluster, the sum of 1 − cosine between its members and its centre."""
     lost = 1 - np.einsum("nd,nd->n", points, _centres(points, assigned)[assigned])
     return np.bincount(assigned, weights=lost).astype(points.dtype)
 
 
 def _sides(points: Floats) -> Assignment:
-    """On which side of their mean the points lie, along the axis in which they differ most."""
+    """On which side of their mean the points lie, along their first principal axis."""
     centred = points - points.mean(axis=0)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
     return np.asarray(centred @ axes[0] > 0).astype(np.intp)
 
 
 def _refined(points: Floats, assigned: Assignment) -> Assignment:
-    """Every point goes to the nearest centre until none moves; clusters are numbered by their first point."""
+    """Assign every point to the nearest centre until none moves; clusters are numbered by their first point."""
     for _ in range(ROUNDS):
         moved = _numbered(_nearest(points, _centres(points, assigned)))
         if np.array_equal(moved, assigned):
@@ -83,6 +83,6 @@ def _centres(points: Floats, assigned: Assignment) -> Floats:
 
 
 def _unit(rows: Floats) -> Floats:
-    """Rows scaled to length 1; one without a length stays."""
+    """Rows scaled to length 1; zero rows stay."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), rows.dtype)

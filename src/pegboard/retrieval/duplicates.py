@@ -1,4 +1,4 @@
-"""Tools that do the same job on different servers: names that agree, and descriptions that mean the same."""
+"""Finds tools that do the same job on different servers, by similar names and meanings."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pegboard.retrieval.name_words import LEADING_VERBS, VERBS, words_of
 from pegboard.retrieval.words import stem
 
 SAME_NAME = 0.63
-"""Least cosine of two tools whose names say the same."""
+"""Minimum cosine of two tools with equivalent names."""
 SIMILAR_NAME = 0.85
-"""Least cosine of two tools whose names share half of their words, and what is done.
+"""Minimum cosine of two tools whose names share the verb and half of their words.
 
-Both were set by reading pairs of tools of real catalogs; they belong to the encoder (`scripts/read_duplicates.py`).
+Both were set by reading pairs of tools of real catalogs and depend on the encoder (`scripts/read_duplicates.py`).
 """
 SHARED_WORDS = 0.5
 BLOCK = 1024
-"""Rows of the matrix of all cosines that are in memory at a time."""
+"""Rows of the cosine matrix in memory at a time."""
 
 SYNONYMS = (
     "get fetch read retrieve show describe",
@@ -39,24 +39,24 @@ Groups = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class JobName:
-    """What a tool's name says beside its server's: what is ``done``, and all of it as stems and as written."""
+    """A tool's name without its server's: the verbs ``done``, and all words as ``stems`` and as ``written``."""
 
     done: frozenset[str]
     stems: frozenset[str]
     written: frozenset[str]
 
     def resembles(self, other: JobName) -> bool:
-        """Whether both do the same, to things that share at least half of their words."""
+        """Whether both have the same verbs and share at least half of their words."""
         shared = len(self.stems & other.stems)
         return self.done == other.done and shared >= SHARED_WORDS * len(self.stems | other.stems)
 
 
 def duplicate_groups(tools: Sequence[Tool], vectors: Floats) -> Groups:
-    """For each tool the index of the first that does the same job, shape (n,); its own where there is none before it.
+    """For each tool the index of the first tool that does the same job, or its own, shape (n,).
 
-    ``vectors``, shape (n, d), are unit vectors of names and descriptions. A group has at most one tool of a server, and
-    every two of it are alike (complete linkage, the most alike first). A tool without a description is like no other,
-    nor is one whose name has no words.
+    ``vectors``, shape (n, d), are unit vectors of names and descriptions. A group has at most one tool per server, and
+    all its pairs are alike (complete linkage, most alike first). A tool without a description, or without words in its
+    name, is in no group.
     """
     names = [_job_name(tool) for tool in tools]
     found = list(_alike(tools, names, vectors))
@@ -69,7 +69,7 @@ _NONE = (np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, np.float32))
 
 
 def _job_name(tool: Tool) -> JobName:
-    """Verbs count by their class; words of the server's name do not count where the tool's name begins with them."""
+    """Verbs are replaced by their class; leading words that repeat the server's name are dropped."""
     of_server = {word.stem for word in words_of(tool.server) if word.text not in LEADING_VERBS}
     words = words_of(tool.name)
     own = list(dropwhile(lambda word: word.stem in of_server, words)) or words
@@ -88,7 +88,7 @@ def _class(verb: str) -> str:
 def _alike(
     tools: Sequence[Tool], names: Sequence[JobName], vectors: Floats
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], Floats]]:
-    """Pairs of tools of different servers that do the same job, and their cosines, a block of rows at a time."""
+    """Pairs of tools on different servers that do the same job, and their cosines, one block of rows at a time."""
     servers = _numbered([tool.server for tool in tools])
     keys = _numbered([name.written for name in names])
     described = np.array(
@@ -109,7 +109,7 @@ def _alike(
 def _agree(
     names: Sequence[JobName], keys: NDArray[np.intp], rows: NDArray[np.intp], columns: NDArray[np.intp]
 ) -> NDArray[np.bool_]:
-    """Whether the names of each pair agree; every two different names are compared once."""
+    """Whether the names of each pair agree; each distinct pair of names is compared once."""
     _, first, which = np.unique(keys[rows] * len(keys) + keys[columns], return_index=True, return_inverse=True)
     verdicts = [
         names[row].written == names[column].written or names[row].resembles(names[column])
@@ -119,13 +119,13 @@ def _agree(
 
 
 def _numbered(values: Sequence[object]) -> NDArray[np.intp]:
-    """A number for each value, the same for equal ones."""
+    """A number for each value, equal for equal values."""
     numbers: dict[object, int] = {}
     return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.intp)
 
 
 def _linked(size: int, pairs: Sequence[tuple[int, int]]) -> Groups:
-    """Groups in which every two are a pair: each pair, in this order, joins the groups of its tools where it can."""
+    """Groups in which every two tools are a pair: each pair, in order, merges its tools' groups if that holds."""
     alike = set(pairs)
     groups = list(range(size))
     members = [[place] for place in groups]

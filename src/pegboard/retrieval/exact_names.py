@@ -1,4 +1,4 @@
-"""The tools that a query names: by the name itself, however it is written."""
+"""Finds the tools that a query names exactly, in any spelling."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from pegboard.retrieval.words import raw_words
 Places = NDArray[np.intp]
 
 NAMED = np.float32(0.999)
-"""What a tool that is named has at least, and any other less."""
+"""The minimum score of a named tool, above that of any other."""
 UNNAMED = np.float32(0.998)
 
 LONGEST = 200
-"""Characters of a query beyond which it is no name, and of a name that is looked for."""
+"""Maximum characters of a query that may be a name as a whole, and of a name."""
 QUOTED = re.compile(r"""`([^`\n]{1,200})`|"([^"\n]{1,200})"|'([^'\n]{1,200})'|“([^”\n]{1,200})”|«([^»\n]{1,200})»""")
 TOKEN = re.compile(r"""[^\s`"'“”«»()\[\]{}<>,;!?]{2,200}""")
 PREFIX = "__"
 
 
 class ExactNames:
-    """Names, aliases and both with their server's name or `mcp` and it in front; case and separators do not count.
+    """Names and aliases, also prefixed by the server's name or by `mcp` and it; case and separators do not count.
 
-    Where they are all that tells two names apart, the one that is written as the query writes it is meant.
+    If two names differ only in these, the one spelled as in the query is meant.
     """
 
     def __init__(self, tools: Sequence[Tool]) -> None:
@@ -47,8 +47,8 @@ class ExactNames:
     def find(self, query: str) -> Places:
         """Places in the catalog, ascending.
 
-        The whole query may be a name, or something in quotes, or a word that is written as only names are
-        (`create_issue`, `createIssue`). A name of one ordinary word, such as `search`, needs to be alone or in quotes.
+        A name may be the whole query, a quoted part, or a word in the spelling of names (`create_issue`,
+        `createIssue`). A name that is an ordinary word, such as `search`, must be alone or quoted.
         """
         return np.array(sorted({place for written in self._written(query) for place in self._meant(written)}), np.intp)
 
@@ -57,7 +57,7 @@ class ExactNames:
         return [place for place in places if self._names[place] == written] or places
 
     def _written(self, query: str) -> Iterator[str]:
-        """What may be a name, as it is written."""
+        """The parts of a query that may be names, as written."""
         if len(query) <= LONGEST:
             yield from _forms(query.strip())
         for match in QUOTED.finditer(query):
@@ -67,7 +67,7 @@ class ExactNames:
 
 
 def name_first(scores: Scores, named: Places) -> Scores:
-    """The scores, shares of 1 or probabilities, with the named tools before all others, in their own order."""
+    """The scores, shares of 1 or probabilities, with the named tools before all others, in their order."""
     if not len(named):
         return scores
     values = np.minimum(scores.values, UNNAMED)
@@ -76,7 +76,7 @@ def name_first(scores: Scores, named: Places) -> Scores:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """The text, and what follows the prefix of a server that a client calls its own way."""
+    """The text, and the part after a server prefix that the client chose."""
     yield text
     _, prefix, name = text.rpartition(PREFIX)
     if prefix:
@@ -84,7 +84,7 @@ def _forms(text: str) -> Iterator[str]:
 
 
 def _compact(text: str) -> str:
-    """Letters and digits alone.
+    """Only the letters and digits, case folded.
 
     >>> _compact("Create-Issue"), _compact("createIssue")
     ('createissue', 'createissue')

@@ -1,8 +1,8 @@
-"""Several scores into one: for each tool the probability that it is among those the query needs.
+"""Fuses several scores into one: the probability that the query needs a tool.
 
-    parts ─► z-scores (but `SHARED`) ─► weighted sum ─► share of the relevance (softmax) ─► probability (logistic)
+    parts ─► z-scores (except `SHARED`) ─► weighted sum ─► share of the relevance (softmax) ─► probability (logistic)
 
-What is fitted stands in `fusion.json`; `scripts/fit_fusion.py` fits it and writes down on what.
+The fitted parameters are in `fusion.json`, written by `scripts/fit_fusion.py` with a record of the data.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from pegboard.model import Floats, Mask, Scale, Scores
 
 ROUNDING = 1e-6
-"""A deviation below this share of the mean is float32 noise."""
+"""A deviation below this share of the mean counts as float32 noise."""
 SHARED = frozenset({"name"})
-"""Parts that mean the same in every query, from 0 to 1: they count as they are."""
+"""Parts on the same scale in every query, from 0 to 1; they are not standardized."""
 LEAST = 1e-9
 """Shares are kept this far from 0 and 1, so that their log-odds are finite."""
 
@@ -32,8 +32,8 @@ LEAST = 1e-9
 class Calibration:
     """P(relevant) = σ(intercept + share·logit(s) + best·ln(s_max) + clauses·ln(number of clauses)).
 
-    s is the tool's share of the relevance and s_max the largest one: a query whose best tool stands out is more likely
-    to have been understood. A message of several clauses needs several tools. (Platt 1999, with two more features.)
+    s is the tool's share of the relevance and s_max the largest one: if the best tool stands out, the query was more
+    likely understood. A message of several clauses needs several tools. (Platt 1999, with two more features.)
     """
 
     intercept: float
@@ -47,11 +47,11 @@ class Calibration:
 
 
 SHARES = Calibration(intercept=0, share=1, best=0, clauses=0)
-"""The shares as they are: an order, and no probability of anything."""
+"""The shares unchanged: an order, not probabilities."""
 
 
 def features(shares: Floats, clauses: int) -> NDArray[np.float64]:
-    """What a calibration reads, shape (n, 4), in the order of its fields."""
+    """The features of a calibration, shape (n, 4), in the order of its fields."""
     of_query = [math.log(max(LEAST, float(shares.max()))), math.log(clauses)]
     columns = np.empty((len(shares), 2 + len(of_query)))
     columns[:, 0], columns[:, 1], columns[:, 2:] = 1, logit(shares), of_query
@@ -59,12 +59,12 @@ def features(shares: Floats, clauses: int) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Others:
-    """The tools of a query that are not scored, where an index left them out.
+class UnscoredTools:
+    """The tools that are not scored for a query because an index left them out.
 
-    ``spread`` has for each part values whose mean and deviation are those over all tools. ``parts``, shape (s,), are
-    those of a sample of the others, and each stands for ``each`` tools; ``eligible``, shape (s,), says which of them
-    could have been chosen.
+    ``spread`` has values of each part whose mean and deviation are those over all tools. ``parts``, shape (s,), are
+    those of a sample of the unscored tools, each of which represents ``each`` tools; ``eligible``, shape (s,), marks
+    those that could have been chosen.
     """
 
     spread: Mapping[str, Floats]
@@ -75,10 +75,10 @@ class Others:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fusion:
-    """What each part counts, how a share of the relevance becomes a probability, and how little of it is too little.
+    """The weights of the parts, the calibration of shares to probabilities, and the shares needed for recall targets.
 
-    ``least_share`` has for a recall the share of the expected relevance that a tool needs to be taken, so that the
-    recall is reached on average over labelled queries.
+    ``least_share`` maps a recall to the share of the expected relevance that a tool needs, so that the recall is
+    reached on average over labelled queries.
     """
 
     weights: Mapping[str, float]
@@ -92,11 +92,11 @@ class Fusion:
         *,
         clauses: int = 1,
         query_vector: Floats | None = None,
-        others: Others | None = None,
+        others: UnscoredTools | None = None,
     ) -> Scores:
-        """A probability a tool, or points where there is no calibration; shape (n,), as each of the parts.
+        """A probability per tool, or points without a calibration; shape (n,), like each part.
 
-        ``others`` have their share too.
+        ``others`` take their share of the relevance too.
         """
         if others is None:
             values, unscored = self.calibration(softmax(evidence(self.weights, parts)), clauses), 0.0
@@ -112,11 +112,11 @@ class Fusion:
         )
 
     def uncalibrated(self) -> Fusion:
-        """The same order, for vectors of another encoder than the one that it was fitted for."""
+        """The fusion without its calibration, for vectors of an encoder that it was not fitted for: only the order."""
         return replace(self, calibration=SHARES, least_share={}, scale="points")
 
-    def _estimated(self, parts: Mapping[str, Floats], others: Others, clauses: int) -> tuple[Floats, float]:
-        """Probabilities as they would be, had the others been scored too; and the sum of theirs."""
+    def _estimated(self, parts: Mapping[str, Floats], others: UnscoredTools, clauses: int) -> tuple[Floats, float]:
+        """Probabilities as if the others had been scored too, and the sum of theirs."""
         scored = evidence(self.weights, parts, others.spread)
         sample = evidence(self.weights, others.parts, others.spread)
         counts = np.repeat(np.array([1, others.each], np.float32), [len(scored), len(sample)])
@@ -126,12 +126,12 @@ class Fusion:
 
     @classmethod
     def of(cls, fitted: Mapping[str, Any]) -> Fusion:
-        """From what `fusion.json` says."""
+        """From an entry of `fusion.json`."""
         least = {float(recall): float(share) for recall, share in fitted["least_share"].items()}
         return cls(weights=dict(fitted["weights"]), calibration=Calibration(**fitted["calibration"]), least_share=least)
 
     def written(self) -> dict[str, Any]:
-        """For `fusion.json`."""
+        """As an entry of `fusion.json`."""
         return {
             "weights": {name: round(weight, 4) for name, weight in self.weights.items()},
             "calibration": {name: round(value, 4) for name, value in asdict(self.calibration).items()},
@@ -141,7 +141,7 @@ class Fusion:
 
 @lru_cache(maxsize=1)
 def shipped() -> Mapping[str, Fusion]:
-    """`hybrid` for all parts; `words` for where there are no vectors."""
+    """`hybrid` for all parts; `words` for use without vectors."""
     fitted = json.loads((files("pegboard.retrieval") / "fusion.json").read_text("utf-8"))
     return {name: Fusion.of(fitted[name]) for name in ("hybrid", "words")}
 
@@ -149,7 +149,7 @@ def shipped() -> Mapping[str, Fusion]:
 def evidence(
     weights: Mapping[str, float], parts: Mapping[str, Floats], spread: Mapping[str, Floats] | None = None
 ) -> Floats:
-    """Σ_p w_p · z(part p) over the parts that are there, shape (n,); a part without a weight counts nothing."""
+    """Σ_p w_p · z(part p) over the given parts, shape (n,); parts without a weight are ignored."""
     weighted = [
         np.float32(weights[name]) * comparable(name, values, None if spread is None else spread[name])
         for name, values in parts.items()
@@ -159,7 +159,7 @@ def evidence(
 
 
 def comparable(name: str, values: Floats, over: Floats | None = None) -> Floats:
-    """A part as it is weighted: its z-scores, or itself where it is a share already."""
+    """A part as it is weighted: its z-scores, or unchanged if it is in `SHARED`."""
     return values if name in SHARED else z_score(values, over)
 
 
@@ -168,9 +168,9 @@ def _nothing(parts: Mapping[str, Floats]) -> Floats:
 
 
 def z_score(values: Floats, over: Floats | None = None) -> Floats:
-    """Distance from the mean in standard deviations, over the tools of one query; zeros where all are equal.
+    """Distance from the mean in standard deviations, over the tools of one query; zeros if all are equal.
 
-    Mean and deviation are those of ``over``, where that is given.
+    If ``over`` is given, mean and deviation are taken from it.
     """
     whole = values if over is None else over
     mean = whole.mean(dtype=np.float64)
@@ -182,7 +182,7 @@ def z_score(values: Floats, over: Floats | None = None) -> Floats:
 
 
 def softmax(values: Floats, counts: Floats | None = None) -> Floats:
-    """Shares of 1, in the ratio of e to the values; each value is that of so many as ``counts`` says."""
+    """Shares of 1, proportional to e to the values; ``counts`` is the number of tools that each value represents."""
     powers = np.exp(values - values.max())
     whole = powers.sum() if counts is None else powers @ counts
     return np.asarray(powers / whole, np.float32)

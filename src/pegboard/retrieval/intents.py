@@ -1,4 +1,4 @@
-"""The several things that one message asks for (P5)."""
+"""Splits a message into the several things it asks for (P5)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Span = tuple[int, int]
 """Start and end of a part of a text, in characters."""
 
 MOST = 8
-"""More clauses than this are a document and not a request; the one in the middle then holds the rest (P6)."""
+"""Maximum clauses. A text with more is a document, not a request; its middle clauses are merged (P6)."""
 LEAST = 2
-"""A clause with fewer words of content than this belongs to the one before it."""
+"""A clause with fewer content words than this is merged into the one before it."""
 
 BREAK = re.compile(
     r"[\n;。！？；]+"  # lines, and full stops that need no blank behind them
@@ -24,12 +24,12 @@ BREAK = re.compile(
     r"|(?:然后|接着|并且|最后|另外|同时)",
     re.IGNORECASE,
 )
-"""Where one wish may end and the next begin. Splitting too often costs little: the whole text is matched as well."""
+"""Where one request may end and the next begin. Splitting too often costs little: the whole text is matched too."""
 LABELLED = re.compile(r"\s*[^\W\d]{2,20}:\s+\S")
 
 
 def clauses(text: str) -> list[Span]:
-    """The clauses of a text in order, at most `MOST`; the whole text where there is only one.
+    """The clauses of a text in order, at most `MOST`; the whole text if there is only one.
 
     >>> text = "Find flights to Oslo, then book a hotel near the harbour."
     >>> [text[start:end] for start, end in clauses(text)]
@@ -49,8 +49,8 @@ def clauses(text: str) -> list[Span]:
     return found or [(0, len(text))]
 
 
-def apart(text: str, spans: Sequence[Span]) -> list[str]:
-    """The text, then each of its clauses as a text of its own."""
+def with_clauses(text: str, spans: Sequence[Span]) -> list[str]:
+    """The text, then each of its clauses as a separate text."""
     return [text, *(text[start:end] for start, end in spans)]
 
 
@@ -60,7 +60,7 @@ def _pieces(text: str) -> list[Span]:
 
 
 def _is_record(text: str) -> bool:
-    """Whether every line is a label and a value: such lines describe one thing, from several sides."""
+    """Whether every line is a label and a value: such lines describe one thing."""
     lines = text.strip().splitlines()
     return len(lines) > 1 and all(LABELLED.match(line) for line in lines)
 

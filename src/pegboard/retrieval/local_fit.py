@@ -1,4 +1,4 @@
-"""What was fitted for one deployment: the file that `pegboard calibrate` writes and `calibration` names."""
+"""A calibration for one deployment: the file that `pegboard calibrate` writes and `calibration` names."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from pegboard.retrieval.fusion import Fusion, shipped
 LOGGER = logging.getLogger(__name__)
 
 THRESHOLD_OF = "attention"
-"""The profile that a fitted threshold is for: it is a cosine with the summaries."""
+"""The profile of a fitted threshold, which is a cosine with the summaries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalFit:
-    """``fusions`` has those that were better than what ships, ``threshold`` is θ of `attention` where that was.
+    """``fusions`` are those better than the shipped ones; ``threshold`` is θ of `attention`, if better than the
+    default.
 
-    ``encoder`` is the model whose vectors it was fitted on. ``origin`` says from what, for people.
+    ``encoder`` is the model whose vectors it was fitted on. ``origin`` describes the data, for people.
     """
 
     encoder: str
@@ -32,8 +33,8 @@ class LocalFit:
 
     @classmethod
     def read(cls, path: Path) -> LocalFit:
-        """Raises ConfigError naming the file."""
-        remedy = "Run `pegboard calibrate` again, or take `calibration` out of the configuration."
+        """Read a calibration file. Raises ConfigError that names it."""
+        remedy = "Run `pegboard calibrate` again, or remove `calibration` from the configuration."
         try:
             row = json.loads(path.read_text("utf-8"))
             fusions = {name: _fusion(name, row["fusions"][name]) for name in row["fusions"]}
@@ -43,7 +44,7 @@ class LocalFit:
             raise ConfigError(f"Cannot read the calibration {str(path)!r}: {error}.", remedy=remedy) from error
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ConfigError(
-                f"{str(path)!r} is no calibration: {type(error).__name__}: {error}.", remedy=remedy
+                f"{str(path)!r} is not a calibration: {type(error).__name__}: {error}.", remedy=remedy
             ) from error
 
     def write(self, path: Path) -> None:
@@ -57,13 +58,13 @@ class LocalFit:
 
 
 def _fusion(name: str, row: Mapping[str, Any]) -> Fusion:
-    """Raises KeyError for a fusion that nothing uses, ValueError for one of parts that nothing scores.
+    """Raises KeyError for an unknown fusion, ValueError for one with unknown parts.
 
-    A part that came after the file was written has no weight in it and counts nothing: what was fitted stays as it is.
+    A part added after the file was written has no weight in it and is ignored, so that the fit stays valid.
     """
     fusion, known = Fusion.of(row), shipped()[name].weights
     if not fusion.weights or not fusion.weights.keys() <= known.keys():
         raise ValueError(f"the fusion {name!r} has the parts {sorted(fusion.weights)}, of {sorted(known)}")
     if new := sorted(known.keys() - fusion.weights.keys()):
-        LOGGER.info("The calibration's fusion %r is older than its parts %s: they count nothing in it.", name, new)
+        LOGGER.info("The calibration's fusion %r is older than the parts %s: they are ignored.", name, new)
     return fusion

@@ -1,7 +1,7 @@
-"""What a request names of a catalog: tools and servers by their names, objects by the words that tools' names have.
+"""Finds what a request names in a catalog: tools and servers by name, objects by words of tool names.
 
-Scores see how well a tool fits the whole of a request, so five tools of one object can leave no place for another that
-the request names just as plainly.
+Scores measure how well a tool fits the whole request, so five tools of one object can crowd out another object that the
+request names just as clearly.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pegboard.retrieval.name_words import words_of
 from pegboard.retrieval.words import raw_words, stem
 
 BROAD = 0.4
-"""Share of the names from which on a word is none of an object's."""
+"""Share of the names from which on a word names no object."""
 IDENTIFIER = re.compile(r"\w+(?:[_.-]\w+)+|[a-z]+[A-Z]\w*")
-"""What is written as the names of tools are, and nothing else is."""
+"""Words in the spelling of tool names, such as `create_issue`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mentioned:
-    """Places in a catalog: the ``tools`` that are named, and all tools of each object and of each server that is."""
+    """Places in a catalog: the named ``tools``, and all tools of each named object and server."""
 
     tools: frozenset[int] = frozenset()
     objects: tuple[frozenset[int], ...] = ()
@@ -44,7 +44,7 @@ Groups = Mapping[Key, frozenset[int]]
 
 
 class Mentions:
-    """Finds what requests name of one catalog."""
+    """Finds what requests name in one catalog."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._by_name: dict[str, list[int]] = {}
@@ -56,10 +56,7 @@ class Mentions:
         self._servers_by_word = _by_word(self._servers)
 
     def of(self, query: str) -> Mentioned:
-        """What this text names.
-
-        An object is named by all of its words, or by one that no other object has.
-        """
+        """What this text names. An object is named by all of its words, or by a word that no other object has."""
         words = frozenset(stem(word) for word in raw_words(query))
         whole = _named(self._objects_by_word, words)
         spoken = frozenset(word for key in whole for word in key)
@@ -75,7 +72,7 @@ class Mentions:
 
 
 def _named(by_word: Mapping[str, Sequence[Key]], words: Key) -> list[Key]:
-    """The keys all of whose words are there, in an order that does not depend on hashes."""
+    """The keys whose words all occur, in an order that does not depend on hashes."""
     found = {key for word in words for key in by_word.get(word, ()) if key <= words}
     return sorted(found, key=sorted)
 
@@ -89,7 +86,7 @@ def _by_word(groups: Groups) -> Mapping[str, Sequence[Key]]:
 
 
 def _objects(names: Sequence[str]) -> Groups:
-    """The tools of each object, by the words that their names have for it."""
+    """The tools of each object, by the words for it in their names."""
     words = [frozenset(word.stem for word in words_of(name) if word.is_about) for name in names]
     uses = Counter(word for of_name in words for word in of_name)
     return _grouped(
@@ -98,7 +95,7 @@ def _objects(names: Sequence[str]) -> Groups:
 
 
 def _servers(names: Sequence[str]) -> Groups:
-    """The tools of each server; where there is only one, nothing is said by naming it."""
+    """The tools of each server; empty if there is only one, since naming it distinguishes nothing."""
     found = _grouped([frozenset(word.stem for word in words_of(name) if word.names_something) for name in names])
     return found if len(found) > 1 else {}
 

@@ -1,4 +1,4 @@
-"""Groups of one server's tools by the words that their names share: what they are about, not what they do to it."""
+"""Groups one server's tools by the nouns that their names share, not the verbs."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from itertools import chain, pairwise
 from pegboard.retrieval.name_words import Word, by_frequency, words_of, words_that_differ, written
 
 MOST_GROUPS = 19
-"""With the server's own for the leftovers, 20 categories at most."""
+"""With the server's own category for the rest, at most 20 categories."""
 LEAST_MEMBERS = 3
 LARGE = 20
-"""Groups beyond this are split where they can be."""
+"""Larger groups are split if possible."""
 BROAD = 0.4
-"""Share of the names from which on a word is used only for what narrower words leave over."""
+"""Share of the names from which on a word only groups what narrower words leave."""
 LEADING = 0.8
-"""Share of the tools that first words must group, to be a name space rather than a chance."""
+"""Share of the tools that first words must group to count as a name space."""
 
 
 def groups_by_name(names: Sequence[str], server: str = "") -> tuple[str, ...]:
-    """For each name the label of its group, empty where it has none; the same whatever the order of the names.
+    """For each name the label of its group, or empty; independent of the order of the names.
 
-    The first words make the groups where they are a name space (`tabs_open`, `cookies_clear`); else the words that
-    most names share do (`create_issue`, `list_issues`), narrow ones before broad ones and those of the server's own
-    name. A large group is split again where that leaves no more than `MOST_GROUPS`.
+    If the first words are a name space (`tabs_open`, `cookies_clear`), they make the groups; otherwise the words that
+    most names share do (`create_issue`, `list_issues`), narrow ones before broad ones and words of the server's name. A
+    large group is split again if there are then at most `MOST_GROUPS`.
     """
     of_server = frozenset(word.stem for word in words_of(server))
     labels = _grouped(names, of_server)
@@ -42,7 +42,7 @@ def _grouped(names: Sequence[str], of_server: frozenset[str]) -> tuple[str, ...]
 
 
 def _split_largest(names: Sequence[str], labels: Sequence[str], of_server: frozenset[str]) -> tuple[str, ...] | None:
-    """The labels with the largest group that can be split in parts; what no part takes stays as it was."""
+    """The labels with the largest splittable group split; tools that no part takes keep their label."""
     sizes = Counter(filter(None, labels))
     for label in (each for each in by_frequency(sizes) if sizes[each] > LARGE):
         members = [place for place, each in enumerate(labels) if each == label]
@@ -57,7 +57,7 @@ def _split_largest(names: Sequence[str], labels: Sequence[str], of_server: froze
 
 
 def _cover(about: Sequence[set[str]], of_server: frozenset[str]) -> list[str]:
-    """For each name the word it is grouped by: always the one that most names without a group share."""
+    """For each name the word it is grouped by: repeatedly the word that most ungrouped names share."""
     uses = Counter(word for words in about for word in words)
     late = {word for word, times in uses.items() if times > BROAD * len(about) or word in of_server}
     keys = [""] * len(about)
@@ -72,14 +72,14 @@ def _cover(about: Sequence[set[str]], of_server: frozenset[str]) -> list[str]:
 
 
 def _largest(keys: Sequence[str]) -> list[str]:
-    """The keys that enough names share; nothing in place of the others."""
+    """The keys that enough names share; others become empty."""
     sizes = Counter(filter(None, keys))
     kept = {key for key in by_frequency(sizes)[:MOST_GROUPS] if sizes[key] >= LEAST_MEMBERS}
     return [key if key in kept else "" for key in keys]
 
 
 def _labels(keys: Sequence[str], words: Sequence[Sequence[Word]]) -> tuple[str, ...]:
-    """Groups under the words as they are mostly written, with a neighbour that nearly all have too: pull request."""
+    """Labels in the most frequent spelling, with an adjacent word that nearly all members have: pull request."""
     members: dict[str, list[Sequence[Word]]] = {}
     for key, of_name in zip(keys, words, strict=True):
         if key:

@@ -1,30 +1,63 @@
-"""How much of a tool's name a request says: "create a jira ticket" of `jira_create_issue`, all but a word."""
+"""Scores how much of a tool's name a request contains: "create a jira ticket" has all but one word of
+`jira_create_issue`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.model import Floats, Tool
-from pegboard.retrieval.intents import Span, apart
+from pegboard.retrieval.intents import Span, with_clauses
 from pegboard.retrieval.lexical import inverse_document_frequency
-from pegboard.retrieval.synonyms import NEAR, written_out
 from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, stem
 
+ABBREVIATIONS: Mapping[str, str] = {
+    "db": "database",
+    "dir": "directory",
+    "dm": "direct message",
+    "mr": "merge request",
+    "msg": "message",
+    "org": "organization",
+    "pr": "pull request",
+    "repo": "repository",
+}
+"""Abbreviations and what they stand for; plurals too."""
+GROUPS = """
+issue ticket bug
+directory folder
+document doc
+email mail
+image picture photo
+organization organisation
+information info detail
+configuration config setting
+event meeting appointment
+user member person people
+create add make new insert open file
+delete remove drop erase destroy
+update edit modify change set
+get fetch retrieve read show view display
+search find query lookup
+list enumerate
+send post publish
+run execute invoke
+move rename
+"""
+"""One group of synonyms a line, for verbs and nouns in requests and tool names."""
 NEARLY = 0.7
-"""What a near-synonym counts beside the word itself."""
-
+"""The credit of a synonym; the word itself has 1."""
 Places = NDArray[np.intp]
 
 
 class NameIndex:
-    """For each tool a number from 0 to 1, shape (n,): a · b of the clause where that is largest.
+    """For each tool a number from 0 to 1, shape (n,): the largest a · b of any clause.
 
-    a is the share of the name's words that the clause says, b the share of the clause's words that the name or the
-    server's name answers, each word counted by its rarity (idf) among the names. So a request that says a verb, an
-    object and little else finds the tool of that name, and a long story about many things names nothing.
+    a is the share of the name's words that occur in the clause, b the share of the clause's words that occur in the
+    tool's or the server's name; words are weighted by rarity (idf) among the names. So a request with a verb, an object
+    and little else finds the tool of that name, and a long text about many things matches no name.
     """
 
     def __init__(self, tools: Sequence[Tool]) -> None:
@@ -41,8 +74,8 @@ class NameIndex:
         self._total = np.maximum(np.array(totals, np.float32), np.float32(1e-9))
 
     def scores(self, query: str, spans: Sequence[Span]) -> Floats:
-        """Of the whole query and each of its clauses the largest."""
-        texts = [query] if len(spans) < 2 else apart(query, spans)
+        """The largest score of the whole query and each of its clauses."""
+        texts = [query] if len(spans) < 2 else with_clauses(query, spans)
         return np.asarray(np.max([self._score(text) for text in texts], axis=0), np.float32)
 
     def _score(self, text: str) -> Floats:
@@ -64,9 +97,26 @@ class NameIndex:
         return np.asarray(covered / self._total * (answered / max(asked, 1e-9)), np.float32)
 
     def _close(self, word: str) -> dict[str, float]:
-        """The words of names that a word may stand for, with what each counts."""
+        """The words of names that a word may stand for, with the credit of each."""
         near = {each: NEARLY for each in NEAR.get(word, ()) if each in self._idf}
         return near | ({word: 1.0} if word in self._idf else {})
+
+
+def written_out(word: str) -> list[str]:
+    """
+    >>> written_out("prs"), written_out("branch")
+    (['pull', 'request'], ['branch'])
+    """
+    return (ABBREVIATIONS.get(word) or ABBREVIATIONS.get(word.removesuffix("s")) or word).split()
+
+
+def _near() -> Mapping[str, frozenset[str]]:
+    near: defaultdict[str, set[str]] = defaultdict(set)
+    for line in GROUPS.split("\n"):
+        stems = {stem(word) for word in line.split()}
+        for each in stems:
+            near[each] |= stems - {each}
+    return {each: frozenset(others) for each, others in near.items()}
 
 
 def _stems(texts: Iterable[str]) -> Iterable[str]:
@@ -82,3 +132,7 @@ def _places(documents: Sequence[Iterable[str]]) -> dict[str, Places]:
         for word in sorted(words):
             found.setdefault(word, []).append(place)
     return {word: np.array(places, np.intp) for word, places in found.items()}
+
+
+NEAR: Mapping[str, Set[str]] = _near()
+"""The synonyms of each stem, as stems."""

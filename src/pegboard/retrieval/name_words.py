@@ -1,4 +1,4 @@
-"""The words of tools' names: what is done, and what it is done to."""
+"""The words of tool names: verbs and nouns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import chain
 from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, stem
 
 EVERYWHERE = 0.8
-"""Share of the names from which on a word tells nothing apart."""
+"""Share of the names from which on a word distinguishes nothing."""
 
 VERBS = frozenset(
     re.findall(
@@ -30,7 +30,7 @@ VERBS = frozenset(
         "uninstall unlock unpublish unsubscribe update upgrade upload upsert use validate verify wait write",
     )
 )
-"""Words that say what is done. They group nothing where they lead a name, and elsewhere only those in NOUNS_TOO."""
+"""Verbs. They never group names as the first word, and elsewhere only those in `NOUNS_TOO` do."""
 
 NOUNS_TOO = frozenset(
     re.findall(
@@ -66,7 +66,7 @@ class Word:
 
     @property
     def is_about(self) -> bool:
-        """Whether it says what the tool is about."""
+        """Whether it says what the tool is about, rather than what it does."""
         return self.names_something and not (self.leads and self.text in LEADING_VERBS)
 
     @property
@@ -76,7 +76,7 @@ class Word:
 
 
 def words_of(name: str) -> list[Word]:
-    """The words of a name in their order, without those that only join others.
+    """The words of a name in order, without function words.
 
     >>> [word.text for word in words_of("createPullRequest_forTeam")]
     ['create', 'pull', 'request', 'team']
@@ -86,25 +86,28 @@ def words_of(name: str) -> list[Word]:
 
 
 def words_that_differ(names: Sequence[str]) -> list[list[Word]]:
-    """The words of each name but those that nearly all have; the first one left leads."""
+    """The words of each name without those that nearly all names have; the first remaining word leads."""
     words = [words_of(name) for name in names]
     uses = Counter(key for of_name in words for key in {word.stem for word in of_name})
     rare = [[word for word in of_name if uses[word.stem] < max(2, EVERYWHERE * len(names))] for of_name in words]
-    return [[replace(word, leads=place == 0) for place, word in enumerate(of_name)] for of_name in rare]
+    return [
+        [word if word.leads == (place == 0) else replace(word, leads=place == 0) for place, word in enumerate(of_name)]
+        for of_name in rare
+    ]
 
 
 def by_frequency(counts: Counter[str]) -> list[str]:
-    """The most frequent first, equally frequent ones in the order of the alphabet."""
+    """The most frequent first, ties in alphabetical order."""
     return sorted(counts, key=lambda each: (-counts[each], each))
 
 
 def written(part: str, words: Iterable[Word]) -> str:
-    """A stem as it is mostly written."""
+    """The most frequent spelling of a stem."""
     return by_frequency(Counter(word.text for word in words if word.stem == part))[0]
 
 
 def done_and_to_what(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The verbs and the nouns of these names, the most frequent first; without the word that all of them begin with."""
+    """The verbs and the nouns of these names, the most frequent first, without a first word that all share."""
     words = [word for of_name in _without_shared_lead(names) for word in of_name]
     verbs = Counter(word.stem for word in words if word.leads and word.text in LEADING_VERBS)
     nouns = Counter(word.stem for word in words if word.is_about)
@@ -114,7 +117,7 @@ def done_and_to_what(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def distinct_labels(groups: Sequence[Sequence[str]], server: str = "") -> list[str]:
-    """For each group of names the one or two words that tell it best from the others; no label comes twice."""
+    """For each group of names the one or two words that distinguish it best; labels are unique."""
     of_server = {word.stem for word in words_of(server)}
     words = [[_labelling(name, of_server) for name in names] for names in groups]
     counts = [Counter(key for of_name in of_group for key in {word.stem for word in of_name}) for of_group in words]
@@ -131,7 +134,7 @@ def distinct_labels(groups: Sequence[Sequence[str]], server: str = "") -> list[s
 
 
 def _labelling(name: str, of_server: Set[str]) -> list[Word]:
-    """The words a label is made of: nouns, or whatever there is."""
+    """The words for a label: nouns, or all words if there are none."""
     words = words_of(name)
     own = [word for word in words if word.stem not in of_server]
     return [word for word in own if word.is_about] or own or words

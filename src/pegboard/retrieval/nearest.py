@@ -1,8 +1,8 @@
-"""The tools of one catalog by an index that does not look at all of them."""
+"""Finds the nearest tools of one catalog by a vector index, without scoring all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,24 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.model import Floats, Mask, Tool
+from pegboard.protocols import Filter, VectorIndex
 from pegboard.retrieval.index.exact import best_places
-from pegboard.retrieval.progress import Progress
-from pegboard.seams import Filter, VectorIndex
 
+Progress = Callable[[int, int], None]
+"""Called with (done, total) while tools are embedded and put into the index."""
 CANDIDATES = 50
-"""Tools that each vector of a query brings in, and as many again its words: of 9,812 tools, 100 find nothing more."""
+"""Candidates per query vector, and as many again by words; of 9,812 tools, 100 candidates find nothing more."""
 SAMPLE = 2048
-"""Tools, evenly over the catalog, that stand for all that are not looked at."""
+"""Number of tools, spread evenly over the catalog, that represent the unscored ones."""
 BATCH = 1000
-"""Vectors that are handed to the index at a time: between two of them it answers searches."""
-
+"""Vectors added to the index at a time, so that it answers searches in between."""
 Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Near:
-    """Candidates for a query and the tools that stand for all others, as places in the catalog, ascending, each with
-    its cosines with the query's vectors, shape (vectors, places)."""
+    """Candidates for a query and a sample of all tools, as ascending places in the catalog, each with its cosines with
+    the query's vectors, shape (vectors, places)."""
 
     places: Places
     cosines: Floats
@@ -36,7 +36,7 @@ class Near:
 
 
 class Nearest:
-    """One catalog's tools in an index that may hold others' too, and may lose what it holds."""
+    """One catalog's tools in an index that may hold other catalogs' tools too, and may lose data."""
 
     def __init__(self, index: VectorIndex, tools: Sequence[Tool]) -> None:
         self._index = index
@@ -54,13 +54,13 @@ class Nearest:
         return self._sample_vectors is not None and not self.has_failed
 
     def fail(self) -> None:
-        """Whatever the index held may be gone."""
+        """Record a failure: the index may have lost its data."""
         self.has_failed = True
 
     async def check(self) -> None:
-        """Remove what servers of this catalog no longer list; others' tools stay. Raises StoreError.
+        """Remove tools that servers of this catalog no longer list; tools of other servers stay. Raises StoreError.
 
-        Where the index failed and has lost nothing by it, it is filled afterwards as it was before.
+        If the index failed but still has all tools, it counts as filled again.
         """
         there = await self._index.ids()
         gone = [tool for tool in there if tool.server in self._servers and tool not in self._place]
@@ -70,7 +70,7 @@ class Nearest:
             self.has_failed = False
 
     async def fill(self, vectors: Floats, progress: Progress | None = None) -> None:
-        """Add one vector a tool, shape (n, d), in catalog order. Raises StoreError; what was added by then stays."""
+        """Add one vector per tool, shape (n, d), in catalog order. Raises StoreError; vectors added by then stay."""
         for start in range(0, len(vectors), BATCH):
             some = slice(start, start + BATCH)
             await self._index.add(self._ids[some], vectors[some])
@@ -80,9 +80,9 @@ class Nearest:
         self.has_failed = False
 
     async def find(self, queries: Floats, points: Floats, among: Mask | None) -> Near:
-        """The nearest to each query, shape (m, d), and the best by ``points``, shape (n,), of those ``among`` has.
+        """The nearest tools to each query, shape (m, d), and the best by ``points``, shape (n,), within ``among``.
 
-        Queries that are all one are searched for once. Raises StoreError.
+        Identical queries are searched once. Raises StoreError.
         """
         if self._sample_vectors is None:
             raise ValueError("The index was not filled")
@@ -94,7 +94,7 @@ class Nearest:
         sampled = np.asarray(queries @ self._sample_vectors.T)
         await self._complete(queries, places, found)
         cosines = [
-            [row.get(place, average) for place in places.tolist()]  # the average where the index has lost a tool
+            [row.get(place, average) for place in places.tolist()]  # the average if the index has lost a tool
             for row, average in zip(found, sampled.mean(axis=1).tolist(), strict=True)
         ]
         return Near(
@@ -105,7 +105,7 @@ class Nearest:
         )
 
     async def _complete(self, queries: Floats, places: Places, found: Sequence[dict[int, float]]) -> None:
-        """Ask for the cosines of every query with every place that are not there yet."""
+        """Look up the missing cosines of queries and places."""
         missing = [place for place in places.tolist() if any(place not in row for row in found)]
         if missing:
             only = frozenset(self._ids[place] for place in missing)
@@ -114,7 +114,7 @@ class Nearest:
                 row.update((self._place[tool], score) for tool, score in hits)
 
     def _filter_of(self, among: bytes | None) -> Filter | None:
-        """As few servers and tools as say the same as the mask."""
+        """The shortest filter that is equivalent to the mask."""
         if among is None:
             return Filter(servers=self._servers) if self._shared else None
         allowed = np.frombuffer(among, np.bool_)
@@ -128,6 +128,6 @@ class Nearest:
 
 
 def _best(points: Floats, among: Mask | None) -> list[int]:
-    """The places with most points, of those that have any; of equal ones the first."""
+    """The places with the most points, of those with any; ties in order."""
     eligible = points if among is None else np.where(among, points, 0)
     return [place for place in best_places(eligible, CANDIDATES).tolist() if eligible[place] > 0]

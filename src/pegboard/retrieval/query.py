@@ -11,27 +11,27 @@ from pegboard.retrieval.words import FUNCTION_WORDS, raw_words
 QueryKind = Literal["last_user", "last_message", "conversation", "observation"]
 
 SHORT = 4
-"""A message with fewer words of content than this leans on what came before (P3)."""
+"""A message with fewer content words than this depends on earlier ones (P3)."""
 OBSERVED = 300
-"""Characters of an observation: what a tool said first, so that it does not drown the intent."""
+"""Maximum characters of a tool's result in the query, so that it does not drown the intent."""
 EDGE = 2000
-"""Characters kept from the start and the end of a very long message: the ask usually stands there (P6)."""
+"""Characters kept from the start and the end of a very long message, where requests usually are (P6)."""
 
 
 def last_user(turn: Turn) -> str:
-    """The current user message (seed 000 §4.2); an image-only one falls back to earlier text (P2)."""
+    """The current user message (Tool Attention §4.2); an image-only one falls back to earlier text (P2)."""
     return next((text for text in _user_texts(turn)), "")
 
 
 def last_message(turn: Turn) -> str:
-    """`$.messages[-1].content`, whoever wrote it (seed 003, step 1)."""
+    """`$.messages[-1].content`, of any role (the gateway article, step 1)."""
     return turn.messages[-1].text if turn.messages else ""
 
 
 def conversation(turn: Turn) -> str:
-    """The user's latest intent; with the one before it where the latest is short or elliptical (P1, P3).
+    """The user's latest intent, with earlier ones if it is short or elliptical (P1, P3).
 
-    Never a tool's result. Without any user text, whatever text there is (P4).
+    Never a tool's result. Without any user text, all other text (P4).
     """
     texts = _user_texts(turn)
     if not texts:
@@ -45,14 +45,14 @@ def conversation(turn: Turn) -> str:
 
 
 def observation(turn: Turn) -> str:
-    """The intent and, where the turn ends with a tool's result, what that result says first (seed 000 §8).
+    """The intent and, if the turn ends with a tool's result, the start of that result (Tool Attention §8).
 
-    Each step of an agent's loop is then matched anew. The intent stays in the query: a result alone is none (P1).
+    So each step of an agent's loop has its own query. The intent stays in it: a result alone is not an intent (P1).
     """
     last = next((message for message in reversed(turn.messages) if message.role != "system"), None)
     intent = conversation(turn)
-    said = "" if last is None or last.role != "tool" else "\n".join(part.text for part in last.parts).strip()
-    return f"{intent}\n{said[:OBSERVED]}".strip() if said else intent
+    result = "" if last is None or last.role != "tool" else "\n".join(part.text for part in last.parts).strip()
+    return f"{intent}\n{result[:OBSERVED]}".strip() if result else intent
 
 
 def elliptical(text: str) -> bool:
@@ -64,16 +64,17 @@ def elliptical(text: str) -> bool:
 
 
 def edges(text: str) -> str:
-    """A long text's start and end: bounded work whatever was pasted (P6)."""
+    """The start and end of a long text, which bounds the work for pasted text (P6)."""
     return text if len(text) <= 2 * EDGE else f"{text[:EDGE]}\n{text[-EDGE:]}"
 
 
 def _user_texts(turn: Turn) -> list[str]:
-    """Texts of user messages, latest first, without empty ones."""
-    return [message.text for message in reversed(turn.messages) if _says_something(message)]
+    """Non-empty texts of user messages, latest first."""
+    return [message.text for message in reversed(turn.messages) if is_user_text(message)]
 
 
-def _says_something(message: Message) -> bool:
+def is_user_text(message: Message) -> bool:
+    """Whether it is a message of the user with any text."""
     return message.role == "user" and bool(message.text.strip())
 
 

@@ -1,4 +1,4 @@
-"""From a query's text to one score a tool. One small class an idea; profiles choose by name."""
+"""Rankers: from a query's text to one score per tool. Profiles choose one by name."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ import numpy as np
 from pegboard.errors import EncoderError, StoreError
 from pegboard.model import Floats, Mask, Scores
 from pegboard.retrieval.exact_names import name_first
-from pegboard.retrieval.fusion import Fusion, Others, shipped
+from pegboard.retrieval.fusion import Fusion, UnscoredTools, shipped
 from pegboard.retrieval.intents import clauses
-from pegboard.retrieval.nearest import Near
-from pegboard.retrieval.progress import Progress
+from pegboard.retrieval.nearest import Near, Progress
 from pegboard.retrieval.retriever import Retriever
-from pegboard.retrieval.texts import TextKind
+from pegboard.retrieval.tool_texts import TextKind
 
 LOGGER = logging.getLogger(__name__)
 
@@ -31,12 +30,12 @@ class Ranker(Protocol):
         ...
 
     async def score(self, query: str, among: Mask | None = None) -> Scores:
-        """Of every tool, in catalog order. Only those that ``among``, shape (n,), has need a score."""
+        """The score of every tool, in catalog order. Only tools within ``among``, shape (n,), need one."""
         ...
 
 
 class CosineRanker:
-    """ISO(q, t) = cos(φ(q), φ(text of t)) (seed 000 eq. 5)."""
+    """ISO(q, t) = cos(φ(q), φ(text of t)) (Tool Attention eq. 5)."""
 
     def __init__(self, retriever: Retriever, kind: TextKind) -> None:
         self._retriever = retriever
@@ -71,7 +70,7 @@ class TwoLayerRanker:
 
 
 class KeywordRanker:
-    """Points by where the query's words stand (seed 002, search organization)."""
+    """Points by where the query's words occur (the lazy-loading PRD, search organization)."""
 
     def __init__(self, retriever: Retriever) -> None:
         self._retriever = retriever
@@ -99,13 +98,13 @@ class Bm25Ranker:
 
 
 class HybridRanker:
-    """Meaning, clause by clause too, words, names and server together, as a probability of relevance.
+    """Combines meaning (of the query and its clauses), words, names and servers into a probability of relevance.
 
-    A tool that the query names is before all others.
+    Tools that the query names come before all others.
 
-    Where the encoder or the index fails, words alone answer: relevance fails open. So they do while the tools are still
-    being embedded, for a caller that is not ``patient``. One that is not ``last`` raises EncoderError where the encoder
-    fails, and while the tools are being embedded.
+    If the encoder or the index fails, only words are used: relevance fails open. The same holds while the tools are
+    being embedded, unless the ranker is ``patient``. If it is not ``last``, it raises EncoderError in both cases
+    instead.
     """
 
     def __init__(
@@ -126,7 +125,7 @@ class HybridRanker:
         try:
             await self._retriever.warm(progress)
         except StoreError as error:
-            LOGGER.debug("Not filled, as whoever guards the index has said: %s", error)
+            LOGGER.debug("The index was not filled: %s", error)
         else:
             await self._retriever.jobs()
         await self._retriever.server_vectors()
@@ -164,9 +163,9 @@ class HybridRanker:
         except EncoderError as error:
             if not self._last:
                 raise
-            LOGGER.warning("Ranking by words alone: %s", error)
+            LOGGER.warning("Ranking by words only: %s", error)
         except StoreError as error:
-            LOGGER.debug("Ranking by words alone, as whoever guards the index has said: %s", error)
+            LOGGER.debug("Ranking by words only: %s", error)
         return self._by_words(words, len(spans))
 
     def _by_words(self, words: Mapping[str, Floats], clauses: int) -> Scores:
@@ -174,20 +173,20 @@ class HybridRanker:
 
 
 def _meaning(cosines: Floats) -> dict[str, Floats]:
-    """How near each tool is to the query and to its nearest clause, of cosines of shape (1 + clauses, n)."""
+    """The cosine of each tool with the query and with its nearest clause, from cosines of shape (1 + clauses, n)."""
     return {"cosine": cosines[0], "clause": cosines[1:].max(axis=0)}
 
 
 def _scores(fusion: Fusion, near: Near, known: Mapping[str, Floats], among: Mask | None, clauses: int) -> Scores:
-    """Those of the candidates, from parts as if all had been looked at; 0 for every other tool.
+    """The scores of the candidates, as if all tools had been scored; 0 for every other tool.
 
-    ``known`` are the parts that there are of all tools.
+    ``known`` are the parts that exist for all tools.
     """
     size = len(next(iter(known.values())))
     sampled = _meaning(near.sample_cosines)
     left_out = ~np.isin(near.sample, near.places)
     at = near.sample[left_out]
-    others = Others(
+    others = UnscoredTools(
         spread={**sampled, **known},
         parts={name: values[left_out] for name, values in sampled.items()}
         | {name: values[at] for name, values in known.items()},
@@ -204,7 +203,7 @@ def _scores(fusion: Fusion, near: Near, known: Mapping[str, Floats], among: Mask
 
 
 def _put(values: Floats, near: Near, size: int) -> Floats:
-    """In catalog order, 0 for whatever is no candidate."""
+    """Values in catalog order, 0 for tools that are not candidates."""
     out = np.zeros(size, np.float32)
     out[near.places] = values
     return out
@@ -218,9 +217,9 @@ def ranker(
     fusions: Mapping[str, Fusion] | None = None,
     last: bool = True,
 ) -> Ranker:
-    """``fusions`` takes the place of those that ship, `hybrid` and `words`.
+    """The ranker of a kind. ``fusions`` replace the shipped ones, `hybrid` and `words`.
 
-    ``last`` is false where another encoder answers if this one fails: words do so only if none does.
+    ``last`` is false if another encoder takes over when this one fails; words alone are used only if none works.
     """
     match kind:
         case "summary_cosine":

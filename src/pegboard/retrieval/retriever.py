@@ -1,4 +1,4 @@
-"""The indexes of one catalog snapshot, each built when it is first needed."""
+"""The indexes of one catalog snapshot, each built on first use."""
 
 from __future__ import annotations
 
@@ -11,29 +11,27 @@ import numpy as np
 
 from pegboard.errors import EncoderError, StoreError
 from pegboard.model import Floats, Mask, Server, Tool
+from pegboard.protocols import ClauseEncoder, Encoder, VectorIndex
 from pegboard.retrieval.duplicates import Groups, duplicate_groups
-from pegboard.retrieval.encoders.cached import texts_at_once
+from pegboard.retrieval.encoders.encoder_cache import texts_at_once
 from pegboard.retrieval.exact_names import ExactNames
 from pegboard.retrieval.index.exact import ExactIndex
-from pegboard.retrieval.intents import Span, apart
-from pegboard.retrieval.keyword import NO_DESCRIPTIONS, KeywordIndex
-from pegboard.retrieval.lexical import Bm25f
+from pegboard.retrieval.intents import Span, with_clauses
+from pegboard.retrieval.lexical import NO_DESCRIPTIONS, Bm25f, KeywordIndex
 from pegboard.retrieval.name_match import NameIndex
-from pegboard.retrieval.nearest import Near, Nearest
-from pegboard.retrieval.progress import Progress
-from pegboard.retrieval.texts import TEXTS, TextKind, fields, full, server_profile, short
-from pegboard.seams import ClauseEncoder, Encoder, VectorIndex
+from pegboard.retrieval.nearest import Near, Nearest, Progress
+from pegboard.retrieval.tool_texts import TEXTS, TextKind, fields, full, server_profile, short
 
 MOST_COMPARED = 20_000
-"""Tools of which every two are compared, to know which do the same job: beyond, that takes minutes."""
+"""Maximum tools compared pairwise to find those that do the same job; more would take minutes."""
 TINY = 1e-12
 
 
 class Retriever:
-    """Everything that can be asked about how a text and the tools of a snapshot fit together.
+    """The indexes over the tools of a snapshot.
 
-    With an ``index`` the meanings of tools are there and not in this process's memory, and a query is compared with the
-    nearest alone. ``chunk`` is how many texts the encoder is given at a time, by default as many as it likes.
+    With an ``index``, the tools' vectors are there instead of in this process's memory, and a query is compared only
+    with the nearest ones. ``chunk`` is the number of texts per call of the encoder, by default the encoder's own.
     """
 
     def __init__(
@@ -75,7 +73,7 @@ class Retriever:
         return ExactNames(self.tools)
 
     def index_words(self) -> None:
-        """Build what is found by words. Thousands of tools take seconds: not for the event loop."""
+        """Build the word indexes. Thousands of tools take seconds: not for the event loop."""
         _ = self.lexical, self.names, self.exact_names
 
     @property
@@ -92,18 +90,18 @@ class Retriever:
         return np.asarray(self._comparable(await self._queries.encode([text]))[0])
 
     async def embed_clauses(self, text: str, spans: Sequence[Span]) -> Floats:
-        """φ of the text, then of each of its clauses, shape (1 + len(spans), d); a single one is the text again."""
+        """φ of the text, then of each clause, shape (1 + len(spans), d); a single clause is the text again."""
         if len(spans) < 2:
             return np.repeat((await self.embed_query(text))[None], 2, axis=0)
         if isinstance(self._queries, ClauseEncoder):
             return self._comparable(await self._queries.encode_clauses(text, spans))
-        return self._comparable(await self._queries.encode(apart(text, spans)))
+        return self._comparable(await self._queries.encode(with_clauses(text, spans)))
 
     async def meanings(self, progress: Progress | None = None) -> ExactIndex:
-        """One vector a tool for two texts of it, what it is for and how it does it: the mean direction of the two.
+        """One vector per tool: the mean direction of its short text (purpose) and its full text (operation).
 
-        Its product with a query is the mean of the two cosines but for a factor that belongs to the tool, so two texts
-        cost the memory and the time of one.
+        Its product with a query is the mean of the two cosines up to a factor of the tool, so two texts cost the memory
+        and time of one.
         """
         if self._meanings is None:
             async with self._building:
@@ -112,11 +110,11 @@ class Retriever:
         return self._meanings
 
     async def vectors(self) -> Floats:
-        """The vectors of `meanings`, shape (n, d), in catalog order, wherever they are kept."""
+        """The vectors of `meanings`, shape (n, d), in catalog order, wherever they are stored."""
         return (await self.meanings()).vectors if self._nearest is None else await self._meant(None)
 
     async def warm(self, progress: Progress | None = None) -> None:
-        """Embed the tools and fill the index. Raises StoreError where that is on the network and cannot be used."""
+        """Embed the tools and fill the index. Raises StoreError if a remote index cannot be used."""
         if self._nearest is None:
             await self.meanings(progress)
         else:
@@ -127,9 +125,9 @@ class Retriever:
                 raise
 
     async def near(self, queries: Floats, points: Floats, among: Mask | None) -> Near | None:
-        """What the index finds for these vectors, shape (m, d), beside the best by ``points``; None without an index.
+        """The nearest tools to these vectors, shape (m, d), and the best by ``points``; None without an index.
 
-        Raises StoreError where the index cannot be used; it is filled again with the next query.
+        Raises StoreError if the index cannot be used; the next query fills it again.
         """
         if self._nearest is None:
             return None
@@ -141,12 +139,12 @@ class Retriever:
             raise
 
     def fill_soon(self) -> None:
-        """Try an index again that failed, for a query that does not wait for it."""
+        """Retry a failed index in the background."""
         if self._nearest is not None and self._nearest.has_failed and (self._filling is None or self._filling.done()):
             self._filling = asyncio.create_task(self._tried(self._nearest))
 
     async def filling(self) -> None:
-        """Wait for what `fill_soon` has begun."""
+        """Wait for the task of `fill_soon`."""
         if self._filling is not None:
             await self._filling
 
@@ -164,14 +162,14 @@ class Retriever:
                 await nearest.fill(await self._meant(progress), progress)
 
     async def _meant(self, progress: Progress | None) -> Floats:
-        texts = [text for tool in self.tools for text in (short(tool), full(tool))]
+        texts = await asyncio.to_thread(_two_texts, self.tools)  # of thousands of tools, a moment (P25)
         vectors = await self._embed(texts, _halved(progress))
         return _unit(vectors[::2] + vectors[1::2])
 
     async def jobs(self) -> Groups | None:
-        """For each tool a number that it shares with those that do the same job on other servers, shape (n,).
+        """For each tool a number shared with tools that do the same job on other servers, shape (n,).
 
-        None where an index is used for more tools than can all be compared.
+        None if an index is used and there are more than `MOST_COMPARED` tools.
         """
         if self._jobs is None and (self._nearest is None or len(self.tools) <= MOST_COMPARED):
             vectors = await self.vectors()
@@ -182,12 +180,12 @@ class Retriever:
 
     @property
     def has_meanings(self) -> bool:
-        """Whether the vectors are there already, so that asking for them does not wait."""
+        """Whether the vectors exist already, so that using them does not wait."""
         there = self._meanings is not None if self._nearest is None else self._nearest.is_filled
         return there and self._server_vectors is not None
 
     async def dense(self, kind: TextKind, progress: Progress | None = None) -> ExactIndex:
-        """The vectors of one text a tool, in catalog order."""
+        """The vectors of one text per tool, in catalog order."""
         if kind not in self._dense:
             async with self._building:
                 if kind not in self._dense:
@@ -205,7 +203,7 @@ class Retriever:
         return np.asarray((await self.server_vectors() @ query)[self._server_of])
 
     async def server_vectors(self) -> Floats:
-        """One vector a server profile, shape (servers, d)."""
+        """One vector per server profile, shape (servers, d)."""
         if self._server_vectors is None:
             async with self._building:
                 if self._server_vectors is None:
@@ -232,18 +230,22 @@ class Retriever:
         return out
 
     def _comparable(self, vectors: Floats) -> Floats:
-        """The vectors, if they have as many numbers as all others here. Raises EncoderError."""
+        """The vectors, if they have the same width as all others here. Raises EncoderError otherwise."""
         self._width = self._width or vectors.shape[1]
         if self._width != vectors.shape[1]:
             raise EncoderError(
-                f"Vectors of {self._documents.model!r} have {vectors.shape[1]} numbers, and others {self._width}.",
-                remedy="Another model answers under the same name: give it a name of its own, or empty cache_dir.",
+                f"Vectors of {self._documents.model!r} have {vectors.shape[1]} numbers, but others have {self._width}.",
+                remedy="Another model answers under the same name: give it a different name, or empty cache_dir.",
             )
         return vectors
 
 
+def _two_texts(tools: Sequence[Tool]) -> list[str]:
+    return [text for tool in tools for text in (short(tool), full(tool))]
+
+
 def _halved(progress: Progress | None) -> Progress | None:
-    """Progress in tools, of two texts each."""
+    """Progress counted in tools, which have two texts each."""
     return None if progress is None else lambda done, total: progress(done // 2, total // 2)
 
 

@@ -1,6 +1,6 @@
-"""What a threshold on the cosines of `semantic` lets through with the encoder of the package, as it was measured.
+"""The measured recall of thresholds on the cosines of `semantic`, with the bundled encoder.
 
-It stands in `thresholds.json`; `scripts/fit_threshold.py` measures it and writes down on what.
+It is in `thresholds.json`, written by `scripts/fit_threshold.py` with a record of the data.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from functools import cache
 from importlib.resources import files
 
 FEW = 0.5
-"""Of the recall at the best θ: what lets less through is most likely another encoder's threshold."""
+"""Share of the recall at the best θ below which a threshold is most likely meant for another encoder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """``recall`` is the mean share of the needed tools at or above each θ, ascending; ``best`` the θ of the best F1."""
+    """``recall`` is the mean share of needed tools at or above each θ, ascending; ``best`` is the θ of the best F1."""
 
     encoder: str
     best: float
     recall: Mapping[float, float]
 
     def recall_at(self, threshold: float) -> float:
-        """At the nearest θ that was measured at or below ``threshold``; above all of them at the last."""
+        """The recall at the nearest measured θ at or below ``threshold``."""
         below = [theta for theta in self.recall if theta <= threshold + 1e-9]
         return self.recall[max(below, default=min(self.recall))]
 
     def too_high(self, threshold: float) -> str:
-        """What is to be said of a threshold that lets next to nothing through; else nothing.
+        """A warning for a threshold that lets almost nothing through; otherwise empty.
 
         >>> measured().too_high(0.7)
         'A threshold of 0.7 lets 9% of the needed tools through with the encoder of the package. 0.44 lets 65% through.'

@@ -10,7 +10,7 @@ import Stemmer
 
 ASCII_WORD = re.compile(r"[A-Za-z0-9]+")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])(?![A-Z]s(?![a-z]))")
-"""Between the humps of an identifier; the plural of an abbreviation (`URLs`) is one."""
+"""Between the words of a camel-case identifier; the plural of an abbreviation (`URLs`) is one word."""
 UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
@@ -24,11 +24,11 @@ FUNCTION_WORDS = frozenset(
         "can could would should will shall may might must please so if then than also just very",
     )
 )
-"""Closed-class English only: a word that could name what a tool does is never in here."""
+"""Closed-class English words only: never a word that could name what a tool does."""
 
 
 def split_identifier(text: str) -> str:
-    """Blanks where identifiers have humps or underscores.
+    """The text with blanks between the words of identifiers.
 
     >>> split_identifier("createIssue_v2 HTTPServer getURLs")
     'create Issue v2 HTTP Server get URLs'
@@ -81,5 +81,5 @@ def _segment(word: str) -> list[str]:
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """The stem of an English word; any other word as it is."""
+    """The stem of an English word; any other word unchanged."""
     return str(Stemmer.Stemmer("english", 0).stemWord(word)) if word.isascii() and word.isalpha() else word

@@ -1,4 +1,4 @@
-"""The pipeline: which tools a turn is given, and which calls it may make. Start with `router.py`."""
+"""The pipeline that selects the tools of a turn and checks its calls. Begin with `router`."""
 
 from pegboard.routing.eligibility import (
     Eligibility,
@@ -9,7 +9,13 @@ from pegboard.routing.eligibility import (
     milestone_reached,
     parse_precondition,
 )
-from pegboard.routing.guard import check_arguments, check_arguments_now, check_available, check_lightly, keeps_its_word
+from pegboard.routing.guard import (
+    check_arguments,
+    check_arguments_now,
+    check_available,
+    check_lightly,
+    matches_output_schema,
+)
 from pegboard.routing.loader import DirectorySource, SchemaLoader
 from pegboard.routing.profiles import PROFILES, Profile, profile_named
 from pegboard.routing.router import Router
@@ -29,7 +35,7 @@ __all__ = [
     "check_lightly",
     "has_prior_tool_output",
     "is_authenticated",
-    "keeps_its_word",
+    "matches_output_schema",
     "milestone_reached",
     "parse_precondition",
     "profile_named",

@@ -1,4 +1,4 @@
-"""Who may use what: scopes and preconditions. Deterministic facts, which no text can talk past (seed 000 §5.4)."""
+"""What a caller may use: scopes and preconditions, facts that no text can change (Tool Attention §5.4)."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ import numpy as np
 
 from pegboard.errors import ConfigError
 from pegboard.model import AgentState, Mask, Tool, Turn
-from pegboard.routing.resting import Resting
-from pegboard.seams import Filter
+from pegboard.protocols import Filter
+from pegboard.routing.server_breakers import ServerBreakers
 
 LOGGER = logging.getLogger(__name__)
 
 Precondition = Callable[[AgentState], bool]
 
 MOST = 64
-"""Callers' patterns that are remembered with what they mean."""
+"""Number of pattern sets whose masks are cached."""
 
 
 def is_authenticated(scope: str) -> Precondition:
-    """The agent holds this scope."""
+    """Holds if the agent has this scope."""
     return lambda state: scope in state.auth
 
 
 def has_prior_tool_output(prefix: str) -> Precondition:
-    """A tool whose name starts like this has answered before."""
+    """Holds if a tool whose name has this prefix has answered before."""
     return lambda state: any(name.startswith(prefix) for name in state.tool_outputs)
 
 
 def milestone_reached(name: str) -> Precondition:
-    """The workflow has come this far."""
+    """Holds if the workflow has reached this milestone."""
     return lambda state: name in state.milestones
 
 
@@ -45,7 +45,7 @@ PREDICATES: dict[str, Callable[[str], Precondition]] = {
 
 
 def parse_precondition(text: str) -> Precondition:
-    """A precondition as configuration writes it: the predicate's name, a colon, its argument.
+    """A precondition as written in the configuration: the predicate's name, a colon, its argument.
 
     >>> parse_precondition("is_authenticated:github:write")(AgentState(auth=frozenset({"github:write"})))
     True
@@ -70,9 +70,9 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eligible:
-    """Masks of shape (n,): what the caller may use at all, what of it the state allows now, what of that is offered.
+    """Masks of shape (n,): tools the caller has a right to, those the state allows now, and those that are offered.
 
-    Tools of a server that is left alone are not offered, unless there are no others.
+    Tools of a server with an open circuit breaker are not offered, unless there are no others.
     """
 
     permitted: Mask
@@ -80,7 +80,7 @@ class Eligible:
     offered: Mask
 
     @property
-    def left_alone(self) -> Mask:
+    def withheld(self) -> Mask:
         return self.allowed & ~self.offered
 
     @property
@@ -89,9 +89,11 @@ class Eligible:
 
 
 class Eligibility:
-    """The right factor of seed 000 eq. 6, 1[state ⊨ pre_i], and the caller's rights, over one catalog."""
+    """The right factor of Tool Attention eq. 6, 1[state ⊨ pre_i], and the caller's rights, over one catalog."""
 
-    def __init__(self, tools: Sequence[Tool], rules: Sequence[Rule] = (), resting: Resting | None = None) -> None:
+    def __init__(
+        self, tools: Sequence[Tool], rules: Sequence[Rule] = (), resting: ServerBreakers | None = None
+    ) -> None:
         self._tools = tools
         self._resting = resting
         self._size = len(tools)
@@ -118,7 +120,7 @@ class Eligibility:
         return meant
 
     def _offered(self, allowed: Mask) -> Mask:
-        resting = frozenset() if self._resting is None else self._resting.servers()
+        resting = frozenset() if self._resting is None else self._resting.resting()
         if not resting:
             return allowed
         offered = allowed & np.fromiter((tool.server not in resting for tool in self._tools), np.bool_, self._size)
@@ -126,10 +128,10 @@ class Eligibility:
 
 
 def _holds(precondition: Precondition, state: AgentState) -> bool:
-    """Rights fail closed: a precondition that raises is not met."""
+    """Rights fail closed: a precondition that raises does not hold."""
     try:
         return bool(precondition(state))
-    except Exception:  # whatever a user's predicate raises
+    except Exception:  # a user's predicate may raise anything
         LOGGER.exception("A precondition raised; its tools are withheld")
         return False
 

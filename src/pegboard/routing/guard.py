@@ -1,4 +1,4 @@
-"""Calls are checked twice before any server sees them: may this tool be called now, and do the arguments fit?"""
+"""Two checks of a call before any server sees it: may the tool be called now, and do the arguments fit its schema?"""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ UNUSABLE = (
 
 
 def check_available(call: Call, decision: Decision, gate: Gate = "active") -> ToolId:
-    """The tool a call means, if the turn allows it: the hallucination gate (seed 000 algorithm 1, line 8).
+    """The tool that a call names, if the turn allows it: the hallucination gate (Tool Attention algorithm 1, line 8).
 
-    A call by the name that the decision gave it, by ``server/name``, or by a name that one allowed tool has. Raises
-    ToolNotAvailable otherwise.
+    The name is the one in the decision, ``server/name``, or a name that only one allowed tool has. Otherwise raises
+    ToolNotAvailable.
     """
     allowed = decision.active if gate == "active" else tuple(sorted(decision.reachable))
     named = [tool for tool in allowed if call.name == decision.names.get(tool)]
@@ -52,29 +52,29 @@ def check_available(call: Call, decision: Decision, gate: Gate = "active") -> To
 
 
 async def check_arguments(tool: Tool, arguments: JsonObject) -> None:
-    """Raises ArgumentsInvalid where the arguments do not fit the tool's input schema. The loop goes on meanwhile.
+    """Raises ArgumentsInvalid if the arguments do not fit the tool's input schema. Does not block the event loop.
 
-    A schema that cannot judge, because it is broken or takes too long, lets the call pass, and the server decides
-    (relevance of a check fails open). References are resolved within the schema only, never over a network.
+    If the schema is invalid or takes too long, the call passes and the server decides: this check fails open.
+    References are resolved within the schema only, never over a network.
     """
     if schema := tool.input_schema:
         _refuse(tool, schema, await _problems(schema, arguments, f"The input schema of {tool.id}"))
 
 
 def check_arguments_now(tool: Tool, arguments: JsonObject) -> None:
-    """As `check_arguments`, for code that is not async: a schema that takes long is waited for."""
+    """Like `check_arguments`, for synchronous code: waits for a slow check."""
     if schema := tool.input_schema:
         _refuse(tool, schema, _problems_now(schema, arguments, f"The input schema of {tool.id}"))
 
 
 def check_lightly(tool: Tool, arguments: JsonObject) -> None:
-    """As `check_arguments`, in the middle of a stream, where nobody can wait: what may take long passes."""
+    """Like `check_arguments`, within a stream that cannot wait: a check that may be slow is skipped."""
     if (schema := tool.input_schema) and is_light(schema, arguments):
         _refuse(tool, schema, _at_once(schema, arguments, f"The input schema of {tool.id}"))
 
 
-async def keeps_its_word(tool: Tool, result: JsonObject) -> bool:
-    """Whether a tool's result without an error is what its output schema promises (MCP, tools, "Output Schema")."""
+async def matches_output_schema(tool: Tool, result: JsonObject) -> bool:
+    """Whether a tool's successful result fits its output schema (MCP, tools, "Output Schema")."""
     schema = tool.output_schema
     if not schema:
         return True
@@ -128,4 +128,4 @@ def _names(tools: Sequence[ToolId], decision: Decision) -> list[str]:
 def _remedy(matches: Sequence[ToolId]) -> str:
     if matches:
         return "Several servers have a tool of that name: call it as server/name."
-    return "Call one of the available tools, or say what you need so that other tools can be found."
+    return "Call one of the available tools, or describe what you need so that other tools can be found."

@@ -1,8 +1,8 @@
-"""Which checks are certain to be quick, so that they can be done at once.
+"""Decides which schema checks are certainly quick, so that they can run on the event loop.
 
-A check is walked through before it is done: every part of the schema that would be held against a part of the value,
-as often as jsonschema would. The walk gives up as soon as it becomes long, and at everything whose cost it cannot tell:
-so it ends soon for a schema of thirty definitions that each refer twice to the next, and for one that refers to itself.
+The check is simulated first: every part of the schema that would be applied to a part of the value, as often as
+jsonschema would. The simulation gives up once it takes too many steps, and at keywords of unknown cost. So it ends soon
+for thirty definitions that each refer twice to the next, and for a schema that refers to itself.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 STEPS = 1_500
-"""Of 5 to 10 µs each."""
+"""Maximum steps, of 5 to 10 µs each."""
 DEEPEST = 40
 LARGEST = 20_000
-"""Parts of a value."""
+"""Maximum parts of a value."""
 QUOTED = 5_000
-"""Characters that cost as much as a step: a sentence quotes what is wrong."""
+"""Characters that cost as much as a step, because error messages quote the value."""
 
 SPECIAL = r"\\^$.|?*+()\[\]{}"
 ITEM = rf"(?:[^{SPECIAL}]|\.|\\[dwsDWS{SPECIAL}/-]|\[\^?(?:[^\\\[\]]|\\[dwsDWS{SPECIAL}/-])+\])"
 VARYING = r"(?:[?*+]|\{\d{1,2},\d{0,2}\})"
 PLAIN = re.compile(rf"\^?(?:{ITEM}(?:\{{\d{{1,2}}\}})?)*(?:{ITEM}{VARYING}(?:{ITEM}(?:\{{\d{{1,2}}\}})?)*)?\$?")
-"""A pattern of characters and classes of them, of which one at most is repeated more or less often."""
+"""A pattern of characters and character classes, of which at most one repeats a variable number of times."""
 LONGEST_PATTERN = 200
 MATCHED = 20_000
-"""Squared characters of a text that cost as much as a step: where nothing else varies, a search takes no more."""
+"""Squared characters of a text that cost as much as a step, an upper bound for a search with such a pattern."""
 
 
 class _HeavyError(Exception):
-    """It may take long, or nobody can tell."""
+    """The check may be slow, or its cost is unknown."""
 
 
 def is_light(schema: Mapping[str, Any], value: Any) -> bool:
-    """Whether holding this value against this schema takes no more than some milliseconds.
+    """Whether checking this value against this schema takes at most a few milliseconds.
 
     >>> is_light({"properties": {"day": {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}$"}}}, {"day": "2026-07"})
     True
@@ -57,11 +57,11 @@ class _Walk:
         self._measure(value, 0)
 
     def through(self, schema: Any, value: Any, depth: int) -> None:
-        """Hold a part of the value against a part of the schema."""
+        """Simulate checking a part of the value against a part of the schema."""
         self._spend(1 + self._size(value) // QUOTED)
         if not isinstance(schema, Mapping):
             return
-        if depth > DEEPEST or "$id" in schema or "id" in schema:  # by which references mean something else
+        if depth > DEEPEST or "$id" in schema or "id" in schema:  # they change the meaning of references
             raise _HeavyError
         self._spend(len(schema) // 10)
         for keyword, said in schema.items():
@@ -71,7 +71,7 @@ class _Walk:
                 walk(self, schema, said, value, depth + 1)
 
     def _measure(self, value: Any, depth: int) -> int:
-        """About how many characters it takes to quote a value; of what has parts that is kept."""
+        """Approximate characters needed to quote a value; cached for objects and arrays."""
         self._parts += 1
         if self._parts > LARGEST or depth > DEEPEST:
             raise _HeavyError
@@ -108,7 +108,7 @@ class _Walk:
             self.through(each, value, depth)
 
     def _one_of(self, schema: Any, said: Any, value: Any, depth: int) -> None:
-        """Whether more than one fits is asked once again, of each and of all in it."""
+        """jsonschema checks every alternative twice, to see whether more than one matches."""
         self._every(schema, said, value, depth)
         self._every(schema, said, value, depth)
 
@@ -190,11 +190,11 @@ WALKS: Mapping[str, Keyword] = {
     "type": _Walk._values,
     "uniqueItems": _Walk._unique,
 }
-"""What may be long; every keyword that is not here nor in `HEAVY` is a comparison, or says nothing."""
+"""Keywords that may be costly. Every keyword not here nor in `HEAVY` is a simple comparison or no constraint."""
 HEAVY = frozenset(
     {
         *("$dynamicRef", "$recursiveRef", "patternProperties", "unevaluatedItems", "unevaluatedProperties"),
         *("disallow", "extends"),
     }
 )
-"""What nobody can tell in advance."""
+"""Keywords whose cost cannot be predicted."""

@@ -1,4 +1,4 @@
-"""Phase 2: full definitions of the active tools, through an LRU (seed 000 §4.4, A.3)."""
+"""Phase 2: full definitions of the active tools, through an LRU (Tool Attention §4.4, A.3)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from urllib.parse import quote
 
 from pegboard.errors import CatalogError
 from pegboard.model import JsonObject, ToolId
-from pegboard.seams import DefinitionSource
+from pegboard.protocols import DefinitionSource
 
 CAPACITY = 256
 
 
 class SchemaLoader:
-    """The last 256 definitions that were used; others come from the source: memory, disk or the live server."""
+    """Caches the most recently used definitions; others come from the source: memory, disk or the live server."""
 
     def __init__(self, source: DefinitionSource, capacity: int = CAPACITY) -> None:
         self._source = source
@@ -24,7 +24,7 @@ class SchemaLoader:
         self._definitions: OrderedDict[ToolId, JsonObject] = OrderedDict()
 
     async def load(self, tools: Sequence[ToolId]) -> tuple[JsonObject, ...]:
-        """One definition a tool, in the order asked for."""
+        """The definitions of these tools, in order."""
         return tuple([await self._get(tool) for tool in tools])
 
     async def _get(self, tool: ToolId) -> JsonObject:
@@ -58,5 +58,5 @@ class DirectorySource:
 
 
 def _file_name(name: str) -> str:
-    """The name percent-encoded; one of dots alone is too, for it would name another folder."""
+    """The name percent-encoded; so is a name of dots alone, which would name another folder."""
     return quote(name, safe="", errors="surrogatepass") if name.strip(".") else name.replace(".", "%2E")

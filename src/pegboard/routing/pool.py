@@ -1,16 +1,21 @@
-"""Phase 1: the summary pool, which tells the model what exists, within a budget of tokens (seed 000 §4.4)."""
+"""Phase 1: the summary pool, which tells the model what tools exist, within a token budget (Tool Attention §4.4)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 
-from pegboard.model import Server, Tokens, Tool
-from pegboard.seams import TokenCounter
+from pegboard.catalog import Catalog
+from pegboard.model import Mask, Server, Tokens, Tool, ToolId
+from pegboard.protocols import TokenCounter
 
 NAMED = 120
-"""Characters of a server's own description that its one line may take."""
+"""Maximum characters of a server's description in its line."""
+Render = Callable[[Sequence[Tool], Mapping[str, Server]], Iterable[str]]
+MOST = 16
+"""Number of cached masks: rights and states are few."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,21 +24,44 @@ class Pool:
     tokens: Tokens
 
 
+class VisibleTools:
+    """What a caller sees of a catalog, cached by mask. Masks have shape (n,), in catalog order; ``budget`` is the token
+    budget of a pool, None for no limit."""
+
+    def __init__(self, catalog: Catalog, budget: int | None) -> None:
+        self._catalog = catalog
+        self._budget = budget
+        self._pool = lru_cache(maxsize=MOST)(self._render)
+        self._ids = lru_cache(maxsize=MOST)(self._named)
+
+    def pool(self, mask: Mask) -> Pool:
+        """The summary of these tools (phase 1)."""
+        return self._pool(mask.tobytes())
+
+    def ids(self, mask: Mask) -> frozenset[ToolId]:
+        return self._ids(mask.tobytes())
+
+    def _render(self, mask: bytes) -> Pool:
+        catalog = self._catalog
+        tools = [tool for tool, shown in zip(catalog.tools, mask, strict=True) if shown]
+        return summary_pool(tools, catalog.servers, catalog.counter, self._budget)
+
+    def _named(self, mask: bytes) -> frozenset[ToolId]:
+        return frozenset(tool.id for tool, shown in zip(self._catalog.tools, mask, strict=True) if shown)
+
+
 def summary_pool(
     tools: Sequence[Tool], servers: Mapping[str, Server], counter: TokenCounter, budget: int | None
 ) -> Pool:
-    """A line a tool while that fits; else the names by server; else a line a server; never above the budget.
+    """One line per tool if that fits the budget, else the names by server, else one line per server.
 
-    The seed's pool (``budget=None``) grows with the number of tools; this one does not.
+    Tool Attention's pool (``budget=None``) grows with the number of tools; this one does not.
     """
     for render in (_line_a_tool, _names_by_server, _line_a_server):
         pool = _counted("\n".join(render(tools, servers)), counter)
         if budget is None or pool.tokens <= budget:
             return pool
     return _as_many_as_fit(list(_line_a_server(tools, servers)), counter, budget or 0)
-
-
-Render = Callable[[Sequence[Tool], Mapping[str, Server]], Iterable[str]]
 
 
 def _line_a_tool(tools: Sequence[Tool], _servers: Mapping[str, Server]) -> Iterable[str]:
@@ -53,7 +81,7 @@ def _line_a_server(tools: Sequence[Tool], servers: Mapping[str, Server]) -> Iter
 
 
 def _as_many_as_fit(lines: Sequence[str], counter: TokenCounter, budget: int) -> Pool:
-    """The longest start of the lines that fits, found by halving, and a word on how many servers are left out."""
+    """The longest prefix of the lines that fits, by binary search, with the number of servers left out."""
     low, high = 0, len(lines)
     while low < high:
         middle = (low + high + 1) // 2

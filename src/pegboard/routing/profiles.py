@@ -24,12 +24,12 @@ SCALES: Mapping[RankerKind, Scale] = {
 class Profile:
     """How a turn becomes a selection. None switches a limit off.
 
-    ``threshold`` is on the scale of the ranker's scores, ``k`` a number of tools, ``recall`` the mean recall
-    to reach (needs probabilities), ``budget`` and ``pool`` tokens of phase 2 and phase 1.
-    With ``rank_or_threshold`` a threshold that is given alone takes the place of k (seed 003, step 4).
-    ``results`` is how many tools a search of the MCP gateway shows where it is not told; None is the gateway's own
-    number. With ``whole_categories`` a search that names a category shows all of it (seed 002, option B).
-    With ``by_rank`` the scores have an order and no scale of their own: `ranked` makes such a profile.
+    ``threshold`` is on the scale of the ranker's scores, ``k`` a number of tools, ``recall`` the mean recall to reach
+    (requires probabilities); ``budget`` and ``pool`` are tokens of phase 2 and phase 1. With ``rank_or_threshold``, a
+    threshold given alone replaces k (the gateway article, step 4). ``results`` is the default number of tools that a
+    search of the MCP gateway shows; None is the gateway's own default. With ``whole_categories``, a search that names a
+    category shows all of it (the lazy-loading PRD, option B). With ``by_rank``, scores only give an order: see
+    `ranked`.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Profile:
 
     @property
     def is_priced(self) -> bool:
-        """Whether EHRR's two layers stand between scores and selection."""
+        """Whether EHRR's two layers price the tools between scoring and selection."""
         return self.scale == "utility"
 
     @property
@@ -55,12 +55,12 @@ class Profile:
         return SCALES[self.ranker]
 
     def ranked(self, threshold: float | None = None) -> Profile:
-        """The profile for an encoder that nothing is fitted for: its best k, above a threshold that somebody set."""
+        """The profile for an encoder without a fit: its best k, above a configured threshold."""
         k = self.k if threshold is not None else self.k or RANKED_K
         return replace(self, threshold=threshold, recall=None, k=k, by_rank=True)
 
     def with_overrides(self, **changes: Any) -> Profile:
-        """The profile with every change that is not None; raises ConfigError for one that makes no sense."""
+        """The profile with every change that is not None. Raises ConfigError for invalid values."""
         given = {name: value for name, value in changes.items() if value is not None}
         if self.rank_or_threshold and "threshold" in given:
             given = {"k": None} | given
@@ -109,14 +109,14 @@ PROFILES: Mapping[str, Profile] = {
         Profile(name="hybrid", query="conversation", ranker="hybrid", k=10, recall=0.9, budget=8000, pool=1000),
     )
 }
-"""`attention` is seed 000 (θ=0.28, k=10), `keyword` 002 (top 20, no pool), `semantic` 003 by rank (5), `ehrr` 001
-(n=3, the rest in `economics.Parameters`), `hybrid` ours."""
+"""`attention` is Tool Attention (θ=0.28, k=10), `keyword` the lazy-loading PRD (top 20, no pool), `semantic` the
+gateway article by rank (5), `ehrr` EHRR (n=3, the rest in `economics.Parameters`), `hybrid` our own."""
 
 RANKED_K = 10
-"""The k of an encoder that nothing is fitted for, where the profile has none."""
+"""The k for an encoder without a fit, if the profile has none."""
 
 SEMANTIC_THRESHOLD = 0.7
-"""Seed 003's threshold mode keeps every tool at or above this cosine: `--profile semantic --threshold 0.7`."""
+"""The gateway article's threshold mode keeps tools with at least this cosine: `--profile semantic --threshold 0.7`."""
 
 
 def profile_named(name: str) -> Profile:

@@ -1,4 +1,4 @@
-"""One turn, from conversation to tools. Read `Router.route` from top to bottom: that is the whole pipeline.
+"""One turn, from conversation to tools. `Router._scored` is the scoring pass; `_routed` makes a decision of it.
 
 turn ─► query ─► eligible (a mask) ─► scores ─► price ─► select ─► load ─► Decision; only `ehrr` prices
 """
@@ -7,42 +7,56 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from pegboard.catalog import Catalog
+from pegboard.events import RouteDecided
 from pegboard.model import Candidate, Choices, Decision, JsonObject, Mask, Scores, ToolId, Turn
+from pegboard.protocols import Clock, EventSink, Filter
 from pegboard.retrieval import QUERIES, Progress
 from pegboard.retrieval.mentions import NOTHING, Mentions
 from pegboard.routing import select
-from pegboard.routing.economics.pricing import Priced, Pricing, Worth, worth
+from pegboard.routing.decisions import candidates, decide, route_decided
+from pegboard.routing.economics.price_stage import Priced, PriceStage, StageResult, apply_stage
 from pegboard.routing.eligibility import Eligibility, Eligible
+from pegboard.routing.encoder_fallback import FallbackRanking, Ranking
+from pegboard.routing.explain import Explanation
 from pegboard.routing.loader import SchemaLoader
-from pegboard.routing.pool import Pool
+from pegboard.routing.pool import Pool, VisibleTools
 from pegboard.routing.profiles import Profile
-from pegboard.routing.record import candidates, decide, route_decided
 from pegboard.routing.select import Selection
-from pegboard.routing.standby import Way, Ways
-from pegboard.routing.visible import Visible
-from pegboard.seams import Clock, EventSink, Filter
 
 SHOWN = 20
-"""Candidates that a decision and its event carry, besides the always-available tools; more where more are active."""
+"""Candidates in a decision and its event, besides the always-available tools; more if more are active."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoringPass:
+    """One scoring pass over the catalog, and its selection."""
+
+    query: str
+    eligible: Eligible
+    ranking: Ranking
+    scores: Scores | None
+    priced: Priced | None
+    selection: Selection
 
 
 class Router:
     """Routes the turns of one catalog snapshot under one profile.
 
-    ``fallback`` has the same profile as it is for another encoder, which answers while the first does not.
+    ``fallback`` is the same profile for another encoder, which answers while the first one fails.
     """
 
     def __init__(
         self,
         catalog: Catalog,
-        way: Way,
-        fallback: Way | None = None,
+        ranking: Ranking,
+        fallback: Ranking | None = None,
         *,
-        pricing: Worth | None = None,
+        pricing: PriceStage | None = None,
         eligibility: Eligibility,
         loader: SchemaLoader,
         events: EventSink,
@@ -50,8 +64,8 @@ class Router:
         always_available: Sequence[ToolId] = (),
     ) -> None:
         self.catalog = catalog
-        self.profile = way.profile
-        self._ways = Ways(way, fallback)
+        self.profile = ranking.profile
+        self._rankings = FallbackRanking(ranking, fallback)
         self._pricing = pricing
         self._eligibility = eligibility
         self._loader = loader
@@ -60,47 +74,33 @@ class Router:
         self.pinned = tuple(always_available)
         self._pinned = np.isin(np.arange(len(catalog)), [catalog.position[tool] for tool in always_available])
         self._shown = len(self.pinned) + SHOWN
-        self._visible = Visible(catalog, self.profile.pool)
+        self._visible = VisibleTools(catalog, self.profile.pool)
         self._found: Mentions | None = None
 
     async def route(self, turn: Turn, where: Filter | None = None) -> Decision:
-        """The tools of a turn, of those that pass ``where``.
+        """The tools for a turn, among those that pass ``where``.
 
-        Never raises for want of relevance: what cannot be ranked passes (it fails open).
+        Never raises because relevance is unknown: tools that cannot be ranked pass (fails open).
         """
-        started = self._clock.monotonic()
-        query = QUERIES[self.profile.query](turn)
-        eligible = self._eligibility.of(turn, where)
-        scores, way = await self._ways.relevance(query, eligible.offered)
-        scores, affordable = await worth(self._pricing, scores, eligible.offered, turn)
-        selection = self._select(query, scores, affordable | (self._pinned & eligible.offered), way.profile)
-        phase1, phase2 = await self._load(selection, eligible)
-        decision = decide(
-            turn,
-            way.profile,
-            self.catalog,
-            query=query,
-            scores=scores,
-            selection=selection,
-            shown=self._shown,
-            gated_out=eligible.gated_out_by_state,
-            left_alone=eligible.left_alone,
-            reachable=self._visible.ids(eligible.allowed),
-            phase1=phase1,
-            phase2=phase2,
-            latency_ms=(self._clock.monotonic() - started) * 1000,
-            encoder=way.encoder_of(scores),
+        return (await self._routed(turn, where))[0]
+
+    async def explain(self, turn: Turn) -> Explanation:
+        """Like `route`, with everything that the decision is based on, from the same scoring pass."""
+        decision, scored, event = await self._routed(turn, None)
+        return Explanation(
+            catalog=self.catalog,
+            profile=scored.ranking.profile,
+            pinned=self.pinned,
+            decision=decision,
+            order=self._candidates(scored.scores, scored.eligible.allowed),
+            scores=scored.scores,
+            priced=scored.priced,
+            event=event,
         )
-        self._events.emit(route_decided(decision, scores, at=self._clock.time()))
-        return decision
 
     async def choices(self, turn: Turn, where: Filter | None = None) -> Choices:
-        """What `route` makes of a turn that was served before, with nothing loaded and no event."""
-        eligible = self._eligibility.of(turn, where)
-        query = QUERIES[self.profile.query](turn)
-        scores, way = await self._ways.relevance(query, eligible.offered)
-        scores, affordable = await worth(self._pricing, scores, eligible.offered, turn)
-        selection = self._select(query, scores, affordable | (self._pinned & eligible.offered), way.profile)
+        """The choice of `route` for a turn that was served before, without loading definitions or emitting an event."""
+        selection = (await self._scored(turn, where)).selection
         ranked = selection.order[: max(len(selection.chosen), self._shown)]
         return Choices(
             active=tuple(self.catalog.tools[place].id for place in np.sort(selection.chosen)),
@@ -108,16 +108,16 @@ class Router:
         )
 
     async def warm(self, progress: Progress | None = None) -> None:
-        """Build the indexes. Raises EncoderError where no encoder works."""
+        """Build the indexes. Raises EncoderError if no encoder works."""
         await asyncio.to_thread(lambda: self._mentions)
-        await self._ways.warm(progress)
+        await self._rankings.warm(progress)
 
     def allowed(self, turn: Turn) -> frozenset[ToolId]:
-        """What the caller may use at this point, whatever the turn is about."""
+        """The tools that the caller may use at this point, whatever the turn is about."""
         return self._visible.ids(self._eligibility.of(turn).allowed)
 
     def permitted(self, turn: Turn) -> frozenset[ToolId]:
-        """What the caller has a right to, whatever the state of the work: it does not change during a session."""
+        """The tools that the caller has a right to, whatever the agent's state; constant during a session."""
         return self._visible.ids(self._eligibility.of(turn).permitted)
 
     def pool(self, turn: Turn) -> Pool:
@@ -125,24 +125,65 @@ class Router:
         return self._visible.pool(self._eligibility.of(turn).permitted)
 
     async def scores(self, turn: Turn) -> Scores | None:
-        """Of every tool in catalog order; None where nothing can be said about relevance."""
-        return (await worth(self._pricing, *await self._scored(turn), turn))[0]
+        """The scores of every tool in catalog order; None if relevance is unknown."""
+        return (await self._valued(turn)).scores
 
     async def priced(self, turn: Turn) -> Priced | None:
-        """Every term of EHRR's two layers; None under other profiles, and where relevance is unknown."""
-        scores, allowed = await self._scored(turn)
-        pricing = self._pricing if isinstance(self._pricing, Pricing) else None
-        return None if scores is None or pricing is None else await pricing.price(scores, allowed, turn)
+        """Every term of EHRR's two layers; None under other profiles or if relevance is unknown."""
+        return (await self._valued(turn)).priced
 
     async def rank(self, turn: Turn) -> tuple[Candidate, ...]:
-        """Every eligible tool, best first, with no gate."""
-        scores, allowed = await self.scores(turn), self._eligibility.of(turn).allowed
+        """Every eligible tool, best first, without gating."""
+        return self._candidates(await self.scores(turn), self._eligibility.of(turn).allowed)
+
+    async def _routed(self, turn: Turn, where: Filter | None) -> tuple[Decision, ScoringPass, RouteDecided]:
+        started = self._clock.monotonic()
+        scored = await self._scored(turn, where)
+        eligible, scores = scored.eligible, scored.scores
+        phase1, phase2 = await self._load(scored.selection, eligible)
+        decision = decide(
+            turn,
+            scored.ranking.profile,
+            self.catalog,
+            query=scored.query,
+            scores=scores,
+            selection=scored.selection,
+            shown=self._shown,
+            gated_out=eligible.gated_out_by_state,
+            withheld=eligible.withheld,
+            reachable=self._visible.ids(eligible.allowed),
+            phase1=phase1,
+            phase2=phase2,
+            latency_ms=(self._clock.monotonic() - started) * 1000,
+            encoder=scored.ranking.encoder_of(scores),
+        )
+        event = route_decided(decision, scores, at=self._clock.time())
+        self._events.emit(event)
+        return decision, scored, event
+
+    async def _scored(self, turn: Turn, where: Filter | None) -> ScoringPass:
+        eligible, query = self._eligibility.of(turn, where), QUERIES[self.profile.query](turn)
+        relevance, ranking = await self._rankings.relevance(query, eligible.offered)
+        valued = await apply_stage(self._pricing, relevance, eligible.offered, turn)
+        among = valued.among | (self._pinned & eligible.offered)
+        selection = self._select(query, valued.scores, among, ranking.profile)
+        return ScoringPass(
+            query=query,
+            eligible=eligible,
+            ranking=ranking,
+            scores=valued.scores,
+            priced=valued.priced,
+            selection=selection,
+        )
+
+    async def _valued(self, turn: Turn) -> StageResult:
+        """Score and price every tool that the caller may use, without selection."""
+        allowed, query = self._eligibility.of(turn).allowed, QUERIES[self.profile.query](turn)
+        return await apply_stage(self._pricing, (await self._rankings.relevance(query, allowed))[0], allowed, turn)
+
+    def _candidates(self, scores: Scores | None, allowed: Mask) -> tuple[Candidate, ...]:
         order = np.flatnonzero(allowed) if scores is None else select.best_first(scores.values, allowed)
         return candidates(self.catalog.tools, order, scores)
-
-    async def _scored(self, turn: Turn) -> tuple[Scores | None, Mask]:
-        allowed, query = self._eligibility.of(turn).allowed, QUERIES[self.profile.query](turn)
-        return (await self._ways.relevance(query, allowed))[0], allowed
 
     def _select(self, query: str, scores: Scores | None, among: Mask, profile: Profile) -> Selection:
         if scores is None:
@@ -163,6 +204,7 @@ class Router:
         return self._found
 
     async def _load(self, selection: Selection, eligible: Eligible) -> tuple[Pool, tuple[JsonObject, ...]]:
-        """Phase 1 shows what the caller may use; phase 2 has the active tools, in catalog order (P18)."""
+        """Phase 1 is the pool of what the caller may use; phase 2 the active tools' definitions in catalog order
+        (P18)."""
         active = [self.catalog.tools[place].id for place in np.sort(selection.chosen)]
         return self._visible.pool(eligible.allowed), await self._loader.load(active)

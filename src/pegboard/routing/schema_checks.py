@@ -1,10 +1,10 @@
-"""Values held against schemas of anybody's: at once where that is quick for certain, else by a worker that is killed.
+"""Checks values against untrusted schemas in worker processes with a limit on processor time.
 
-A schema comes from a server, and may be made to take for ever: by definitions that refer twice to the next, by a
-pattern that goes back and back. So what is not `is_light` is done in another process, within a budget of processor
-time. A schema that went beyond is not asked again: the call goes on unchecked, as with a schema that is broken. The
-check is there for the model, which gets a better answer sooner; a server has to check what it is sent itself. Rights,
-pins and limits on spending are no schemas, and never go unchecked.
+A schema comes from a server and may be crafted to take for ever: by definitions that refer twice to the next, or by a
+pattern that backtracks. So checks that are not `is_light` run in another process, within a budget of processor time. A
+schema that exceeded it is not used again: calls pass unchecked, as with an invalid schema. The check helps the model,
+which gets a better error sooner; servers must validate their input themselves. Rights, pins and spend limits do not
+depend on schemas and are always checked.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ from pegboard.routing import schema_worker
 LOGGER = logging.getLogger(__name__)
 
 BUDGET = 0.25
-"""Seconds of the processor that one check may take."""
+"""Processor seconds for one check."""
 PATIENCE = 5.0
-"""Seconds that a call waits for its check, on a machine that has other things to do; then it goes on without."""
+"""Seconds that a call waits for its check on a busy machine before it passes unchecked."""
 STARVED = 4
-"""Times as long as a call waits, a worker may take for its budget on such a machine."""
+"""Multiple of `PATIENCE` after which a worker is killed even if it has not used its budget."""
 WORKERS = 2
 MOST_HOPELESS = 1_000
 LARGEST = 16_000_000
-"""Bytes of a schema and a value."""
+"""Maximum bytes of a schema and a value together."""
 ENDING = 1.0
 BUDGET_SPENT = -getattr(signal, "SIGPROF", signal.SIGTERM)
-"""How a worker ends that has used up its budget. On Windows, where there is no such signal, it is ended from here."""
+"""Exit status of a worker that used up its budget. On Windows, which has no such signal, this process kills it."""
 NEEDED = frozenset({"SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"})
 PROGRAM = str(Path(schema_worker.__file__).resolve())
 FORMAT = 2
-"""Of marshal: the same bytes for what is equal."""
+"""Marshal version that gives equal values the same bytes."""
 
 
 class Unusable(Exception):  # noqa: N818
-    """A schema that cannot judge: it is broken, takes too long, or too much memory."""
+    """The schema cannot be used: it is invalid, or takes too much time or memory."""
 
 
 class SchemaChecks:
-    """The workers of this process. They start with the first check that needs one, and end with the process."""
+    """The workers of this process. They start with the first check that needs one and end with the process."""
 
     def __init__(self, *, budget: float = BUDGET, patience: float = PATIENCE, workers: int = WORKERS) -> None:
         self._budget = budget
@@ -67,14 +67,14 @@ class SchemaChecks:
         self._failed = False
 
     async def problems(self, schema: Mapping[str, Any], value: Any) -> list[str]:
-        """What is wrong with a value. Raises Unusable. The event loop goes on meanwhile."""
+        """What is wrong with a value. Raises Unusable. Does not block the event loop."""
         try:
             return await asyncio.wait_for(asyncio.wrap_future(self._submitted(schema, value)), self._patience)
         except TimeoutError:
             raise Unusable("no time for it") from None
 
     def problems_now(self, schema: Mapping[str, Any], value: Any) -> list[str]:
-        """As `problems`, where there is no event loop to keep going."""
+        """Like `problems`, for synchronous code."""
         asked = self._submitted(schema, value)
         try:
             return asked.result(self._patience)
@@ -123,7 +123,7 @@ class SchemaChecks:
 
 
 class _Worker:
-    """One process. Asked by one thread at a time."""
+    """One worker process, used by one thread at a time."""
 
     def __init__(self, budget: float, longest: float) -> None:
         path = json.dumps([each for each in sys.path if each])
@@ -147,11 +147,11 @@ class _Worker:
 
     @property
     def overran(self) -> bool:
-        """Whether it used up its budget, and did not just have to wait for a machine that is busy."""
+        """Whether it used up its budget, rather than waiting on a busy machine."""
         return self._process.returncode == BUDGET_SPENT
 
     def ask(self, question: bytes) -> list[str] | str | None:
-        """What is wrong, or why that cannot be told; None where the process did not outlive the question."""
+        """What is wrong, or why the schema cannot be used; None if the process died during the check."""
         late = threading.Timer(self._longest, self._process.kill)
         late.start()
         try:
@@ -163,7 +163,7 @@ class _Worker:
             late.cancel()
         if not answer:
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(ENDING)  # by the signal that it had from the system
+                self._process.wait(ENDING)  # it died of the timer's signal
             self._end()
             return None
         judged: list[str] | str = json.loads(answer)
@@ -174,7 +174,7 @@ class _Worker:
 
 
 def schema_checks() -> SchemaChecks:
-    """Those of this process: they hold nothing of anybody's, and after a fork there are others."""
+    """The workers of this process, without any caller's state; a forked process gets its own."""
     return _of_process(os.getpid())
 
 
@@ -193,7 +193,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _written(value: Any) -> bytes:
-    """Raises ValueError for what is no JSON."""
+    """The value as bytes. Raises ValueError if it is not JSON."""
     try:
         return marshal.dumps(value, FORMAT)
     except ValueError:
@@ -201,7 +201,7 @@ def _written(value: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """The same in dictionaries and lists, which is all that JSON has."""
+    """The value with only dictionaries and lists as containers."""
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value

@@ -1,9 +1,9 @@
-"""Holds values against JSON schemas, in a process of its own that may be killed at any moment.
+"""Checks values against JSON schemas, in a separate process that may be killed at any moment.
 
-A program as well, started as ``python -I -S schema_worker.py SECONDS SYS_PATH``: no import of pegboard, because it has
-to start fast. It reads pairs of a schema and a value, and writes what is wrong with each: a list of sentences, or the
-name of what kept it from judging. A schema that needs more than so many seconds of the processor ends it by a signal,
-which no regular expression can keep from arriving; so does more memory than it may have.
+It is also a program, started as ``python -I -S schema_worker.py SECONDS SYS_PATH``, which does not import pegboard so
+that it starts fast. It reads pairs of a schema and a value, and writes what is wrong with each: a list of sentences, or
+the name of the exception that prevented the check. A check that takes more processor seconds ends the process by a
+signal, which not even a regular expression can delay; so does exceeding the memory limit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 PROBLEMS = 8
 LONGEST = 600
-"""Characters of a sentence, which quotes the value."""
+"""Maximum characters of a sentence, which quotes the value."""
 MEMORY = 384 * 1024 * 1024
 """Bytes of address space; an idle worker has 50 million."""
 LENGTH = 8
@@ -26,7 +26,7 @@ LENGTH = 8
 def problems_of(schema: Mapping[str, Any], value: Any) -> list[str]:
     """What is wrong with a value, in at most `PROBLEMS` sentences.
 
-    Raises whatever jsonschema raises for schemas that are not valid, and for valid ones that Python cannot follow.
+    Raises whatever jsonschema raises for invalid schemas, and for valid ones that Python cannot process.
     References are resolved within the schema only, never over a network.
     """
     import jsonschema.validators
@@ -38,7 +38,7 @@ def problems_of(schema: Mapping[str, Any], value: Any) -> list[str]:
 
 
 def read(stream: BinaryIO) -> bytes:
-    """The next message; nothing at the end."""
+    """The next message; empty at the end of the stream."""
     head = stream.read(LENGTH)
     return stream.read(int.from_bytes(head, "big")) if len(head) == LENGTH else b""
 
@@ -58,14 +58,14 @@ def _sentence(error: Any) -> str:
 def _judged(schema: Mapping[str, Any], value: Any) -> list[str] | str:
     try:
         return problems_of(schema, value)
-    except Exception as error:  # noqa: BLE001 - a schema of anybody's; whoever asked says what was wrong with it
+    except Exception as error:  # noqa: BLE001 - the schema is untrusted; the caller reports the error
         return type(error).__name__
 
 
 def _limit_memory() -> None:
     try:
         import resource
-    except ImportError:  # not on Windows: there only the time is limited
+    except ImportError:  # not on Windows, where only the time is limited
         return
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     least = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
@@ -75,7 +75,7 @@ def _limit_memory() -> None:
 
 def _main(seconds: float) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    import jsonschema.validators  # noqa: F401 - before memory is limited, and before the first question waits for it
+    import jsonschema.validators  # noqa: F401 - before memory is limited, and before the first check waits for it
 
     _limit_memory()
     answers, questions = sys.stdout.buffer, sys.stdin.buffer

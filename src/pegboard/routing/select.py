@@ -1,4 +1,4 @@
-"""From scores to the few: pure functions over arrays in catalog order, shape (n,)."""
+"""Selects tools from scores: pure functions over arrays in catalog order, shape (n,)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pegboard.routing.profiles import Profile
 
 Indices = NDArray[np.intp]
 MOST_OF_ONE = 4
-"""Tools of one object that come before the first of another that is named as well."""
+"""Maximum tools of one named object before the first tool of another named object."""
 FAINT = 0.05
-"""Share of the best score below which an object or a server is named by chance."""
+"""Share of the best score below which a named object or server counts as a coincidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Places in the catalog: all that could be chosen, best first, and what was."""
+    """Places in the catalog: the tools that could be chosen, best first, and those that were."""
 
     order: Indices
     chosen: Indices
@@ -29,7 +29,7 @@ class Selection:
 
 
 def everything(eligible: Mask) -> Selection:
-    """What is chosen where nothing can be said about relevance."""
+    """The selection if relevance is unknown: every eligible tool."""
     places = np.flatnonzero(eligible)
     return Selection(order=places, chosen=places, meets_target=True)
 
@@ -43,8 +43,8 @@ def choose(
     profile: Profile,
     mentioned: Mentioned = NOTHING,
 ) -> Selection:
-    """Pinned tools first, then the best of the gated ones, as many as recall target, k and budget let through; of what
-    the request names, something, before the fifth tool of another object that it names."""
+    """Pinned tools, then the best gated ones, as many as the recall target, k and budget allow. Each object that the
+    request names gets a tool before another named object gets its fifth."""
     always = np.flatnonzero(pinned & eligible)
     order = best_first(scores.values, gate(scores.values, eligible & ~pinned, profile.threshold))
     wanted = distinct_first(likely_enough(scores, order, profile.recall), scores.jobs)
@@ -59,26 +59,27 @@ def choose(
 
 
 def gate(scores: Floats, eligible: Mask, threshold: float | None) -> Mask:
-    """g(t_i; q, state) = 1[ISO ≥ θ] · 1[state ⊨ pre_i] (seed 000 eq. 6)."""
+    """g(t_i; q, state) = 1[ISO ≥ θ] · 1[state ⊨ pre_i] (Tool Attention eq. 6)."""
     return eligible if threshold is None else eligible & (scores >= np.float32(threshold))
 
 
 def best_first(scores: Floats, among: Mask) -> Indices:
-    """Places of the tools in ``among``, best score first; equal scores stay in catalog order."""
+    """Places of the tools in ``among``, best score first, ties in catalog order."""
     places = np.flatnonzero(among)
     return np.asarray(places[np.argsort(-scores[places], kind="stable")])
 
 
 def top_k(order: Indices, k: int | None) -> Indices:
-    """A_t = top-k of the gated tools (seed 000 eq. 7)."""
+    """A_t = top-k of the gated tools (Tool Attention eq. 7)."""
     return order if k is None else order[:k]
 
 
 def likely_enough(scores: Scores, order: Indices, recall: float | None) -> Indices:
-    """The start of ``order`` whose tools each hold the share of the relevance expected in it that ``recall`` asks for.
+    """The start of ``order`` whose tools each have at least the share of the expected relevance that ``recall``
+    requires.
 
-    One bar for all reaches a mean recall with fewer tools than filling every query up to the same mass: a query that
-    nobody understands would take hundreds. The best tool is always in it.
+    One threshold for all queries reaches a mean recall with fewer tools than filling each query up to the same mass,
+    which would take hundreds for an unclear query. The best tool is always included.
     """
     if recall is None or not len(order):
         return order
@@ -88,7 +89,7 @@ def likely_enough(scores: Scores, order: Indices, recall: float | None) -> Indic
 
 
 def distinct_first(order: Indices, jobs: Indices | None) -> Indices:
-    """The best tool of each job, then second tools for a job: those take no place that another job could have."""
+    """The best tool of each job first, then further tools for the same job."""
     if jobs is None:
         return order
     _, first = np.unique(jobs[order], return_index=True)
@@ -97,9 +98,10 @@ def distinct_first(order: Indices, jobs: Indices | None) -> Indices:
 
 
 def with_named(picked: Indices, order: Indices, mentioned: Mentioned, k: int | None) -> Indices:
-    """The picked tools with those that the request names, and the best tool of each object and server that it names.
+    """The picked tools, plus the tools that the request names and the best tool of each object and server it names.
 
-    These take free places first, then those of tools beyond `MOST_OF_ONE` of another object, the least likely first.
+    The added tools take free places first, then those of tools beyond `MOST_OF_ONE` of another object, least likely
+    first.
     """
     if not mentioned:
         return picked
@@ -115,7 +117,7 @@ def with_named(picked: Indices, order: Indices, mentioned: Mentioned, k: int | N
 
 
 def crowding(kept: Sequence[int], mentioned: Mentioned) -> list[int]:
-    """Of the tools that are kept, best first, those beyond `MOST_OF_ONE` of an object that is named, the last first."""
+    """The kept tools beyond `MOST_OF_ONE` of a named object, the last first; ``kept`` is best first."""
     found: list[int] = []
     for group in mentioned.objects:
         found += [place for place in kept if place in group][MOST_OF_ONE:]
@@ -123,7 +125,7 @@ def crowding(kept: Sequence[int], mentioned: Mentioned) -> list[int]:
 
 
 def under_budget(order: Indices, tokens: Sequence[int], budget: int | None) -> Indices:
-    """The tools of ``order`` that fit, best first; one that is too large is passed over for those behind it."""
+    """The tools of ``order`` that fit into the budget, best first; a tool that is too large is skipped."""
     if budget is None:
         return order
     kept, left = [], budget

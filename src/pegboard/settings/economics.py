@@ -1,10 +1,12 @@
-"""Options of what routing makes of price, time and failure (seed 001, table V)."""
+"""Options for routing by price, time and failure (EHRR, table V), and for circuit breakers."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from pegboard.circuit_breaker import RestPolicy
 
 Weight = Annotated[float, Field(ge=0, le=1e6)]
 Usd = Annotated[float, Field(ge=0, le=1e6)]
@@ -16,7 +18,7 @@ class EconomicsSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     servers: int = Field(default=5, ge=1)
-    """k: servers that are offered a price."""
+    """k: number of servers that are offered a price."""
     base: Usd = 0.0025
     """p_bs, USD a call."""
     offset: Usd = 0.0225
@@ -24,7 +26,7 @@ class EconomicsSettings(BaseModel):
     reference: float = Field(default=1.0, gt=0)
     """L_0, seconds."""
     cap: Usd | None = None
-    """B: no offer is higher."""
+    """B: the highest offer."""
     server_weight: Weight = 0.1
     """α_s, 1/s."""
     tool_weight: Weight = 0.25
@@ -38,23 +40,27 @@ class EconomicsSettings(BaseModel):
     per_attempt: bool = False
     """Whether each retry is billed."""
     half_life: float = Field(default=600.0, ge=0)
-    """Seconds without a call in which half of what went wrong is forgotten; 0 forgets nothing, as the paper."""
+    """Seconds without a call after which past failures count half; 0 never discounts them, as in the paper."""
     tiers: bool = False
-    """Whether a tool without a price is taken to cost what the paper's tier for it does."""
+    """Whether a tool without a price gets the price of its tier in the paper."""
     near_ties: float = Field(default=0.0, ge=0, le=1)
-    """Under `hybrid`: a tool that is less likely than another of its job by no more than this share takes its place
-    where it costs less than half; 0: never."""
+    """Under `hybrid`: a tool replaces another tool for the same job if its probability is lower by at most this share
+    and it costs less than half; 0: never."""
     asks: dict[str, Usd] = Field(default_factory=dict)
-    """What a call costs a server, by patterns on its name, of which the first that fits counts."""
+    """What a call costs a server, by patterns on its name; the first match counts."""
 
 
 class BreakerSettings(BaseModel):
-    """When a server that fails is left alone, under every profile; times in seconds."""
+    """When a failing server is not called for a while, under every profile; times are in seconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     failures: int = Field(default=5, ge=0)
-    """In a row, after which its tools are not offered; 0: never."""
+    """Consecutive failures after which its tools are not offered; 0: never."""
     rest: float = Field(default=30.0, gt=0)
-    """Until it is tried again; twice as long each time that it fails again."""
+    """Time until it is tried again; doubled with each further failure."""
     longest: float = Field(default=600.0, gt=0)
+
+    @property
+    def policy(self) -> RestPolicy:
+        return RestPolicy(failures=self.failures, rest=self.rest, longest=self.longest)

@@ -1,4 +1,4 @@
-"""Options of the LLM gateway: where requests go, whose they are, and how their tools are picked."""
+"""Options of the LLM gateway: upstreams, keys, and how tools are selected."""
 
 from __future__ import annotations
 
@@ -7,36 +7,52 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic_core import PydanticKnownError
 
-Format = Literal["openai", "anthropic", "gemini", "generic"]
+from pegboard.settings.services import KeyVariable
+from pegboard.wire_formats import upstream_formats
+
+GENERIC = "generic"
+"""The format of upstreams whose requests are parsed as `semantic_tool_filtering` says."""
+
+
+def _known_format(name: Any) -> Any:
+    known = [repr(each) for each in (*upstream_formats(), GENERIC)]
+    if repr(name) not in known:
+        raise PydanticKnownError("literal_error", {"expected": f"{', '.join(known[:-1])} or {known[-1]}"})
+    return name
+
+
+Format = Annotated[str, BeforeValidator(_known_format)]
+"""The wire format of an upstream."""
 UpstreamName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 KeyName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.@-]*$")]
 KeyHash = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 HiddenCall = Literal["ask", "guard", "pass"]
-"""What a call of a tool that was filtered out leads to: it is asked again with it, refused, or handed on."""
+"""What happens when the model calls a tool that was filtered out: the request is repeated with that tool, the call is
+refused, or it is passed on."""
 Way = Literal["whole", "tools", "call_tool", "defer"]
-"""How tools reach the model: all of them, those that are picked, by one constant `call_tool`, or deferred."""
-Variable = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
+"""How tools reach the model: all of them, the selected ones, through one constant `call_tool`, or deferred."""
+
 OURS = frozenset({"mcp", "healthz", "readyz", "metrics"})
-"""Paths that are not passed on."""
+"""Paths that are not forwarded."""
 VERSION = re.compile(r"/v[0-9]+[a-z0-9]*$")
-ALLOWED_TOOLS_AT = "api.openai.com"
 
 
 class PolicySettings(BaseModel):
-    """How the tools of requests are picked; what is not said is taken from the policy before it.
+    """How the tools of requests are selected; options that are not set are inherited from the previous policy.
 
     ``always`` and ``never`` are patterns on tools' names; ``protect`` keeps exits, handoffs, planning and an agent's
-    own tools, whatever is relevant. ``filter`` off passes everything on; ``optional`` lets a request say so itself.
-    With ``shadow`` requests pass as they are, and what filtering would have done is counted.
+    own tools, whatever is relevant. ``filter`` off forwards everything; ``optional`` lets a request turn filtering off.
+    With ``shadow``, requests are forwarded unchanged, and the effect that filtering would have had is counted.
 
-    ``sticky``: a conversation's tools stay while that is cheaper; ``turns`` is how many requests
-    one is expected to have, at least. ``allowed_tools``: the upstream can be told which tools may be called now.
-    ``ways``: how tools may reach the model; of several the one that is expected to cost least.
+    ``sticky``: a conversation's tools stay as long as that is cheaper; ``turns`` is the least expected number of
+    requests of a conversation. ``allowed_tools``: the upstream can be told which tools may be called now. ``ways``: how
+    tools may reach the model; of several, the one with the least expected cost is used.
 
-    With ``way_back`` the model can search for what was filtered out, of which it sees a summary of ``search_tokens``;
-    without a word on ``hidden_call`` that is `ask` then, and else `pass`.
+    With ``way_back``, the model can search for tools that were filtered out, and sees a summary of them of
+    ``search_tokens``. ``hidden_call`` is then `ask` by default, and `pass` otherwise.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -65,20 +81,20 @@ class PolicySettings(BaseModel):
     search_tokens: int | None = Field(default=None, ge=0)
 
     def over(self, before: PolicySettings) -> PolicySettings:
-        """This policy, with what it leaves open as ``before`` has it; what ``before`` never keeps is never kept."""
+        """This policy, with unset options taken from ``before``. Patterns of ``never`` accumulate."""
         said = before.policy() | self.policy()
         if before.never and self.never is not None:
             said["never"] = (*before.never, *self.never)
         return PolicySettings(**said)
 
     def policy(self) -> dict[str, Any]:
-        """What is said, by field."""
+        """The options that are set, by name."""
         given = self.model_dump(include=set(PolicySettings.model_fields))
         return {name: value for name, value in given.items() if value is not None}
 
 
 class RuleOfPolicy(PolicySettings):
-    """A policy for the requests that all its patterns fit: on the names of upstream, model and key."""
+    """A policy for requests that match all its patterns, on the names of upstream, model and key."""
 
     upstream: str = "*"
     model: str = "*"
@@ -86,59 +102,54 @@ class RuleOfPolicy(PolicySettings):
 
 
 class KeySettings(PolicySettings):
-    """A key that clients show to the gateway. Only its SHA-256 is kept; `pegboard keys new NAME` makes one."""
+    """A key that clients send to the gateway. Only its SHA-256 is kept; `pegboard keys new NAME` makes one."""
 
     hash: KeyHash
     upstreams: tuple[str, ...] = ("*",)
-    """Patterns on the names of the upstreams that it may be used for."""
+    """Patterns on the names of the upstreams that the key permits."""
 
 
 class UpstreamSettings(BaseModel):
-    """A provider of models. Requests to `/NAME/…` go to ``url`` with the rest of the path; a version of the API with
-    which both end and begin (`/v1`) is there once.
+    """A model provider. Requests to `/NAME/…` go to ``url`` with the rest of the path. If ``url`` ends with the API
+    version with which that path begins (`/v1`), it is not repeated.
 
-    The caller's key goes along, unless ``api_key_env`` names the variable that has the one to send in its place. Times
-    are in seconds: to connect, and between two pieces of an answer.
+    The caller's key is forwarded, unless ``api_key_env`` names the variable with the key to send instead. Timeouts are
+    in seconds: to connect, and between two chunks of an answer.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     url: str
     format: Format = "openai"
-    api_key_env: Variable | None = None
+    api_key_env: KeyVariable | None = None
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
-    """Sent with every request, in place of the caller's of the same name; values may hold variables."""
+    """Sent with every request, replacing the caller's headers of the same name; values may contain variables."""
     connect_timeout: float = Field(default=10.0, gt=0)
     read_timeout: float = Field(default=600.0, gt=0)
     connections: int = Field(default=1000, ge=1)
     retries: int = Field(default=1, ge=0, le=10)
-    """Times that a request is sent again where no connection could be made, or a GET where it broke."""
+    """How often a request is retried if no connection could be made, or a GET if its connection broke."""
     semantic_tool_filtering: dict[str, Any] | None = None
-    """The policy of seed 003 by its own parameters; for the format `generic`."""
+    """The policy of the gateway article, with its own parameters; for the format `generic`."""
 
     @property
     def version(self) -> str:
-        """The version of the API with which ``url`` ends, such as `/v1`; else nothing."""
+        """The API version with which ``url`` ends, such as `/v1`; empty if there is none."""
         return found.group() if (found := VERSION.search(urlsplit(self.url).path)) else ""
-
-    @property
-    def takes_allowed_tools(self) -> bool:
-        """Whether it is known to: OpenAI is, and many a server that speaks like it answers with a 400."""
-        return self.format == "openai" and urlsplit(self.url).hostname == ALLOWED_TOOLS_AT
 
     @field_validator("url")
     @classmethod
     def _address(cls, url: str) -> str:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("url has to begin with http:// or https://")
+            raise ValueError("url must begin with http:// or https://")
         if parts.username or parts.password:
-            raise ValueError("url may hold no password: name the variable that has the key in api_key_env")
+            raise ValueError("url must not contain a password: name the key's environment variable in api_key_env")
         return url.rstrip("/")
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        if (self.semantic_tool_filtering is not None) != (self.format == "generic"):
+        if (self.semantic_tool_filtering is not None) != (self.format == GENERIC):
             raise ValueError("format generic and semantic_tool_filtering belong together")
         return self
 
@@ -152,10 +163,12 @@ def _usual() -> dict[str, UpstreamSettings]:
 
 
 class LlmSettings(BaseModel):
-    """The LLM gateway: `/NAME/…` goes to the upstream of that name, and a model API's path that names none to the first
-    one of the format that the request speaks. Without upstreams no model path is served.
+    """The LLM gateway: `/NAME/…` goes to the upstream of that name. A model API's path without a name goes to the first
+    upstream of the request's format. Without upstreams, no model path is served.
 
-    Bodies beyond ``most_filtered`` bytes pass unfiltered, beyond ``most_body`` they are refused.
+    Bodies of more than ``most_filtered`` bytes are forwarded unfiltered, and so are those that do not fit into the
+    ``most_held`` bytes for all bodies in progress, half of which one caller may use. Bodies of more than ``most_body``
+    bytes are refused.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -166,32 +179,36 @@ class LlmSettings(BaseModel):
     rules: tuple[RuleOfPolicy, ...] = ()
     keys: dict[KeyName, KeySettings] = Field(default_factory=dict, repr=False)
     filter_timeout: float = Field(default=2.0, gt=0)
-    """Seconds that picking may take; then the request passes, or not, as ``fail`` says."""
+    """Seconds that filtering may take; then ``fail`` decides whether the request is forwarded unfiltered."""
     patience: float = Field(default=0.25, ge=0)
-    """Seconds that a request waits for tools that were never seen before to be embedded; then it passes, if it may."""
+    """Seconds that a request waits for new tools to be embedded; then it is forwarded unfiltered, if allowed."""
     shadow_timeout: float = Field(default=60.0, gt=0)
-    """Seconds that picking may take in the shadow, where nobody waits for it: tools that are new are embedded first."""
+    """Seconds that filtering may take in the shadow, where no client waits: new tools are embedded first."""
     most_filtered: int = Field(default=32 * 1024 * 1024, ge=0)
+    most_held: int = Field(default=128 * 1024 * 1024, ge=0)
+    """Bytes of bodies in progress that are kept in memory for filtering; one caller may use half of them."""
+    most_tools: int = Field(default=5_000, ge=1)
+    """Most tools of a request; a request with more is forwarded unfiltered."""
     most_body: int = Field(default=512 * 1024 * 1024, ge=0)
     record: Path | None = None
-    """File to which requests are recorded, with all that users say in them; relative to the file that names it."""
+    """File to which requests are recorded, including everything users say; relative to the configuration file."""
     most_recorded: int = Field(default=256 * 1024 * 1024, ge=1)
-    """Bytes from which on a new file is begun, and the one before it kept as `FILE.1`."""
+    """Bytes after which a new file is started and the previous one is kept as `FILE.1`."""
 
     @property
     def serves(self) -> bool:
-        """Whether there is anything to pass model requests on to."""
+        """Whether there is an upstream to forward model requests to."""
         return self.enabled and bool(self.upstreams)
 
     @property
     def holds_keys(self) -> bool:
-        """Whether a provider's key is sent in place of the caller's."""
+        """Whether a provider's key is sent instead of the caller's."""
         return self.serves and any(each.api_key_env is not None for each in self.upstreams.values())
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
         if taken := OURS & self.upstreams.keys():
-            raise ValueError(f"an upstream cannot be called {sorted(taken)[0]!r}: that path is Pegboard's own")
+            raise ValueError(f"an upstream cannot be named {sorted(taken)[0]!r}: Pegboard uses that path itself")
         hashes = [each.hash for each in self.keys.values()]
         if len(set(hashes)) < len(hashes):
             raise ValueError("two keys have the same hash")

@@ -1,4 +1,4 @@
-"""Services that are asked over HTTP: where they are, and the keys they want. A key is in no configuration."""
+"""URLs and keys of HTTP services. Keys are read from environment variables and never stand in a configuration."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pydantic import AfterValidator, Field
 from pegboard.errors import ConfigError
 
 VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
-"""The name of an environment variable, in capitals: a key that was put in its place has small letters."""
+"""The name of an environment variable, in capitals. A key pasted in its place has lower-case letters and fails."""
 
 
 def _address(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("base_url has to begin with http:// or https://")
+        raise ValueError("base_url must begin with http:// or https://")
     if parts.username or parts.password or parts.query:
-        raise ValueError("base_url may hold no key: name the variable that has it in api_key_env")
+        raise ValueError("base_url must not contain a key: name its environment variable in api_key_env")
     return url
 
 
@@ -28,11 +28,11 @@ KeyVariable = Annotated[str, Field(pattern=VARIABLE)]
 
 
 def key_in(variable: str, service: str) -> str:
-    """The key of a service, from an environment variable. Raises ConfigError that shows no part of it."""
+    """The key of a service, from an environment variable. Raises ConfigError, which shows no part of the key."""
     key = os.environ.get(variable, "").strip()
     if not key or not key.isascii() or not key.isprintable():
         raise ConfigError(
-            f"The variable {variable!r} {'holds what is no key' if key else 'is not set'}.",
+            f"The variable {variable!r} {'does not contain a key' if key else 'is not set'}.",
             remedy=f"Put the key of {service} into it.",
         )
     return key

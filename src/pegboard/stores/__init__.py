@@ -1,25 +1,36 @@
-"""State behind the seams: embeddings, tool definitions, events, sessions, statistics, spending, pins and lessons."""
+"""The stores behind `pegboard.protocols`: one folder per backend, with the same module names in each.
 
-from pegboard.stores.definitions import SqliteDefinitions
-from pegboard.stores.events import AccessLog, FanOut, JsonLinesEvents, LogEvents
-from pegboard.stores.lessons import MemoryLessons, SqliteLessons
-from pegboard.stores.memory import MemoryDefinitions, MemoryEmbeddings, MemoryEvents
-from pegboard.stores.pins import MemoryPins, SqlitePins
-from pegboard.stores.replicas import MemoryReplicas
-from pegboard.stores.sessions import MemorySessions, SqliteSessions
-from pegboard.stores.signing_keys import MemorySigningKeys, SqliteSigningKeys
-from pegboard.stores.spend import MemorySpend, SqliteSpend
-from pegboard.stores.sqlite import SqliteEmbeddings
-from pegboard.stores.sqlite_archive import SqliteArchive
-from pegboard.stores.statistics import MemoryStatistics, SqliteStatistics
-from pegboard.stores.tiered import TieredEmbeddings
-from pegboard.stores.tool_embeddings import ToolEmbeddings
+`sessions` (with signing keys and replicas), `statistics` (with lessons), `spend`, `pins` and `cache` (embeddings,
+definitions) hold one kind of state each; `database` is the connection and the schema, `archive` reads and writes
+all records, `backend` opens everything from the settings. `sql` is shared by SQLite and PostgreSQL. Modules beside
+the folders are shared by all backends. Begin with `state`, then `memory`, the simplest backend.
+"""
+
+from pegboard.stores.memory import (
+    MemoryDefinitions,
+    MemoryEmbeddings,
+    MemoryEvents,
+    MemoryLessons,
+    MemoryPins,
+    MemoryReplicas,
+    MemorySessions,
+    MemorySigningKeys,
+    MemorySpend,
+    MemoryStatistics,
+)
+from pegboard.stores.sqlite import (
+    SqliteArchive,
+    SqliteDefinitions,
+    SqliteEmbeddings,
+    SqliteLessons,
+    SqlitePins,
+    SqliteSessions,
+    SqliteSigningKeys,
+    SqliteSpend,
+    SqliteStatistics,
+)
 
 __all__ = [
-    "AccessLog",
-    "FanOut",
-    "JsonLinesEvents",
-    "LogEvents",
     "MemoryDefinitions",
     "MemoryEmbeddings",
     "MemoryEvents",
@@ -39,6 +50,4 @@ __all__ = [
     "SqliteSigningKeys",
     "SqliteSpend",
     "SqliteStatistics",
-    "TieredEmbeddings",
-    "ToolEmbeddings",
 ]

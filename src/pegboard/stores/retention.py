@@ -1,31 +1,37 @@
-"""What was not used for long is removed, now and then, by the gateways that run."""
+"""How long every backend keeps records, and the job that removes those that were not used."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
 from pegboard.errors import PegboardError
-from pegboard.records import Kind
-from pegboard.seams import Archive, Clock
-from pegboard.settings.state import RetentionSettings
-from pegboard.stores.spend import LATE
+from pegboard.protocols import Archive, Clock
+from pegboard.records import HoldRecord, Kind, Record, SessionRecord
+from pegboard.settings.storage import RetentionSettings
 
 LOGGER = logging.getLogger(__name__)
 
+ALIVE = 10.0
+"""Seconds for which a process counts as alive after a heartbeat."""
 DAY = 86_400.0
+HOLD = 600.0
+"""Seconds after which money held for a call is released."""
+LATE = DAY
+"""Seconds after its release for which a call can still be settled."""
+MARKED = DAY
+"""Seconds before a cache row that was read is marked as used again, so that reads seldom write."""
 EVERY = 3_600.0
-"""Seconds between two rounds of one process, on average."""
+"""Mean seconds between two rounds of one process."""
 FIRST = 300.0
-"""Seconds after which the first one begins, at most."""
-
+"""Seconds until the first round, at most."""
 ForgetUnused = Callable[[float], Awaitable[int]]
 
 
-class Retirement:
-    """Applies the configured retention to a store, and to the definitions that are kept beside it."""
+class RetentionJob:
+    """Applies the configured retention to a store and to the cache of definitions."""
 
     def __init__(
         self,
@@ -44,7 +50,7 @@ class Retirement:
         self._failed = False
 
     async def once(self) -> Mapping[str, int]:
-        """How many of each kind were removed: what has expired, and what was not used for the configured days."""
+        """Remove what has expired and what was not used for the configured days; the number removed of each kind."""
         now, days = self._clock.time(), self._retention
         before: dict[Kind, float] = {"session": now, "hold": now - LATE}
         configured: dict[Kind, float] = {
@@ -60,7 +66,7 @@ class Retirement:
         return removed
 
     async def run(self) -> None:
-        """Now and then until cancelled; many processes each at a time of its own. What fails is said once."""
+        """Run rounds until cancelled, at random intervals so that processes do not coincide. Warns of failures once."""
         await asyncio.sleep(self._uniform(0, FIRST))
         while True:
             try:
@@ -68,6 +74,27 @@ class Retirement:
                 self._failed = False
             except PegboardError as error:
                 if not self._failed:
-                    LOGGER.warning("What was not used for long could not be removed: %s", error)
+                    LOGGER.warning("Unused records could not be removed: %s", error)
                 self._failed = True
             await asyncio.sleep(self._uniform(0.5, 1.5) * EVERY)
+
+
+def is_over(record: Record, now: float) -> bool:
+    """Whether the record is an expired session, or a hold that can no longer be settled."""
+    match record:
+        case SessionRecord():
+            return record.expires <= now
+        case HoldRecord():
+            return record.expires + LATE <= now
+    return False
+
+
+def live(records: Iterable[Record], now: float) -> Iterator[Record]:
+    """The records that are not over."""
+    return (record for record in records if not is_over(record, now))
+
+
+def check_age(kind: Kind) -> None:
+    """Raises ValueError for pins, which never expire: a tool whose pin is gone would be approved without review."""
+    if kind == "pin":
+        raise ValueError(f"A {kind} never expires.")

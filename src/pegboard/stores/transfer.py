@@ -1,4 +1,4 @@
-"""State as a file of JSON lines: the first says what it is, the last how many records are between them."""
+"""State as a JSON lines file: a header, one record a line, and a last line with the number of records."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import IO, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from pegboard.client_configs import sentences
 from pegboard.errors import ConfigError
+from pegboard.protocols import Archive
 from pegboard.records import RECORDS, Kind, Record
-from pegboard.seams import Archive
+from pegboard.settings.client_configs import sentences
 
 NAME = "pegboard state"
 FORMAT = 1
-"""Goes up when a program of today could not read the file rightly."""
+"""Incremented when this version could not read the file correctly."""
 
 Report = Callable[[int], None]
-"""Is told how many records are done."""
+"""Called with the number of records done."""
 
 
 @cache
@@ -33,7 +33,7 @@ def _types() -> dict[str, TypeAdapter[Record]]:
 async def export(
     archive: Archive, kinds: Sequence[Kind], file: IO[bytes], *, now: float, report: Report
 ) -> Counter[Kind]:
-    """Write the records of these kinds, in this order, as they are read; how many of each there were."""
+    """Write the records of these kinds, in this order; the number of each kind."""
     about, written = await archive.about(), Counter[Kind](dict.fromkeys(kinds, 0))
     date = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
     file.write(_line({"format": NAME, "version": FORMAT, "backend": about.backend, "date": date}))
@@ -47,7 +47,7 @@ async def export(
 
 
 def records(path: Path) -> Iterator[Record]:
-    """What an export holds. Raises ConfigError that says which line is wrong, and how."""
+    """The records of an export. Raises ConfigError that names the line and what is wrong with it."""
     try:
         with path.open("rb") as file:
             yield from _checked(path, file)
@@ -57,20 +57,20 @@ def records(path: Path) -> Iterator[Record]:
 
 def _checked(path: Path, file: IO[bytes]) -> Iterator[Record]:
     _check_header(path, file.readline())
-    number, count, said = 1, 0, None
+    number, count, stated = 1, 0, None
     for number, line in enumerate(file, start=2):
-        if said is not None:
-            raise _wrong(path, number, "the last line was before it")
+        if stated is not None:
+            raise _wrong(path, number, "it follows the last line")
         fields = _fields(path, number, line)
         if "records" in fields:
-            said = fields["records"]
+            stated = fields["records"]
             continue
         count += 1
         yield _record(path, number, line, fields)
-    if said is None:
+    if stated is None:
         raise _wrong(path, number + 1, "the file ends too early: its last line is missing")
-    if said != count:
-        raise _wrong(path, number, f"it speaks of {said!r} records, and there are {count}")
+    if stated != count:
+        raise _wrong(path, number, f"it states {stated!r} records, but there are {count}")
 
 
 def _check_header(path: Path, line: bytes) -> None:
@@ -80,7 +80,7 @@ def _check_header(path: Path, line: bytes) -> None:
         raise _wrong(path, 1, f'it does not begin with {{"format": "{NAME}", "version": {FORMAT}, …}}')
     if version > FORMAT:
         raise ConfigError(
-            f"{str(path)!r} has format {version}, and this version of Pegboard reads {FORMAT}.",
+            f"{str(path)!r} has format {version}, but this version of Pegboard reads {FORMAT}.",
             remedy="Upgrade Pegboard here, or export it again with this version.",
         )
 
@@ -91,14 +91,14 @@ def _fields(path: Path, number: int, line: bytes) -> dict[str, Any]:
     except ValueError:
         fields = None
     if not isinstance(fields, dict):
-        raise _wrong(path, number, "it is no JSON object")
+        raise _wrong(path, number, "it is not a JSON object")
     return fields
 
 
 def _record(path: Path, number: int, line: bytes, fields: dict[str, Any]) -> Record:
     kind = fields.get("record")
     if kind not in RECORDS:
-        raise _wrong(path, number, f"there are no records of the kind {kind!r}")
+        raise _wrong(path, number, f"unknown kind of record {kind!r}")
     try:
         return _types()[kind].validate_json(line)
     except ValidationError as error:
@@ -107,7 +107,7 @@ def _record(path: Path, number: int, line: bytes, fields: dict[str, Any]) -> Rec
 
 def _wrong(path: Path, number: int, what: str) -> ConfigError:
     return ConfigError(
-        f"{str(path)!r}, line {number}: {what}.", remedy="Nothing was imported. Export it again, or mend the line."
+        f"{str(path)!r}, line {number}: {what}.", remedy="Nothing was imported. Export it again, or correct the line."
     )
 
 

@@ -1,4 +1,4 @@
-"""A tool's description as plain sentences: without markup, and without sections on arguments, results and examples."""
+"""Turns a tool's description into plain sentences, without markup or sections on arguments, results and examples."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 LONGEST = 6000
-"""Characters that are read: what a tool does stands at the beginning."""
+"""Most characters that are read; descriptions say at the beginning what a tool does."""
 
 MARKUP = (
     (re.compile(r"(```|~~~).*?(\1|\Z)", re.DOTALL), " "),
@@ -17,11 +17,11 @@ MARKUP = (
     (re.compile(r"(?<!\w)(\*\*|__|\*)(?=\S)([^*\n]+?)(?<=\S)\1(?!\w)"), r"\2"),
     (re.compile(r"`"), ""),
 )
-"""Code, examples in tags, other tags, links, addresses, emphasis, marks of code; and what is left of each."""
+"""Code blocks, tagged examples, other tags, links, URLs, emphasis and backticks, each with its replacement."""
 
 LIST_ITEM = re.compile(r"^\s*(#{1,6}\s+|[-*+•]\s+|\d{1,2}[.)]\s+|>\s*)")
 DESCRIBED_NAME = re.compile(r"^\s*\w+\s*(\([^)]*\))?\s*:\s")
-"""`limit (int): …`, as parameters are listed."""
+"""A line of a parameter list: `limit (int): …`."""
 
 TITLES = (
     r"args?|arguments?|param(?:eter)?s?|inputs?|outputs?|returns?|results?|response(?: format)?|raises?|throws|yields?|"
@@ -37,7 +37,7 @@ ABBREVIATED = re.compile(r"\b(e\.g|i\.e|etc|vs|approx|incl|[A-Z])\.$")
 
 
 def sentences(description: str) -> list[str]:
-    """What a description says of the tool, sentence by sentence; sections only where there is nothing else.
+    """The sentences of a description. Sections are included only if there is no other text.
 
     >>> sentences("**Find** flights. Returns JSON.\\n\\nArgs:\\n    origin: where from")
     ['Find flights.', 'Returns JSON.']
@@ -51,7 +51,7 @@ def sentences(description: str) -> list[str]:
 
 
 def _outside_sections(lines: list[str]) -> Iterator[str]:
-    """A section ends with a blank line before one at the margin that is no item of a list."""
+    """The lines outside sections. A section ends after a blank line, at an unindented line that is not a list item."""
     margin = min((_indent(line) for line in lines[1:] if line.strip()), default=0)
     inside = after_blank = False
     for line in lines:
@@ -70,7 +70,7 @@ def _indent(line: str) -> int:
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
-    """Lines that belong together, joined; an item of a list begins anew."""
+    """Consecutive lines joined into paragraphs; each list item is its own paragraph."""
     held: list[str] = []
     for line in lines:
         if held and (not line.strip() or LIST_ITEM.match(line)):

@@ -1,4 +1,4 @@
-"""Query-shaped summaries by rule: in the voice of a user's intent, not the implementer's (seed 000 §5.3)."""
+"""Query-shaped summaries by rule: phrased as a user's intent, not as the implementer's text (Tool Attention §5.3)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from pegboard.catalog.summaries import SUMMARY_TOKENS
 from pegboard.model import Tool
+from pegboard.protocols import TokenCounter
 from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, split_identifier, stem, terms
-from pegboard.seams import TokenCounter
 from pegboard.summaries.plain_text import sentences
 from pegboard.summaries.voice import as_asked, is_aside, is_instruction, is_verb
 
@@ -24,11 +24,11 @@ PLUMBING = frozenset(
         ),
     )
 )
-"""Words of parameters that say how an answer is delivered, which nobody asks for."""
+"""Words of parameters about how an answer is delivered, which users do not ask for."""
 
 
 def query_shaped(tool: Tool, counter: TokenCounter) -> str:
-    """The name, what is done to what, and what only the required parameters say; at most 60 tokens (s_i)."""
+    """The summary s_i: the name, the action and its object, and words of required parameters; at most 60 tokens."""
     said = _said(tool)
     extra = new_in_parameters(tool, f"{tool.name} {said}")
     for text in (_joined(said, extra), said):
@@ -39,7 +39,7 @@ def query_shaped(tool: Tool, counter: TokenCounter) -> str:
 
 
 def new_in_parameters(tool: Tool, said: str) -> list[str]:
-    """What the names of required parameters say and a text does not."""
+    """The names of required parameters that add words to a text, at most `MOST_PARAMETERS`."""
     known, found = set(terms(said)), []
     for name in _required(tool):
         words = [word for word in raw_words(name) if word not in FUNCTION_WORDS and stem(word) not in PLUMBING]
@@ -55,7 +55,7 @@ def _joined(said: str, extra: list[str]) -> str:
 
 
 def _said(tool: Tool) -> str:
-    """The first sentence on what the tool does. The words of the name come first where only they have a verb."""
+    """The first sentence about what the tool does, after the words of the name if only these have a verb."""
     sentence = as_asked(_sentence(tool))
     name = split_identifier(re.sub(r"[-.]", " ", tool.name)).lower()
     says_more = set(terms(name)) - set(terms(sentence))

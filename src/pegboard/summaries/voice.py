@@ -1,4 +1,7 @@
-"""From the implementer's voice to the user's: "This tool allows you to search …" becomes "Search …" (seed 000 §5.3)."""
+"""Rephrases the implementer's text as a user's intent: "This tool allows you to search …" becomes "Search …".
+
+See Tool Attention §5.3.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from pegboard.retrieval.words import stem
 THING = r"(?:tool|function|endpoint|method|operation|api(?: endpoint| call)?|command|plugin|service|utility|wrapper)s?"
 WHO = r"(?:you|users?|agents?|clients?|developers?|the (?:user|model|agent|client))"
 LONGEST_LEAD_IN = 5
-"""How many of the patterns below may follow on each other."""
+"""How many of the patterns below may follow one another."""
 
 
 def _start(pattern: str) -> re.Pattern[str]:
@@ -29,7 +32,7 @@ LEAD_INS = (
     _start(rf"(?:provides?|offers?|gives?)(?: {WHO})? (?:the|an) (?:ability|option) to"),
     _start(r"(?:this|it)"),
 )
-"""What stands before the verb."""
+"""Phrases before the verb."""
 
 WIRING = (
     re.compile(r"\b(?:GET|POST|PUT|PATCH|DELETE|HEAD)\s+/\S*"),
@@ -40,7 +43,7 @@ WIRING = (
     re.compile(r"\s+(?:from|via|using|by|to|with)\s*(?=\.?$)"),
     re.compile(r"[\s,]*(?:\b(?:including|such as|like|the following))?\s*:$"),
 )
-"""How it is done, which nobody asks for; and what is then left over, or announces a list."""
+"""Phrases about how something is done, which users do not ask for, and remnants such as the colon before a list."""
 
 ASKED: Mapping[str, str] = {"retrieve": "get", "fetch": "get", "obtain": "get"}
 ASIDE = re.compile(
@@ -63,7 +66,7 @@ FIRST_WORD = re.compile(r"^[A-Za-z]+\b")
 
 
 def as_asked(sentence: str) -> str:
-    """A sentence about a tool as a user would begin a request.
+    """A sentence about a tool, rephrased as the beginning of a user's request.
 
     >>> as_asked("This tool allows you to search for GitHub issues.")
     'Search for GitHub issues.'
@@ -78,7 +81,7 @@ def as_asked(sentence: str) -> str:
 
 
 def imperative(word: str) -> str:
-    """The verb that a user would say for the first word of a sentence; a word that is no verb as it is.
+    """The imperative of a sentence's first word, as a user would say it; a word that is not a verb is unchanged.
 
     >>> imperative("Retrieves"), imperative("Listing"), imperative("Returns"), imperative("Weather")
     ('get', 'list', 'get', 'Weather')
@@ -95,12 +98,12 @@ def is_verb(word: str) -> bool:
 
 
 def is_aside(sentence: str) -> bool:
-    """Whether a sentence is about how to call the tool or what its answer looks like, not about what it does."""
+    """Whether a sentence is about calling the tool or about its answer, not about what the tool does."""
     return bool(ASIDE.match(sentence.lstrip("*⚠️🚨❗ "))) or is_instruction(sentence)
 
 
 def is_instruction(text: str) -> bool:
-    """Whether a text tells a model what to do, as poisoned descriptions do: none of it belongs into a summary."""
+    """Whether a text instructs the model, as poisoned descriptions do. Such text must not enter a summary."""
     return bool(INSTRUCTION.search(text))
 
 
@@ -114,7 +117,7 @@ def _without_lead_in(sentence: str) -> str:
 
 
 def _after(pattern: re.Pattern[str], sentence: str) -> str | None:
-    """What follows a lead-in, where that goes on with a verb, which it does after `to`, or with another lead-in."""
+    """The text after a lead-in, if it continues with a verb (always after `to`) or with another lead-in."""
     found = pattern.match(sentence)
     if found is None:
         return None

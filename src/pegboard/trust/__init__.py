@@ -1,8 +1,8 @@
-"""What is found suspicious in definitions (M29), and what has changed in one that was approved (M28)."""
+"""Finds suspicious definitions (M29), and the changes of approved ones (M28). Begin with `scan`."""
 
-from pegboard.trust.changes import Change, changes, only_order
-from pegboard.trust.crowding import Crowd, crowds
-from pegboard.trust.findings import SUSPICIOUS, Finding, Verdict
+from pegboard.trust.definition_changes import Change, changes, only_order
+from pegboard.trust.findings import SUSPICIOUS, Finding, ScanResult
+from pegboard.trust.impersonation import Crowd, crowds
 from pegboard.trust.scan import RULES, scan, scan_content, scan_server
 
 __all__ = [
@@ -11,7 +11,7 @@ __all__ = [
     "Change",
     "Crowd",
     "Finding",
-    "Verdict",
+    "ScanResult",
     "changes",
     "crowds",
     "only_order",

@@ -1,4 +1,4 @@
-"""Rules on characters that a reader does not see and a model does."""
+"""Rules on characters that models read but people do not see."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from pegboard.trust.findings import EXCERPT, Finding, Text
+from pegboard.trust.findings import EXCERPT, Finding, ScannedText
 
 TAGS = re.compile("[\U000e0000-\U000e007f]+")
 FLAG = "\U0001f3f4"
-"""A black flag, after which tags name a region: the one use that they have."""
+"""A black flag, followed by tag characters that name a region: their only legitimate use."""
 LONGEST_FLAG = 8
 SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}|[\U000e0100-\U000e01ef]{2,}")
-"""A selector follows the character that it is for: in a row they carry bytes."""
+"""A variation selector applies to the character before it; several in a row encode hidden bytes."""
 BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
 INVISIBLE = re.compile(
     "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200d\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]+"
@@ -32,33 +32,32 @@ JOINED = (
     "TAMIL",
     "TELUGU",
 )
-"""Scripts whose spelling needs joiners."""
+"""Scripts whose spelling uses joiners."""
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 PADDING = re.compile(r"(?:\n[^\S\n]{0,80}+){15}|[ \t\u00a0\u2000-\u200a\u3000]{120}")
 WORD = re.compile(r"[^\W\d_]{3,}")
 MANY = 8
-"""Invisible characters from which on they are no slip."""
+"""Number of invisible characters from which on they are not an accident."""
 
 
-def hidden_text(text: Text) -> Iterator[Finding]:
-    """Text in tag characters or in variation selectors: no screen shows it, and models read it."""
+def hidden_text(text: ScannedText) -> Iterator[Finding]:
+    """Text in tag characters or variation selectors: no screen shows it, but models read it."""
     for found in TAGS.finditer(text.raw):
         before = text.raw[: found.start()]
         if not (before.endswith(FLAG) and len(found.group()) <= LONGEST_FLAG):
-            shown = "".join(chr(ord(each) - 0xE0000) for each in found.group() if 0xE0020 <= ord(each) < 0xE007F)
-            yield text.finding("hidden-text", 0.95, f"in tag characters: {shown}")
+            yield text.finding("hidden-text", 0.95, f"in tag characters: {tags_as_text(found)}")
     for found in SELECTORS.finditer(text.raw):
         yield text.finding("hidden-text", 0.9, f"{len(found.group())} variation selectors in a row")
 
 
-def bidi_control(text: Text) -> Iterator[Finding]:
-    """Characters that show a text in another order than it is read in."""
+def bidi_control(text: ScannedText) -> Iterator[Finding]:
+    """Characters that display a text in a different order than models read it."""
     if found := BIDI.search(text.raw):
         yield text.finding("bidi-control", 0.8, _around(text.raw, found))
 
 
-def invisible(text: Text) -> Iterator[Finding]:
-    """Zero-width characters where no script and no emoji needs them. A few are slips of copying, many are a message."""
+def invisible(text: ScannedText) -> Iterator[Finding]:
+    """Zero-width characters that no script or emoji needs. A few may come from copying; many may be a message."""
     found = [each for each in INVISIBLE.finditer(text.raw) if not _is_spelling(text.raw, each)]
     if found:
         many = sum(len(each.group()) for each in found) >= MANY
@@ -66,21 +65,21 @@ def invisible(text: Text) -> Iterator[Finding]:
         yield text.finding("invisible", 0.8 if many else 0.5 if inside else 0.2, _around(text.raw, found[0]))
 
 
-def control(text: Text) -> Iterator[Finding]:
-    """Control characters: a terminal hides or overwrites text where they say so."""
+def control(text: ScannedText) -> Iterator[Finding]:
+    """Control characters, with which a terminal hides or overwrites text."""
     if found := CONTROLS.search(text.raw):
         yield text.finding("control", 0.6, _around(text.raw, found))
 
 
-def padding(text: Text) -> Iterator[Finding]:
-    """So much white space that what follows is out of sight where the text is shown."""
+def padding(text: ScannedText) -> Iterator[Finding]:
+    """So much white space that the text after it is out of sight."""
     found = PADDING.search(text.raw)
     if found and (after := text.raw[found.end() :].lstrip()):
         yield text.finding("padding", 0.5, after[:EXCERPT])
 
 
-def mixed_scripts(text: Text) -> Iterator[Finding]:
-    """A word of Latin letters and such that look like them: it is not the word that is read."""
+def mixed_scripts(text: ScannedText) -> Iterator[Finding]:
+    """A word that mixes Latin letters with look-alikes, so that it is not the word it seems to be."""
     for found in WORD.finditer(text.raw):
         scripts = {_script(each) for each in found.group()}
         if "LATIN" in scripts and scripts & {"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"} and len(found.group()) > 3:
@@ -89,8 +88,13 @@ def mixed_scripts(text: Text) -> Iterator[Finding]:
             return
 
 
+def tags_as_text(found: re.Match[str]) -> str:
+    """The ASCII text that tag characters encode."""
+    return "".join(chr(ord(each) - 0xE0000) for each in found.group() if 0xE0020 <= ord(each) < 0xE007F)
+
+
 def _is_spelling(text: str, found: re.Match[str]) -> bool:
-    """A joiner between letters of a script that needs it or in an emoji; a byte order mark at the very beginning."""
+    """Whether it is a joiner that the script or an emoji needs, or a byte order mark at the start of the text."""
     if found.group() == "\ufeff" and found.start() == 0:
         return True
     if not set(found.group()) <= JOINERS or len(found.group()) > 1:

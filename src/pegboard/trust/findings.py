@@ -1,4 +1,4 @@
-"""What a rule of the scanner finds, and what all findings of a definition come to."""
+"""Findings of the scanner's rules, and the score of all findings in a definition."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from math import prod
 
 SUSPICIOUS = 0.5
-"""The score from which on a definition is held to be poisoned."""
+"""The score from which on a definition counts as poisoned."""
 EXCERPT = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a rule found in one text of a definition. ``where`` is the text's place, as `inputSchema.properties.x`.
+    """What a rule found in one text of a definition. ``where`` is its place, such as `inputSchema.properties.x`.
 
-    ``weight`` is in (0, 1): how much it says on its own. ``excerpt`` shows what cannot be seen as escapes.
+    ``weight``, in (0, 1), is the strength of this evidence alone. ``excerpt`` has invisible characters escaped.
     """
 
     rule: str
@@ -26,21 +26,21 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """All findings of a definition, the heaviest first."""
+class ScanResult:
+    """All findings in a definition, the heaviest first."""
 
     findings: tuple[Finding, ...] = ()
 
     @classmethod
-    def of(cls, findings: Iterable[Finding]) -> Verdict:
+    def of(cls, findings: Iterable[Finding]) -> ScanResult:
         return cls(findings=tuple(sorted(findings, key=lambda each: (-each.weight, each.rule, each.where))))
 
     @property
     def score(self) -> float:
-        """In [0, 1): what is left of certainty that it is harmless, taken from 1. A rule counts once.
+        """In [0, 1): 1 − Π(1 − weight) over the rules with findings; each rule counts once, with its heaviest.
 
         >>> findings = [Finding(rule=rule, weight=0.5, where="", excerpt="") for rule in ("a", "a", "b")]
-        >>> Verdict.of(findings).score
+        >>> ScanResult.of(findings).score
         0.75
         """
         heaviest: dict[str, float] = {}
@@ -54,13 +54,13 @@ class Verdict:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Those that found something, the heaviest first."""
+        """The rules with findings, the heaviest first."""
         return tuple(dict.fromkeys(each.rule for each in self.findings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
-    """One text of a definition: as it came, and ``plain`` as a model reads it (`scan.plain`)."""
+class ScannedText:
+    """One text of a definition: ``raw`` as it arrived, and ``plain`` as a model reads it (`definition_texts.plain`)."""
 
     where: str
     raw: str
@@ -70,11 +70,11 @@ class Text:
         return Finding(rule=rule, weight=weight, where=self.where, excerpt=visible(found))
 
 
-Rule = Callable[[Text], Iterator[Finding]]
+Rule = Callable[[ScannedText], Iterator[Finding]]
 
 
 def visible(text: str) -> str:
-    """On one line, cut where it is long, with escapes for what cannot be seen.
+    """The text on one line, shortened, with invisible characters escaped.
 
     >>> visible("a\\u200bb")
     'a\\\\u200bb'
@@ -84,7 +84,7 @@ def visible(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """With escapes for what cannot be seen, but line breaks and tabs."""
+    """The text with invisible characters escaped, except line breaks and tabs."""
     return "".join(_shown(each) for each in text)
 
 

@@ -1,13 +1,13 @@
-"""Connections to the servers behind the board."""
+"""Connections to the MCP servers that provide the tools: begin with `fleet`, then `upstream` and `connection`."""
 
 from pegboard.extras import required_mcp
 
 required_mcp()
 
-from pegboard.upstreams.explained import NotCarriedOut  # noqa: E402 - after the check
+from pegboard.upstreams.error_text import NotCarriedOut  # noqa: E402 - after the check
 from pegboard.upstreams.fleet import Changes, Fleet  # noqa: E402
-from pegboard.upstreams.limits import Limits, Room  # noqa: E402
-from pegboard.upstreams.origin import ORIGIN, Inputs, Origin  # noqa: E402
+from pegboard.upstreams.limits import ListBudget, UpstreamLimits  # noqa: E402
+from pegboard.upstreams.request_origin import ORIGIN, Inputs, Origin  # noqa: E402
 from pegboard.upstreams.status import ServerStatus  # noqa: E402
 from pegboard.upstreams.upstream import Upstream  # noqa: E402
 
@@ -16,10 +16,10 @@ __all__ = [
     "Changes",
     "Fleet",
     "Inputs",
-    "Limits",
+    "ListBudget",
     "NotCarriedOut",
     "Origin",
-    "Room",
     "ServerStatus",
     "Upstream",
+    "UpstreamLimits",
 ]

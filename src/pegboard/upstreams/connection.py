@@ -1,4 +1,4 @@
-"""One session of a server, from its opening to its end."""
+"""One session with a server, from opening to end."""
 
 from __future__ import annotations
 
@@ -16,26 +16,24 @@ from mcp import Client, MCPError
 from mcp.client._transport import TransportStreams
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from pegboard.errors import ConfigError, PegboardError
-from pegboard.seams import Listing
-from pegboard.server_spec import ServerSpec
+from pegboard.protocols import Listing
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.terminal import printable
-from pegboard.upstreams.announcements import Announcements
-from pegboard.upstreams.asking import Asked
-from pegboard.upstreams.conditions import Conditions
-from pegboard.upstreams.explained import TIMED_OUT, Redactor, described, missing_variables
-from pegboard.upstreams.health import answers
-from pegboard.upstreams.listing import read_listing, untouched
-from pegboard.upstreams.pacing import Paced
-from pegboard.upstreams.speaking import Headers, speak_for_clients
-from pegboard.upstreams.subscriptions import Subscriptions
-from pegboard.upstreams.transport import StderrTail, Watched, open_transport
+from pegboard.upstreams.error_text import TIMED_OUT, Redactor, described, missing_variables
+from pegboard.upstreams.fleet_options import FleetOptions
+from pegboard.upstreams.request_meta import ParameterHeaders, send_client_capabilities
+from pegboard.upstreams.server_lists import read_listing, untouched
+from pegboard.upstreams.server_requests import ProgressRelay, ServerRequests
+from pegboard.upstreams.subscriptions import ListChanges, ResourceSubscriptions
+from pegboard.upstreams.transport import MonitoredStream, StderrTail, open_transport
 
 VERSION = version("pegboard")
-"""Read with this module, and not on an event loop."""
+"""Read at import, because reading it would block the event loop."""
 LAST_ANSWERS = 1.0
-"""Seconds for other calls under way to get their own answers when one was told that the session is gone."""
+"""Seconds for other calls in progress to get their answers after one learns that the session is gone."""
 NEWS = (
     types.PromptListChangedNotification,
     types.ResourceListChangedNotification,
@@ -44,17 +42,17 @@ NEWS = (
 ALL_OF_SAMPLING = types.SamplingCapability(
     context=types.SamplingContextCapability(), tools=types.SamplingToolsCapability()
 )
-"""What a client lacks of it, it is not asked for."""
+"""Announced to every server; clients that lack a part are not asked for it."""
 QUOTED_CHARACTERS = 80
-WORDS_CHARACTERS = 1000
+STDERR_CHARACTERS = 1000
 
 Listed = Callable[[Listing], Awaitable[None]]
 Heard = Callable[[types.ServerNotification], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """How a connection ended. ``at_once``: it need not be told, and the next may follow; ``final``: none should."""
+class ConnectionEnd:
+    """How a connection ended. ``at_once``: reconnect immediately, without a report; ``final``: do not reconnect."""
 
     reason: str = ""
     opened: bool = False
@@ -63,30 +61,30 @@ class Ended:
 
 
 class Connection:
-    """A session with one server. ``protocol`` is the revision that it spoke last, empty where that is not known.
+    """A session with one server. ``protocol`` is the revision it spoke last, empty if unknown.
 
-    ``heard`` is awaited with what the server says of its resources and prompts.
+    ``heard`` is awaited with the server's notifications about its resources and prompts.
     """
 
     def __init__(
         self,
         spec: ServerSpec,
-        conditions: Conditions,
+        conditions: FleetOptions,
         *,
         protocol: str,
         heard: Heard,
     ) -> None:
         self._heard = heard
-        self._asked = Asked(spec.name, conditions.present)
-        self._subscriptions = Subscriptions(spec.name)
-        self._headers = Headers()
+        self._server_requests = ServerRequests(spec.name, conditions.clients)
+        self._subscriptions = ResourceSubscriptions(spec.name)
+        self._headers = ParameterHeaders()
         self._spec = spec
         self._conditions = conditions
         self._mode = "legacy" if spec.is_sse else mode_of(protocol)
         self._redacted = Redactor(spec, conditions.environment)
-        self._announcements = Announcements(spec.name, self._redacted, conditions.limits)
+        self._announcements = ListChanges(spec.name, self._redacted, conditions.limits)
         self._stderr = StderrTail()
-        self._watched: Watched | None = None
+        self._watched: MonitoredStream | None = None
         self._client: Client | None = None
         self._opened = False
         self._agreed = False
@@ -95,10 +93,10 @@ class Connection:
         self._quiet = asyncio.Event()
         self._quiet.set()
 
-    async def run(self, opened: Listed, listed: Listed) -> Ended:
-        """Connect, await ``opened`` with the first listing and ``listed`` with those that follow, until it is over.
+    async def run(self, opened: Listed, listed: Listed) -> ConnectionEnd:
+        """Connect, then await ``opened`` with the first listing and ``listed`` with later ones, until the session ends.
 
-        Raises nothing: whatever one server provokes, the others live.
+        Raises nothing: no failure of one server may affect the others.
         """
         try:
             async with self._open() as (client, listing):
@@ -116,20 +114,20 @@ class Connection:
         return self._ended(self._because(self._broke()))
 
     async def call(self, request: types.ClientRequest, seconds: float, progress: ProgressFnT | None) -> dict[str, Any]:
-        """The result, untouched, once what the server said before it has been passed on.
+        """The unchanged result, after everything the server sent before it has been passed on.
 
-        ``seconds`` are the server's own: it is not held to account for the time that others take to answer it. Raises
-        MCPError, and ValidationError for what is no result.
+        ``seconds`` limits the server's own time; the time that clients take to answer its questions does not count.
+        Raises MCPError, and ValidationError for an invalid result.
         """
         client = self._opened_client()
         self._calls += 1
         self._quiet.clear()
         try:
-            with self._asked.working(seconds) as work:
+            with self._server_requests.in_progress(seconds) as work:
                 with work.limit:
-                    paced = None if progress is None else Paced(progress)
+                    paced = None if progress is None else ProgressRelay(progress)
                     result = await untouched(client, request, None, work.reporting(paced))
-                    await work.said()
+                    await work.drained()
                     return result
                 raise MCPError(types.REQUEST_TIMEOUT, TIMED_OUT)
         finally:
@@ -138,37 +136,38 @@ class Connection:
                 self._quiet.set()
 
     async def watch(self, uri: str) -> None:
-        """Hear when a resource changes. Raises MCPError where the server will not say."""
+        """Subscribe to changes of a resource. Raises MCPError if the server refuses."""
         await self._subscriptions.add(self._opened_client(), uri, self._conditions.connect_timeout)
 
     async def unwatch(self, uri: str) -> None:
         await self._subscriptions.remove(self._opened_client(), uri, self._conditions.connect_timeout)
 
     async def tell_roots_changed(self) -> None:
-        """A server of the handshake era asks anew for roots; later ones ask within requests alone."""
+        """Notify a server of the handshake era, which then asks for roots again; later ones ask only within
+        requests."""
         client = self._client
         if client is not None and client.session.discover_result is None and not self.over:
             with suppress(MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):  # then it asks the next time
                 await client.session.send_notification(types.RootsListChangedNotification())
 
     def end(self, *, agreed: bool) -> None:
-        """Let `run` return. ``agreed``: nothing is wrong with the server."""
+        """Make `run` return. ``agreed``: nothing is wrong with the server."""
         self._agreed = self._agreed or agreed
         if self._watched is not None:
             self._watched.ended.set()
 
-    def doubt(self) -> None:
-        """It owes an answer: if it does not say in time that it is there, it is over."""
+    def check_alive(self) -> None:
+        """Check that the server is alive after a call timed out; end the session if it does not respond in time."""
         self._doubted.set()
 
     @property
     def over(self) -> bool:
-        """Nothing that is sent now would be answered, although `run` has not returned."""
+        """Whether the connection has ended, so that no request would be answered, although `run` has not returned."""
         return self._watched is not None and self._watched.ended.is_set()
 
     @property
     def too_late(self) -> str:
-        """Why it is given up when its time is over."""
+        """The reason reported when connecting took too long."""
         return self._because(f"No answer within {self._conditions.connect_timeout:g} s.")
 
     def _opened_client(self) -> Client:
@@ -178,13 +177,13 @@ class Connection:
 
     async def _on_message(self, message: object) -> None:
         await self._announcements.on_message(message)
-        await self._asked.on_message(message)
+        await self._server_requests.on_message(message)
         if isinstance(message, NEWS):
             await self._heard(message)
 
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[tuple[Client, Listing]]:
-        """Introduced and listed, within the time a server has for it."""
+        """Connect and list, within ``connect_timeout``."""
         seconds = self._conditions.connect_timeout
         client = Client(
             self._transport(self._spec.expanded(self._conditions.environment)),
@@ -192,14 +191,14 @@ class Connection:
             cache=None,
             message_handler=self._on_message,
             client_info=types.Implementation(name="pegboard", version=VERSION),
-            sampling_callback=self._asked.sampling,  # type: ignore[arg-type]  # it answers each request with its result
+            sampling_callback=self._server_requests.sampling,  # type: ignore[arg-type]  # it answers each request with its result
             sampling_capabilities=ALL_OF_SAMPLING,
-            elicitation_callback=self._asked.elicitation,  # type: ignore[arg-type]
-            list_roots_callback=self._asked.roots,  # type: ignore[arg-type]
+            elicitation_callback=self._server_requests.elicitation,  # type: ignore[arg-type]
+            list_roots_callback=self._server_requests.roots,  # type: ignore[arg-type]
         )
         with anyio.CancelScope(deadline=anyio.current_time() + seconds) as limit:
             async with client:
-                speak_for_clients(client, self._headers)
+                send_client_capabilities(client, self._headers)
                 listing = await read_listing(self._spec.name, client, seconds, self._conditions.limits)
                 self._headers.read(listing)
                 limit.deadline = math.inf
@@ -212,7 +211,7 @@ class Connection:
     async def _transport(self, spec: ServerSpec) -> AsyncIterator[TransportStreams]:
         limits = self._conditions.limits
         async with open_transport(spec, self._conditions.environment, self._stderr, limits) as (read, write):
-            self._watched = Watched(read)
+            self._watched = MonitoredStream(read)
             yield self._watched, write
 
     async def _serve(self, client: Client, listed: Listed) -> None:
@@ -232,38 +231,60 @@ class Connection:
                 await self._quiet.wait()
             tasks.cancel_scope.cancel()
 
-    async def _look_after(self, client: Client, watched: Watched) -> None:
+    async def _look_after(self, client: Client, watched: MonitoredStream) -> None:
         seconds = self._conditions.health_timeout
         while await self._doubted.wait():
             if not await answers(client, watched, seconds):
-                watched.broken = f"It let a call time out, and then said nothing for {seconds:g} s."
+                watched.broken = f"A call timed out, and then it did not respond for {seconds:g} s."
                 watched.ended.set()
             self._doubted.clear()
 
-    def _ended(self, reason: str, *, at_once: bool = False, final: bool = False) -> Ended:
-        return Ended(reason=reason, opened=self._opened, at_once=at_once or self._agreed, final=final)
+    def _ended(self, reason: str, *, at_once: bool = False, final: bool = False) -> ConnectionEnd:
+        return ConnectionEnd(reason=reason, opened=self._opened, at_once=at_once or self._agreed, final=final)
 
     def _broke(self, otherwise: str = "The connection broke.") -> str:
         return (self._watched.broken if self._watched else "") or otherwise
 
     def _because(self, what: str) -> str:
-        """What happened, with the last words of the server's stderr, and without its secrets."""
+        """What happened, with the end of the server's stderr, and without its secrets."""
         garbage = self._redacted(self._watched.garbage if self._watched else "")[:QUOTED_CHARACTERS]
-        said = f" It printed to stdout what is not JSON-RPC: {garbage}." if garbage else ""
-        words = self._redacted(self._stderr.text)[-WORDS_CHARACTERS:]
-        last = f" Its last words: {words}" if words else ""
+        printed = f" It printed to stdout what is not JSON-RPC: {garbage}." if garbage else ""
+        stderr = self._redacted(self._stderr.text)[-STDERR_CHARACTERS:]
+        last = f" Its stderr ends with: {stderr}" if stderr else ""
         missing = missing_variables(self._spec, self._conditions.environment, self._stderr.text)
-        return printable(f"{self._redacted(what)}{said}{last}{missing}")
+        return printable(f"{self._redacted(what)}{printed}{last}{missing}")
 
 
 def mode_of(protocol: str) -> str:
-    """How the SDK is to greet a server (M19).
+    """The SDK's mode for connecting to a server (M19).
 
-    One of the handshake era is not asked again whether it is one; where that fails it is, once. To one of the 2026 era
-    `server/discover` is no such question, but how it introduces itself.
+    A server known to be of the handshake era is not probed again, unless connecting so fails, and then once. For a
+    server of the 2026 era `server/discover` is not a probe but its introduction.
     """
     return "legacy" if protocol in HANDSHAKE_PROTOCOL_VERSIONS else "auto"
 
 
 class _Late(Exception):  # noqa: N818
-    """The server did not introduce itself, or list its tools, in its time."""
+    """The server did not introduce itself, or list its tools, in time."""
+
+
+NO_SIGN_OF_LIFE = (types.REQUEST_TIMEOUT, types.CONNECTION_CLOSED)
+
+
+async def answers(client: Client, watched: MonitoredStream, seconds: float) -> bool:
+    """Whether the server sends anything within ``seconds`` after a health check; an error response counts too.
+
+    The check is `ping` in the handshake era; 2026-07-28 has none, so `server/discover` is used, which is as cheap.
+    """
+    question: types.ClientRequest = types.DiscoverRequest() if client.session.discover_result else types.PingRequest()
+    heard = watched.heard
+    try:
+        with anyio.fail_after(seconds):
+            await untouched(client, question, seconds)
+    except TimeoutError:
+        return watched.heard > heard
+    except MCPError as error:
+        return error.code not in NO_SIGN_OF_LIFE or watched.heard > heard + 1
+    except ValidationError:
+        return True
+    return True

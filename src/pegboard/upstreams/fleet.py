@@ -1,4 +1,4 @@
-"""All servers at once: each on its own, none waiting for another (M15)."""
+"""All servers, each running independently of the others (M15)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from mcp.shared.dispatcher import ProgressFnT
 from pegboard.catalog import Catalog
 from pegboard.events import ServerChanged
 from pegboard.model import JsonObject, ServerName, ToolId
-from pegboard.seams import Clock, Definitions, EventSink
-from pegboard.server_spec import ServerSpec
-from pegboard.upstreams.apart import Apart
-from pegboard.upstreams.conditions import HEALTH_TIMEOUT, Conditions
-from pegboard.upstreams.explained import NotCarriedOut
-from pegboard.upstreams.limits import USUAL, Limits
-from pegboard.upstreams.origin import ORIGIN
-from pegboard.upstreams.present import AskRoots
-from pegboard.upstreams.running import Running
+from pegboard.protocols import Clock, Definitions, EventSink
+from pegboard.settings.server_spec import ServerSpec
+from pegboard.upstreams.error_text import NotCarriedOut
+from pegboard.upstreams.fleet_options import HEALTH_TIMEOUT, FleetOptions
+from pegboard.upstreams.limits import DEFAULT_LIMITS, UpstreamLimits
+from pegboard.upstreams.per_client import ClientConnections, RunningServer
+from pegboard.upstreams.request_origin import ORIGIN
+from pegboard.upstreams.server_requests import AskRoots
 from pegboard.upstreams.status import ServerStatus
 from pegboard.upstreams.upstream import Upstream
 
@@ -37,14 +36,14 @@ NewsListener = Callable[[ServerName, types.ServerNotification], Awaitable[None]]
 
 LOOKS_PER_STOP = 4
 LONGEST_LOOK = 30.0
-"""Seconds between two looks at who is idle, at most."""
+"""Maximum seconds between two checks for idle servers."""
 CONNECTING_SECONDS = 1.0
-"""What is assumed of a server that was never connected to."""
+"""The assumed connection time of a server that was never connected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Names of servers, in the order of the configuration."""
+    """Names of servers, in configuration order."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -54,13 +53,13 @@ class Changes:
 class Fleet:
     """Starts every server on entering and ends every process on leaving.
 
-    ``on_change`` is awaited whenever the tools that can be called are others than before, ``on_news`` with what a
-    server says of its resources and prompts. With ``definitions``, lazy servers that were listed before are started
-    with their first call only, and end after ``idle_stop`` seconds without one. An answer beyond ``limits``
-    bytes is an error for whom it answers. A server that let a call time out, and then says nothing for
-    ``health_timeout`` seconds, is started again. ``admit`` raises for a tool that may not be called after all; it is
-    asked right before a call is sent. Where a spec says ``per_client``, clients that can be told apart call on
-    connections of their own; lists, resources and prompts are those of the shared one.
+    ``on_change`` is awaited when the callable tools change, ``on_news`` with a server's notifications about its
+    resources and prompts. With ``definitions``, lazy servers that were listed before start with their first call and
+    stop after ``idle_stop`` seconds without one. An answer that exceeds ``limits`` is an error of its request. A server
+    is restarted if a call times out and it then stays silent for ``health_timeout`` seconds. ``admit`` is called right
+    before a call is sent, and raises for a tool that must not be called after all. If a spec sets ``per_client``,
+    clients that can be told apart get their own connections for calls; lists, resources and prompts come from the
+    shared one.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class Fleet:
         definitions: Definitions | None = None,
         lazy: bool = False,
         idle_stop: float = 0.0,
-        limits: Limits = USUAL,
+        limits: UpstreamLimits = DEFAULT_LIMITS,
         health_timeout: float = HEALTH_TIMEOUT,
         admit: Callable[[ToolId], None] = lambda tool: None,
     ) -> None:
@@ -88,7 +87,7 @@ class Fleet:
         self._settled = asyncio.Condition()
         self._applying = asyncio.Lock()
         self._tasks = anyio.create_task_group()
-        self._conditions = Conditions(
+        self._conditions = FleetOptions(
             connect_timeout=connect_timeout,
             call_timeout=call_timeout,
             clock=clock,
@@ -101,7 +100,7 @@ class Fleet:
             admit=admit,
         )
         self._servers = {name: self._made(spec) for name, spec in specs.items()}
-        self._apart = Apart(self._start_apart)
+        self._client_connections = ClientConnections(self._start_for_client)
 
     async def __aenter__(self) -> Fleet:
         await self._tasks.__aenter__()
@@ -115,22 +114,22 @@ class Fleet:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Structured cancellation only: a bare `Task.cancel` would break the SDK's shielded ending of processes."""
+        """Structured cancellation only: a bare `Task.cancel` would break the SDK's shielded shutdown of processes."""
         self._tasks.cancel_scope.cancel()
         await self._tasks.__aexit__(kind, error, trace)
 
     async def apply(self, specs: Mapping[str, ServerSpec]) -> Changes:
-        """Make these the servers, and touch only those whose spec is another (M27). Inside the fleet's context only.
+        """Replace the servers, touching only those whose spec changed (M27). Only inside the fleet's context.
 
-        A server that is gone answers no call from now on, and its processes have ended when this returns. One that
-        is restarted keeps its tools until it lists them again.
+        Calls to a removed server fail from now on, and its processes have ended when this returns. A restarted server
+        keeps its tools until it lists them again.
         """
         async with self._applying:
             before = self._servers
             same = {name for name in before.keys() & specs.keys() if before[name].upstream.spec == specs[name]}
             self._servers = {name: before[name] if name in same else self._made(spec) for name, spec in specs.items()}
             leaving = {name: running for name, running in before.items() if name not in same}
-            apart = self._apart.leave(leaving)
+            ending = self._client_connections.leave(leaving)
             for running in leaving.values():
                 running.upstream.stop()
                 running.scope.cancel()
@@ -141,7 +140,7 @@ class Fleet:
                 self._tell(running.upstream)
             if leaving or list(before) != list(specs):
                 await self._notify()
-            for running in (*leaving.values(), *apart):
+            for running in (*leaving.values(), *ending):
                 await running.ended.wait()
         return Changes(
             added=tuple(name for name in specs if name not in before),
@@ -150,9 +149,9 @@ class Fleet:
         )
 
     async def settled(self, timeout: float, *, some: bool = False) -> bool:
-        """Wait until each server's tools are known, or why they are not; false where time ran out first.
+        """Wait until each server has listed its tools or failed; false on timeout.
 
-        With ``some``, until there are tools of any server.
+        With ``some``, wait only until any server has tools.
         """
 
         def done() -> bool:
@@ -165,9 +164,9 @@ class Fleet:
         return done()
 
     def catalog(self) -> Catalog:
-        """The tools that each server listed last, in the order of the configuration.
+        """The tools that each server listed last, in configuration order.
 
-        A server that is down or not started keeps its tools: what a client was listed does not come and go with it.
+        A server that is down or not started keeps its tools, so that listings stay stable.
         """
         return Catalog.build((each.upstream.server, each.upstream.tools) for each in self._servers.values())
 
@@ -175,7 +174,7 @@ class Fleet:
         return [each.upstream.status for each in self._servers.values()]
 
     def connections(self) -> Mapping[str, float]:
-        """Seconds that connecting took last, of the servers that no connection is open to (L^conn, EHRR eq. 2)."""
+        """Seconds of the last connect of each server without an open connection (L^conn, EHRR eq. 2)."""
         return {
             each.name: CONNECTING_SECONDS if each.latency_ms is None else each.latency_ms / 1000
             for each in self.status()
@@ -190,45 +189,45 @@ class Fleet:
         meta: Mapping[str, Any] | None = None,
         progress: ProgressFnT | None = None,
     ) -> dict[str, Any]:
-        """The result of the tool's server, untouched."""
+        """The unchanged result of the tool's server."""
         upstream, origin = self.upstream(tool.server), ORIGIN.get()
         if upstream.spec.per_client and origin is not None and origin.named:
-            upstream = self._apart.of(upstream, origin.client)
+            upstream = self._client_connections.of(upstream, origin.client)
         return await upstream.call(tool.name, arguments, meta=meta, progress=progress)
 
     def forget(self, client: str) -> None:
-        """A client has left: its own connections end."""
-        self._apart.forget(client)
+        """A client has left: end its connections."""
+        self._client_connections.forget(client)
         self.leave(client)
 
     def join(self, client: str, ask: AskRoots | None) -> None:
-        """A client is connected, and says its roots when it is asked outside its requests, or has none."""
-        self._conditions.present.join(client, ask)
+        """A client has connected. ``ask`` requests its roots outside its own requests; None if it has none."""
+        self._conditions.clients.join(client, ask)
         self.roots_changed()
 
     def leave(self, client: str) -> None:
-        """Its connection has ended, whether it comes back or not."""
-        if self._conditions.present.leave(client):
+        """A client's connection has ended; it may come back."""
+        if self._conditions.clients.leave(client):
             self.roots_changed()
 
     def roots_changed(self) -> None:
-        """Servers are told, and ask again if they want to know."""
+        """Notify the servers, which ask again if they need the roots."""
         for upstream in self.upstreams:
             self._tasks.start_soon(upstream.tell_roots_changed, name=f"pegboard-{upstream.spec.name}-roots")
 
     @property
     def upstreams(self) -> list[Upstream]:
-        """In the order of the configuration."""
+        """In configuration order."""
         return [each.upstream for each in self._servers.values()]
 
     def upstream(self, server: str) -> Upstream:
-        """The server of a name. Raises NotCarriedOut where there is none."""
+        """The server of a name. Raises NotCarriedOut if there is none."""
         if server not in self._servers:
             raise NotCarriedOut(server, f"No server {server!r} is configured.")
         return self._servers[server].upstream
 
     async def stop_idle(self) -> None:
-        """End every lazy server that nobody has called for ``idle_stop`` seconds. The fleet does it by itself."""
+        """End every lazy server without a call for ``idle_stop`` seconds. The fleet also does so periodically."""
         for running in list(self._servers.values()):
             await running.upstream.stop_if_idle()
 
@@ -240,25 +239,25 @@ class Fleet:
     async def _look_for_idle_clients(self) -> None:
         while True:
             await asyncio.sleep(LONGEST_LOOK)
-            self._apart.stop_idle()
+            self._client_connections.stop_idle()
 
-    def _start_apart(self, shared: Upstream) -> Running:
-        """What happens to a client's own connection is nobody else's news."""
-        running = Running(upstream=Upstream(shared.spec, _unheard, self._conditions, _unheard))
+    def _start_for_client(self, shared: Upstream) -> RunningServer:
+        """Start a connection for one client. Its changes are not reported to listeners."""
+        running = RunningServer(upstream=Upstream(shared.spec, _unheard, self._conditions, _unheard))
         running.upstream.inherit(shared)
         self._tasks.start_soon(self._run, running, None, name=f"pegboard-{shared.spec.name}-apart")
         return running
 
-    def _made(self, spec: ServerSpec) -> Running:
-        return Running(upstream=Upstream(spec, self._changed, self._conditions, self._heard))
+    def _made(self, spec: ServerSpec) -> RunningServer:
+        return RunningServer(upstream=Upstream(spec, self._changed, self._conditions, self._heard))
 
-    def _succeed(self, running: Running, before: Running | None) -> None:
-        """Start a server, after its predecessor of the same name has ended."""
+    def _succeed(self, running: RunningServer, before: RunningServer | None) -> None:
+        """Start a server after its predecessor of the same name has ended."""
         if before is not None:
             running.upstream.inherit(before.upstream)
         self._tasks.start_soon(self._run, running, before, name=f"pegboard-{running.upstream.spec.name}")
 
-    async def _run(self, running: Running, before: Running | None) -> None:
+    async def _run(self, running: RunningServer, before: RunningServer | None) -> None:
         try:
             with running.scope:
                 if before is not None:
@@ -294,4 +293,4 @@ class Fleet:
 
 
 async def _unheard(*_news: object) -> None:
-    """Nobody listens."""
+    """A listener that ignores everything."""

@@ -1,81 +1,76 @@
-"""How much a server may answer: bytes of a message, and entries and bytes of a list of tools, resources or prompts."""
+"""Limits on answers: bytes of a message, and entries and bytes of a list of tools, resources or prompts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from mcp.shared.message import SessionMessage
-
-from pegboard.upstreams.lines import ENDS_BYTES, answered
 
 RESULT_LIMIT = 32_000_000
 LIST_LIMIT = 5_000
 LIST_BYTES = 8_000_000
 LIST_METHOD = "/list"
-"""How the methods of lists end."""
+"""Suffix of list methods."""
+VALUE_BYTES = 16
+"""Bytes of ``list_bytes`` per JSON value: a parsed value takes many times its size on the wire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Bytes of one message (`result_limit`); entries (`list_limit`) and bytes (`list_bytes`) of a list, all pages."""
+class UpstreamLimits:
+    """Bytes of a message (`result_limit`); entries (`list_limit`) and bytes (`list_bytes`) of a list over all pages."""
 
     result: int = RESULT_LIMIT
     entries: int = LIST_LIMIT
     list_bytes: int = LIST_BYTES
 
     def of(self, method: str) -> int:
-        """Bytes that the answer to a request may have; escapes may double those of a list."""
+        """Maximum bytes of an answer to this method. Escapes may double the size of a list."""
         return min(self.result, 2 * self.list_bytes) if method.endswith(LIST_METHOD) else self.result
 
+    @property
+    def values(self) -> int:
+        """Maximum JSON values of a list over all pages."""
+        return self.list_bytes // VALUE_BYTES
 
-USUAL = Limits()
 
-
-@dataclass(slots=True)
-class ListRequests:
-    """The requests for lists that are under way on one connection, whose answers have a limit of their own."""
-
-    _asked: set[int | str] = field(default_factory=set)
-
-    def sent(self, message: SessionMessage) -> None:
-        said = message.message
-        method, asked = getattr(said, "method", ""), getattr(said, "id", None)
-        if asked is not None and method.endswith(LIST_METHOD):
-            self._asked.add(asked)
-
-    def answered(self, line: bytes, limits: Limits) -> int | str | None:
-        """Whose answer is longer than a list may be, if this line is that; the request is no longer under way."""
-        if not self._asked:
-            return None
-        whose = answered(line[:ENDS_BYTES], line[-ENDS_BYTES:])
-        if whose not in self._asked:
-            return None
-        self._asked.discard(whose)
-        return whose if len(line) > limits.of(LIST_METHOD) else None
+DEFAULT_LIMITS = UpstreamLimits()
 
 
 @dataclass(slots=True)
-class Room:
-    """What is left for the entries of one list, page after page."""
+class ListBudget:
+    """How much of the limits one list has used, over its pages."""
 
-    limits: Limits
+    limits: UpstreamLimits
     entries: int = 0
     bytes: int = 0
+    values: int = 0
     full: str = ""
-    """Why nothing more is taken, once that is so."""
+    """Why no more entries are accepted; empty until then."""
 
     def taken(self, entries: Sequence[Any]) -> Sequence[Any]:
-        """The first of these entries, as far as there is room."""
+        """The first of these entries, as many as the limits allow."""
         for place, entry in enumerate(entries):
+            encoded = msgspec.json.encode(entry)
             self.entries += 1
-            self.bytes += len(msgspec.json.encode(entry))
+            self.bytes += len(encoded)
+            self.values += values_in(encoded)
             if self.entries > self.limits.entries:
                 self.full = f"more than {self.limits.entries:,} (list_limit)"
             elif self.bytes > self.limits.list_bytes:
                 self.full = f"more than {self.limits.list_bytes:,} bytes (list_bytes)"
+            elif self.values > self.limits.values:
+                self.full = f"more than {self.limits.values:,} values (one for each {VALUE_BYTES} bytes of list_bytes)"
             if self.full:
                 return entries[:place]
         return entries
+
+
+def values_in(text: bytes) -> int:
+    """Approximate number of values in a JSON text, at least the number of its arrays and objects.
+
+    >>> values_in(b'{"a":[1,2],"b":{}}')
+    5
+    """
+    return sum(map(text.count, (b",", b"[", b"{")))

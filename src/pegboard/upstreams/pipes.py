@@ -1,8 +1,7 @@
-"""A server's process, spoken to over its standard streams.
+"""The stdio transport: a server's process and its standard streams.
 
-The SDK's own transport keeps a line of any length and reads it in time that grows with its square: a server could take
-all memory, and a 100 MB line all of the processor. On Windows, where ending a tree of processes is another matter, that
-one is used all the same.
+The SDK's transport keeps lines of any length and reads them in quadratic time: a server could exhaust memory, and a
+100 MB line the processor. On Windows, where process trees end differently, the SDK's transport is used nevertheless.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
 
-from pegboard.upstreams.limits import LIST_METHOD, Limits, ListRequests
-from pegboard.upstreams.lines import Lines, TooLong
-from pegboard.upstreams.substitutes import Unattributable, misshapen, too_large
+from pegboard.upstreams.limits import LIST_METHOD, UpstreamLimits
+from pegboard.upstreams.line_reader import LineReader, TooLong, Unattributable, list_too_large, malformed, too_large
+from pegboard.upstreams.list_answers import ListRequests, ListTooLarge, cut
 
 CHUNK_BYTES = 262_144
 FLUSH_SECONDS = 0.5
-"""For messages under way to be written before standard input is closed."""
+"""Time to write queued messages before standard input is closed."""
 EXIT_SECONDS = 2.0
-"""For a server to end by itself once its standard input is closed (MCP 2025-11-25, lifecycle)."""
+"""Time for a server to exit after its standard input is closed (MCP 2025-11-25, lifecycle)."""
 REAP_SECONDS = 4.0
-"""For the reaper to end everything once it is told to."""
+"""Time for the reaper to end everything once it is terminated."""
 POLL_SECONDS = 0.01
 WATCH_SECONDS = 0.5
 
@@ -42,12 +41,12 @@ GONE = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError,
 
 @asynccontextmanager
 async def piped(
-    argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None, stderr: TextIO, limits: Limits
+    argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None, stderr: TextIO, limits: UpstreamLimits
 ) -> AsyncIterator[TransportStreams]:
-    """The streams of a process that is started now and has ended, with all of its group, on leaving.
+    """The streams of a process. It starts now; on leaving, the whole process group has ended.
 
-    A message beyond ``limits`` becomes an error for whom it answers. One line is read at a time, and no
-    further until it is taken. Raises OSError for a command that cannot be run.
+    A message that exceeds ``limits`` becomes an error of its request. The next line is read only after the current one
+    was consumed. Raises OSError if the command cannot be run.
     """
     process = await anyio.open_process(list(argv), env=env, cwd=cwd, stderr=stderr, start_new_session=True)
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -72,8 +71,8 @@ async def piped(
             tasks.cancel_scope.cancel()
 
 
-async def _read(stdout: ByteReceiveStream, incoming: Incoming, limits: Limits, lists: ListRequests) -> None:
-    lines = Lines(limits.result)
+async def _read(stdout: ByteReceiveStream, incoming: Incoming, limits: UpstreamLimits, lists: ListRequests) -> None:
+    lines = LineReader(limits.result)
     with suppress(*GONE):
         async with incoming:
             while True:
@@ -82,28 +81,31 @@ async def _read(stdout: ByteReceiveStream, incoming: Incoming, limits: Limits, l
                     await incoming.send(message)
                     if isinstance(message, Unattributable):
                         return
-    with suppress(*GONE):  # a server that cannot write does not end
+    with suppress(*GONE):  # drain: a server that cannot write does not exit
         while True:
             await stdout.receive(CHUNK_BYTES)
 
 
-def _message(line: bytes | TooLong, limits: Limits, lists: ListRequests) -> SessionMessage | Exception:
+def _message(line: bytes | TooLong, limits: UpstreamLimits, lists: ListRequests) -> SessionMessage | Exception:
     if isinstance(line, TooLong):
         return too_large(line, limits.result)
-    whose = lists.answered(line, limits)
-    if whose is not None:
+    whose = lists.answered(line)
+    if whose is not None and len(line) > limits.of(LIST_METHOD):
         return too_large(TooLong(len(line), whose), limits.of(LIST_METHOD), "list_bytes")
     try:
+        line = line if whose is None else cut(line, limits)
         text = line.decode("utf-8", "replace")
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(text, by_name=False))
+    except ListTooLarge as reason:
+        return list_too_large(whose, reason)
     except ValueError as error:
-        return misshapen(line, error)
+        return malformed(line, error)
 
 
 async def _write(
     stdin: ByteSendStream, outgoing: Outgoing, incoming: Incoming, written: anyio.Event, lists: ListRequests
 ) -> None:
-    """A server that reads no more is one that has ended, although it may run."""
+    """A server that no longer reads counts as ended, although its process may run."""
     try:
         async with outgoing:
             async for each in outgoing:
@@ -117,7 +119,8 @@ async def _write(
 
 
 async def _watch(process: Process, incoming: Incoming) -> None:
-    """A reaper that was killed may leave processes that hold its server's pipes open: nothing is read of its end."""
+    """Detect the end of a killed reaper: processes it leaves behind may hold the pipes open, so no end of file
+    comes."""
     while process.returncode is None:  # noqa: ASYNC110
         await anyio.sleep(WATCH_SECONDS)
     _kill_what_is_left(process)
@@ -126,7 +129,7 @@ async def _watch(process: Process, incoming: Incoming) -> None:
 
 
 async def _end(process: Process) -> None:
-    """Its input is closed; then the reaper is told; then, as if there were none, the group is killed."""
+    """Close its input, then terminate the reaper, then kill the process group."""
     await _closed(process.stdin)
     if not await _ended(process, EXIT_SECONDS):
         with suppress(ProcessLookupError):
@@ -136,12 +139,12 @@ async def _end(process: Process) -> None:
     await _ended(process, EXIT_SECONDS)
     await _closed(process.stdout)
     transport = getattr(getattr(process, "_process", None), "_transport", None)
-    if transport is not None:  # open for as long as a descendant that got away holds an end of a pipe
+    if transport is not None:  # stays open while an escaped descendant holds an end of a pipe
         transport.close()
 
 
 def _kill_what_is_left(process: Process) -> None:
-    """Of the group of a reaper that does not end, or was killed itself."""
+    """Kill the process group of a reaper that does not exit or was killed itself."""
     if process.returncode in (None, -signal.SIGKILL):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -154,7 +157,7 @@ async def _closed(stream: ByteReceiveStream | ByteSendStream | None) -> None:
 
 
 async def _ended(process: Process, seconds: float) -> bool:
-    """Whether it ended in time. `Process.wait` would wait for whoever inherited its pipes, too."""
+    """Whether the process exited in time. `Process.wait` would also wait for processes that inherited its pipes."""
     with anyio.move_on_after(seconds):
         while process.returncode is None:  # noqa: ASYNC110
             await anyio.sleep(POLL_SECONDS)

@@ -1,9 +1,9 @@
-"""Runs one server's command and sees to it that nothing of it outlives the gateway (M13).
+"""Runs one server's command and ensures that no process of it outlives the gateway (M13).
 
-A program of its own, started as ``python -I -S reaper.py PARENT_PID COMMAND ARG…``: standard library only, no import
-of pegboard, because one of these starts with every server. It hands its standard streams to the command, waits, and
-when the command ends, or the gateway dies by whatever cause (SIGKILL too), it ends every descendant, also those that
-left the process group, and then itself. On Linux orphaned descendants are its children by being a "subreaper"; on
+A separate program, started as ``python -I -S reaper.py PARENT_PID COMMAND ARG…``. It uses only the standard library and
+does not import pegboard, because one starts with every server. It passes its standard streams to the command and waits.
+When the command ends or the gateway dies for any reason (SIGKILL too), it ends every descendant, including those that
+left the process group, and then itself. On Linux it is a "subreaper", so orphaned descendants become its children; on
 other POSIX systems it reaches the process group.
 """
 
@@ -48,7 +48,7 @@ def main(parent: int, command: list[str]) -> int:
 
 
 class _Stopped(Exception):  # noqa: N818
-    """A signal asked us to stop, or the gateway is gone."""
+    """A signal requested the stop, or the gateway is gone."""
 
 
 def _raise_stopped(_number: int, _frame: object) -> None:
@@ -56,7 +56,7 @@ def _raise_stopped(_number: int, _frame: object) -> None:
 
 
 def _wait(child: int, parent: int) -> int:
-    """The child's exit code. Collects orphans that were handed to us on the way."""
+    """The child's exit code. Reaps adopted orphans meanwhile."""
     signalled = sys.platform == "linux"
     while True:
         if os.getppid() != parent:
@@ -69,7 +69,7 @@ def _wait(child: int, parent: int) -> int:
 
 
 def _release_streams() -> None:
-    """The server's end of the pipes is the server's alone: its death must read as end of file in the gateway."""
+    """Close our copies of the pipes, so that the gateway reads end of file when the server dies."""
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
@@ -77,7 +77,7 @@ def _release_streams() -> None:
 
 
 def _end_descendants() -> None:
-    """SIGTERM, a second of grace, SIGKILL until nobody is left."""
+    """SIGTERM, a second of grace, then SIGKILL until no descendant is left."""
     deadline = time.monotonic() + GRACE_SECONDS
     _signal_all(signal.SIGTERM)
     while _alive() and time.monotonic() < deadline:
@@ -99,7 +99,7 @@ def _signal_all(number: signal.Signals) -> None:
 
 
 def _alive() -> bool:
-    """Whether a descendant is left, after those that have ended were reaped."""
+    """Whether a descendant is left, after reaping those that have ended."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -120,7 +120,7 @@ def _descendants() -> list[int]:
 
 
 def _processes() -> list[tuple[int, int]]:
-    """(pid, parent's pid) of every process; empty where there is no /proc."""
+    """(pid, parent's pid) of every process; empty without /proc."""
     found: list[tuple[int, int]] = []
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):

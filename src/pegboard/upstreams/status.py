@@ -1,4 +1,4 @@
-"""How a server is doing."""
+"""The status of a server."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 State = Literal["starting", "ready", "idle", "unhealthy", "stopped"]
-"""``idle``: not running, its tools known, started with its next call. ``stopped``: no longer configured."""
+"""``idle``: not running, with known tools; the next call starts it. ``stopped``: no longer configured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStatus:
-    """``latency_ms`` is from start to a complete listing. ``known``: its tools are, from this run or an earlier one."""
+    """``latency_ms`` is from start to a complete listing. ``known``: its tools are known, from this run or an earlier
+    one."""
 
     name: str
     state: State
@@ -23,15 +24,15 @@ class ServerStatus:
 
     @property
     def settled(self) -> bool:
-        """There is a connection, or it is known why not."""
+        """Whether there is a connection, or a known reason why not."""
         return self.state != "starting"
 
     @property
     def heard_of(self) -> bool:
-        """Its tools are known, or why they are not."""
+        """Whether its tools are known, or the reason why they are not."""
         return self.known or self.settled
 
     @property
     def available(self) -> bool:
-        """A call would be answered, as far as is known; one of a server that is starting waits for it."""
+        """Whether a call would be answered, as far as is known; a call waits while the server starts."""
         return self.state in ("ready", "idle") or (self.state == "starting" and self.known)

@@ -1,27 +1,94 @@
-"""Resources that a server is asked to watch, on one connection."""
+"""Changes that a server announces: of its lists (M18), and of resources it is asked to watch."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import anyio
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
+from pydantic import ValidationError
 
-from pegboard.upstreams.listing import untouched
+from pegboard.errors import PegboardError
+from pegboard.protocols import Listing
+from pegboard.upstreams.error_text import Redactor, described
+from pegboard.upstreams.limits import UpstreamLimits
+from pegboard.upstreams.server_lists import read_listing, untouched
 
 LOGGER = logging.getLogger(__name__)
 
+RELIST_PAUSE = 0.5
+"""Minimum seconds between two listings."""
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
-"""Seconds until a lost stream of news is opened again."""
+"""Seconds until a lost stream of notifications is opened again: the first pause, doubled up to the longest."""
 
 
-class Subscriptions:
-    """By requests in the handshake era; in the 2026 era by a stream for each resource. News come as messages."""
+class ListChanges:
+    """Lists a server's tools again when it announces a change, at most once per `RELIST_PAUSE`, on one connection.
+
+    In the handshake era announcements are messages; in the 2026 era they come on a stream that the client requests.
+    """
+
+    def __init__(self, server: str, redacted: Redactor, limits: UpstreamLimits) -> None:
+        self._server = server
+        self._redacted = redacted
+        self._limits = limits
+        self._news = asyncio.Event()
+
+    async def on_message(self, message: object) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._news.set()
+
+    async def follow(self, client: Client, seconds: float, listed: Callable[[Listing], Awaitable[None]]) -> None:
+        """Await ``listed`` with every new listing until cancelled. Each page may take ``seconds``."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._list_on_news, client, seconds, listed)
+            if client.session.discover_result:
+                tasks.start_soon(self._listen, client)
+
+    async def _list_on_news(self, client: Client, seconds: float, listed: Callable[[Listing], Awaitable[None]]) -> None:
+        """List again after each announcement. If a listing fails, the old tools stay."""
+        while await self._news.wait():
+            self._news.clear()
+            try:
+                await listed(await read_listing(self._server, client, seconds, self._limits))
+            except (MCPError, ValidationError, PegboardError) as error:
+                why = self._redacted(described(error))
+                LOGGER.warning("Server %s could not be listed again: %s", self._server, why)
+            await asyncio.sleep(RELIST_PAUSE)
+
+    async def _listen(self, client: Client) -> None:
+        """Keep the stream open. Each time it opens, list once: changes may have been missed without it."""
+        wanted = changing(client.server_capabilities)
+        if not any(wanted.values()):
+            return
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                async with client.listen(**wanted) as subscription:  # type: ignore[arg-type]
+                    pause = FIRST_PAUSE
+                    self._news.set()
+                    async for _ in subscription:
+                        pass
+            except (MCPError, SubscriptionLost) as error:
+                if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
+                    return
+                LOGGER.info("Server %s ended its announcements: %s", self._server, self._redacted(str(error)))
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+
+class ResourceSubscriptions:
+    """Resources that a server is asked to watch, on one connection.
+
+    Subscriptions are requests in the handshake era and one stream per resource in the 2026 era. Updates come as
+    messages.
+    """
 
     def __init__(self, server: str) -> None:
         self._server = server
@@ -29,12 +96,12 @@ class Subscriptions:
         self._tasks: anyio.abc.TaskGroup | None = None
 
     async def follow(self, client: Client) -> None:
-        """Keep streams open. Until cancelled."""
+        """Keep streams open until cancelled."""
         async with anyio.create_task_group() as self._tasks:
             await anyio.sleep_forever()
 
     async def add(self, client: Client, uri: str, seconds: float) -> None:
-        """Raises MCPError where the server will not watch it."""
+        """Watch a resource. Raises MCPError if the server refuses."""
         if not client.session.discover_result:
             await untouched(client, types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri)), seconds)
         elif uri not in self._streams and self._tasks is not None:
@@ -62,9 +129,15 @@ class Subscriptions:
                             async for _ in subscription:
                                 pass
                     except MCPError as error:
-                        LOGGER.info("Server %s does not say when %s changes: %s", self._server, uri, error)
+                        LOGGER.info("Server %s does not report changes of %s: %s", self._server, uri, error)
                         acknowledged.set()
                         if error.code == types.METHOD_NOT_FOUND:
                             return
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
+
+
+def changing(capabilities: types.ServerCapabilities) -> dict[str, bool]:
+    """The lists whose changes a server announces, as parameters of `subscriptions/listen`."""
+    parts = {"tools": capabilities.tools, "prompts": capabilities.prompts, "resources": capabilities.resources}
+    return {f"{name}_list_changed": bool(part and part.list_changed) for name, part in parts.items()}

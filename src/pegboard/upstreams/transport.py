@@ -1,4 +1,4 @@
-"""Ways to a server: a command's standard streams, or streamable HTTP."""
+"""Opens the transport to a server: standard streams of a command, streamable HTTP, or HTTP with SSE."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from pegboard.errors import UpstreamError
-from pegboard.server_spec import ServerSpec
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.terminal import printable
-from pegboard.upstreams.limits import Limits
+from pegboard.upstreams.http_transport import event_stream, streamable_http
+from pegboard.upstreams.limits import UpstreamLimits
+from pegboard.upstreams.line_reader import Unattributable
 from pegboard.upstreams.pipes import piped
-from pegboard.upstreams.substitutes import Unattributable
-from pegboard.upstreams.web import event_stream, web
 
 TAIL_LINES = 5
 LINE_CHARACTERS = 4000
 MOST_GARBAGE = 100
-"""Unreadable lines in a row after which a server is given up: it may print some lines, but not flood us (M23)."""
+"""Unreadable lines in a row after which the connection ends: a server may print some lines, but not flood us (M23)."""
 
 
 class StderrTail:
-    """Reads a server's stderr so that it never blocks, and keeps the last lines, which say why it failed."""
+    """Drains a server's stderr so that it never blocks, and keeps the last lines, which say why it failed."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=TAIL_LINES)
@@ -50,24 +50,24 @@ class StderrTail:
 
 
 def open_transport(
-    spec: ServerSpec, environment: Mapping[str, str], stderr: StderrTail, limits: Limits
+    spec: ServerSpec, environment: Mapping[str, str], stderr: StderrTail, limits: UpstreamLimits
 ) -> AbstractAsyncContextManager[TransportStreams]:
-    """The streams of a server whose spec has its variables put in. Raises UpstreamError for a missing command.
+    """The streams of a server, whose spec has its variables expanded. Raises UpstreamError for a missing command.
 
-    An answer beyond ``limits`` is an error for whom it answers.
+    An answer that exceeds ``limits`` is an error of its request.
     """
     if spec.url is not None:
-        way = event_stream if spec.is_sse else web
-        return way(spec.url, spec.headers, limits=limits, credentials=spec.has_credentials)
+        transport = event_stream if spec.is_sse else streamable_http
+        return transport(spec.url, spec.headers, limits=limits, credentials=spec.has_credentials)
     return _stdio(spec, environment, stderr, limits)
 
 
 @asynccontextmanager
 async def _stdio(
-    spec: ServerSpec, environment: Mapping[str, str], stderr: StderrTail, limits: Limits
+    spec: ServerSpec, environment: Mapping[str, str], stderr: StderrTail, limits: UpstreamLimits
 ) -> AsyncIterator[TransportStreams]:
     env = spec.handed(environment)
-    argv, cwd = await asyncio.to_thread(_command, spec, env)  # it looks at files, which may be on a network
+    argv, cwd = await asyncio.to_thread(_command, spec, env)  # it checks files, which may be on a network
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as errlog:
         drain = await _drain(reading, stderr)
@@ -79,9 +79,9 @@ async def _stdio(
 
 
 def _process(
-    argv: list[str], env: dict[str, str], cwd: Path | None, errlog: TextIO, limits: Limits
+    argv: list[str], env: dict[str, str], cwd: Path | None, errlog: TextIO, limits: UpstreamLimits
 ) -> AbstractAsyncContextManager[TransportStreams]:
-    """Under the reaper where there is one; on Windows the SDK's own job object does the reaping."""
+    """Start the process under the reaper; on Windows the SDK's job object does its work."""
     if sys.platform == "win32":
         command = StdioServerParameters(
             command=argv[0], args=argv[1:], env=env, cwd=cwd, encoding_error_handler="replace"
@@ -105,7 +105,7 @@ def _executable(spec: ServerSpec, env: Mapping[str, str]) -> str:
     if found is None:
         raise UpstreamError(
             spec.name,
-            f"The command {spec.command!r} is not there.",
+            f"The command {spec.command!r} was not found.",
             remedy="Install it, or give its full path in the configuration.",
         )
     return found
@@ -117,7 +117,7 @@ def _folder(spec: ServerSpec) -> Path | None:
     folder = Path(spec.folder, Path(spec.cwd).expanduser())
     if not folder.is_dir():
         raise UpstreamError(
-            spec.name, f"Its cwd {spec.cwd!r} is not a folder.", remedy="Correct it, or make the folder."
+            spec.name, f"Its cwd {spec.cwd!r} is not a folder.", remedy="Correct it, or create the folder."
         )
     return folder
 
@@ -144,8 +144,8 @@ class _Lines(asyncio.Protocol):
         self._rest = b""
 
 
-class Watched:
-    """A read stream that says when it ended, and keeps the first thing on it that was no message (M23)."""
+class MonitoredStream:
+    """A read stream that signals its end and keeps the first item that was not a message (M23)."""
 
     def __init__(self, stream: ReadStream[SessionMessage | Exception]) -> None:
         self._stream = stream
@@ -154,7 +154,7 @@ class Watched:
         """Messages so far."""
         self.garbage = ""
         self.broken = ""
-        """What came that nothing can be read after."""
+        """The message after which nothing more can be read, as text."""
         self._unread = 0
 
     async def receive(self) -> SessionMessage | Exception:
@@ -178,7 +178,7 @@ class Watched:
             raise anyio.EndOfStream
         return item
 
-    def __aiter__(self) -> Watched:
+    def __aiter__(self) -> MonitoredStream:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
@@ -191,7 +191,7 @@ class Watched:
         self.ended.set()
         await self._stream.aclose()
 
-    async def __aenter__(self) -> Watched:
+    async def __aenter__(self) -> MonitoredStream:
         await self._stream.__aenter__()
         return self
 
@@ -201,12 +201,12 @@ class Watched:
 
     @property
     def last_context(self) -> object:
-        """What the SDK reads beside the messages."""
+        """Read by the SDK besides the messages."""
         return getattr(self._stream, "last_context", None)
 
 
 def _quoted(error: Exception) -> str:
-    """The line that could not be read, where the error still has it."""
+    """The line that could not be read, if the error still has it."""
     if isinstance(error, ValidationError):
         return repr(error.errors(include_url=False)[0]["input"])[:LINE_CHARACTERS]
     return type(error).__name__

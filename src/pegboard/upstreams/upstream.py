@@ -1,4 +1,4 @@
-"""One server under supervision: started when it is needed, called, and when it breaks, said why and tried again."""
+"""One supervised server: started when needed, called, and restarted after a failure."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from pydantic import ValidationError
 
 from pegboard.errors import UpstreamError
 from pegboard.model import JsonObject, Server, ServerName, Tool, ToolId
-from pegboard.seams import Listing
-from pegboard.server_spec import ServerSpec
-from pegboard.upstreams.asking import in_rounds
-from pegboard.upstreams.conditions import Conditions
-from pegboard.upstreams.connection import Connection, Ended, mode_of
-from pegboard.upstreams.explained import AnswerLost, ConnectionLost, NotCarriedOut, SessionExpired, failed_call
-from pegboard.upstreams.limits import Room
-from pegboard.upstreams.listing import server_of, tools_of
-from pegboard.upstreams.remembered import Remembered
+from pegboard.protocols import Listing
+from pegboard.settings.server_spec import ServerSpec
+from pegboard.upstreams.connection import Connection, ConnectionEnd, mode_of
+from pegboard.upstreams.error_text import AnswerLost, ConnectionLost, NotCarriedOut, SessionExpired, failed_call
+from pegboard.upstreams.fleet_options import FleetOptions
+from pegboard.upstreams.limits import ListBudget
+from pegboard.upstreams.server_lists import ListingCache, server_of, tools_of
+from pegboard.upstreams.server_requests import InputRounds
 from pegboard.upstreams.status import ServerStatus
 
 LOGGER = logging.getLogger(__name__)
@@ -34,26 +33,26 @@ LOGGER = logging.getLogger(__name__)
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
 HEAD_START = 1.0
-"""Seconds that a gateway has to answer its first requests before servers whose tools are known take the processor."""
+"""Seconds before servers with known tools start, so that the gateway can answer its first requests first."""
 RESTART_PATIENCE = 5.0
-"""Seconds a call waits for a server that is being restarted."""
+"""Seconds that a call waits for a server being restarted."""
 STEADY_SECONDS = 30.0
-"""A connection that lasted this long starts its pauses anew."""
+"""Seconds after which a connection counts as stable, so that the pause before a restart is reset."""
 
 
 class Upstream:
-    """A server's connection, kept and shared by all callers (M16), and the tools it listed last.
+    """A server's connection, shared by all callers (M16), and the tools it listed last.
 
-    ``changed`` is awaited after every change of state or tools, ``heard`` with what it says of its resources and
-    prompts. Run `run` as a task of its own: the connection lives and dies in it. A lazy server whose tools are known
-    has a connection only while it is called, or watches a resource.
+    ``changed`` is awaited after every change of state or tools, ``heard`` with notifications about resources and
+    prompts. Run `run` in its own task, which owns the connection. A lazy server whose tools are known is connected only
+    while it is called or watches a resource.
     """
 
     def __init__(
         self,
         spec: ServerSpec,
         changed: Callable[[Upstream], Awaitable[None]],
-        conditions: Conditions,
+        conditions: FleetOptions,
         heard: Callable[[ServerName, types.ServerNotification], Awaitable[None]],
     ) -> None:
         self.spec = spec
@@ -67,7 +66,7 @@ class Upstream:
         self._level: types.LoggingLevel | None = None
         self._conditions = conditions
         self._lazy = conditions.lazy if spec.lazy is None else spec.lazy
-        self._remembered = Remembered(conditions.definitions, spec, conditions.environment)
+        self._listing_cache = ListingCache(conditions.definitions, spec, conditions.environment)
         self._listed = False
         self._opened = False
         self._protocol = ""
@@ -81,12 +80,13 @@ class Upstream:
         self._waiting = 0
         self._last_used = conditions.clock.monotonic()
 
-    def room(self) -> Room:
-        """For one list of this server's."""
-        return Room(self._conditions.limits)
+    def room(self) -> ListBudget:
+        """A budget for one list of this server."""
+        return ListBudget(self._conditions.limits)
 
     async def run(self) -> None:
-        """Connect, serve until the connection ends, pause, again; a lazy server when it is called. Until cancelled."""
+        """Connect, serve until the connection ends, pause, and repeat until cancelled; a lazy server waits for a
+        call."""
         await self._recall()
         pause = FIRST_PAUSE
         while True:
@@ -96,7 +96,7 @@ class Upstream:
             if ended.at_once:
                 continue
             if ended.opened and self._waiting:
-                LOGGER.warning("Server %s is started again: %s", self.spec.name, ended.reason)
+                LOGGER.warning("Server %s is restarted: %s", self.spec.name, ended.reason)
                 self.status = replace(self.status, state="starting")
             elif self._rests:
                 self._wanted.clear()
@@ -119,9 +119,10 @@ class Upstream:
         meta: Mapping[str, Any] | None = None,
         progress: ProgressFnT | None = None,
     ) -> dict[str, Any]:
-        """The server's result, untouched (M7). Raises MCPError as the server sent it, UpstreamError for a broken one.
+        """The server's unchanged result (M7). Raises MCPError as the server sent it, UpstreamError if the server
+        failed.
 
-        Cancelling the call cancels it at the server. What it reports comes before its result.
+        Cancelling the call cancels it at the server. Its progress reports arrive before its result.
         """
         params = types.CallToolRequestParams(name=name, arguments=None if arguments is None else dict(arguments))
         if meta:
@@ -129,49 +130,48 @@ class Upstream:
         return await self.request(types.CallToolRequest(params=params), progress)
 
     async def request(self, request: types.ClientRequest, progress: ProgressFnT | None = None) -> dict[str, Any]:
-        """The result of any request, as that of a call; what the server asks goes to the request's `ORIGIN`."""
-
-        async def sent() -> dict[str, Any]:
-            with suppress(SessionExpired):
-                return await self._send(request, progress)
-            return await self._send(request, progress)
-
+        """The result of any request, handled like a call; the server's questions go to the request's `ORIGIN`."""
+        rounds = InputRounds(request)
         with self._in_use():
-            return await in_rounds(request, sent)
+            while True:
+                rounds.prepare()
+                result = await self._sent(request, progress)
+                if await rounds.are_over(result):
+                    return result
 
     async def watch(self, uri: str) -> None:
-        """Hear when a resource changes, on later connections too. Raises MCPError where the server will not say."""
+        """Subscribe to a resource, on later connections too. Raises MCPError if the server refuses."""
         if not self._watched[uri]:
             with self._in_use():
                 await (await self._connected()).watch(uri)
         self._watched[uri] += 1
 
     async def unwatch(self, uri: str) -> None:
-        """As often as it was watched; otherwise nothing happens."""
+        """Undo one `watch`; the subscription ends with the last one."""
         if self._watched[uri] > 1:
             self._watched[uri] -= 1
         elif self._watched.pop(uri, 0) and self._connection is not None:
             await self._connection.unwatch(uri)
 
     async def set_level(self, level: types.LoggingLevel) -> None:
-        """How much a server of the handshake era is to log; one that does not run is told when it does."""
+        """Set the log level of a server of the handshake era; one that is not running gets it when it starts."""
         self._level = level
         if self._connection is not None:
             await self._say_level(self._connection)
 
     async def tell_roots_changed(self) -> None:
-        """Another client is there than before, or it has other roots; a server that does not run is not started."""
+        """Notify the server of changed roots; one that is not running is not started."""
         if self._connection is not None:
             await self._connection.tell_roots_changed()
 
     def inherit(self, before: Upstream) -> None:
-        """The tools of the same server under its old configuration, until it lists its own."""
+        """Take over the tools of the same server under its old configuration, until it lists its own."""
         self.tools = before.tools
         self.server = replace(before.server, description=self.spec.description or before.server.description)
         self.status = replace(self.status, tools=len(self.tools))
 
     async def stop_if_idle(self) -> None:
-        """End a lazy server that nobody has called for ``idle_stop`` seconds. Its tools stay."""
+        """Stop a lazy server without a call for ``idle_stop`` seconds. Its tools stay."""
         limit = self._conditions.idle_stop
         if self._connection is None or self._calls or self._watched or not self._rests or not limit:
             return
@@ -182,11 +182,11 @@ class Upstream:
 
     @property
     def unused_for(self) -> float:
-        """Seconds since its last call ended; 0 while one is under way."""
+        """Seconds since its last call ended; 0 while one is in progress."""
         return 0.0 if self._calls else self._conditions.clock.monotonic() - self._last_used
 
     def stop(self) -> None:
-        """From now on every call is refused; cancelling `run` ends those under way."""
+        """Refuse every call from now on; cancelling `run` ends those in progress."""
         self._connection = None
         self.status = replace(self.status, state="stopped", reason="Its configuration was changed or removed.")
         self._be_back()
@@ -201,6 +201,12 @@ class Upstream:
             self._calls -= 1
             self._last_used = self._conditions.clock.monotonic()
 
+    async def _sent(self, request: types.ClientRequest, progress: ProgressFnT | None) -> dict[str, Any]:
+        """As `_send`; once more, on a new connection, if the session had expired."""
+        with suppress(SessionExpired):
+            return await self._send(request, progress)
+        return await self._send(request, progress)
+
     async def _send(self, request: types.ClientRequest, progress: ProgressFnT | None) -> dict[str, Any]:
         connection, seconds = await self._connected(), self._conditions.call_timeout
         if isinstance(request, types.CallToolRequest):
@@ -213,16 +219,17 @@ class Upstream:
                 failure = UpstreamError(
                     self.spec.name,
                     f"Server {self.spec.name!r} was stopped during the call: {self.status.reason}",
-                    remedy="Whether the call took effect is not known; look for its tools again.",
+                    remedy="It is not known whether the call took effect; search for its tools again.",
                 )
             elif isinstance(failure, ConnectionLost | SessionExpired):
                 self._give_up(connection, agreed=isinstance(failure, SessionExpired))
             elif isinstance(failure, AnswerLost):
-                connection.doubt()
+                connection.check_alive()
             raise failure from error
 
     async def _connected(self) -> Connection:
-        """The connection. Waits for a server that starts, or that it wakes; a moment for one that is restarted."""
+        """The connection. Starts an idle server, and waits for one that is starting; briefly for one being
+        restarted."""
         if self._connection is not None and self._connection.over:
             self._give_up(self._connection, agreed=False)
         if self._connection is not None:
@@ -244,7 +251,7 @@ class Upstream:
         return self._connection
 
     async def _has_settled(self) -> None:
-        """There is a connection, or it is known why not; a lazy server without one is woken, once."""
+        """Wait until there is a connection or a reason why not; start an idle lazy server, once."""
         woken = False
         if self.status.state == "starting":
             self._wanted.set()
@@ -261,7 +268,7 @@ class Upstream:
             await self._settled.wait()
 
     def _be_back(self) -> None:
-        """The first pause after the connection broke is over: calls that came in it wait for what comes of it."""
+        """The first pause after a lost connection is over: calls that arrived in it wait for the restart."""
         if self._back_soon:
             self._back_soon = False
             if self.status.state != "stopped":
@@ -271,7 +278,7 @@ class Upstream:
             self._returned.clear()
 
     def _give_up(self, connection: Connection, *, agreed: bool) -> None:
-        """No more calls on this connection; the supervising task makes a new one. Another is left alone."""
+        """End this connection, unless it was replaced already; the supervising task opens a new one."""
         if self._connection is connection:
             self._connection = None
             self._settled.clear()
@@ -280,19 +287,20 @@ class Upstream:
 
     @property
     def _rests(self) -> bool:
-        """Whether it may be without a connection: it is lazy, and its tools are known."""
+        """Whether it may stay disconnected: it is lazy, and its tools are known."""
         return self._lazy and self._listed
 
     async def _recall(self) -> None:
-        """The era the server spoke last, and its tools: a lazy one need not run (M19), another is listed at once."""
-        known = await self._remembered.get()
+        """Restore the server's era and tools from the cache: a lazy server need not run (M19), others are listed at
+        once."""
+        known = await self._listing_cache.get()
         if known is None:
             return
         self._protocol = known.protocol
         try:
             await self._take(known)
         except Exception:
-            LOGGER.exception("What is known of server %s cannot be used", self.spec.name)
+            LOGGER.exception("The stored listing of server %s cannot be used", self.spec.name)
             return
         self._wanted.clear()
         if self._lazy:
@@ -301,8 +309,8 @@ class Upstream:
             asyncio.get_running_loop().call_later(HEAD_START, self._wanted.set)
             await self._set(protocol=known.protocol)
 
-    async def _serve_once(self) -> Ended:
-        """One connection, from beginning to end. One that was never opened says nothing of the era it speaks."""
+    async def _serve_once(self) -> ConnectionEnd:
+        """Run one connection to its end. If it never opened, the server's era counts as unknown."""
         started = time.monotonic()
         connection = Connection(
             self.spec,
@@ -324,7 +332,7 @@ class Upstream:
                 await self._catch_up(connection)
                 await self._set(state="ready", reason="", latency_ms=latency, protocol=listing.protocol)
             finally:
-                await self._remembered.put(listing)
+                await self._listing_cache.put(listing)
 
         try:
             ended = await connection.run(opened, self._relisted)
@@ -342,19 +350,19 @@ class Upstream:
             request = types.SetLevelRequest(params=types.SetLevelRequestParams(level=self._level))
             await connection.call(request, self._conditions.connect_timeout, None)
         except (MCPError, ValidationError) as error:
-            LOGGER.info("Server %s takes no level of logging: %s", self.spec.name, error)
+            LOGGER.info("Server %s does not accept a log level: %s", self.spec.name, error)
 
     async def _catch_up(self, connection: Connection) -> None:
-        """Tell a new connection what was asked of the one before it."""
+        """Repeat the log level and the subscriptions on a new connection."""
         await self._say_level(connection)
         for uri in sorted(self._watched):
             try:
                 await connection.watch(uri)
             except MCPError as error:
-                LOGGER.warning("Server %s does not watch %s any more: %s", self.spec.name, uri, error)
+                LOGGER.warning("Server %s no longer watches %s: %s", self.spec.name, uri, error)
 
     def _say_that_it_hangs(self, connection: Connection) -> None:
-        """At once, and not only when it has been ended, which takes seconds."""
+        """Report the timeout immediately: ending the connection takes seconds."""
         self._announcement = asyncio.ensure_future(self._set(state="unhealthy", reason=connection.too_late))
 
     async def _relisted(self, listing: Listing) -> None:
@@ -362,11 +370,13 @@ class Upstream:
         await self._take(listing)
         if (self.tools, self.server) != before:
             await self._set()
-            await self._remembered.put(listing)
+            await self._listing_cache.put(listing)
 
     async def _take(self, listing: Listing) -> None:
-        """Off the event loop: a server may list thousands. Raises CatalogError for what cannot be read, and leaves what
-        there was."""
+        """Replace the tools by those of a listing. Parsed off the event loop: a server may list thousands.
+
+        Raises CatalogError for an unreadable listing, and keeps the old tools.
+        """
         tools = await asyncio.to_thread(tools_of, self.spec, listing)
         self.server, self.tools = server_of(self.spec, listing), tools
         self.capabilities = listing.introduction.get("capabilities") or {}
@@ -374,7 +384,7 @@ class Upstream:
         self._protocol = listing.protocol
 
     async def _set(self, **changes: Any) -> None:
-        """Fields of the status. One that is stopped stays so."""
+        """Change fields of the status. A stopped server stays stopped."""
         old = self.status
         if old.state == "stopped":
             return
@@ -387,5 +397,5 @@ class Upstream:
 
 
 def _what(request: types.ClientRequest) -> str:
-    """The tool that is called, or the request itself."""
+    """The name of the called tool, or the request's method."""
     return request.params.name if isinstance(request, types.CallToolRequest) else request.method

@@ -7,13 +7,13 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from pegboard import Catalog, ToolId
-from pegboard.bench.agents.contenders import bigtool, full, llm_selector, local_tools, pegboard
-from pegboard.bench.agents.play import play, total
-from pegboard.bench.agents.script import Ask, Behaviour, conversation, fitting, offered, shuffled, with_arguments
-from pegboard.gateways.langchain.scripted import Asked
+from pegboard.gateways.langchain.scripted_model import ScriptedRequest
 from pegboard.model import Server, ServerName
 from pegboard.routing import check_arguments_now
 from pegboard.testing import FakeEncoder, fake_tool
+from pegboard_bench.agents.contenders import bigtool, full, llm_selector, local_tools, pegboard
+from pegboard_bench.agents.play import play, total
+from pegboard_bench.agents.script import Ask, Behaviour, conversation, fitting, offered, shuffled, with_arguments
 
 SCHEMA = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
 JOBS = {
@@ -78,11 +78,11 @@ def test_a_model_that_sees_no_such_tool_asks_the_user_and_after_three_errors_too
     wrong = AIMessage("", tool_calls=[{"name": "fly", "args": {}, "id": "1"}])
     failed = ToolMessage("no", tool_call_id="1", status="error")
 
-    assert behaviour(Asked(messages=(SystemMessage("none"), user), tools=())) == "Which tool do you mean?"
-    insisting = behaviour(Asked(messages=(SystemMessage("fly: away"), user), tools=()))
+    assert behaviour(ScriptedRequest(messages=(SystemMessage("none"), user), tools=())) == "Which tool do you mean?"
+    insisting = behaviour(ScriptedRequest(messages=(SystemMessage("fly: away"), user), tools=()))
     assert isinstance(insisting, AIMessage)
     assert insisting.tool_calls[0]["name"] == "fly"
-    tired = Asked(messages=(SystemMessage("fly: away"), user, wrong, failed, failed, failed), tools=())
+    tired = ScriptedRequest(messages=(SystemMessage("fly: away"), user, wrong, failed, failed, failed), tools=())
     assert behaviour(tired) == "Which tool do you mean?"
 
 
@@ -111,5 +111,5 @@ def test_what_can_be_called_is_read_off_the_latest_text() -> None:
     one = {"function": {"name": "call_tool"}}
     said = [HumanMessage(f"Tools that can be called now: {names}\n\nhello") for names in ("a, b", "c")]
 
-    assert offered(Asked(messages=tuple(said), tools=(one,))) == ["c"]
-    assert offered(Asked(messages=(), tools=(one,))) == []
+    assert offered(ScriptedRequest(messages=tuple(said), tools=(one,))) == ["c"]
+    assert offered(ScriptedRequest(messages=(), tools=(one,))) == []

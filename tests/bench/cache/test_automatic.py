@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pegboard.bench.cache.automatic import AutomaticCache
-from pegboard.bench.cache.prompts import Usage, prompt
 from pegboard.prompt_cache import known_prices, prices_of
+from pegboard_bench.cache.automatic import AutomaticCache
+from pegboard_bench.cache.prompts import Usage, prompt
 
 GPT = prices_of(known_prices(), "openai", "gpt-5.4")
 GPT_4O = prices_of(known_prices(), "openai", "gpt-4o")

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.bench import results
-from pegboard.bench.cache import page, pictures, summary
-from pegboard.bench.cache.boards import Intent, ToolBoard
-from pegboard.bench.cache.grid import METHODS, cells, learnt, run
-from pegboard.bench.cache.methods import MOST_FOUND, Append, CallTool, Defer, Eager, Naive
-from pegboard.bench.cache.providers import Model
-from pegboard.bench.cache.sessions import Cell, Conversation, Turn, conversations, turns, visitors
+from pegboard_bench import results
+from pegboard_bench.cache import page, pictures, summary
+from pegboard_bench.cache.boards import Intent, ToolBoard
+from pegboard_bench.cache.grid import METHODS, cells, learnt, run
+from pegboard_bench.cache.methods import MOST_FOUND, Append, CallTool, Defer, Eager, Naive
+from pegboard_bench.cache.providers import Model
+from pegboard_bench.cache.sessions import Cell, Conversation, Turn, conversations, turns, visitors
 
 ALWAYS_ONE, TALKS = 0.0, 1.0
 BOARD = ToolBoard(

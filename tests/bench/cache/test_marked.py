@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from pegboard.bench.cache.marked import MarkedCache
-from pegboard.bench.cache.prompts import Block, Mark, Prompt, Usage, prompt
 from pegboard.prompt_cache import known_prices, prices_of
+from pegboard_bench.cache.marked import MarkedCache
+from pegboard_bench.cache.prompts import Block, Mark, Prompt, Usage, prompt
 
 SONNET = prices_of(known_prices(), "anthropic", "claude-sonnet-5")
 HOUR = prices_of(known_prices(), "anthropic", "claude-sonnet-5", lasting=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pegboard.bench.coding_agents.agents import AGENTS
-from pegboard.bench.coding_agents.billing import billed, prices, tokens
+from pegboard_bench.coding_agents.agents import AGENTS
+from pegboard_bench.coding_agents.billing import billed, prices, tokens
 
 LONG = "word " * 5000
 MARK = {"cache_control": {"type": "ephemeral"}}

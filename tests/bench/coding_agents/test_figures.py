@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from pegboard.bench.coding_agents.agents import AGENTS
-from pegboard.bench.coding_agents.figures import figures, harm, tables
-from pegboard.bench.coding_agents.guide import with_figures
-from pegboard.bench.coding_agents.measuring import Case, Run
-from pegboard.bench.coding_agents.page import section
-from pegboard.bench.coding_agents.prompts import COMMENT, FILE, OUTCOME, PASSED, RIGHT, WHOLE, WITH_MCP
-from pegboard.bench.coding_agents.sessions import Session
+from pegboard_bench.coding_agents.agents import AGENTS
+from pegboard_bench.coding_agents.figures import figures, harm, tables
+from pegboard_bench.coding_agents.guide import with_figures
+from pegboard_bench.coding_agents.measure import Case, Run
+from pegboard_bench.coding_agents.page import section
+from pegboard_bench.coding_agents.prompts import COMMENT, FILE, OUTCOME, PASSED, RIGHT, WHOLE, WITH_MCP
+from pegboard_bench.coding_agents.sessions import Session
 
 ALL = ("Bash", "Read", "mcp__atlassian__jira_get_issue")
 DONE = {FILE: RIGHT, OUTCOME: PASSED}
@@ -84,7 +84,7 @@ def test_figures_and_pages_have_every_agent_and_count() -> None:
     assert found["tasks_failed/claude_code/60"] == 0
     assert found["billed_over_direct/claude_code/60"] < 1
 
-    document = {
+    document: dict[str, Any] = {
         "figures": found,
         "tables": tables(cases) | {"versions": {"claude_code": "1.0"}},
         "command": "make bench-coding-agents",
@@ -92,7 +92,11 @@ def test_figures_and_pages_have_every_agent_and_count() -> None:
         "date": "2026-11-23",
         "machine": {"cores": 2, "cpu": "x", "python": "3.11"},
     }
-    assert "| Claude Code | 60 | 1 | 0 |" in section(document)
+    assert "| Claude Code | 60 | 1 of 1 | 0 |" in section(document)
+    assert "broken off" not in section(document)
     guide = with_figures("before\n<!-- figures -->\nold\n<!-- /figures -->\nafter", document)
     assert "| Claude Code | 60 | 1 of 1 | 0 |" in guide
     assert "old" not in guide
+
+    document["tables"]["prompts"] += ["ok"]
+    assert "fewer than 2 prompts the run was broken off" in section(document)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pegboard.bench.coding_agents.atlassian import TOOLS, is_one
-from pegboard.bench.coding_agents.reading import blocks, visible
+from pegboard_bench.coding_agents.atlassian import TOOLS, is_one
+from pegboard_bench.coding_agents.request_view import blocks, visible
 
 FUNCTION = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
 SPACE = {"type": "namespace", "name": "files", "tools": [{"type": "function", "name": "read"}]}
@@ -44,6 +44,21 @@ def test_a_prompt_is_tools_then_system_then_messages_and_marks_are_where_the_cli
     ]
     assert [mark.block for mark in marks] == [2, 3]
     assert not any("cache_control" in text for text in texts)
+
+
+def test_a_message_that_is_a_string_is_the_same_prompt_as_one_block_of_text() -> None:
+    """Claude Code's system message is a block with a breakpoint at first, and a string in the next request."""
+    block = {"type": "text", "text": "Ready", "cache_control": {"type": "ephemeral"}}
+    first = {"role": "system", "content": [block], "output_config": {"effort": "high"}}
+
+    assert blocks({"messages": [first]})[0] == blocks({"messages": [first | {"content": "Ready"}]})[0]
+
+
+def test_what_stands_beside_a_text_stays_part_of_the_prompt() -> None:
+    calls = [{"id": "1", "type": "function", "function": {"name": "bash", "arguments": "{}"}}]
+    texts, _ = blocks({"messages": [{"role": "assistant", "content": "Let me see", "tool_calls": calls}]})
+
+    assert "bash" in texts[0]
 
 
 def test_a_deferred_definition_stands_where_it_was_first_referred_to() -> None:

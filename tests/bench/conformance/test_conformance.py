@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from pegboard.bench.conformance.__main__ import TRANSPORTS
-from pegboard.bench.conformance.page import page
-from pegboard.bench.conformance.sides import Subject, subjects
-from pegboard.bench.conformance.suite import Suite, lost, passed, read
+from pegboard_bench.conformance.__main__ import TRANSPORTS
+from pegboard_bench.conformance.page import page
+from pegboard_bench.conformance.sides import Subject, subjects
+from pegboard_bench.conformance.suite import Suite, lost, passed, read
 
 ROOT = Path(__file__).parents[3]
 SUITE = Suite(ROOT / ".demo" / "clients" / "conformance")

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pegboard.bench.control_tools.measuring import CATALOG, FRAMEWORKS, PROGRAMS, TOOLS, Outcome, Run
-from pegboard.bench.control_tools.page import section
+from pegboard_bench.control_tools.__main__ import figures_of
+from pegboard_bench.control_tools.measure import CATALOG, FRAMEWORKS, PROGRAMS, TOOLS, Outcome, Run
+from pegboard_bench.control_tools.page import section
 
 
 def request(agent: str, *tools: str, required: bool = False) -> dict[str, Any]:
@@ -49,16 +50,33 @@ def test_the_catalog_is_that_of_the_programs_and_every_framework_has_one() -> No
     assert all((PROGRAMS / each.program).exists() for each in FRAMEWORKS.values())
 
 
-def test_the_page_has_a_row_for_each_framework() -> None:
-    table = Outcome(direct=DIRECT, through=DIRECT).table()
-    results = {
+def results() -> dict[str, Any]:
+    protected = Outcome(direct=DIRECT, through=DIRECT).table()
+    lost = Outcome(direct=DIRECT, through=run(request("clerk", "get_invoice", required=True), ended=False)).table()
+    return {
         "command": "make bench-control-tools",
         "date": "2026-11-23T00:00:00+00:00",
         "commit": "0" * 40,
         "machine": {"cpu": "some", "cores": 2, "python": "3.11", "platform": "Linux"},
         "versions": {},
-        "figures": {"dropped/smolagents": 0.0, "loops_not_ended/smolagents": 0.0},
-        "tables": {"frameworks": {"smolagents": {"default": table, "tools": table}}, "asks": 12, "tools": 60},
+        "figures": {},
+        "tables": {
+            "frameworks": {"smolagents": {"default": protected, "tools": protected, "unprotected": lost}},
+            "asks": 12,
+            "tools": 60,
+        },
     }
 
-    assert "| smolagents | `transfer_back`, `transfer_to_shipping` | 4 | 2 | 0, 0 | 0 | 0 of 24 |" in section(results)
+
+def test_the_page_has_a_row_for_each_framework_and_what_the_control_lost() -> None:
+    page = section(results())
+
+    assert "| `transfer_back`, `transfer_to_shipping` | 4 | 2 | 0, 0 | 0 of 4 | 0 of 2 | 1 of 1 | 1 of 1 |" in page
+    assert "0 of 4 control tools were dropped and 0 of 2 loops did not end" in page
+
+
+def test_figures_of_the_control_are_apart() -> None:
+    figures = figures_of(results()["tables"]["frameworks"])
+
+    assert (figures["dropped/smolagents"], figures["dropped_unprotected/smolagents"]) == (0, 1)
+    assert (figures["loops_not_ended/smolagents"], figures["loops_not_ended_unprotected/smolagents"]) == (0, 1)

@@ -9,8 +9,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from pegboard.bench.fleet import __main__ as benchmark
-from pegboard.bench.fleet.page import section
+from pegboard_bench.fleet import __main__ as benchmark
+from pegboard_bench.fleet.page import section
 
 PLAIN = Path(__file__).parents[2] / "servers" / "plain.py"
 

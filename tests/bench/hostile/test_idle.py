@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from pegboard import Settings
-from pegboard.bench.hostile.idle import ended_with_idle
-from pegboard.gateways.mcp.reload import Source
+from pegboard.gateways.mcp.transport.config_reload import Source
 from pegboard.gateways.serve import serve_http
+from pegboard_bench.hostile.idle import ended_with_idle
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM is POSIX")
 

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.bench.hostile.schemas import hostile_schemas
+from pegboard_bench.hostile.schemas import hostile_schemas
 
 
 @pytest.mark.requirement("D3")
 @pytest.mark.timeout(400)
 async def test_schemas_that_take_for_ever_stall_nobody_else(tmp_path: Path) -> None:
     """The call itself is answered, the gateway ends when it is told to; before, this took minutes."""
-    health = await hostile_schemas(tmp_path)
+    longest, memory = await hostile_schemas(tmp_path)
 
-    assert health.gap < 5
-    assert health.memory < 200_000_000
+    assert longest < 5
+    assert memory < 200

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.bench.hostile.stores import Restarted, gateway_restarted, store_restarted
+from pegboard_bench.hostile.stores import Restarted, gateway_restarted, store_restarted
 from services import POSTGRES, REDIS, delete_keys, drop_schema, needs_postgres, needs_redis
 
 STORES = [pytest.param(REDIS, marks=needs_redis), pytest.param(POSTGRES, marks=needs_postgres)]

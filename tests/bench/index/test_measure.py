@@ -5,9 +5,9 @@ import pytest
 
 from chroma_server import PROGRAM, needs_chroma
 from pegboard import ToolId
-from pegboard.bench.index.measure import Measured, filters, measured_apart
-from pegboard.bench.index.vectors import Vectors, synthesised
-from pegboard.bench.results import check
+from pegboard_bench.index.measure import Measured, filters, measured_apart
+from pegboard_bench.index.vectors import Vectors, synthesised
+from pegboard_bench.results import check
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from pegboard import ToolId
-from pegboard.bench.index.vectors import Vectors, synthesised
+from pegboard_bench.index.vectors import Vectors, synthesised
 
 
 def models(count: int) -> Vectors:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pegboard.bench.learning.page import METHODS, METRICS, section
+from pegboard_bench.learning.page import METHODS, METRICS, section
 
 RESULTS = {
     "command": "make bench-gate",

@@ -5,8 +5,8 @@ from pathlib import Path
 import mcp_types as types
 import pytest
 
-from pegboard.bench.mcp import measure
-from pegboard.bench.mcp.contenders import ERAS, TRANSPORTS, Era, Transport, connected, contenders
+from pegboard_bench.mcp import measure
+from pegboard_bench.mcp.contenders import ERAS, TRANSPORTS, Era, Transport, connected, contenders
 
 PROTOCOLS = {"modern": "2026-07-28", "legacy": "2025-11-25"}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import typer
 from typer.testing import CliRunner
 
-from pegboard.bench.mcp import __main__ as benchmark
-from pegboard.bench.mcp.page import section
+from pegboard_bench.mcp import __main__ as benchmark
+from pegboard_bench.mcp.page import section
 
 
 def test_it_measures_what_can_be_measured_and_says_what_cannot(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pegboard.bench.mcp import measure
-from pegboard.bench.mcp.measure import Work, ratio, rounds, spread
+from pegboard_bench.mcp import measure
+from pegboard_bench.mcp.measure import Work, ratio, rounds, spread
 
 
 class Asked:

@@ -9,7 +9,7 @@ from textwrap import dedent
 
 import pytest
 
-from pegboard.bench.peers.table import ADAPTERS, Peer
+from pegboard_bench.peers.table import ADAPTERS, Peer
 
 WORD_COUNTER = f"""
     import sys

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.bench.datasets import Query
-from pegboard.bench.peers.__main__ import six_tools, strays
-from pegboard.bench.peers.rows import SAMPLE, PeerRows, asked, peer_rows
-from pegboard.bench.peers.table import PEERS, Peer
+from pegboard.evaluation.datasets import Query
+from pegboard_bench.peers.__main__ import six_tools, strays
+from pegboard_bench.peers.rows import SAMPLE, PeerRows, asked, peer_rows
+from pegboard_bench.peers.table import PEERS, Peer
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="makes an environment of a symbolic link")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pegboard import Catalog, Tool
-from pegboard.bench.peers.__main__ import QUERIES, six_tools
-from pegboard.bench.peers.runner import PeerError, rank, unique_names
-from pegboard.bench.peers.table import Peer
 from pegboard.model import Server, ServerName, ToolId
+from pegboard_bench.peers.__main__ import QUERIES, six_tools
+from pegboard_bench.peers.runner import PeerError, rank, unique_names
+from pegboard_bench.peers.table import Peer
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="makes an environment of a symbolic link")
 

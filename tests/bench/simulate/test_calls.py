@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pegboard.bench.simulate.calls import TIMEOUT, Calls, Chance
-from pegboard.bench.simulate.world import World, draw
 from pegboard.model import Tool, ToolId
+from pegboard_bench.simulate.calls import TIMEOUT, Calls, Chance
+from pegboard_bench.simulate.world import World, draw
 
 TOOLS = tuple(Tool(id=ToolId(f"server{place // 4}", f"tool{place}"), description="Adds") for place in range(40))
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pegboard.bench.simulate.calls import Calls, Chance, Happened
-from pegboard.bench.simulate.chooser import AGENT, RESULT, Episode, Offer, Setting, play
-from pegboard.bench.simulate.tasks import TASK, Limits, Task
-from pegboard.bench.simulate.world import World, draw
 from pegboard.model import Mask, Outcome, Tool, ToolId
+from pegboard_bench.simulate.calls import Calls, Chance, Happened
+from pegboard_bench.simulate.chooser import AGENT, RESULT, Episode, Offer, Setting, play
+from pegboard_bench.simulate.tasks import TASK, Limits, Task
+from pegboard_bench.simulate.world import World, draw
 
 TOOLS = tuple(Tool(id=ToolId(f"server{place // 4}", f"tool{place}"), description="Adds") for place in range(600))
 WORLD = draw(TOOLS, 5)

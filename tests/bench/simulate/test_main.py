@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pegboard.bench import results
-from pegboard.bench.simulate import __main__ as bench
-from pegboard.bench.simulate import grid, inputs, page, pictures
-from pegboard.bench.simulate.cut import kept
-from pegboard.bench.simulate.relevance import relevance
-from pegboard.bench.simulate.run import SETS, Cell, Played, run
-from pegboard.bench.simulate.summary import Summary
-from pegboard.bench.simulate.world import SEEDS, draw, frozen
 from pegboard.catalog import Catalog
 from pegboard.compose import default_parts
 from pegboard.errors import CatalogError
 from pegboard.model import Server, ServerName
 from pegboard.settings import Settings
 from pegboard.testing import FakeEncoder, fake_tool
+from pegboard_bench import results
+from pegboard_bench.simulate import __main__ as bench
+from pegboard_bench.simulate import grid, inputs, page, pictures
+from pegboard_bench.simulate.cut import kept
+from pegboard_bench.simulate.relevance import relevance
+from pegboard_bench.simulate.run import SETS, Cell, Played, run
+from pegboard_bench.simulate.summary import Summary
+from pegboard_bench.simulate.world import SEEDS, draw, frozen
 from simulated import asked, routes
 
 ASKED = {"tasks": asked(), "routes": routes()}

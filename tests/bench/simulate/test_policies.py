@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pegboard.bench.simulate.calls import Calls, Chance
-from pegboard.bench.simulate.chooser import Policy
-from pegboard.bench.simulate.policies import CONTEXT, POLICIES, Known
-from pegboard.bench.simulate.world import World, draw
+from pegboard_bench.simulate.calls import Calls, Chance
+from pegboard_bench.simulate.chooser import Policy
+from pegboard_bench.simulate.policies import CONTEXT, POLICIES, Known
+from pegboard_bench.simulate.world import World, draw
 from simulated import TOOLS, relevance
 
 ALL = np.ones(len(TOOLS), np.bool_)

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pegboard.bench import metrics
-from pegboard.bench.simulate.run import MEASURES, Asked, Cell, run
-from pegboard.bench.simulate.tasks import tasks
-from pegboard.bench.simulate.world import draw
+from pegboard.evaluation import ranking_metrics
+from pegboard_bench.simulate.run import MEASURES, Asked, Cell, run
+from pegboard_bench.simulate.tasks import tasks
+from pegboard_bench.simulate.world import draw
 from simulated import CANONICAL, QUERIES, TOOLS, asked, routes
 
 
@@ -51,7 +51,7 @@ def test_a_ranking_is_judged_as_the_benchmark_of_ranking_judges_it(small: Asked)
     found = run(Cell(asked="tasks"), small, 1)["hybrid"][0]
     for number, query in enumerate(QUERIES):
         ranking = [TOOLS[place].id for place in np.argsort(-small.relevance.hybrid[number], kind="stable")]
-        expected = metrics.score(metrics.goals(query.relevant, (), CANONICAL), ranking, CANONICAL)
+        expected = ranking_metrics.score(ranking_metrics.goals(query.relevant, (), CANONICAL), ranking, CANONICAL)
         assert found[number, MEASURES.index("mrr")] == pytest.approx(expected["mrr"])
         assert found[number, MEASURES.index("recall@3")] == pytest.approx(expected["recall@3"])
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pegboard.bench.simulate.spread import Resampled, change, interval
+from pegboard_bench.simulate.spread import Resampled, change, interval
 
 RANDOM = np.random.default_rng(1)
 

@@ -5,9 +5,9 @@ from itertools import groupby
 import numpy as np
 import pytest
 
-from pegboard.bench.simulate.tiers import Tier, tier
-from pegboard.bench.simulate.world import SEEDS, World, draw, frozen
 from pegboard.model import Tool, ToolId
+from pegboard_bench.simulate.tiers import Tier, tier
+from pegboard_bench.simulate.world import SEEDS, World, draw, frozen
 
 TOOLS = tuple(
     Tool(id=ToolId(f"server{place // 5}", f"tool{place}"), description="Searches the web" if place % 3 == 0 else "Adds")

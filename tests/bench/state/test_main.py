@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.bench.page import whole
-from pegboard.bench.state import __main__ as bench
-from pegboard.bench.state import sessions
-from pegboard.bench.state.measure import measure
-from pegboard.bench.state.stores import opened
-from pegboard.gateways.mcp.sessions import SessionBook
+from pegboard.gateways.mcp.gateway.session_changes import SessionBook
 from pegboard.stores import MemorySessions
 from pegboard.testing import FakeClock
+from pegboard_bench.page import whole
+from pegboard_bench.state import __main__ as bench
+from pegboard_bench.state import sessions
+from pegboard_bench.state.measure import measure
+from pegboard_bench.state.stores import opened
 from servers_at_hand import free_port
 
 WORKS = ("observe", "session_save", "session_load", "spend")

@@ -4,12 +4,12 @@ from itertools import pairwise
 
 import pytest
 
-from pegboard.bench.tax.counting import READ, TALK, WRITE, Tally, count, row, wire_text
-from pegboard.bench.tax.sending import Sent
-from pegboard.bench.tax.tasks import Step, Task
 from pegboard.catalog import BpeCounter, canonical_text
 from pegboard.model import AgentState, Tool
 from pegboard.testing import fake_tool
+from pegboard_bench.tax.request import Sent
+from pegboard_bench.tax.rows import READ, TALK, WRITE, Tally, count, row, wire_text
+from pegboard_bench.tax.tasks import Step, Task
 
 FIND, SEND = fake_tool("find", "Finds what was lost"), fake_tool("send", "Sends a parcel")
 

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from pegboard.bench.tax import equations
-from pegboard.bench.tax.testbeds import testbed as bed_of
 from pegboard.catalog import BpeCounter, Catalog
 from pegboard.model import Server, ServerName
 from pegboard.testing import fake_tool
+from pegboard_bench.tax import equations
+from pegboard_bench.tax.testbeds import testbed as bed_of
 
 
 @pytest.mark.requirement("000.eq1")

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from pegboard.bench.tax.failures import why
-from pegboard.bench.tax.tasks import Kind, Step, Task
 from pegboard.catalog import Catalog
 from pegboard.model import AgentState, Server, ServerName
 from pegboard.testing import fake_tool
+from pegboard_bench.tax.failures import why
+from pegboard_bench.tax.tasks import Kind, Step, Task
 
 WANTED, TWIN, OTHER = fake_tool("find_parcel", "Finds a parcel"), fake_tool("send_parcel"), fake_tool("add_user")
 CATALOG = Catalog.build([(Server(name=ServerName("fake")), (WANTED, TWIN, OTHER))])

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from pegboard.bench.datasets import Query, ToolSet
-from pegboard.bench.tax.frontier import by_ranking, mean, recall_at
 from pegboard.catalog import Catalog
+from pegboard.evaluation.datasets import Query, ToolSet
 from pegboard.model import Server, ServerName
 from pegboard.testing import fake_tool
+from pegboard_bench.tax.frontier import by_ranking, mean, recall_at
 
 TOOLS = tuple(fake_tool(f"tool_{number}", f"Does thing {number}") for number in range(4))
 CATALOG = Catalog.build([(Server(name=ServerName("fake")), TOOLS)])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pegboard.bench.tax.jobs import done
+from pegboard_bench.tax.jobs import done
 
 
 def square(number: int, log: Path) -> dict[str, Any]:

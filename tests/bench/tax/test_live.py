@@ -11,13 +11,13 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from pegboard.bench import results
-from pegboard.bench.tax import live_page
-from pegboard.bench.tax.boards import Place
-from pegboard.bench.tax.live import TASKS, Live, called, figures, measure
-from pegboard.bench.tax.plan import Plan
-from pegboard.bench.tax.run import run_model
 from pegboard.errors import ConfigError
+from pegboard_bench import results
+from pegboard_bench.tax import live_page
+from pegboard_bench.tax.boards import Place
+from pegboard_bench.tax.live import TASKS, Live, called, figures, measure
+from pegboard_bench.tax.plan import Plan
+from pegboard_bench.tax.run import run_model
 
 PLAN = Plan.of(Place(), sets=["synthetic"], methods=["full", "semantic"], quick=True)
 

@@ -4,8 +4,8 @@ from statistics import mean
 
 import pytest
 
-from pegboard.bench.tax import made
-from pegboard.bench.tax.wording import made as requests_of_made
+from pegboard_bench.tax import made
+from pegboard_bench.tax.phrases import made as requests_of_made
 
 
 def test_the_servers_of_table_two_have_its_tools_and_its_averages() -> None:

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from pegboard.bench.tax.boards import Place
-from pegboard.bench.tax.methods import available, methods
-from pegboard.bench.tax.sending import Sent
-from pegboard.bench.tax.tasks import Task, needs
-from pegboard.bench.tax.testbeds import testbed as bed_of
+from pegboard_bench.tax.boards import Place
+from pegboard_bench.tax.methods import available, methods
+from pegboard_bench.tax.request import Sent
+from pegboard_bench.tax.tasks import Task, needs
+from pegboard_bench.tax.testbeds import testbed as bed_of
 
 BED = bed_of("recorded", None)
 PLACE = Place()

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.bench.tax.methods import GROUP
+from pegboard_bench.tax.methods import GROUP
 
 MODULE = """
-from pegboard.bench.tax.methods import Entry
-from pegboard.bench.tax.sending import Sent
+from pegboard_bench.tax.methods import Entry
+from pegboard_bench.tax.request import Sent
 
 
 class First:

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from pegboard.bench.tax.boards import Place
-from pegboard.bench.tax.poisoning import _poisoned
-from pegboard.bench.tax.testbeds import testbed as bed_of
+from pegboard_bench.tax.boards import Place
+from pegboard_bench.tax.poison import _poisoned
+from pegboard_bench.tax.testbeds import testbed as bed_of
 
 BED = bed_of("synthetic", None)
 

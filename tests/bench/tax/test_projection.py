@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pegboard.bench.tax.projection import SEED_TABLE_3, SEED_TABLE_4, projected
+from pegboard_bench.tax.projection import SEED_TABLE_3, SEED_TABLE_4, projected
 
 
 @pytest.mark.parametrize("method", ["full", "attention"])

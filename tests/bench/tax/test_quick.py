@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pegboard.bench.results import read
-from pegboard.bench.tax import page
-from pegboard.bench.tax.boards import Place
-from pegboard.bench.tax.plan import Plan
-from pegboard.bench.tax.run import run
+from pegboard_bench.results import read
+from pegboard_bench.tax import page
+from pegboard_bench.tax.boards import Place
+from pegboard_bench.tax.plan import Plan
+from pegboard_bench.tax.run import run
 
 HELD = Path(__file__).parent / "quick.json"
 TOLERANCES = {"recall": 0.03, "f1": 0.03, "complete": 0.04, "rho_t30": 0.03}

@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 
-from pegboard.bench.tax.tasks import LONG, Task, needs
-from pegboard.bench.tax.testbeds import testbed as bed_of
-from pegboard.bench.tax.testbeds import there
 from pegboard.model import AgentState, ToolId
 from pegboard.routing.eligibility import parse_precondition
+from pegboard_bench.tax.tasks import LONG, Task, needs
+from pegboard_bench.tax.testbeds import testbed as bed_of
+from pegboard_bench.tax.testbeds import there
 
 
 @pytest.fixture(params=["synthetic", "recorded"])

@@ -12,7 +12,7 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
 
 from pegboard.gateways.langchain import ToolAttentionMiddleware
-from pegboard.gateways.langchain.scripted import ScriptedModel
+from pegboard.gateways.langchain.scripted_model import ScriptedModel
 from pegboard.testing import FakeEncoder
 
 

@@ -11,7 +11,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from pegboard.gateways.langchain import ToolAttentionMiddleware
-from pegboard.gateways.langchain.scripted import ScriptedModel, calls
+from pegboard.gateways.langchain.scripted_model import ScriptedModel, calls
 from pegboard.testing import FakeEncoder
 
 CONFIG = {"configurable": {"thread_id": "1"}}

@@ -15,7 +15,7 @@ from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from pegboard.gateways.langchain.scripted import ScriptedModel, calls
+from pegboard.gateways.langchain.scripted_model import ScriptedModel, calls
 
 TIDE = "When is high tide at the harbour of Bergen?"
 LETTER = "Send a letter by post to an address"

@@ -14,7 +14,7 @@ from langgraph.graph import END, START, StateGraph
 
 from pegboard import Call
 from pegboard.gateways.langchain import Request, ToolAttention, ToolAttentionState
-from pegboard.gateways.langchain.scripted import ScriptedModel, calls
+from pegboard.gateways.langchain.scripted_model import ScriptedModel, calls
 from pegboard.testing import FakeEncoder
 
 TIDE = "When is high tide at the harbour of Bergen?"

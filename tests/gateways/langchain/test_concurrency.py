@@ -18,7 +18,14 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import StructuredTool, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-pytestmark = [pytest.mark.requirement("C1"), pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.requirement("C1"),
+    pytest.mark.timeout(600),
+    # LangChain silences its own warnings, which no two threads can do at the same time: one puts back what
+    # the other has just changed. (ModelRequest's own attributes; the schema of a tool made from a function.)
+    pytest.mark.filterwarnings("ignore:Direct attribute assignment to ModelRequest:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20"),
+]
 
 REQUESTS = 300
 RENDERINGS = pytest.mark.parametrize("rendering", ["native", "text"])

@@ -11,7 +11,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from pegboard.gateways.langchain.scripted import ScriptedModel, calls
+from pegboard.gateways.langchain.scripted_model import ScriptedModel, calls
 
 TIDE = "When is high tide at the harbour of Bergen?"
 BOOK = "Reserve the book Kon-Tiki at the library"
@@ -140,7 +140,7 @@ def test_a_tool_that_raises_is_observed_and_the_error_goes_on_as_without_us(town
 
 @pytest.mark.requirement("000.query")
 def test_after_a_tools_result_the_query_has_it_where_asked(town_agents: Any) -> None:
-    """Multi-hop: which tool is needed shows in what the first one said (seed 000, section 8)."""
+    """Multi-hop: which tool is needed shows in what the first one said (Tool Attention, section 8)."""
 
     @tool
     def look_up(what: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.tools import tool
 
-from pegboard.gateways.langchain.scripted import ScriptedModel, calls
+from pegboard.gateways.langchain.scripted_model import ScriptedModel, calls
 
 ASK = {"messages": [{"role": "user", "content": "Get the high tide times of a harbour"}]}
 RENDERINGS = pytest.mark.parametrize("rendering", ["native", "text"])

@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from gateway_processes import GatewayProcess
-from pegboard.gateways.langchain.scripted import ScriptedModel, calls
+from pegboard.gateways.langchain.scripted_model import ScriptedModel, calls
 from upstream_specs import SCRIPTED
 
 CONFIG = {"mcpServers": {"scripted": {"command": sys.executable, "args": [SCRIPTED]}}}

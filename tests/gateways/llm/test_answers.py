@@ -12,35 +12,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model_bodies import CODECS
-from pegboard.gateways.llm.codec import Codec, Observation, Started, ToolCalled, Usage
-from pegboard.gateways.llm.codecs import Gemini, Generic, OpenAIChat
-from pegboard.gateways.llm.streams import MOST_HELD, DocumentObserver, EventLines
+from pegboard.gateways.llm.formats.gemini.request import Gemini
+from pegboard.gateways.llm.formats.generic.request import Generic
+from pegboard.gateways.llm.formats.openai_chat.request import OpenAIChat
+from pegboard.gateways.llm.formats.protocol import AnswerStarted, Codec, Observation, TokenUsage, ToolCalled
+from pegboard.gateways.llm.formats.streams import MOST_HELD, DocumentObserver, EventLines
 
 EVENTS = "text/event-stream; charset=utf-8"
 RENEWED = "renew_loan"
 SEEN: dict[str, list[Observation]] = {
     "openai_chat": [
-        Started(id="chatcmpl-1"),
+        AnswerStarted(id="chatcmpl-1"),
         ToolCalled(name=RENEWED, id="call_a"),
         ToolCalled(name=RENEWED, id="call_b"),
-        Usage(input=120, output=20, cache_read=100),
+        TokenUsage(input=120, output=20, cache_read=100),
     ],
     "openai_responses": [
-        Started(id="resp_1"),
+        AnswerStarted(id="resp_1"),
         ToolCalled(name=RENEWED, id="call_a"),
-        Usage(input=120, output=20, cache_read=100),
+        TokenUsage(input=120, output=20, cache_read=100),
     ],
     "anthropic": [
-        Started(id="msg_1"),
-        Usage(input=120, output=1, cache_read=100, cache_write=10),
+        AnswerStarted(id="msg_1"),
+        TokenUsage(input=120, output=1, cache_read=100, cache_write=10),
         ToolCalled(name=RENEWED, id="toolu_a"),
-        Usage(input=120, output=20, cache_read=100, cache_write=10),
+        TokenUsage(input=120, output=20, cache_read=100, cache_write=10),
     ],
     "gemini": [
-        Started(id="r-1"),
-        Started(id="r-1"),
+        AnswerStarted(id="r-1"),
+        AnswerStarted(id="r-1"),
         ToolCalled(name=RENEWED),
-        Usage(input=120, output=20, cache_read=100),
+        TokenUsage(input=120, output=20, cache_read=100),
     ],
 }
 formats = pytest.mark.parametrize("name", CODECS)
@@ -88,7 +90,7 @@ WHOLE: dict[str, tuple[object, list[Observation]]] = {
             "choices": [{"message": {"tool_calls": [{"id": "call_a", "function": {"name": RENEWED}}]}}],
             "usage": {"prompt_tokens": 9, "completion_tokens": 2},
         },
-        [Started(id="chatcmpl-1"), ToolCalled(name=RENEWED, id="call_a"), Usage(input=9, output=2)],
+        [AnswerStarted(id="chatcmpl-1"), ToolCalled(name=RENEWED, id="call_a"), TokenUsage(input=9, output=2)],
     ),
     "openai_responses": (
         {
@@ -96,7 +98,7 @@ WHOLE: dict[str, tuple[object, list[Observation]]] = {
             "output": [{"type": "custom_tool_call", "call_id": "call_a", "name": RENEWED}, {"type": "message"}],
             "usage": {"input_tokens": 9, "output_tokens": 2},
         },
-        [Started(id="resp_1"), ToolCalled(name=RENEWED, id="call_a"), Usage(input=9, output=2)],
+        [AnswerStarted(id="resp_1"), ToolCalled(name=RENEWED, id="call_a"), TokenUsage(input=9, output=2)],
     ),
     "anthropic": (
         {
@@ -104,11 +106,11 @@ WHOLE: dict[str, tuple[object, list[Observation]]] = {
             "content": [{"type": "text", "text": "x"}, {"type": "tool_use", "id": "toolu_a", "name": RENEWED}],
             "usage": {"input_tokens": 9, "output_tokens": 2},
         },
-        [Started(id="msg_1"), ToolCalled(name=RENEWED, id="toolu_a"), Usage(input=9, output=2)],
+        [AnswerStarted(id="msg_1"), ToolCalled(name=RENEWED, id="toolu_a"), TokenUsage(input=9, output=2)],
     ),
     "gemini": (
         [{"responseId": "r-1"}, {"candidates": [{"content": {"parts": [{"functionCall": {"name": RENEWED}}]}}]}],
-        [Started(id="r-1"), ToolCalled(name=RENEWED)],
+        [AnswerStarted(id="r-1"), ToolCalled(name=RENEWED)],
     ),
 }
 
@@ -157,7 +159,7 @@ def test_what_is_too_large_to_hold_passes_unread_and_what_follows_is_read() -> N
 
 
 def test_a_document_too_large_to_hold_is_not_held() -> None:
-    observer = DocumentObserver(lambda _: [Started(id="read")], most=10)
+    observer = DocumentObserver(lambda _: [AnswerStarted(id="read")], most=10)
 
     observer.feed(b"x" * 8)
     observer.feed(b"x" * 8)

@@ -13,7 +13,7 @@ import pytest
 from mock_providers.scripted import USED, Calls, Model, Says, Seen, signature
 from model_bodies import CODECS, PATH, anthropic_tool
 from model_doors import Gateway, gateway_beside
-from one_tool_models import OWN, by_one_tool, history, inner
+from one_tool_models import OWN, by_call_tool, history, inner
 from pegboard.events import ModelRequestServed
 from sdk_agents import AGENTS, CHAINS, Agent, Job, Step
 from sdk_drivers import JOBS, RENEW, SCHEMA
@@ -80,14 +80,14 @@ def does(*steps: Calls | tuple[Calls, ...], say: str = "") -> Model:
                 return Says(text=say, calls=calls)
         return END
 
-    return by_one_tool(model)
+    return by_call_tool(model)
 
 
 def at_first(wrong: Says, then: Model) -> Model:
     """A model that says something wrong before it does what it should."""
 
     def model(seen: Seen) -> Says:
-        return then(seen) if OWN not in seen.tools or history(seen.body) else by_one_tool(lambda _: wrong)(seen)
+        return then(seen) if OWN not in seen.tools or history(seen.body) else by_call_tool(lambda _: wrong)(seen)
 
     return model
 
@@ -143,7 +143,7 @@ def test_so_does_langchain(gateway: Gateway, chain: Agent) -> None:
 
 
 def test_an_answer_without_calls_is_the_bytes_that_came(gateway: Gateway, agent: Agent) -> None:
-    job, model = Job(ask=RENEW), by_one_tool(lambda _: END)
+    job, model = Job(ask=RENEW), by_call_tool(lambda _: END)
     expected = unfiltered(gateway, agent, job, model)
 
     assert agent.run(gateway.url, job) == expected
@@ -209,7 +209,7 @@ def test_a_conversation_whose_intents_change_reads_the_same_and_its_prompts_go_o
                 messages.append({"role": "assistant", "content": "Done."})
         return found
 
-    gateway.mock.model = by_one_tool(model)
+    gateway.mock.model = by_call_tool(model)
     expected = conversation("off-model")
     gateway.mock.received.clear()
 
@@ -228,7 +228,7 @@ def test_nor_does_a_gemini_client_see_a_call_that_does_not_fit_or_lose_a_thought
     def model(seen: Seen) -> Says:
         return Says(thought=f"Round {len(history(seen.body))}", calls=[FLY if history(seen.body) else GUESS])
 
-    gateway.mock.model = by_one_tool(model)
+    gateway.mock.model = by_call_tool(model)
     what = types.Schema(type="OBJECT", properties={"what": types.Schema(type="STRING", nullable=True)})
     declared = [types.FunctionDeclaration(name=name, description=said, parameters=what) for name, said in JOBS.items()]
     config = types.GenerateContentConfig(tools=[types.Tool(function_declarations=declared)])
@@ -252,7 +252,7 @@ def test_signed_thoughts_stay_with_the_calls_that_they_led_to(gateway: Gateway, 
             return Says(thought="There it is.", calls=[FLY])
         return Says(thought="I need a flight.", text="Let me look.", calls=[GUESS])
 
-    gateway.mock.model = by_one_tool(model)
+    gateway.mock.model = by_call_tool(model)
     tools = [
         anthropic_tool(name, description=said) | {"input_schema": SCHEMA | {"required": ["what"]}}
         for name, said in JOBS.items()
@@ -307,7 +307,7 @@ def test_a_model_that_never_stops_calling_it_is_heard_in_the_end(gateway: Gatewa
     def model(seen: Seen) -> Says:
         return END if len(history(seen.body)) > 3 or "off" in str(seen.body.get("model")) else Says(calls=[NOBODY])
 
-    gateway.mock.model = by_one_tool(model)
+    gateway.mock.model = by_call_tool(model)
 
     first, *_ = agent.run(gateway.url, Job(ask=RENEW))
 
@@ -384,7 +384,7 @@ def test_a_callers_tool_of_that_name_keeps_it_and_ours_has_another(gateway: Gate
         return END if OWN in seen.answered else Says(calls=[janitor])
 
     def model(seen: Seen) -> Says:
-        return script(seen) if len(seen.tools) > 1 else by_one_tool(as_ours, "call_tool_2")(seen)
+        return script(seen) if len(seen.tools) > 1 else by_call_tool(as_ours, "call_tool_2")(seen)
 
     def as_ours(seen: Seen) -> Says:
         return script(seen)

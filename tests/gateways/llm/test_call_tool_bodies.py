@@ -11,31 +11,31 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from model_bodies import CODECS, NAMES, PATH, asking, called, forcing, function, parsed
+from model_bodies import CALL_TOOL, CODECS, NAMES, PATH, asking, called, forcing, function, parsed
 from model_requests import BODIES, chat_bodies, written_requests
 from one_tool_models import OWN, restored
 from pegboard import Catalog
-from pegboard.board import Board
 from pegboard.catalog import BpeCounter
-from pegboard.gateways.llm.boards import Boards
-from pegboard.gateways.llm.codec import Codec, Request
-from pegboard.gateways.llm.obedience import left_alone
-from pegboard.gateways.llm.one_tool import DIALECTS, told
-from pegboard.gateways.llm.one_tool.calls import unwrapped, wrapped_in_text, wrapped_object, wrapped_text
-from pegboard.gateways.llm.one_tool.plan import closed, prepared, way_of
-from pegboard.gateways.llm.one_tool.showing import MOST, STEP, Showing, showing
-from pegboard.gateways.llm.settling import UNCACHED, Terms
-from pegboard.gateways.llm.spans import members
+from pegboard.gateways.llm.call_tool import prompts
+from pegboard.gateways.llm.call_tool.disclosure import MOST, STEP, Disclosure, disclosure
+from pegboard.gateways.llm.call_tool.plan import closed, prepared, round_trip_of
+from pegboard.gateways.llm.formats.call_translation import unwrapped, wrapped_in_text, wrapped_object, wrapped_text
+from pegboard.gateways.llm.formats.json_spans import members
+from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
+from pegboard.gateways.llm.formats.tool_choice import left_alone
+from pegboard.gateways.llm.selection.board_cache import BoardCache
+from pegboard.gateways.llm.selection.cache_aware_selection import UNCACHED, SelectionTerms
 from pegboard.model import Message, Part, Turn
 from pegboard.routing import PROFILES, Profile
+from pegboard.routing_board import RoutingBoard
 from pegboard.stores import MemoryEvents
 from pegboard.testing import FakeClock, FakeEncoder, fake_tool
 from strict_upstreams import PROBLEMS
 
-formats = pytest.mark.parametrize("name", DIALECTS)
+formats = pytest.mark.parametrize("name", CALL_TOOL)
 MENDED = {"tools", "messages", "input", "contents"}
 PROFILE = PROFILES["semantic"].with_overrides(k=1)
-TERMS = Terms(always=frozenset(), barred=frozenset(), when_none="none", turns=1, prices=UNCACHED)
+TERMS = SelectionTerms(always=frozenset(), barred=frozenset(), when_none="none", turns=1, prices=UNCACHED)
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -46,17 +46,17 @@ objects = st.dictionaries(st.text(), values, max_size=4)
 tool_names = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_-]{0,15}", fullmatch=True).filter(lambda name: name != OWN)
 
 
-def board_of(catalog: Catalog, profile: Profile) -> Board:
+def board_of(catalog: Catalog, profile: Profile) -> RoutingBoard:
     encoder = FakeEncoder()
-    return Board(catalog, profile, documents=encoder, queries=encoder, events=MemoryEvents(), clock=FakeClock())
+    return RoutingBoard(catalog, profile, documents=encoder, queries=encoder, events=MemoryEvents(), clock=FakeClock())
 
 
-def rewritten(codec: Codec, request: Request, shown: Any = None, budget: int | None = None) -> bytes:
+def rewritten(codec: Codec, request: LlmRequest, shown: Any = None, budget: int | None = None) -> bytes:
     """The body; ``shown`` are the places of the tools that are shown before the user's first message."""
-    stock = asyncio.run(Boards(board_of).of(codec, request.tools, PROFILE))
-    of_messages = Showing(before={0: tuple(shown)} if shown else {})
-    plan = asyncio.run(prepared(codec, request, stock, of_messages, barred=(), budget=budget))
-    return way_of(codec, request, plan).body()
+    board = asyncio.run(BoardCache(board_of).of(codec, request.tools, PROFILE))
+    of_messages = Disclosure(before={0: tuple(shown)} if shown else {})
+    plan = asyncio.run(prepared(codec, request, board, of_messages, barred=(), budget=budget))
+    return round_trip_of(codec, request, plan).body()
 
 
 @given(name=tool_names, said=st.text() | objects.map(json.dumps))
@@ -173,7 +173,7 @@ def test_a_lone_half_of_an_emoji_in_a_body_keeps_its_place(name: str) -> None:
         ("anthropic", {"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "{"}]}),
         ("gemini", {"generation_config": {"candidate_count": 2}}),
         ("gemini", {"toolConfig": {"functionCallingConfig": {"streamFunctionCallArguments": True}}}),
-        *((name, forcing(name, "alpha")) for name in DIALECTS),
+        *((name, forcing(name, "alpha")) for name in CALL_TOOL),
     ],
 )
 def test_some_requests_call_their_tools_natively(name: str, more: dict[str, Any]) -> None:
@@ -208,7 +208,7 @@ def test_calls_of_hosted_tools_that_the_client_runs_stay_what_they_are() -> None
 def test_the_pool_has_a_line_for_each_tool_or_the_names_of_all() -> None:
     tools = [replace(fake_tool(f"tool_{number}"), summary=f"tool_{number}: Does it all") for number in range(20)]
 
-    lines, names = (told.description(tools, BpeCounter(), budget) for budget in (None, 50))
+    lines, names = (prompts.description(tools, BpeCounter(), budget) for budget in (None, 50))
 
     assert len(lines) > len(names)
     assert all(tool.name in names for tool in tools)
@@ -217,21 +217,21 @@ def test_the_pool_has_a_line_for_each_tool_or_the_names_of_all() -> None:
 def test_in_a_conversation_beyond_all_measure_the_oldest_are_forgotten_many_at_once() -> None:
     codec = CODECS["openai_chat"]
 
-    async def shown(messages: int) -> Showing:
+    async def shown(messages: int) -> Disclosure:
         said = [
             Message(role="user", parts=(Part(text=NAMES[number % 2] if number < 3 else f"{number}"),))
             for number in range(messages)
         ]
         request = parsed("openai_chat", asking("openai_chat"))
-        asked = Request(
+        asked = LlmRequest(
             body=request.body,
             text=request.text,
             fields=request.fields,
             tools=request.tools,
             turn=Turn(messages=tuple(said)),
         )
-        stock = await Boards(board_of).of(codec, asked.tools, PROFILE)
-        return await showing(asked, stock, "last_user", None, TERMS, {})
+        board = await BoardCache(board_of).of(codec, asked.tools, PROFILE)
+        return await disclosure(asked, board, "last_user", None, TERMS, {})
 
     most, more = asyncio.run(shown(MOST)), asyncio.run(shown(MOST + 1))
 

@@ -14,8 +14,8 @@ import pytest
 from mock_providers.scripted import Says
 from model_bodies import CONVERSATION, FORMATS
 from model_doors import Gateway, gateway
-from pegboard.gateways.llm.codecs.gemini import either
-from pegboard.gateways.llm.spans import elements, members
+from pegboard.gateways.llm.formats.gemini.request import either
+from pegboard.gateways.llm.formats.json_spans import elements, members
 from pegboard.stores import MemoryEmbeddings
 from pegboard.testing import FakeEncoder
 

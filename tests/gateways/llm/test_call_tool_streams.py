@@ -13,17 +13,14 @@ from hypothesis import strategies as st
 
 from mock_providers.scripted import SCRIPTED, STREAMS, Calls, Says
 from mock_providers.wire import event_bytes
-from model_bodies import asking
+from model_bodies import CALL_TOOL, TOOL_SEARCH, asking
 from one_tool_models import OWN, by
 from pegboard.gateways.event_stream import EventLines
-from pegboard.gateways.llm.one_tool import DIALECTS
-from pegboard.gateways.llm.one_tool.format import OneToolFormat
-from pegboard.gateways.llm.one_tool.gate import Gate
-from pegboard.gateways.llm.way_back import FORMATS
-from pegboard.gateways.llm.way_back.wire import Document
+from pegboard.gateways.llm.call_tool.exchange import CallToolGate, CallToolSearchCodec
+from pegboard.gateways.llm.formats.tool_search import Document
 from pegboard.testing import fake_tool
 
-formats = pytest.mark.parametrize("name", DIALECTS)
+formats = pytest.mark.parametrize("name", CALL_TOOL)
 
 ALPHA = Calls(tool="alpha", arguments={"what": 'Zoë "1"', "big": 12345678901234567890123})
 BETA = Calls(tool="beta", arguments={})
@@ -31,11 +28,11 @@ NOBODY = Calls(tool="nobody", arguments={"x": 1.5})
 NAMELESS = Calls(tool=OWN, arguments={"x": 1})
 
 
-def format_of(name: str) -> OneToolFormat:
+def format_of(name: str) -> CallToolSearchCodec:
     tools = {tool: [fake_tool(tool)] for tool in ("alpha", "beta")}
-    gate = Gate(own=OWN, callable=tools, shown={"alpha"})
+    gate = CallToolGate(own=OWN, callable=tools, shown={"alpha"})
     offered = json.dumps(asking(name)["tools"]).encode()
-    return OneToolFormat(FORMATS[name], DIALECTS[name], gate, offered=offered)
+    return CallToolSearchCodec(TOOL_SEARCH[name], CALL_TOOL[name], gate, offered=offered)
 
 
 def wrapped(says: Says) -> Says:
@@ -64,7 +61,7 @@ def joined(name: str, pieces: Sequence[bytes]) -> bytes:
 
 def whole(name: str, stream: bytes) -> Document:
     """What the events of a stream amount to."""
-    joiner = FORMATS[name].joiner()
+    joiner = TOOL_SEARCH[name].joiner()
     joiner.begin(lambda _: False)
     joiner.feed(stream)
     document = joiner.close()
@@ -152,7 +149,7 @@ def test_nothing_is_made_of_a_call_without_a_name_and_the_answer_ends_without_ca
     document = said(name, Says(text="Hm.", calls=[NAMELESS]), streams=False).document
 
     for found in (whole(name, joined(name, events)), format_of(name).merged([document], lambda _: True)):
-        assert FORMATS[name].calls(found) == []
+        assert TOOL_SEARCH[name].calls(found) == []
         assert "Hm." in json.dumps(found)
         assert not {"tool_calls", "tool_use"} & set(json.dumps(found).split('"'))
 
@@ -228,6 +225,6 @@ ADDED = "response.output_item.added"
 
 def sorted_calls(name: str, document: Document) -> Any:
     """The calls without their order, and all else: one that does not fit is sent last."""
-    calls = FORMATS[name].calls(document)
+    calls = TOOL_SEARCH[name].calls(document)
     read = [(call.name, json.loads(call.arguments or "{}"), call.id) for call in calls]
-    return sorted(read, key=str), FORMATS[name].waits(document)
+    return sorted(read, key=str), TOOL_SEARCH[name].waits(document)

@@ -7,36 +7,36 @@ from typing import Any
 import pytest
 
 from model_bodies import FORMATS, asking, called, parsed
-from pegboard.gateways.llm.codec import Request
-from pegboard.gateways.llm.conversations import Conversations, Thread, thread_of
-from pegboard.gateways.llm.past import Past, Stage
-from pegboard.gateways.llm.settling import Known
+from pegboard.gateways.llm.conversation.history import ConversationHistory, Stage
+from pegboard.gateways.llm.conversation.store import Conversations, ConversationThread, thread_of
+from pegboard.gateways.llm.formats.protocol import LlmRequest
+from pegboard.gateways.llm.selection.cache_aware_selection import ConversationState
 from pegboard.testing import FakeClock
 
 CHAT = "openai_chat"
 ANSWER = {"role": "assistant", "content": "Done."}
 
 
-def chat(*said: str, **more: Any) -> Request:
+def chat(*said: str, **more: Any) -> LlmRequest:
     """A Chat Completions request in which every message but the last was answered."""
     messages = [each for text in said for each in ({"role": "user", "content": text}, ANSWER)]
     return parsed(CHAT, asking(CHAT, **more) | {"messages": messages[:-1]})
 
 
-def thread(owner: str, request: Request) -> Thread:
-    return thread_of(owner, request, Past(request.turn, "conversation"))
+def thread(owner: str, request: LlmRequest) -> ConversationThread:
+    return thread_of(owner, request, ConversationHistory(request.turn, "conversation"))
 
 
-def sent(conversations: Conversations, owner: str, request: Request, *places: int) -> None:
+def sent(conversations: Conversations, owner: str, request: LlmRequest, *places: int) -> None:
     conversations.sent(thread(owner, request), known(conversations, owner, request), request, "", places, "tools")
 
 
-def known(conversations: Conversations, owner: str, request: Request) -> Known:
-    stage = Past(request.turn, "conversation").now
+def known(conversations: Conversations, owner: str, request: LlmRequest) -> ConversationState:
+    stage = ConversationHistory(request.turn, "conversation").now
     return conversations.known(thread(owner, request), stage, request, "")
 
 
-def held(conversations: Conversations, owner: str, request: Request) -> frozenset[int] | None:
+def held(conversations: Conversations, owner: str, request: LlmRequest) -> frozenset[int] | None:
     return known(conversations, owner, request).held
 
 
@@ -45,7 +45,7 @@ def conversations() -> Conversations:
     return Conversations(FakeClock())
 
 
-def named(request: Request, name: str) -> Request:
+def named(request: LlmRequest, name: str) -> LlmRequest:
     return request.after((), (), name)
 
 

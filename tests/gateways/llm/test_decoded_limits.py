@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pegboard.errors import UpstreamError
-from pegboard.gateways.llm.codecs import codec_for
-from pegboard.gateways.llm.transfer import MOST_INFLATED, Following
-from pegboard.gateways.llm.upstream import Answer
-from pegboard.gateways.llm.way_back.rounds import MOST_ANSWER, _plain
+from pegboard.gateways.llm.formats.registry import codec_for
+from pegboard.gateways.llm.proxy.http_bodies import MOST_INFLATED, ResponseObserver
+from pegboard.gateways.llm.proxy.model_upstream import Answer
+from pegboard.gateways.llm.tool_search.search_loop import MOST_ANSWER, _plain
 
 CHAT = codec_for("/v1/chat/completions")
 OPENING = (
@@ -39,7 +39,7 @@ def answer(body: bytes, kind: bytes) -> Answer:
 @pytest.mark.parametrize("kind", [b"application/json", b"text/event-stream"])
 async def test_following_a_bomb_takes_no_memory_and_keeps_what_was_read_before(kind: bytes) -> None:
     came = answer(bomb(OPENING, 16 * MOST_INFLATED), kind)
-    following = Following(CHAT, came)
+    following = ResponseObserver(CHAT, came)
     tracemalloc.start()
     try:
         async for piece in came.pieces:

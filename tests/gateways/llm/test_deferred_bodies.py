@@ -14,9 +14,9 @@ from mock_providers.tool_search import NAME
 from model_bodies import CODECS, NAMES, PATH, anthropic_tool, asking, parsed
 from model_requests import BODIES, written_requests
 from pegboard.catalog import BpeCounter
-from pegboard.gateways.llm.codecs.deferred import is_without
-from pegboard.gateways.llm.deferring import SEARCH_TOKENS
-from pegboard.gateways.llm.spans import members
+from pegboard.gateways.llm.formats.anthropic.defer_loading import is_without
+from pegboard.gateways.llm.formats.json_spans import members
+from pegboard.gateways.llm.selection.deferral import SEARCH_TOKENS
 from strict_upstreams import PROBLEMS
 
 MARK = {"type": "ephemeral"}

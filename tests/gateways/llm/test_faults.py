@@ -354,7 +354,7 @@ async def test_a_websocket_is_refused_clearly() -> None:
         status, _, body = await exchange(address, sent)
 
     assert status == 501
-    assert b"WebSockets are not passed on" in body
+    assert b"WebSockets are not supported" in body
 
 
 @pytest.mark.parametrize(
@@ -478,11 +478,11 @@ async def test_a_body_of_50_mb_passes_and_one_beyond_the_limit_is_refused(target
         assert (await exchange(address, chunked))[0] == 413
 
 
-async def test_ten_thousand_tools_are_filtered() -> None:
+async def test_ten_thousand_tools_are_filtered_where_so_many_are_allowed() -> None:
     tools = [function(f"tool_{number}", description=f"Does thing {number}.") for number in range(10_000)]
     body = json.dumps(asking("openai_chat", "renew the loan") | {"tools": [*tools, function("renew_loan")]}).encode()
     provider = Provider()
-    async with provider.before(filter_timeout=60, patience=60) as address:
+    async with provider.before(filter_timeout=60, patience=60, most_tools=20_000) as address:
         assert (await exchange(address, request(CHAT, body)))[0] == 200
     assert names(provider.arrived[0].body) == ["renew_loan"]
 
@@ -515,7 +515,7 @@ async def test_without_the_encoder_requests_are_refused_where_that_is_the_policy
     assert status == 503
     assert provider.arrived == []
     error = json.loads(said)["error"]
-    assert "could not be picked" in error["message"]
+    assert "could not be selected" in error["message"]
     assert error.get("status") == ("UNAVAILABLE" if name == "gemini" else None)
     assert b"x-pegboard-error: filter_failed" in headers
 
@@ -530,7 +530,7 @@ async def test_an_encoder_that_fails_later_leaves_words_to_pick_and_the_answer_s
         _, again, _ = await exchange(address, request(CHAT, ASKED.replace(b"the loan", b"my loan")))
 
     assert b"x-pegboard-filter: filtered" in headers
-    assert b"x-pegboard-reason: picked by words alone: no encoder answered" in headers
+    assert b"x-pegboard-reason: selected by words alone: no encoder answered" in headers
     assert not any(line.startswith(b"x-pegboard-reason") for line in again)
 
 

@@ -1,4 +1,4 @@
-"""Seed 003's policy: query and tools by JSONPath, or in tags within a text."""
+"""The gateway article's policy: query and tools by JSONPath, or in tags within a text."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from pydantic import ValidationError
 
 from model_requests import TEXTS, chat_bodies, gemini_bodies, written, written_requests
 from pegboard.errors import RequestNotUnderstood
-from pegboard.gateways.llm.codec import Request
-from pegboard.gateways.llm.codecs import Generic, SemanticToolFiltering
-from pegboard.gateways.llm.obedience import must_stay, obey
+from pegboard.gateways.llm.formats.generic.payload_policy import SemanticToolFiltering
+from pegboard.gateways.llm.formats.generic.request import Generic
+from pegboard.gateways.llm.formats.protocol import LlmRequest
+from pegboard.gateways.llm.formats.tool_choice import apply_tool_choice, must_stay
 
 ASK = "I'm planning a corporate retreat in Denver next weekend"
 WEATHER = {"name": "get_weather", "description": "Get current weather and 7-day forecast for a location"}
@@ -31,11 +32,11 @@ def codec(**parameters: Any) -> Generic:
     return Generic(SemanticToolFiltering.model_validate(parameters))
 
 
-def asked(request: Request) -> str:
+def asked(request: LlmRequest) -> str:
     return request.turn.messages[-1].text
 
 
-def names(request: Request) -> list[str]:
+def names(request: LlmRequest) -> list[str]:
     return [tool.name for tool in request.tools]
 
 
@@ -199,9 +200,9 @@ def test_what_a_payload_says_about_calling_tools_is_obeyed_where_it_says_it_as_p
     listed = {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["get_weather", "book_venue"]}}
     allowed = of.parse(json.dumps(tools | {"toolConfig": listed}).encode(), "")
 
-    assert obey(forced, {0: "relevant"}).places == (0, 1)
+    assert apply_tool_choice(forced, {0: "relevant"}).places == (0, 1)
     assert set(must_stay(allowed)) == {0, 1}
-    assert obey(of.parse(json.dumps(tools).encode(), ""), {}, when_none="none").places == (0, 1, 2)
+    assert apply_tool_choice(of.parse(json.dumps(tools).encode(), ""), {}, when_none="none").places == (0, 1, 2)
 
 
 @pytest.mark.requirement("003.rewrite", "P23")
@@ -214,7 +215,7 @@ def test_payloads_of_known_formats_keep_their_bytes_by_policy_too(data: st.DataO
     of = codec(toolsJSONPath=path)
     request = of.parse(body, "")
 
-    out = of.rewrite(request, obey(request, dict.fromkeys(wanted, "relevant")).places)
+    out = of.rewrite(request, apply_tool_choice(request, dict.fromkeys(wanted, "relevant")).places)
 
     assert of.rewrite(request, range(len(request.tools))) == body
     assert {tool.definition for tool in of.parse(out, "").tools} <= {tool.definition for tool in request.tools}

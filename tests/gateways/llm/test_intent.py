@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from model_bodies import CONVERSATION, FORMATS, asking, called, parsed
-from pegboard.gateways.llm.past import Past
+from pegboard.gateways.llm.conversation.history import ConversationHistory
 from pegboard.retrieval.query import conversation
 
 formats = pytest.mark.parametrize("name", FORMATS)
@@ -52,14 +52,14 @@ def test_what_a_harness_writes_in_the_users_name_is_not_matched(name: str) -> No
 def test_a_reminder_after_a_call_is_no_new_turn_of_the_persons(name: str) -> None:
     body = asking(name) | {CONVERSATION[name]: [user(name, ASK), *called(name, "alpha"), user(name, REMINDER)]}
 
-    assert Past(parsed(name, body).turn, "conversation").looping
+    assert ConversationHistory(parsed(name, body).turn, "conversation").looping
 
 
 @pytest.mark.requirement("A1")
 def test_a_conversation_is_known_by_its_system_text_and_not_by_notes_that_come_later() -> None:
-    def past(note: str) -> Past:
+    def past(note: str) -> ConversationHistory:
         messages = [{"role": "user", "content": ASK}, {"role": "system", "content": note}]
-        return Past(
+        return ConversationHistory(
             parsed("anthropic", asking("anthropic") | {"system": "You help.", "messages": messages}).turn,
             "conversation",
         )

@@ -7,7 +7,7 @@ import pytest
 from model_bodies import asking
 from model_upstream import ModelUpstream
 from pegboard.events import ModelRequestServed
-from pegboard.gateways.keys import hashed, new_key
+from pegboard.gateways.access_keys import hashed, new_key
 from pegboard.stores import MemoryEvents
 from served import OpenGateway
 

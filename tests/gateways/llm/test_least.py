@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from model_bodies import CODECS, asking, parsed
-from pegboard.board import Board
 from pegboard.catalog import BpeCounter, Catalog
-from pegboard.gateways.llm.boards import Boards
-from pegboard.gateways.llm.policies import Policies
-from pegboard.gateways.llm.selecting import Selector
-from pegboard.gateways.llm.selection import Filtered
+from pegboard.gateways.llm.selection.board_cache import BoardCache
+from pegboard.gateways.llm.selection.policy import Filtered
+from pegboard.gateways.llm.selection.policy_rules import Policies
+from pegboard.gateways.llm.selection.selector import Selector
 from pegboard.retrieval import CachedEncoder
 from pegboard.routing import Profile
+from pegboard.routing_board import RoutingBoard
 from pegboard.settings.llm import LlmSettings, UpstreamSettings
 from pegboard.stores import MemoryEmbeddings, MemoryEvents
 from pegboard.testing import FakeClock, FakeEncoder
@@ -28,10 +28,12 @@ BY_RANK = {"selectionMode": "By Rank", "limit": 1, "toolsJSONPath": "$.tools[*].
 def selector(encoder: FakeEncoder) -> Selector:
     documents = CachedEncoder(encoder, MemoryEmbeddings())
 
-    def make(catalog: Catalog, profile: Profile) -> Board:
-        return Board(catalog, profile, documents=documents, queries=documents, events=MemoryEvents(), clock=FakeClock())
+    def make(catalog: Catalog, profile: Profile) -> RoutingBoard:
+        return RoutingBoard(
+            catalog, profile, documents=documents, queries=documents, events=MemoryEvents(), clock=FakeClock()
+        )
 
-    return Selector(Boards(make))
+    return Selector(BoardCache(make))
 
 
 def offering(count: int, description: str) -> dict[str, Any]:
@@ -50,8 +52,8 @@ async def selected(selector: Selector, body: dict[str, Any], settings: LlmSettin
 @pytest.mark.parametrize(
     ("count", "description", "why"),
     [
-        (9, LONG, "it has 9 tools to pick from, and the least is 10"),
-        (10, "Do it.", "and the least is 4000"),
+        (9, LONG, "it has 9 tools to select from, and the minimum is 10"),
+        (10, "Do it.", "and the minimum is 4000"),
         (10, LONG, ""),
     ],
     ids=["nine", "small", "neither"],
@@ -76,7 +78,7 @@ async def test_what_cannot_be_left_out_does_not_count_as_something_to_pick_from(
 
     filtered = await selected(selector, body)
 
-    assert filtered.left_alone.endswith("and the least is 4000")
+    assert filtered.left_alone.endswith("and the minimum is 4000")
 
 
 @pytest.mark.requirement("A5")

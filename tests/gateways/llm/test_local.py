@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pegboard.gateways.llm.local import is_local
+from pegboard.gateways.llm.proxy.keys import is_local
 
 
 def scope(client: str | None, *headers: tuple[bytes, bytes]) -> dict[str, object]:

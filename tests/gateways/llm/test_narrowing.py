@@ -14,8 +14,9 @@ import pytest
 from model_bodies import CODECS, FORMATS, NAMES, asking, forcing, function, parsed
 from model_doors import Gateway, gateway
 from pegboard.events import ModelRequestServed
-from pegboard.gateways.llm.obedience import may_be_narrowed
-from pegboard.gateways.llm.spans import members
+from pegboard.gateways.llm.formats.json_spans import members
+from pegboard.gateways.llm.formats.registry import takes_allowed_tools
+from pegboard.gateways.llm.formats.tool_choice import may_be_narrowed
 from pegboard.settings.llm import UpstreamSettings
 from pegboard.stores import MemoryEmbeddings
 from pegboard.testing import FakeEncoder
@@ -120,7 +121,7 @@ def test_other_formats_have_none(name: str) -> None:
     [("https://api.openai.com", True), ("https://api.openai.com/v1", True), ("http://127.0.0.1:8000", False)],
 )
 def test_only_openai_itself_is_known_to_take_it(url: str, takes: bool) -> None:
-    assert UpstreamSettings(url=url).takes_allowed_tools is takes
+    assert takes_allowed_tools(UpstreamSettings(url=url)) is takes
 
 
 def talk(name: str, *said: str) -> dict[str, Any]:
@@ -160,7 +161,7 @@ async def test_where_all_tools_are_cached_they_stay_and_the_relevant_ones_may_be
         assert [tool.get("function", tool)["name"] for tool in allowed(body)] == ["renew_loan"]
         assert door.said["x-pegboard-filter"] == "filtered"
         assert door.said["x-pegboard-tools"] == f"1/{len(JOBS)}"
-        assert "some allowed" in door.said["x-pegboard-cache"]
+        assert "some are allowed" in door.said["x-pegboard-cache"]
         after, before = door.said["x-pegboard-tokens"].split("/")
         assert after == before
         await until(lambda: len(door.events.of(ModelRequestServed)) == 2)

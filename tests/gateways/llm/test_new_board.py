@@ -14,10 +14,11 @@ from back_office import JOBS, LOAN, PATHS, WEATHER, asking
 from model_bodies import CODECS, FORMATS, PATH, parsed
 from model_doors import Gateway, gateway
 from pegboard import Catalog
-from pegboard.board import Board
-from pegboard.gateways.llm.boards import Boards
+from pegboard.gateways.llm.selection import board_cache
+from pegboard.gateways.llm.selection.board_cache import BoardCache
 from pegboard.model import Floats
 from pegboard.routing import PROFILES, Profile
+from pegboard.routing_board import RoutingBoard
 from pegboard.stores import MemoryEmbeddings, MemoryEvents
 from pegboard.testing import FakeClock, FakeEncoder
 
@@ -64,7 +65,7 @@ async def test_until_they_are_embedded_tools_are_picked_by_words_and_more_of_the
     assert "weather_forecast" in arrived
     assert 1 < len(arrived) <= 11
     assert said["x-pegboard-filter"] == "filtered"
-    assert said["x-pegboard-reason"] == "picked by words alone: its tools are being embedded"
+    assert said["x-pegboard-reason"] == "selected by words alone: its tools are being embedded"
 
 
 @pytest.mark.requirement("A12")
@@ -76,18 +77,18 @@ async def test_who_comes_after_the_first_waits_no_more(monkeypatch: pytest.Monke
         waits.append(timeout)
         return await wait_for(awaited, timeout)
 
-    def board_of(catalog: Catalog, profile: Profile) -> Board:
+    def board_of(catalog: Catalog, profile: Profile) -> RoutingBoard:
         parts: Any = {"documents": encoder, "queries": encoder, "events": MemoryEvents(), "clock": FakeClock()}
-        return Board(catalog, profile, patient=False, **parts)
+        return RoutingBoard(catalog, profile, patient=False, **parts)
 
-    boards, tools = Boards(board_of), parsed("openai_chat", asking("openai_chat", [WEATHER])).tools
-    monkeypatch.setattr("pegboard.gateways.llm.boards.asyncio.wait_for", noting)
+    boards, tools = BoardCache(board_of), parsed("openai_chat", asking("openai_chat", [WEATHER])).tools
+    monkeypatch.setattr("pegboard.gateways.llm.selection.board_cache.asyncio.wait_for", noting)
 
     first, second = [await boards.of(CODECS["openai_chat"], tools, PROFILES["hybrid"], PATIENCE) for _ in range(2)]
     encoder.done.set()
     last = await boards.of(CODECS["openai_chat"], tools, PROFILES["hybrid"])
 
-    assert [stock.is_embedded for stock in (first, second, last)] == [False, False, True]
+    assert [board.is_embedded for board in (first, second, last)] == [False, False, True]
     assert waits == [PATIENCE, 0.0]
 
 
@@ -116,4 +117,12 @@ async def test_where_a_profile_goes_by_meaning_alone_all_tools_pass() -> None:
         encoder.done.set()
 
     assert len(arrived) == len(JOBS)
-    assert (said["x-pegboard-filter"], said["x-pegboard-reason"]) == ("failed", "Its tools are still being embedded.")
+    assert (said["x-pegboard-filter"], said["x-pegboard-reason"]) == (
+        "failed",
+        "The request's tools are still being embedded.",
+    )
+
+
+def test_the_old_name_of_the_cache_works_and_warns() -> None:
+    with pytest.warns(DeprecationWarning, match="`Boards` is now `BoardCache`"):
+        assert board_cache.Boards is BoardCache

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from model_bodies import CODECS, FORMATS, PATH, asking, called, parsed
 from pegboard.errors import RequestNotUnderstood
-from pegboard.gateways.llm.codecs import codec_for
-from pegboard.gateways.llm.spans import Edit, Span, cut, elements, members, splice
+from pegboard.gateways.llm.formats.json_spans import Edit, Span, cut, elements, members, splice
+from pegboard.gateways.llm.formats.registry import codec_for
 from pegboard.model import Message, Part
 from pegboard.retrieval import QUERIES
 

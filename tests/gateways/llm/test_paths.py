@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.gateways.llm.paths import NoUpstream, UnsafePath, is_model_path, resolved
+from pegboard.gateways.llm.formats.registry import is_model_path
+from pegboard.gateways.llm.proxy.target import NoUpstream, UnsafePath, resolved
 
 
 @pytest.mark.requirement("D8")

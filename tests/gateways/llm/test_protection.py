@@ -11,9 +11,8 @@ import pytest
 
 from model_bodies import CODECS, FORMATS, PATH, asking, names_of, parsed
 from model_doors import Gateway, gateway_beside
-from pegboard.gateways.llm.obedience import obey
-from pegboard.gateways.llm.protection import shielded
-from pegboard.gateways.llm.selection import Policy
+from pegboard.gateways.llm.formats.tool_choice import apply_tool_choice
+from pegboard.gateways.llm.selection.policy import Policy, mark_protected
 from unknown_agents import OFFICE
 
 formats = pytest.mark.parametrize("name", FORMATS)
@@ -24,9 +23,9 @@ CLAUDE_CODE = {"user-agent": "claude-cli/2.1.330 (external, sdk-cli)", "x-app": 
 
 def kept(name: str, body: dict[str, Any], *, client: dict[str, str] | None = None, **policy: Any) -> list[str]:
     """The tools that leave where `get_invoice` is relevant."""
-    request = shielded(parsed(name, body), client or {}, Policy(**policy))
+    request = mark_protected(parsed(name, body), client or {}, Policy(**policy))
     relevant = {place: "relevant" for place, tool in enumerate(request.tools) if tool.name == "get_invoice"}
-    out = CODECS[name].rewrite(request, obey(request, relevant).places)
+    out = CODECS[name].rewrite(request, apply_tool_choice(request, relevant).places)
     return names_of(name, json.loads(out))
 
 
@@ -58,9 +57,9 @@ def test_a_call_that_is_required_never_loses_its_exit(name: str, exits: bool) ->
 def test_of_claude_code_only_tools_of_servers_are_filtered() -> None:
     own = ["Bash", "Read", "Edit", "Write", "ANewOne"]
     body = asking("anthropic", tools=[*own, *(f"mcp__office__{each}" for each in CATALOG)])
-    request = shielded(parsed("anthropic", body), CLAUDE_CODE, Policy())
+    request = mark_protected(parsed("anthropic", body), CLAUDE_CODE, Policy())
 
-    out = obey(request, {5 + CATALOG.index("get_invoice"): "relevant"})
+    out = apply_tool_choice(request, {5 + CATALOG.index("get_invoice"): "relevant"})
 
     assert [request.tools[place].name for place in out.places] == [*own, "mcp__office__get_invoice"]
     assert out.why[0] == "protected: Claude Code"
@@ -79,10 +78,10 @@ def test_a_request_of_codex_leaves_as_it_came_namespaces_and_all() -> None:
     codec = CODECS["openai_responses"]
     sent = json.dumps(body).encode()
 
-    request = shielded(codec.parse(sent, PATH), {"originator": "codex_exec"}, Policy())
+    request = mark_protected(codec.parse(sent, PATH), {"originator": "codex_exec"}, Policy())
 
     assert all(tool.stays for tool in request.tools)
-    assert codec.rewrite(request, obey(request, {}).places) == sent
+    assert codec.rewrite(request, apply_tool_choice(request, {}).places) == sent
 
 
 @pytest.fixture(scope="module")

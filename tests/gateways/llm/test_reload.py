@@ -21,9 +21,9 @@ import pytest
 from model_bodies import asking
 from model_upstream import FIRST, LAST, ModelUpstream, model_upstream
 from pegboard.gateways import drain
-from pegboard.gateways.keys import hashed, new_key
-from pegboard.gateways.mcp import reload
-from pegboard.gateways.mcp.reload import Source
+from pegboard.gateways.access_keys import hashed, new_key
+from pegboard.gateways.mcp.transport import config_reload
+from pegboard.gateways.mcp.transport.config_reload import Source
 from pegboard.gateways.serve import serving
 from pegboard.settings import load_settings
 from pegboard.stores import MemoryEmbeddings
@@ -58,7 +58,7 @@ class Configuration:
 
 @pytest.fixture
 def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configuration:
-    monkeypatch.setattr(reload, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(config_reload, "POLL_SECONDS", 0.02)
     return Configuration(tmp_path)
 
 
@@ -164,7 +164,7 @@ async def test_a_change_that_makes_no_sense_is_refused_and_said_and_what_was_goe
             configuration.write_text("{")
         else:
             configuration.write(**to(upstream) | wrong)
-        await until(lambda: "The changed configuration is not used, the one before stays" in caplog.text)
+        await until(lambda: "The changed configuration is not used; the previous one stays in effect" in caplog.text)
         answer = await gateway.http.post(CHAT, json=asking("openai_chat", "beta"))
         assert (answer.status_code, upstream.tools) == (200, ["beta"])
 
@@ -203,7 +203,7 @@ async def test_what_needs_a_restart_is_said(
     async with serve():
         configuration.write(**to(upstream, record=str(tmp_path / "requests.jsonl")))
         await taken_up(caplog)
-    assert "only used after a restart: llm.record" in caplog.text
+    assert "take effect after a restart: llm.record" in caplog.text
 
 
 @pytest.mark.requirement("A11")
@@ -217,7 +217,7 @@ async def test_with_a_wait_of_nothing_balancers_still_hear_that_it_ends(
         ready = await gateway.http.get("/readyz")
         served = await gateway.http.post(CHAT, json=asking("openai_chat"))
 
-    assert (ready.status_code, ready.json()["reasons"]) == (503, ["It is about to end."])
+    assert (ready.status_code, ready.json()["reasons"]) == (503, ["The process is shutting down."])
     assert served.status_code == 200
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from model_bodies import CODECS, PATH
 from model_requests import BODIES, written_requests
 from pegboard.errors import RequestNotUnderstood
-from pegboard.gateways.llm.codec import Codec, Offered, Request
-from pegboard.gateways.llm.obedience import left_alone, moved_breakpoints, must_stay, obey
-from pegboard.gateways.llm.spans import members
+from pegboard.gateways.llm.formats.json_spans import members
+from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest, OfferedTool
+from pegboard.gateways.llm.formats.tool_choice import apply_tool_choice, left_alone, moved_breakpoints, must_stay
 from strict_upstreams import PROBLEMS
 
 MENDED = {"tools", "functions", "tool_choice", "function_call", "parallel_tool_calls", "toolConfig", "tool_config"}
@@ -25,15 +25,15 @@ picks = st.sets(st.integers(0, 12))
 when_none = st.sampled_from(["all", "none"])
 
 
-def _has_bytes_of_its_own(name: str, tool: Offered) -> bool:
+def _has_bytes_of_its_own(name: str, tool: OfferedTool) -> bool:
     """A group of Gemini's may lose its declarations, and keep what is hosted in it."""
     return not (name == "gemini" and tool.hosted)
 
 
-def rewritten(codec: Codec, body: bytes, wanted: set[int], rule: Any) -> tuple[Request, tuple[int, ...], bytes]:
+def rewritten(codec: Codec, body: bytes, wanted: set[int], rule: Any) -> tuple[LlmRequest, tuple[int, ...], bytes]:
     request = codec.parse(body, PATH)
     assume(not left_alone(request))
-    kept = obey(request, dict.fromkeys(wanted, "relevant"), when_none=rule).places
+    kept = apply_tool_choice(request, dict.fromkeys(wanted, "relevant"), when_none=rule).places
     return request, kept, codec.rewrite(request, kept)
 
 
@@ -127,4 +127,4 @@ def test_a_broken_body_is_not_understood_or_passes_and_never_breaks_the_codec(
     except RequestNotUnderstood:
         return
     assert CODECS[name].rewrite(request, range(len(request.tools))) == broken
-    CODECS[name].rewrite(request, obey(request, {}, when_none="none").places)
+    CODECS[name].rewrite(request, apply_tool_choice(request, {}, when_none="none").places)

@@ -13,11 +13,11 @@ import pytest
 
 from model_bodies import CODECS
 from model_doors import Gateway, gateway_beside
-from pegboard import Catalog, build
-from pegboard.bench.datasets import ToolSet, read_set
-from pegboard.board import Board
-from pegboard.compose import default_parts
+from pegboard import Catalog
+from pegboard.compose import build_routing, default_parts
+from pegboard.evaluation.datasets import ToolSet, read_set
 from pegboard.model import Server, ServerName
+from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
 from pegboard.stores import MemoryEmbeddings
 
@@ -51,12 +51,12 @@ def tools_of(data: ToolSet) -> list[dict[str, Any]]:
     return list(named.values())
 
 
-def router(tools: list[dict[str, Any]], profile: str) -> Board:
+def router(tools: list[dict[str, Any]], profile: str) -> RoutingBoard:
     """A board of these tools, without servers, as requests have none."""
     read = [tool for entry in tools if (tool := CODECS["anthropic"].tool(entry)) is not None]
     settings = Settings(profile=profile)
     parts = default_parts(settings, embeddings=MemoryEmbeddings())
-    return build(settings, Catalog.build([(Server(name=ServerName("")), read)]), parts=parts)
+    return build_routing(settings, Catalog.build([(Server(name=ServerName("")), read)]), parts=parts)
 
 
 @pytest.mark.timeout(600)  # two hundred queries, encoded twice

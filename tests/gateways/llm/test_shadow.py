@@ -22,11 +22,11 @@ from model_bodies import FORMATS, asking
 from model_doors import Gateway, model_door
 from model_upstream import model_upstream
 from pegboard.events import ModelRequestServed, RouteDecided, ShadowMeasured
-from pegboard.gateways.llm.recording import Recorded
+from pegboard.gateways.llm.shadow.recorder import RequestRecord
 from pegboard.model import Floats
 from pegboard.stores import MemoryEmbeddings, MemoryEvents
-from pegboard.stores.metrics import Metrics
-from pegboard.stores.shadow import FILE, RouteCounts, ShadowCounts
+from pegboard.telemetry.metrics import Metrics
+from pegboard.telemetry.shadow_counts import FILE, RouteCounts, ShadowCounts
 from pegboard.testing import FakeEncoder
 from processes import until
 from shadows import PATHS, SHADOW, one, shadowing
@@ -150,7 +150,7 @@ def missed_in(record: Path) -> dict[int, tuple[str, ...]]:
     """The misses by the number of the turn."""
     found = {}
     for line in record.read_bytes().splitlines():
-        told = msgspec.json.decode(line, type=Recorded)
+        told = msgspec.json.decode(line, type=RequestRecord)
         number = int(told.body.partition("as in case ")[2].partition('"')[0])
         if missed := tuple(name for name in told.called if name not in (told.kept or ())):
             found[number] = missed
@@ -286,10 +286,18 @@ async def test_a_compressed_body_passes_as_it_is_and_is_measured() -> None:
     assert (told.kept, told.tools) == (1, 2)
 
 
-async def test_tokens_that_are_only_counted_are_asked_of_no_model() -> None:
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("anthropic", "/anthropic/v1/messages/count_tokens"),
+        ("openai_responses", "/openai/v1/responses/input_tokens"),
+        ("gemini", "/gemini/v1beta/models/m:countTokens"),
+    ],
+)
+async def test_tokens_that_are_only_counted_are_asked_of_no_model(name: str, path: str) -> None:
     async with shadowing() as (found, http):
-        body = asking("anthropic", "renew the loan", ["renew_loan", "tune_piano"], model="m")
-        await http.post("/anthropic/v1/messages/count_tokens", json=body)
+        body = asking(name, "renew the loan", ["renew_loan", "tune_piano"])
+        await http.post(path, json=body)
         (told,) = await measured(found)
 
     assert told.unmeasured == "no_model_asked"

@@ -1,4 +1,4 @@
-"""Seed 003's text mode through the door: providers never see the tags, whatever is picked."""
+"""The gateway article's text mode through the door: providers never see the tags, whatever is picked."""
 
 from __future__ import annotations
 

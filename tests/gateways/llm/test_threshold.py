@@ -9,8 +9,8 @@ import pytest
 
 from model_bodies import asking
 from model_upstream import ModelUpstream
-from pegboard import build
 from pegboard.catalog import Catalog
+from pegboard.compose import build_routing
 from pegboard.events import ModelRequestServed
 from pegboard.retrieval import OnnxEncoder
 from pegboard.retrieval.thresholds import measured
@@ -89,7 +89,7 @@ async def test_the_policy_of_seed_003_by_its_own_threshold_is_warned_of_too(
 @pytest.mark.requirement("A9")
 def test_a_board_by_a_threshold_that_is_not_reached_warns(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "pegboard"):
-        build(Settings(**SEMANTIC), Catalog.build([]))
+        build_routing(Settings(**SEMANTIC), Catalog.build([]))
 
     assert SAID in caplog.text
 

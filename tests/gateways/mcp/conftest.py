@@ -13,9 +13,9 @@ from doors import at_rest, door_on
 from pegboard import Settings
 from pegboard.compose import default_parts
 from pegboard.gateways.mcp import open_gateway
-from pegboard.gateways.mcp.host import Host, open_host
-from pegboard.gateways.mcp.server import wire
-from pegboard.server_spec import ServerSpec
+from pegboard.gateways.mcp.gateway.host import Host, open_host
+from pegboard.gateways.mcp.transport.gateway_server import wire
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEmbeddings, MemoryEvents
 from pegboard.testing import FakeEncoder
 from upstream_specs import fleet_of, scripted

@@ -20,10 +20,10 @@ from doors import META, Raw
 from pegboard import Settings
 from pegboard.errors import ConfigError
 from pegboard.events import Event
-from pegboard.gateways.keys import hashed
-from pegboard.gateways.mcp.access import Access, InvalidRequest, Unauthorized
-from pegboard.gateways.mcp.host import Host
-from pegboard.server_spec import ServerSpec
+from pegboard.gateways.access_keys import hashed
+from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.gateways.mcp.transport.auth import Access, InvalidRequest, Unauthorized
+from pegboard.settings.server_spec import ServerSpec
 from upstream_specs import scripted
 
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]

@@ -14,9 +14,9 @@ import mcp_types as types
 import pytest
 from mcp import Client
 
-from pegboard.gateways.mcp.host import Host
-from pegboard.server_spec import ServerSpec
-from pegboard.upstreams import apart
+from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.settings.server_spec import ServerSpec
+from pegboard.upstreams import per_client
 from processes import descendants, until
 
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
@@ -106,7 +106,7 @@ async def test_a_client_without_a_name_shares(open_door: OpenDoor) -> None:
 async def test_beyond_a_number_of_clients_the_one_that_was_idle_longest_gives_its_place(
     open_door: OpenDoor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "MOST_CLIENTS", 1)
+    monkeypatch.setattr(per_client, "MOST_CLIENTS", 1)
     async with open_door(talkative(per_client=True)) as (url, host):
         people = [Person(name, [], 0).at(url) for name in ("ann", "bob")]
         async with people[0] as ann, people[1] as bob:
@@ -121,11 +121,11 @@ async def test_beyond_a_number_of_clients_the_one_that_was_idle_longest_gives_it
 async def test_a_connection_that_nobody_uses_ends_and_its_client_gets_another(
     open_door: OpenDoor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(per_client, "IDLE_SECONDS", 0.0)
     async with open_door(talkative(per_client=True)) as (url, host):
         shared = processes()
         async with Person("ann", [], 0).at(url) as ann:
             for _ in range(2):
                 assert not (await ann.call_tool("parts_legacy", {})).is_error
-                host.fleet._apart.stop_idle()
+                host.fleet._client_connections.stop_idle()
                 await until(lambda: processes() == shared)

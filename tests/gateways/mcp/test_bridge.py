@@ -21,7 +21,7 @@ from serves import Serve
 
 CODE = """
 import asyncio, sys
-from pegboard.gateways.mcp.bridge import bridge_stdio
+from pegboard.gateways.mcp.attach.bridge import bridge_stdio
 asyncio.run(bridge_stdio(sys.argv[1], patience=float(sys.argv[2])))
 """
 HELLO = {

@@ -15,7 +15,7 @@ from mcp import Client
 
 from journals import Journal
 from pegboard.model import ToolId
-from pegboard.seams import Listing
+from pegboard.protocols import Listing
 from pegboard.stores import MemoryDefinitions, SqliteDefinitions
 from pegboard.testing import FakeEncoder
 from pegboard.upstreams import Fleet

@@ -11,10 +11,10 @@ import pytest
 from mcp import Client
 
 from pegboard.events import ContentSuspected
-from pegboard.gateways.mcp.content import MOST_READ, Contents
-from pegboard.gateways.mcp.shelves import Kind
+from pegboard.gateways.mcp.resources.resource_listing import Kind
+from pegboard.gateways.mcp.trust.content import MOST_READ, Contents
 from pegboard.model import ServerName
-from pegboard.settings.state import ScanPolicy
+from pegboard.settings.storage import ScanPolicy
 from pegboard.stores import MemoryEvents
 from pegboard.testing import FakeClock
 

@@ -1,4 +1,4 @@
-"""Approach D of seed 002, with the real SDK client: search, enable, notify, list, call."""
+"""Approach D of the lazy-loading PRD, with the real SDK client: search, enable, notify, list, call."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from doors import META, Listener, Raw, at_rest
 from journals import Journal
 from pegboard.compose import default_parts
 from pegboard.gateways.mcp import open_gateway
-from pegboard.gateways.mcp.gateway import Gateway
-from pegboard.gateways.mcp.host import Host
-from pegboard.gateways.mcp.server import wire
-from pegboard.server_spec import ServerSpec
+from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.gateways.mcp.transport.gateway_server import wire
 from pegboard.settings import load_settings
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEmbeddings, MemoryStatistics
 from pegboard.testing import FakeEncoder
 from pegboard.usage import LEAST_CALLS

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pegboard.catalog.ingest.mcp import tools_from_list_result
-from pegboard.gateways.mcp.example_calls import example_arguments
+from pegboard.gateways.mcp.gateway.example_calls import example_arguments
 from pegboard.routing import check_arguments_now
 from pegboard.testing import fake_tool
 from servers.scripted import TOOLS

@@ -14,9 +14,9 @@ from mcp import Client, MCPError
 from pydantic import TypeAdapter
 
 from pegboard.events import CallFinished, CallRejected, RouteDecided, ToolsListed, ToolsSearched
-from pegboard.gateways.mcp.meta_tools import META_TOOLS
+from pegboard.gateways.mcp.gateway.meta_definitions import META_TOOLS
 from pegboard.model import Floats
-from pegboard.server_spec import ServerSpec
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEvents
 from pegboard.testing import FakeEncoder
 from servers.scripted import TOOLS

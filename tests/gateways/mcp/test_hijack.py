@@ -16,9 +16,9 @@ import httpx2
 import pytest
 
 from doors import Raw
-from pegboard.gateways.keys import hashed
-from pegboard.gateways.mcp.host import Host
-from pegboard.server_spec import ServerSpec
+from pegboard.gateways.access_keys import hashed
+from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.settings.server_spec import ServerSpec
 from processes import until
 from talking import ASKED_BY_FORM
 

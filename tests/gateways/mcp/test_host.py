@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pegboard import Settings
 from pegboard.compose import default_parts
-from pegboard.gateways.mcp.host import open_host
+from pegboard.gateways.mcp.gateway.host import open_host
 from pegboard.stores import MemoryEmbeddings
 from pegboard.testing import FakeEncoder
 

@@ -15,8 +15,8 @@ from mcp import Client
 
 from doors import META, Raw
 from pegboard.errors import ConfigError
-from pegboard.gateways.mcp.host import Host
-from pegboard.gateways.mcp.http import guard
+from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.gateways.mcp.transport.http import guard
 from servers.scripted import TOOLS
 from upstream_specs import scripted
 

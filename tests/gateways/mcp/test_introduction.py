@@ -13,11 +13,10 @@ import pytest
 from mcp import Client
 
 from pegboard.catalog import BpeCounter
-from pegboard.gateways.mcp.introduction import OF_MANY, introduction
-from pegboard.gateways.mcp.meta_tools import META_TOOLS
+from pegboard.gateways.mcp.gateway.meta_definitions import META_TOOLS, OF_MANY, introduction
 from pegboard.model import Server, ServerName
-from pegboard.server_spec import ServerSpec
 from pegboard.settings import Exposure
+from pegboard.settings.server_spec import ServerSpec
 
 OpenClient = Callable[..., AbstractAsyncContextManager[Client]]
 

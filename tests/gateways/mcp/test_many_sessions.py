@@ -18,8 +18,8 @@ from mcp import Client
 
 from doors import META, Raw
 from journals import Journal
-from pegboard.gateways.mcp.host import Host
-from pegboard.server_spec import ServerSpec
+from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.settings.server_spec import ServerSpec
 from processes import listening
 from servers.scripted import TOOLS
 from talking import ASKED_BY_FORM, STEPS, hear

@@ -6,7 +6,7 @@ import pytest
 
 from pegboard import Tool, ToolId
 from pegboard.errors import ArgumentsInvalid
-from pegboard.gateways.mcp.presets import without_arguments
+from pegboard.gateways.mcp.gateway.toolset_view import without_arguments
 from pegboard.routing import check_arguments_now
 
 

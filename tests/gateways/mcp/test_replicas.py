@@ -23,9 +23,9 @@ from mcp.server.lowlevel import Server
 from doors import META, Raw
 from gateway_processes import GatewayProcess, balanced
 from pegboard.compose import opened_parts
-from pegboard.gateways.keys import hashed
-from pegboard.gateways.mcp.gateway import Gateway
-from pegboard.gateways.mcp.server import wire
+from pegboard.gateways.access_keys import hashed
+from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.transport.gateway_server import wire
 from pegboard.settings import Settings
 from processes import until
 from services import POSTGRES, REDIS, delete_keys, drop_schema, needs_postgres, needs_redis
@@ -194,7 +194,7 @@ async def test_what_a_client_replies_reaches_the_process_that_asked(
 
         return reply
 
-    monkeypatch.setattr("pegboard.gateways.mcp.http.wire", asks)
+    monkeypatch.setattr("pegboard.gateways.mcp.transport.http.wire", asks)
     state = {"url": REDIS, "prefix": f"test_{uuid4().hex}"}
     async with AsyncExitStack() as stack:
         doors = [await stack.enter_async_context(open_door(state=state)) for _ in range(2)]

@@ -16,9 +16,9 @@ from mcp import Client
 from pegboard import Settings
 from pegboard.compose import default_parts
 from pegboard.gateways.mcp import open_gateway
-from pegboard.gateways.mcp.gateway import Gateway
-from pegboard.gateways.mcp.server import wire
-from pegboard.server_spec import ServerSpec
+from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.transport.gateway_server import wire
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEmbeddings
 from pegboard.testing import FakeEncoder
 from processes import until

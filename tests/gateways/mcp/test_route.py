@@ -1,4 +1,4 @@
-"""ROUTE and EXECUTE-TOOL (seed 001, algorithm 1) as a client's model calls them, before real servers."""
+"""ROUTE and EXECUTE-TOOL (EHRR, algorithm 1) as a client's model calls them, before real servers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from mcp import Client
 
 from doors import Raw
 from pegboard.events import CallFinished, CallRejected, RouteDecided
-from pegboard.gateways.mcp.host import Host
-from pegboard.server_spec import ServerSpec
+from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.settings.economics import BreakerSettings, EconomicsSettings
-from pegboard.settings.state import SpendSettings
+from pegboard.settings.server_spec import ServerSpec
+from pegboard.settings.storage import SpendSettings
 from pegboard.stores import MemoryEvents
 from processes import until
 from upstream_specs import scripted
@@ -104,13 +104,13 @@ async def test_where_nothing_is_left_a_route_says_why_and_what_to_try_next(clien
             "why": ["Server scripted does not accept calls at $0.001: it asks $0.012."],
             "try_next": [
                 "Allow a higher max_price: $0.012 or more.",
-                "Say more exactly what is needed, or ask for another operation.",
+                "Describe more exactly what is needed, or ask for another operation.",
             ],
         }
         assert len((await routed(client, max_price=0.012))["tools"]) == 3
 
         hasty = await routed(client, deadline=0.5)
-        assert "Too slow for a deadline of 0.5 s are 13 tools" in hasty["why"][0]
+        assert "13 tools are too slow for a deadline of 0.5 s" in hasty["why"][0]
         assert hasty["try_next"][0] == "Allow a deadline of 1 s or more."
         assert len((await routed(client, deadline=1.0))["tools"]) == 3
 
@@ -121,7 +121,7 @@ async def test_tools_that_cost_more_than_is_offered_are_named_with_the_cheapest(
     asks = EconomicsSettings(asks={"scripted": 0.0})
     async with client_of(exposure="route", spend=spend, economics=asks) as client:
         [why] = (await routed(client))["why"]
-    assert why.startswith("Too expensive are 13 tools: the cheapest, scripted/echo, costs $0.3 a call, and $0.0")
+    assert why.startswith("13 tools are too expensive: the cheapest, scripted/echo, costs $0.3 a call, but $0.0")
 
 
 @pytest.mark.requirement("001.eq2")
@@ -142,7 +142,7 @@ async def test_a_route_leaves_out_a_server_that_rests_and_says_so(client_of: Ope
         await execute(client, "one__raises")
         answer = await routed(client)
         assert {tool["server"] for tool in answer["tools"]} == {"two"}
-        assert answer["why"] == ["Server one failed and is left alone for a moment."]
+        assert answer["why"] == ["Server one failed repeatedly and is not used for a while."]
 
 
 @pytest.mark.requirement("001.alg1")

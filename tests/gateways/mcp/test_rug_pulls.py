@@ -21,10 +21,10 @@ from mcp import Client
 from pegboard import Settings
 from pegboard.compose import default_parts
 from pegboard.events import DefinitionChanged, DefinitionSuspected
-from pegboard.gateways.mcp.host import Host, open_host
-from pegboard.gateways.mcp.server import wire
+from pegboard.gateways.mcp.gateway.host import Host, open_host
+from pegboard.gateways.mcp.transport.gateway_server import wire
 from pegboard.model import ToolId
-from pegboard.server_spec import ServerSpec
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEmbeddings, MemoryEvents
 from pegboard.testing import FakeEncoder
 from processes import until
@@ -121,7 +121,7 @@ async def running(
             await client.list_tools()
             await until(lambda: all(status.state == "ready" for status in host.fleet.status()))
             await host._on_change()  # a server is ready a moment before what it lists is on the board
-            await host._trust.ask()
+            await host._approvals.ask()
             yield host, client
     finally:
         await parts.close()
@@ -165,7 +165,7 @@ async def test_a_rug_pull_is_caught_after_a_restart_until_it_is_approved(
 
         pin = (await host.parts.pins.get([held]))[held]
         await host.parts.pins.approve({held: pin.seen})
-        await host._trust.ask()
+        await host._approvals.ask()
         await client.list_tools()
         answered = await ask(client, wrong, amount=1, speed="slow")
         assert answered == wrong or answered["error"] == "arguments_invalid"
@@ -235,7 +235,7 @@ async def test_a_day_of_ordinary_restarts_raises_no_alarm(
             for _ in range(3):
                 assert {"transfer", "note"} <= await names_of(client)
             assert await ask(client, "transfer", amount=1, speed="slow") == "bank/transfer"
-            assert not host._trust._held_back, hour
+            assert not host._approvals._held_back, hour
 
     assert events.of(DefinitionChanged) == []
     assert events.of(DefinitionSuspected) == []

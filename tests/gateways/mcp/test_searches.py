@@ -1,4 +1,4 @@
-"""The profile `keyword` as seed 002 has it, and searches that match nothing."""
+"""The profile `keyword` as the lazy-loading PRD has it, and searches that match nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import mcp_types as types
 import pytest
 from mcp import Client
 
-from pegboard.gateways.mcp.searches import named_category
+from pegboard.gateways.mcp.gateway.meta_results import named_category
 from pegboard.model import ToolId
 from servers.scripted import TOOLS
 

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 from embedding_services import KEY, RIGHT, Answer, Service, service, vectors
-from pegboard.breaker import Breaker
 from pegboard.catalog import BpeCounter
+from pegboard.circuit_breaker import Breaker
 from pegboard.compose import embedding_service
 from pegboard.errors import EncoderError
 from pegboard.retrieval import CachedEncoder
 from pegboard.retrieval.encoders.remote import RemoteEncoder
-from pegboard.settings.encoder import EncoderSettings
+from pegboard.settings.retrieval import EncoderSettings
 from pegboard.stores import MemoryEmbeddings
 from pegboard.testing import FakeClock
 
@@ -146,7 +146,7 @@ async def test_no_texts_are_no_request(openai: Service) -> None:
     assert openai.bodies == []
 
 
-@pytest.mark.parametrize(("status", "said"), [(429, "429: it has too much to do"), (500, "500"), (503, "503")])
+@pytest.mark.parametrize(("status", "said"), [(429, "429: it is overloaded"), (500, "500"), (503, "503")])
 async def test_what_may_pass_is_tried_again(openai: Service, status: int, said: str) -> None:
     openai.answer = lambda _, number: Answer(status=status, headers=AGAIN) if number < 3 else RIGHT
     async with encoder_of(openai) as encoder:
@@ -187,7 +187,7 @@ async def test_a_connection_that_breaks_off_is_tried_again(openai: Service) -> N
 
     openai.answer = lambda *_: Answer(cut=True)
     async with encoder_of(openai) as encoder:
-        with pytest.raises(EncoderError, match="broke off"):
+        with pytest.raises(EncoderError, match="closed the connection"):
             await encoder.encode(TEXTS)
 
 
@@ -253,14 +253,14 @@ async def test_many_texts_are_no_reason_to_hold_up_the_event_loop(openai: Servic
 
 
 BAD: dict[str, Answer] = {
-    "numbers that are none": Answer(rows=[{"index": n, "embedding": [float("nan")] * 32} for n in range(3)]),
+    "not finite numbers": Answer(rows=[{"index": n, "embedding": [float("nan")] * 32} for n in range(3)]),
     "a vector of length 0": Answer(rows=[{"index": n, "embedding": [0] * 32} for n in range(3)]),
     "2 vectors for 3 texts": Answer(rows=[{"index": n, "embedding": [1] * 32} for n in range(2)]),
-    "indexes that are not": Answer(rows=[{"index": 1, "embedding": [1] * 32} for _ in range(3)]),
+    "indexes that do not match": Answer(rows=[{"index": 1, "embedding": [1] * 32} for _ in range(3)]),
     "different widths": Answer(rows=[{"index": n, "embedding": [1] * (n + 1)} for n in range(3)]),
-    "no lists of numbers": Answer(rows=[{"index": n, "embedding": "not base64!"} for n in range(3)]),
-    "no list of embeddings": Answer(body=b'{"data": "my password is hunter2"}'),
-    "is no list of embeddings": Answer(body=b"<html>"),
+    "not lists of numbers": Answer(rows=[{"index": n, "embedding": "not base64!"} for n in range(3)]),
+    "not a list of embeddings": Answer(body=b'{"data": "my password is hunter2"}'),
+    "is not a list of embeddings": Answer(body=b"<html>"),
 }
 
 
@@ -277,7 +277,7 @@ async def test_vectors_of_another_width_than_before_are_an_error(openai: Service
         await encoder.encode(["tides"])
         openai.dimensions = 64
 
-        with pytest.raises(EncoderError, match="64 numbers and not of 32"):
+        with pytest.raises(EncoderError, match="64 numbers instead of 32"):
             await encoder.encode(["bicycles"])
 
 
@@ -299,7 +299,7 @@ async def test_a_service_that_failed_is_left_alone_for_a_moment_and_then_tried_a
 async def test_texts_that_are_refused_take_nothing_from_others(openai: Service) -> None:
     openai.answer = lambda texts, _: Answer(status=400) if "bad" in texts else RIGHT
     async with encoder_of(openai) as encoder:
-        with pytest.raises(EncoderError, match="400: it refuses what was sent"):
+        with pytest.raises(EncoderError, match="400: it rejects the texts"):
             await encoder.encode(["bad"])
 
         assert (await encoder.encode(["good"])).shape == (1, 32)

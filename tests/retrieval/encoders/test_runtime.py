@@ -58,7 +58,7 @@ def test_routing_looks_up_no_name_and_writes_nothing_outside_its_own_folders(
 
 
 def test_the_variable_is_set_whatever_it_was_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pegboard.retrieval.encoders.runtime import onnxruntime
+    from pegboard.retrieval.encoders.onnx import onnxruntime
 
     monkeypatch.setenv("ORT_DISABLE_TELEMETRY", "0")
     onnxruntime()

@@ -8,11 +8,11 @@ from uuid import uuid4
 import pytest
 
 from chroma_server import PROGRAM, needs_chroma
-from pegboard.bench.index.server import chroma_server
+from pegboard.protocols import VectorIndex
 from pegboard.retrieval.index.chroma import ChromaIndex
 from pegboard.retrieval.index.exact import ExactVectors
 from pegboard.retrieval.index.faiss import FaissIndex
-from pegboard.seams import VectorIndex
+from pegboard_bench.index.server import chroma_server
 
 D = 8
 

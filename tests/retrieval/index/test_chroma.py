@@ -15,15 +15,15 @@ import pytest
 
 from chroma_server import needs_chroma
 from pegboard import Catalog, ToolId
-from pegboard.bench.index.server import ChromaServer
-from pegboard.board import Board
 from pegboard.compose import default_parts
 from pegboard.errors import ConfigError, StoreError
+from pegboard.protocols import Filter
 from pegboard.retrieval.index import chroma as module
 from pegboard.retrieval.index.chroma import ChromaIndex
-from pegboard.seams import Filter
+from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings, load_settings
 from pegboard.testing import FakeClock, FakeEncoder
+from pegboard_bench.index.server import ChromaServer
 
 IDS = [ToolId("server", f"tool {number}") for number in range(700)]
 ROWS = np.random.default_rng(1).normal(size=(len(IDS), 8)).astype(np.float32)
@@ -70,7 +70,7 @@ def pretending() -> Iterator[tuple[str, type[Pretending]]]:
 async def test_while_the_server_is_down_words_answer_one_warning_says_so_and_it_is_used_again_when_it_is_back(
     chroma: ChromaServer,
     town: Catalog,
-    board_of: Callable[..., Board],
+    board_of: Callable[..., RoutingBoard],
     clock: FakeClock,
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from pegboard import ToolId
 from pegboard.model import Floats
+from pegboard.protocols import Filter, Hits, VectorIndex
 from pegboard.retrieval.index.exact import ExactIndex
-from pegboard.seams import Filter, Hits, VectorIndex
 
 D = 8
 IDS = [ToolId(server, name) for server in ("a", "b", 'quo"ted ünïcode') for name in "uvwxyz"]
@@ -60,7 +60,7 @@ def assert_same(found: list[Hits], expected: list[Hits]) -> None:
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    """On a loop of its own, as `pegboard.board.route_now` does: an index belongs to none."""
+    """On a loop of its own, as `pegboard.routing_board.route_now` does: an index belongs to none."""
     asyncio.run(work)
 
 

@@ -8,8 +8,8 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from pegboard import ToolId
 from pegboard.model import Floats
+from pegboard.protocols import Filter
 from pegboard.retrieval.index.exact import ExactIndex
-from pegboard.seams import Filter
 
 D = 8
 IDS = [ToolId(server, name) for server in "ab" for name in "uvwxyz"]

@@ -9,9 +9,9 @@ from pegboard import ToolId
 from pegboard.compose import default_parts
 from pegboard.errors import ConfigError
 from pegboard.model import Floats
+from pegboard.protocols import Filter
 from pegboard.retrieval.index.exact import ExactIndex
 from pegboard.retrieval.index.faiss import FaissIndex
-from pegboard.seams import Filter
 from pegboard.settings import Settings
 from pegboard.testing import FakeEncoder
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pegboard import Catalog, Turn
-from pegboard.board import Board
 from pegboard.model import Server, ServerName, ToolId
 from pegboard.routing.economics import Execute, Offers, Route, Stop, Subtask, solve
+from pegboard.routing_board import RoutingBoard
 from pegboard.testing import FakeEncoder, fake_tool
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "route_loop.py"
@@ -31,7 +31,7 @@ def test_the_example_loop_routes_calls_fails_routes_again_and_stops(
     assert (task, failure, result) == ("When can I go to Oslo?", "error: no connection", "08:15, platform 3")
     assert [offer.tool.server for offer in first.tools] == ["ferry", "rail"]
     assert [offer.tool.server for offer in second.tools] == ["rail"]
-    assert second.why == ("Server ferry failed and is left alone for a moment.",)
+    assert second.why == ("Server ferry failed repeatedly and is not used for a while.",)
 
 
 def test_the_example_loop_is_short() -> None:
@@ -77,18 +77,18 @@ async def test_a_board_makes_offers_under_every_profile_and_none_for_what_says_n
     board_of: Any, profile: str
 ) -> None:
     tools = [fake_tool(name, f"{name} a file") for name in ("open", "close", "read", "write")]
-    board: Board = board_of(Catalog.build([(Server(name=ServerName("fake")), tools)]), profile=profile)
+    board: RoutingBoard = board_of(Catalog.build([(Server(name=ServerName("fake")), tools)]), profile=profile)
 
     offers = await board.offers(Turn.ask(str(Subtask(text="read a file"))))
     assert len(offers.tools) == 3
     assert offers.tools[0].tool.name == "read"
     assert offers.tools[0].latency == 1.0
 
-    assert (await board.offers("  ")).why == ("The subtask says nothing.",)
+    assert (await board.offers("  ")).why == ("The subtask is empty.",)
     assert (await board_of(Catalog.build([]), profile=profile).offers("x")).why == ("There are no tools here.",)
 
 
 async def test_a_board_says_so_where_no_encoder_answers(board_of: Any, encoder: FakeEncoder) -> None:
-    board: Board = board_of(Catalog.build([(Server(name=ServerName("fake")), [fake_tool("read")])]))
+    board: RoutingBoard = board_of(Catalog.build([(Server(name=ServerName("fake")), [fake_tool("read")])]))
     encoder.broken = True
-    assert (await board.offers("read")).why == ("Which tools fit cannot be told now: no encoder answers.",)
+    assert (await board.offers("read")).why == ("Tools cannot be ranked now, because no encoder answers.",)

@@ -1,4 +1,4 @@
-"""What seed 001 proves of its formulas, as properties; where a claim is not true as stated, the case that shows it."""
+"""What EHRR proves of its formulas, as properties; where a claim is not true as stated, the case that shows it."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_theorem_1_and_proposition_3_to_accept_what_covers_the_cost_is_never_wor
 
 @pytest.mark.requirement("001.proofs")
 def test_theorem_1_needs_the_payment_to_be_the_posted_price_and_not_the_tools() -> None:
-    """Paid p ≤ τ, as the seed's evaluation sums it, a server that accepts as it should can lose."""
+    """Paid p ≤ τ, as the paper's evaluation sums it, a server that accepts as it should can lose."""
     posted, ask, price = 0.03, 0.02, 0.01
 
     assert accepts(ask, posted)

@@ -9,9 +9,9 @@ import pytest
 from backends import Backend
 from pegboard.model import Fingerprint, Outcome, Session, ToolId
 from pegboard.records import Kind, MeterRecord
-from pegboard.spending import Account, Limits, nano_usd
-from pegboard.stores.forgetting import forget_caller, forget_everything, forget_session, forget_tools
-from pegboard.stores.sessions import key_of
+from pegboard.spend_limits import Account, Limits, nano_usd
+from pegboard.stores.erasure import forget_caller, forget_everything, forget_session, forget_tools
+from pegboard.stores.sessions import session_key
 from pegboard.traffic import Seen
 from records import held
 
@@ -23,9 +23,9 @@ TOOLS = [ToolId("git", "log"), ToolId("git", "show"), ToolId("time", "now")]
 async def full(lasting: Backend) -> Backend:
     """Alice has two sessions, one of them with a toolset; Bob has one, and a call of his is under way."""
     accounts = [
-        Account(session=key_of("first"), key="alice"),
-        Account(session=key_of("second", "reading"), key="alice"),
-        Account(session=key_of("third"), key="bob"),
+        Account(session=session_key("first"), key="alice"),
+        Account(session=session_key("second", "reading"), key="alice"),
+        Account(session=session_key("third"), key="bob"),
     ]
     spend = lasting.spend()
     for account in accounts:
@@ -46,8 +46,8 @@ def some(removed: Mapping[Kind, int]) -> dict[Kind, int]:
 async def test_a_session_goes_with_what_it_spent_and_the_totals_stay(full: Backend) -> None:
     assert some(await forget_session(full.archive(), "first", ENDPOINTS)) == {"session": 1, "meter": 1}
 
-    assert await full.sessions().load(key_of("first")) is None
-    assert await full.sessions().load(key_of("third")) is not None
+    assert await full.sessions().load(session_key("first")) is None
+    assert await full.sessions().load(session_key("third")) is not None
     meters = [record async for record in full.archive().read("meter") if isinstance(record, MeterRecord)]
     assert {each.name: each.spent for each in meters if each.kind == "key"} == {
         "alice": nano_usd(2),

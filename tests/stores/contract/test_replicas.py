@@ -4,7 +4,7 @@ import asyncio
 
 from backends import Backend
 from pegboard.model import Replica
-from pegboard.stores.replicas import ALIVE
+from pegboard.stores.retention import ALIVE
 from pegboard.testing import FakeClock
 
 A, B, C = (Replica(id=name, url=f"http://10.0.0.{number}:7332") for number, name in enumerate("abc"))

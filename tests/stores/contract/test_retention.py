@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from backends import Backend, InRedis
+from backends import LASTING, Backend, params
 from pegboard.model import Fingerprint, Outcome, Session, ToolId
-from pegboard.settings.state import RetentionSettings
-from pegboard.spending import Account, Limits, nano_usd
-from pegboard.stores.retention import DAY, Retirement
+from pegboard.settings.storage import RetentionSettings
+from pegboard.spend_limits import Account, Limits, nano_usd
+from pegboard.stores.retention import DAY, RetentionJob
 from pegboard.testing import FakeClock
 from pegboard.traffic import Seen
 from records import held
-from services import needs_postgres
 
 OLD, NEW = ToolId("git", "old"), ToolId("git", "new")
 
@@ -22,8 +21,8 @@ async def no_definitions(before: float) -> int:
     return 0
 
 
-def retirement(backend: Backend, **days: float) -> Retirement:
-    return Retirement(backend.archive(), no_definitions, RetentionSettings(**days), backend.clock)
+def retirement(backend: Backend, **days: float) -> RetentionJob:
+    return RetentionJob(backend.archive(), no_definitions, RetentionSettings(**days), backend.clock)
 
 
 async def use(backend: Backend, tool: ToolId, session: str) -> None:
@@ -44,7 +43,7 @@ async def test_what_was_not_used_for_the_configured_days_is_removed(lasting: Bac
 
     removed = await retirement(lasting, spend=30, statistics=30, lessons=30, embeddings=30).once()
 
-    embeddings = 0 if isinstance(lasting, InRedis) else 1
+    embeddings = 0 if lasting.forgets else 1
     assert removed == {
         "session": 0,
         "hold": 0,
@@ -89,15 +88,15 @@ async def test_sessions_and_holds_that_are_over_leave(lasting: Backend, clock: F
     removed = await retirement(lasting).once()
 
     assert removed["hold"] == 1
-    assert removed["session"] == (0 if isinstance(lasting, InRedis) else 1)
+    assert removed["session"] == (0 if lasting.forgets else 1)
 
 
-@pytest.mark.parametrize("lasting", ["sqlite", pytest.param("postgres", marks=needs_postgres)], indirect=True)
+@pytest.mark.parametrize("lasting", params(kind for kind in LASTING if not kind.forgets), indirect=True)
 @pytest.mark.parametrize(("days", "kept"), [(0.5, {"read", "unread"}), (1.5, {"read"})])
 async def test_reading_an_embedding_is_using_it_to_the_day(
     lasting: Backend, clock: FakeClock, days: float, kept: set[str]
 ) -> None:
-    """Redis forgets them by its own clock (tests/stores/redis/test_server.py)."""
+    """Redis forgets them by its own clock (tests/stores/redis/test_database.py)."""
     store = lasting.embeddings()
     await store.put({"read": np.zeros(2, np.float32), "unread": np.zeros(2, np.float32)})
     clock.advance(days * DAY)

@@ -7,8 +7,8 @@ import pytest
 
 from backends import HOLD, Backend
 from pegboard.errors import SpendLimitReached
-from pegboard.seams import Spend
-from pegboard.spending import Account, Limits, NanoUsd, nano_usd
+from pegboard.protocols import Spend
+from pegboard.spend_limits import Account, Limits, NanoUsd, nano_usd
 from pegboard.testing import FakeClock
 
 DAY = 86_400.0

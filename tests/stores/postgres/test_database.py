@@ -16,7 +16,7 @@ from psycopg.sql import SQL, Identifier
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError, StoreError
 from pegboard.model import Fingerprint, Outcome, Session, ToolId
-from pegboard.stores.migrations import Migration
+from pegboard.stores.database import Migration
 from pegboard.stores.postgres import (
     PostgresArchive,
     PostgresDatabase,
@@ -24,8 +24,7 @@ from pegboard.stores.postgres import (
     PostgresSessions,
     PostgresStatistics,
 )
-from pegboard.stores.postgres.database import fetch
-from pegboard.stores.postgres.tables import MIGRATIONS
+from pegboard.stores.postgres.database import MIGRATIONS, fetch
 from pegboard.testing import FakeClock
 from records import held
 from servers_at_hand import free_port
@@ -194,7 +193,7 @@ async def test_an_address_that_is_none_is_a_clear_error() -> None:
 
 @pytest.mark.parametrize("name", ["Big", "a b", 'a"; DROP', "", "1a", "x" * 64])
 def test_a_schema_has_a_plain_name(name: str) -> None:
-    with pytest.raises(ConfigError, match="no name of a schema"):
+    with pytest.raises(ConfigError, match="not a schema name"):
         PostgresDatabase(POSTGRES, schema=name)
 
 

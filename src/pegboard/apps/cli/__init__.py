@@ -1,5 +1,5 @@
-"""The command line: `pegboard`. One module a command; `program.py` is where all of them begin and end."""
+"""The command line `pegboard`: one module per command; `program` runs them and reports their errors."""
 
-from pegboard.apps.cli.app import app, main
+from pegboard.apps.cli.program import app, main
 
 __all__ = ["app", "main"]

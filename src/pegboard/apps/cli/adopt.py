@@ -1,4 +1,4 @@
-"""Moving servers from the files of clients into pegboard.toml, and back."""
+"""Moves servers from the files of clients into pegboard.toml."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 
 import tomli_w
 
-from pegboard.apps.cli.together import Together
-from pegboard.client_configs import CLIENTS, OWN_NAME, Client, own_file, parse_document, project_of
+from pegboard.apps.cli.atomic_files import FileChanges
 from pegboard.errors import ConfigError
-from pegboard.importing import (
+from pegboard.settings import read_file
+from pegboard.settings.client_configs import CLIENTS, OWN_NAME, Client, own_file, parse_document, project_of
+from pegboard.settings.client_import import (
     ClientFile,
     JsonObject,
     Plan,
@@ -25,16 +26,15 @@ from pegboard.importing import (
     plan,
     replaced,
 )
-from pegboard.jsonc import with_value
-from pegboard.settings import read_file
+from pegboard.settings.jsonc import with_value
 
 BACKUP = ".before-pegboard"
 HEADING = "# The MCP servers behind Pegboard. `pegboard doctor` checks them.\n\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A client's file whose servers become one ``entry``; ``servers`` and ``text`` are the file's then."""
+class ClientChange:
+    """The change of a client's file whose servers become one ``entry``, with its new ``servers`` and ``text``."""
 
     file: ClientFile
     entry: JsonObject
@@ -45,17 +45,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adoption:
-    """One pegboard.toml, what it gets, and the clients that start it afterwards. ``before`` is None for a new file."""
+    """The new content of one pegboard.toml and the changed clients that start it. ``before`` is None for a new file."""
 
     target: Path
     before: bytes | None
     text: str
     plan: Plan
-    changes: tuple[Change, ...]
+    changes: tuple[ClientChange, ...]
 
 
 def client_files(home: Path, folder: Path, names: Sequence[str] = ()) -> tuple[list[ClientFile], list[str]]:
-    """The files of these clients (of all, where none is named) that have servers; and notes on what was left out."""
+    """The files with servers of these clients (of all, if none is named), and notes on what was left out."""
     files: list[ClientFile] = []
     notes: list[str] = []
     for client, path in rows(home, folder, names):
@@ -70,7 +70,7 @@ def client_files(home: Path, folder: Path, names: Sequence[str] = ()) -> tuple[l
 
 
 def rows(home: Path, folder: Path, names: Sequence[str] = ()) -> list[tuple[Client, Path]]:
-    """The rows of the table with their paths here, a path once. Raises ConfigError for a client nobody knows."""
+    """The rows of the table of clients with their paths, each path once. Raises ConfigError for an unknown client."""
     known = sorted({client.name for client in CLIENTS})
     if unknown := sorted(set(names) - set(known)):
         raise ConfigError(f"There is no client {unknown[0]!r}.", remedy=f"Known are {', '.join(known)}.")
@@ -97,20 +97,19 @@ def read(client: Client, path: Path) -> tuple[ClientFile | None, list[str]]:
 
 
 def _of_projects(document: Mapping[str, Any], path: Path) -> list[str]:
-    """Claude Code keeps servers by project in its user file: they are for one folder alone."""
+    """Claude Code keeps servers of single projects in its user file; they apply to one folder only."""
     projects = document.get("projects")
     found = projects.items() if isinstance(projects, Mapping) else ()
     return [
-        f"Stays in {path}: {len(about['mcpServers'])} servers for the project {folder} alone."
+        f"Stays in {path}: {len(about['mcpServers'])} servers that are only for the project {folder}."
         for folder, about in found
         if isinstance(about, Mapping) and about.get("mcpServers")
     ]
 
 
 def adoptions(files: Iterable[ClientFile], command: Sequence[str], to: Path | None = None) -> list[Adoption]:
-    """What would be written where: a project's servers beside them, a user's into the user's own file, or all to one.
-
-    Raises ConfigError for a pegboard.toml that cannot be read or extended.
+    """What would be written where: a project's servers into the project, a user's into the user's own file, or all to
+    one file. Raises ConfigError for a pegboard.toml that cannot be read or extended.
     """
     groups: dict[Path, list[ClientFile]] = {}
     for file in files:
@@ -124,11 +123,11 @@ def _place(file: ClientFile) -> Path:
 
 def _adoption(target: Path, files: Sequence[ClientFile], command: Sequence[str]) -> Adoption:
     if target.suffix != ".toml":
-        raise ConfigError(f"{str(target)!r} is not named as TOML.", remedy="Choose a name that ends in .toml.")
+        raise ConfigError(f"{str(target)!r} does not end in .toml.", remedy="Choose a name that does.")
     document = raw_document(target) if target.exists() else {}
     before = target.read_bytes() if target.exists() else None
     made = plan(existing_servers(document, target), files)
-    changes: dict[Path, Change] = {}
+    changes: dict[Path, ClientChange] = {}
     users: dict[str, JsonObject] = {}
     for file in sorted(files, key=lambda file: file.client.scope != "user"):
         change = _change(file, made, command, target, users.get(file.client.name, {}))
@@ -146,13 +145,13 @@ def _adoption(target: Path, files: Sequence[ClientFile], command: Sequence[str])
 
 
 def raw_document(path: Path) -> dict[str, Any]:
-    """A pegboard.toml as it is written. Raises ConfigError."""
+    """A pegboard.toml without defaults. Raises ConfigError."""
     read_file(path)
     return tomllib.loads(path.read_text("utf-8"))
 
 
 def _extended(text: str, document: JsonObject, new: JsonObject, target: Path) -> str:
-    """New servers go to the end, so that everything that is there stays as it is, comments too."""
+    """The text with new servers at the end; everything else, including comments, stays unchanged."""
     if not new:
         return text
     gap = "" if not text or text.endswith("\n\n") else "\n" if text.endswith("\n") else "\n\n"
@@ -164,19 +163,21 @@ def _extended(text: str, document: JsonObject, new: JsonObject, target: Path) ->
         fits = False
     if not fits:
         raise ConfigError(
-            f"{str(target)!r} has its servers in a form that cannot be added to.",
+            f"{str(target)!r} has its servers in a form that cannot be extended.",
             remedy="Write them as tables, [servers.NAME], or choose another file with --to.",
         )
     return extended
 
 
-def _change(file: ClientFile, made: Plan, command: Sequence[str], target: Path, users: JsonObject) -> Change | None:
+def _change(
+    file: ClientFile, made: Plan, command: Sequence[str], target: Path, users: JsonObject
+) -> ClientChange | None:
     gone = [moved.server for moved in made.moved if moved.file is file]
     if not gone:
         return None
     entry = entry_for(file.client, command, target)
     servers = replaced(file, gone, entry, entry_name(file, target, users))
-    return Change(
+    return ClientChange(
         file=file,
         entry=entry,
         servers=servers,
@@ -186,7 +187,7 @@ def _change(file: ClientFile, made: Plan, command: Sequence[str], target: Path, 
 
 
 def with_servers(file: ClientFile, servers: JsonObject) -> str:
-    """The file's text with other servers in it; everything else stays as it is. Raises ConfigError."""
+    """The file's text with new servers; everything else stays unchanged. Raises ConfigError."""
     text = with_value(file.text, file.client.place, servers)
     expected = parse_document(file.text.lstrip("\ufeff"), file.path)
     inner = expected
@@ -195,14 +196,14 @@ def with_servers(file: ClientFile, servers: JsonObject) -> str:
     inner[file.client.place[-1]] = servers
     if parse_document(text.lstrip("\ufeff"), file.path) != expected:
         raise ConfigError(
-            f"{str(file.path)!r} is written in a way that cannot be changed safely.",
+            f"{str(file.path)!r} has a form that cannot be changed safely.",
             remedy="Leave that client out: name the others with --client.",
         )
     return text
 
 
 def hidden(files: Sequence[ClientFile], adoptions: Iterable[Adoption]) -> list[str]:
-    """Notes on entries that an earlier `init`, or somebody by hand, gave one name in a user's and a project's file."""
+    """Notes on entries for different boards that have one name in a user's and a project's file."""
     after = {change.file.path: change.servers for each in adoptions for change in each.changes}
     users = {file.client.name: file for file in files if file.client.scope == "user"}
     pairs = [
@@ -211,15 +212,15 @@ def hidden(files: Sequence[ClientFile], adoptions: Iterable[Adoption]) -> list[s
         if file.client.scope == "project" and file.client.name in users
     ]
     return [
-        f"{user.path} and {file.path} both start Pegboard as {name!r}, and {file.client.name} starts the project's "
-        f"alone: rename one of the two."
+        f"{user.path} and {file.path} both start Pegboard as {name!r}, and {file.client.name} starts only the "
+        f"project's: rename one of the two."
         for user, file in pairs
         for name in hiding(after.get(user.path, user.entries), after.get(file.path, file.entries))
     ]
 
 
-def write(adoptions: Iterable[Adoption], changes: Together) -> None:
-    """Every pegboard.toml before the clients that name it."""
+def write(adoptions: Iterable[Adoption], changes: FileChanges) -> None:
+    """Write every pegboard.toml before the clients that name it."""
     for adoption in adoptions:
         if adoption.plan.new:
             changes.write(adoption.target, adoption.text.encode(), before=adoption.before)
@@ -230,7 +231,7 @@ def write(adoptions: Iterable[Adoption], changes: Together) -> None:
 
 
 def backups(path: Path) -> dict[int, Path]:
-    """The backups beside a file by number, the oldest first."""
+    """The backups of a file by number, the oldest first."""
     pattern = re.compile(re.escape(path.name + BACKUP) + r"(?:-(\d+))?")
     beside = path.parent.iterdir() if path.parent.is_dir() else ()
     found = {int(match.group(1) or 1): each for each in beside if (match := pattern.fullmatch(each.name))}
@@ -238,6 +239,6 @@ def backups(path: Path) -> dict[int, Path]:
 
 
 def next_backup(path: Path) -> Path:
-    """A name after all that are taken."""
+    """The path of the next backup."""
     number = max(backups(path), default=0) + 1
     return path.with_name(path.name + BACKUP + (f"-{number}" if number > 1 else ""))

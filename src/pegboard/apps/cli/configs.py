@@ -1,4 +1,4 @@
-"""Which configuration files a command reads, and what they say together."""
+"""Finds the configuration files that a command reads, and combines them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.apps.cli import consent
-from pegboard.client_configs import OWN_NAME, is_pegboard, is_projects, own_file, usual_files
 from pegboard.errors import ConfigError
-from pegboard.server_spec import ServerSpec
 from pegboard.settings import Settings, load_settings, read_file
+from pegboard.settings.client_configs import OWN_NAME, is_pegboard, is_projects, own_file, usual_files
+from pegboard.settings.server_spec import ServerSpec
 
 RUNNERS = frozenset({"npx", "bunx", "uvx", "uv", "pipx", "run", "node", "python", "python3", "docker"})
-"""Programs that start the one which is meant."""
+"""Programs that run another program, after which a server is named."""
 SENDING = frozenset({"chroma", "encoder", "state"})
-"""Options with an address, and with the names of variables whose values are sent there."""
+"""Options with a URL, and with names of variables whose values are sent to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configured:
-    """``files`` were used; ``notes`` say which were left out, and why."""
+    """Settings and the ``files`` they come from; ``notes`` say what was left out, and why."""
 
     settings: Settings
     files: tuple[Path, ...] = ()
@@ -29,12 +29,12 @@ class Configured:
 
 
 def given(files: Sequence[Path], **flags: Any) -> Configured:
-    """Exactly these files. Raises ConfigError for any that cannot be read."""
+    """Settings from exactly these files. Raises ConfigError for a file that cannot be read."""
     return _without_us(Configured(settings=load_settings(files, **flags), files=tuple(files)))
 
 
 def wrapped(command: Sequence[str]) -> dict[str, ServerSpec]:
-    """The one server that a command starts, named after its program or package.
+    """The one server that a command starts, named after the program or package.
 
     >>> list(wrapped(["npx", "-y", "@modelcontextprotocol/server-everything"]))
     ['server-everything']
@@ -46,10 +46,10 @@ def wrapped(command: Sequence[str]) -> dict[str, ServerSpec]:
 
 
 def given_or_usual(files: Sequence[Path], **flags: Any) -> Configured:
-    """These files; where there are none, those of the MCP clients on this machine that can be read.
+    """Settings from these files or, if there are none, from the readable files of MCP clients on this machine.
 
-    A project's own files count where the user has allowed it: they start whatever their author likes.
-    Raises ConfigError where there are none at all.
+    Files of the current project need the user's consent, because they can start any program of their author's choice.
+    Raises ConfigError if there is no file at all.
     """
     if files:
         return given(files, **flags)
@@ -57,7 +57,7 @@ def given_or_usual(files: Sequence[Path], **flags: Any) -> Configured:
     for path in usual_files(Path.home(), Path.cwd()):
         if elsewhere := _sends_elsewhere(path):
             notes.append(
-                f"Left out: {str(path)!r} belongs to the project here and says where data and keys go "
+                f"Left out: {str(path)!r} belongs to the current project and sets where data and keys are sent "
                 f"({', '.join(elsewhere)}); `--config {path}` uses it."
             )
             continue
@@ -72,30 +72,35 @@ def given_or_usual(files: Sequence[Path], **flags: Any) -> Configured:
             notes.append(consent.refusal(path))
     if not usable:
         raise ConfigError(
-            " ".join(["No configuration of an MCP client was found in its usual place.", *notes]),
+            " ".join(["No usable configuration of an MCP client was found in the usual places.", *notes]),
             remedy="Name one with --config FILE, or a file of tools with --catalog FILE.",
         )
     configured = given(list(reversed(usable)), **flags)
     return Configured(settings=configured.settings, files=tuple(usable), notes=(*notes, *configured.notes))
 
 
+def for_tools(config: Sequence[Path] | None, catalogs: Sequence[Path] | None, **flags: Any) -> Configured:
+    """The settings of a command on tools: the files of --config, or the usual ones if there is no --catalog either."""
+    return given(config or [], **flags) if catalogs else given_or_usual(config or [], **flags)
+
+
 def _sends_elsewhere(path: Path) -> list[str]:
-    """Options of a project's own file by which its author would be sent what is the user's."""
+    """Options in a file of the current project that could send the user's data to the file's author."""
     if not is_projects(path, Path.home(), Path.cwd()):
         return []
     try:
         return sorted(SENDING & read_file(path).keys())
     except ConfigError:
-        return []  # said when it is loaded
+        return []  # reported when the file is loaded
 
 
 def own_files() -> list[Path]:
-    """The nearest pegboard.toml: the folder's, else the user's."""
+    """The nearest pegboard.toml: in the current folder, else the user's; empty if there is none."""
     return [path for path in (Path(OWN_NAME), own_file()) if path.is_file()][:1]
 
 
 def _without_us(configured: Configured) -> Configured:
-    """A client that already has Pegboard names it as a server: starting it from here would never end."""
+    """Without servers that are Pegboard itself: starting those from here would never end."""
     servers = configured.settings.servers
     ours = [name for name, spec in servers.items() if is_pegboard(spec)]
     others = {name: spec for name, spec in servers.items() if name not in ours}

@@ -1,4 +1,4 @@
-"""Whether the servers of a project's own files may be started: asked once a file, as editors do."""
+"""Asks for consent before starting the servers of a project's files, once per file content, as editors do."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pathlib import Path
 import typer
 from platformdirs import user_state_path
 
-from pegboard.client_configs import is_pegboard, is_projects
-from pegboard.importing import masked
-from pegboard.server_spec import ServerSpec
+from pegboard.settings.client_configs import is_pegboard, is_projects
+from pegboard.settings.client_import import masked
+from pegboard.settings.server_spec import ServerSpec
 
 ALLOWED = "allowed.json"
 
 
 def may_start(path: Path, servers: Mapping[str, ServerSpec]) -> bool:
-    """True for the user's own files, and for those of a project that were allowed with just this content.
+    """True for the user's own files, and for files of a project that were allowed with exactly this content.
 
-    On a terminal the question is put; elsewhere the answer is no.
+    On a terminal the user is asked; elsewhere the answer is no.
     """
     starting = [spec for spec in servers.values() if not (spec.disabled or is_pegboard(spec))]
     if not starting or not is_projects(path, Path.home(), Path.cwd()):
@@ -36,7 +36,7 @@ def may_start(path: Path, servers: Mapping[str, ServerSpec]) -> bool:
 
 
 def remember(paths: Iterable[Path]) -> None:
-    """These files, as they are now, may start their servers."""
+    """Allow these files, with their current content, to start their servers."""
     known = _allowed() | {str(path.absolute()): _digest(path) for path in paths}
     file = memory()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -47,18 +47,18 @@ def remember(paths: Iterable[Path]) -> None:
 
 
 def refusal(path: Path) -> str:
-    return f"Left out: {path} belongs to the project here. `--config {path}` starts its servers."
+    return f"Left out: {path} belongs to the current project. `--config {path}` starts its servers."
 
 
 def _asked(path: Path, starting: Iterable[ServerSpec]) -> bool:
-    typer.echo(f"{path} belongs to the project here and would start:", err=True)
+    typer.echo(f"{path} belongs to the current project and would start:", err=True)
     for spec in starting:
         typer.echo(f"  {spec.name!r}: {_what(spec)!r}", err=True)
     return typer.confirm("Start them?", default=False, err=True)
 
 
 def _what(spec: ServerSpec) -> str:
-    """The command with its arguments, or the URL, without what may be secret in them."""
+    """The command with its arguments, or the URL, with secrets masked."""
     shown = masked({"args": [spec.command, *spec.args]} if spec.command else {"args": [spec.url or ""]})
     return " ".join(shown["args"])
 
@@ -76,5 +76,5 @@ def _digest(path: Path) -> str:
 
 
 def memory() -> Path:
-    """Where the answers are kept."""
+    """The file of the answers."""
     return user_state_path("pegboard", appauthor=False) / ALLOWED

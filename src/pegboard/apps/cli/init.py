@@ -1,36 +1,40 @@
-"""`pegboard init`: the servers of all clients into one pegboard.toml, and one entry for each client."""
+"""`pegboard init`: moves the servers of all clients into one pegboard.toml, and gives each client one entry."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import tomli_w
 import typer
 
 from pegboard.apps.cli.options import Json, Verbose, examples
+from pegboard.apps.cli.output import plain, stdout
 from pegboard.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pegboard.apps.cli.adopt import Adoption
     from pegboard.apps.cli.restore import Restoration
 
 EXAMPLES = examples(
-    "What would be written, and where",
+    "Show what would be written, and where",
     "pegboard init",
-    "Do it: every file is kept beside it as NAME.before-pegboard",
+    "Write it; the old files are kept as NAME.before-pegboard",
     "pegboard init --write",
-    "Cursor alone, into a file of its own",
+    "Only Cursor, into a separate file",
     "pegboard init --client cursor --to ~/cursor-servers.toml --write",
-    "As it was before",
+    "Undo it",
     "pegboard init --undo",
 )
 
 
 def init(
-    write: Annotated[bool, typer.Option("--write", help="Write the files; without it, show what would be.")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Give the clients their servers back.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the files; without it, only show what would be written.")
+    ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Move the servers back to the clients.")] = False,
     client: Annotated[
         list[str] | None,
         typer.Option(
@@ -44,7 +48,7 @@ def init(
         typer.Option(
             "--to",
             metavar="FILE",
-            help="Where the servers go, in place of pegboard.toml in the project or in the user's own folder.",
+            help="File for the servers, instead of pegboard.toml in the project or in the user's own folder.",
         ),
     ] = None,
     as_json: Json = False,
@@ -52,36 +56,35 @@ def init(
 ) -> None:
     """Move the MCP servers of the clients on this machine into pegboard.toml, and point each client at Pegboard.
 
-    Servers that only their client can start stay where they are, and are named with the reason. Values of env and
-    headers are written but never shown.
+    Servers that only their client can start stay where they are, and the reason is shown. Values of env and headers are
+    written but never shown.
     """
-    from pegboard.apps.cli import moved
     from pegboard.apps.cli.output import print_json
 
     if undo and (write or to):
-        raise ConfigError("--undo goes with neither --write nor --to.", remedy="Give --undo alone, or with --client.")
+        raise ConfigError("--undo excludes --write and --to.", remedy="Give --undo alone, or with --client.")
     made = _undo(client or []) if undo else _init(client or [], to, write=write)
     if as_json:
         print_json(made)
     elif undo:
-        moved.show_undone(made)
+        show_undone(made)
     else:
-        moved.show(made)
+        show(made)
 
 
 def _init(names: Sequence[str], to: Path | None, *, write: bool) -> dict[str, Any]:
     from pegboard.apps.cli import adopt
-    from pegboard.apps.cli.together import together
+    from pegboard.apps.cli.atomic_files import file_changes
 
     files, notes = adopt.client_files(Path.home(), Path.cwd(), names)
     if not files:
         raise ConfigError(
-            " ".join(["No MCP client with servers was found in its usual place.", *notes]),
-            remedy="`pegboard mcp --config FILE` takes a client's file from anywhere.",
+            " ".join(["No MCP client with servers was found in the usual places.", *notes]),
+            remedy="`pegboard mcp --config FILE` reads a client's file from any place.",
         )
     adoptions = adopt.adoptions(files, own_command(), to.expanduser() if to else None)
     if write:
-        with together() as changes:
+        with file_changes() as changes:
             adopt.write(adoptions, changes)
     return {
         "written": write,
@@ -98,15 +101,15 @@ def _init(names: Sequence[str], to: Path | None, *, write: bool) -> dict[str, An
 
 
 def _caution(adoption: Adoption) -> str | None:
-    """A project's folder is often shared."""
+    """A warning about secrets in a project's folder, which is often shared."""
     in_project = any(change.file.client.scope == "project" for change in adoption.changes)
     if not in_project or not any({"env", "headers"} & set(entry) for entry in adoption.plan.new.values()):
         return None
-    return f"{adoption.target} holds values of env or headers, as the backups do: take care with version control."
+    return f"{adoption.target} and the backups contain values of env or headers: keep them out of version control."
 
 
 def _target(adoption: Adoption) -> dict[str, Any]:
-    from pegboard.importing import masked
+    from pegboard.settings.client_import import masked
 
     new = {name: masked(entry) for name, entry in adoption.plan.new.items()}
     return {"file": str(adoption.target), "exists": adoption.before is not None, "new": new}
@@ -128,10 +131,10 @@ def _changed(adoption: Adoption, change: Any) -> dict[str, Any]:
 
 def _undo(names: Sequence[str]) -> dict[str, Any]:
     from pegboard.apps.cli import restore
-    from pegboard.apps.cli.together import together
+    from pegboard.apps.cli.atomic_files import file_changes
 
     made, notes = restore.restorations(Path.home(), Path.cwd(), names)
-    with together() as changes:
+    with file_changes() as changes:
         restore.put_back(made, changes)
     return {"undone": [_restored(each) for each in made], "notes": notes}
 
@@ -148,7 +151,7 @@ def _restored(each: Restoration) -> dict[str, Any]:
 
 
 def own_command() -> list[str]:
-    """How a client finds this program: by its full path, or through the Python that runs it."""
+    """The command by which a client starts this program: its full path, or the Python that runs it."""
     import shutil
     import sys
 
@@ -157,3 +160,53 @@ def own_command() -> list[str]:
         return [str(started.absolute())]
     found = shutil.which("pegboard")
     return [str(Path(found).absolute())] if found else [sys.executable, "-m", "pegboard"]
+
+
+def show(made: Mapping[str, Any]) -> None:
+    say = _speaker()
+    done = made["written"]
+    for target in made["targets"]:
+        if target["new"]:
+            say(f"{'Written to' if done else 'Would be written to'} {target['file']}:\n")
+            say(tomli_w.dumps({"servers": target["new"]}))
+    for change in made["clients"]:
+        say(f"{change['client']}: {change['file']}")
+        for each in change["moved"]:
+            left = f" (not carried over: {', '.join(each['not_carried_over'])})" if each["not_carried_over"] else ""
+            say(f"  {each['server']}{'' if each['as'] == each['server'] else ' as ' + each['as']}{left}")
+        say(f"  {'now starts' if done else 'would start'} {json.dumps(change['entry'], ensure_ascii=False)}")
+        say(f"  {'kept' if done else 'would be kept'} as {change['backup']}\n")
+    for stays in made["stays"]:
+        say(f"Stays in {stays['file']}: {stays['server']!r}. {stays['reason']}")
+    for note in made["notes"]:
+        say(note)
+    if not made["clients"]:
+        say("Nothing is left to move.")
+    elif done:
+        say("Restart the clients. `pegboard doctor` checks the servers; `pegboard init --undo` reverts this.")
+    else:
+        say("Nothing was changed. `pegboard init --write` makes these changes.")
+
+
+def show_undone(made: Mapping[str, Any]) -> None:
+    say = _speaker()
+    for each in made["undone"]:
+        if each["as_before"]:
+            say(f"{each['client']}: {each['file']} is as it was before.")
+            continue
+        say(f"{each['client']}: {each['file']} was edited since. Edits stay; put back: {_list(each['put_back'])}.")
+        if each["superseded"]:
+            say(f"  The client has another {_list(each['superseded'])} now; the old one is in the backup.")
+        say(f"  Kept: {_list(each['backups'])}")
+    for note in made["notes"]:
+        say(note)
+    say("pegboard.toml is unchanged." if made["undone"] else "There is nothing to undo.")
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names) or "nothing"
+
+
+def _speaker() -> Callable[[str], None]:
+    console = stdout()
+    return lambda text: console.print(plain(text), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`pegboard keys`: keys that clients of the LLM gateway show, and tokens of the MCP gateway."""
+"""`pegboard keys`: makes and checks keys of the LLM gateway and tokens of the MCP gateway."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import typer
 from pegboard.apps.cli.options import Configs, Json, Verbose, examples
 from pegboard.errors import ConfigError, PegboardError
 
-app = typer.Typer(rich_markup_mode="markdown")
+app = typer.Typer(rich_markup_mode="markdown", add_completion=False)
 
 NEW_EXAMPLES = examples(
     "A key for one team, and what to add to pegboard.toml",
     "pegboard keys new team-a",
     "A key for two of the upstreams",
     "pegboard keys new nightly-jobs --upstreams openai,anthropic",
-    "A token for MCP on HTTP that opens two servers and a scope",
+    "A token for MCP on HTTP with two servers and a scope",
     "pegboard keys new ann --mcp --tools 'github/*,time/*' --scopes dba",
 )
 CHECK_EXAMPLES = examples("Whose key is this?", "pegboard keys check < key.txt")
@@ -27,35 +27,37 @@ CHECK_EXAMPLES = examples("Whose key is this?", "pegboard keys check < key.txt")
 
 @app.callback(invoke_without_command=True)
 def keys(context: typer.Context) -> None:
-    """Make keys for the LLM gateway and tokens for the MCP gateway, and look whose they are."""
+    """Make and check keys for the LLM gateway and tokens for the MCP gateway."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
 @app.command("new", epilog=NEW_EXAMPLES)
 def new(
-    name: Annotated[str, typer.Argument(help="What the key is called, in policies, events and logs.")],
+    name: Annotated[str, typer.Argument(help="Name of the key in policies, events and logs.")],
     upstreams: Annotated[
-        str, typer.Option(metavar="NAMES", help="Upstreams that it may be used for, as patterns with commas between.")
+        str, typer.Option(metavar="NAMES", help="Upstreams that the key permits, as comma-separated patterns.")
     ] = "*",
-    mcp: Annotated[bool, typer.Option("--mcp", help="A token of the MCP gateway on HTTP, in place of a key.")] = False,
+    mcp: Annotated[
+        bool, typer.Option("--mcp", help="Make a token for the MCP gateway on HTTP instead of a key.")
+    ] = False,
     tools: Annotated[
         str | None,
-        typer.Option(metavar="PATTERNS", help="Tools that it opens, as patterns with commas between."),
+        typer.Option(metavar="PATTERNS", help="Tools that the token permits, as comma-separated patterns."),
     ] = None,
-    scopes: Annotated[str, typer.Option(metavar="NAMES", help="Scopes that the token has, with commas between.")] = "",
+    scopes: Annotated[str, typer.Option(metavar="NAMES", help="Scopes of the token, comma-separated.")] = "",
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Make a key, print it this once, and the lines for pegboard.toml, which hold only its hash.
+    """Make a key and print it once, with the lines for pegboard.toml, which contain only its hash.
 
-    As soon as one key is configured, every request to a model needs one; as soon as one token is, every request of MCP
-    on HTTP does.
+    If any key is configured, every request to a model needs one. If any token is configured, every MCP request on HTTP
+    needs one.
     """
     import tomli_w
 
     from pegboard.apps.cli.output import print_json
-    from pegboard.gateways.keys import hashed, new_key
+    from pegboard.gateways.access_keys import hashed, new_key
 
     key = new_key()
     if mcp:
@@ -75,11 +77,11 @@ def new(
 
 @app.command("check", epilog=CHECK_EXAMPLES)
 def check(config: Configs = None, as_json: Json = False, verbose: Verbose = False) -> None:
-    """Read a key from standard input and say whose it is. Exits with 1 where it is nobody's."""
+    """Read a key from standard input and print its name and rights. Exits with 1 if the key is unknown."""
     from pegboard.apps.cli.configs import own_files
     from pegboard.apps.cli.output import print_json
-    from pegboard.gateways.llm.keys import Keys
-    from pegboard.gateways.mcp.access import Access
+    from pegboard.gateways.llm.proxy.keys import Keys
+    from pegboard.gateways.mcp.transport.auth import Access
     from pegboard.settings import load_settings
 
     settings = load_settings(config or own_files())
@@ -95,7 +97,9 @@ def check(config: Configs = None, as_json: Json = False, verbose: Verbose = Fals
             sys.stdout.write(f"{holder.name}, for the tools {', '.join(only) if only is not None else '*'} of MCP\n")
         return
     if name is None:
-        raise PegboardError("This key is none of the configuration's.", remedy="`pegboard keys new NAME` makes one.")
+        raise PegboardError(
+            "The configuration does not contain this key.", remedy="`pegboard keys new NAME` makes one."
+        )
     upstreams = configured[name].upstreams
     if as_json:
         print_json({"name": name, "upstreams": upstreams, "policy": configured[name].policy()})
@@ -108,15 +112,15 @@ def _patterns(text: str) -> list[str]:
 
 
 def _checked(name: str, document: Mapping[str, object]) -> None:
-    """Raises ConfigError for what the configuration would not take."""
+    """Raises ConfigError for a name or pattern that the configuration would not accept."""
     from pydantic import ValidationError
 
-    from pegboard.client_configs import sentences
     from pegboard.settings import Settings
+    from pegboard.settings.client_configs import sentences
 
     try:
         Settings.model_validate(document)
     except ValidationError as error:
         raise ConfigError(
-            f"A key cannot be called {name!r}: {sentences(error)}.", remedy="Use letters, digits and ._@-"
+            f"A key cannot be named {name!r}: {sentences(error)}.", remedy="Use letters, digits and ._@-"
         ) from error

@@ -1,4 +1,4 @@
-"""Log records go to stderr, never to stdout, which belongs to results (and to the protocol in `pegboard mcp`)."""
+"""Logging to stderr. Stdout is reserved for results, and for the protocol in `pegboard mcp`."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ FORMAT = "pegboard: %(levelname)s: %(message)s"
 OURS = logging.getLogger("pegboard")
 
 
-class Text(logging.Formatter):
-    """For a terminal, which obeys nobody: a record may quote what a server said."""
+class TextFormatter(logging.Formatter):
+    """Formats records for a terminal, with control characters escaped: a record may quote a server."""
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
 
 
-class OneLine(Text):
-    """Without tracebacks: those are for developers."""
+class OneLineFormatter(TextFormatter):
+    """Leaves out tracebacks, which are for developers."""
 
     def formatException(self, ei: Any) -> str:  # noqa: N802  # the name of the base class
         return ""
 
 
-class JsonLines(logging.Formatter):
-    """One object a line, with what a record brings in ``fields`` beside its message. Of an exception its kind is said:
-    its text may quote anything, and it and the traceback are for developers."""
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line, including the record's ``fields``. Only the type of an exception is logged, because its
+    text may quote anything; tracebacks are for developers."""
 
     def __init__(self, *, tracebacks: bool) -> None:
         super().__init__()
@@ -55,8 +55,8 @@ class JsonLines(logging.Formatter):
         return self._encode(said)
 
 
-class Stderr(logging.StreamHandler[Any]):
-    """The program's own handler, in either form."""
+class StderrHandler(logging.StreamHandler[Any]):
+    """The program's own handler, for text or JSON."""
 
     def __init__(self, *, debugging: bool) -> None:
         super().__init__(sys.stderr)
@@ -65,14 +65,14 @@ class Stderr(logging.StreamHandler[Any]):
 
     def speak(self, form: Literal["text", "json"]) -> None:
         if form == "json":
-            self.setFormatter(JsonLines(tracebacks=self._debugging))
+            self.setFormatter(JsonFormatter(tracebacks=self._debugging))
         else:
-            self.setFormatter(Text(FORMAT) if self._debugging else OneLine(FORMAT))
+            self.setFormatter(TextFormatter(FORMAT) if self._debugging else OneLineFormatter(FORMAT))
 
 
 @contextmanager
 def to_stderr(*, debugging: bool) -> Iterator[None]:
-    handler = Stderr(debugging=debugging)
+    handler = StderrHandler(debugging=debugging)
     level = OURS.level
     logging.getLogger().addHandler(handler)
     OURS.setLevel(logging.DEBUG if debugging else logging.ERROR)
@@ -84,11 +84,12 @@ def to_stderr(*, debugging: bool) -> Iterator[None]:
 
 
 def set_level(level: str | None) -> None:
-    """How much a program that stays says; without a level warnings too, which others put into their results."""
+    """Set the log level of a long-running command; without a level, warnings are logged too, which other commands
+    report in their results."""
     OURS.setLevel(level or min(OURS.level, logging.WARNING))
 
 
 def set_format(form: Literal["text", "json"]) -> None:
     for handler in logging.getLogger().handlers:
-        if isinstance(handler, Stderr):
+        if isinstance(handler, StderrHandler):
             handler.speak(form)

@@ -16,9 +16,9 @@ from pegboard.apps.cli.options import Configs, Exposure, Json, LogFormat, LogLev
 from pegboard.errors import ConfigError
 
 EXAMPLES = examples(
-    "Let `pegboard init` put this into the configuration of every client, or do it by hand",
+    "An entry for the configuration of a client; `pegboard init` writes it for every client",
     '{"mcpServers": {"pegboard": {"command": "pegboard",\n  "args": ["mcp", "--config", "/path/pegboard.toml"]}}}',
-    "Stand before one big server, with no configuration at all",
+    "Wrap one big server, without any configuration",
     "pegboard mcp -- npx -y @some/big-server",
 )
 
@@ -26,7 +26,7 @@ EXAMPLES = examples(
 def mcp(
     command: Annotated[
         list[str] | None,
-        typer.Argument(help="After --: the command of one server to stand before.", show_default=False),
+        typer.Argument(help="After --: the command of one server to wrap.", show_default=False),
     ] = None,
     config: Configs = None,
     profile: Profile = None,
@@ -37,16 +37,16 @@ def mcp(
     log_level: LogLevel = None,
     log_format: LogFormat = None,
     no_attach: Annotated[
-        bool, typer.Option("--no-attach", help="Start the servers here, even where `pegboard serve` has them running.")
+        bool, typer.Option("--no-attach", help="Start the servers here, even if `pegboard serve` already runs them.")
     ] = False,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Serve one MCP client on standard input and output, with every configured server behind it.
+    """Serve one MCP client on standard input and output, as a gateway to all configured servers.
 
-    Reads the files given with --config, else pegboard.toml in the current folder, else the user's own; or stands
-    before the one server whose command follows --. Where `pegboard serve` runs with the same files, its servers are
-    used and none is started. Standard output belongs to the protocol; logs go to stderr.
+    Reads the files given with --config, else pegboard.toml in the current folder, else the user's own; or wraps the one
+    server whose command follows --. If `pegboard serve` runs with the same files, its servers are used and none is
+    started. Standard output is reserved for the protocol; logs go to stderr.
     """
     from pegboard.apps.cli.configs import given, own_files, wrapped
 
@@ -57,7 +57,7 @@ def mcp(
     if not (command or profile or no_attach) and _attached(files, exposure, toolset):
         return
     from pegboard.gateways.mcp import serve_stdio
-    from pegboard.gateways.mcp.reload import Source
+    from pegboard.gateways.mcp.transport.config_reload import Source
 
     servers = wrapped(command) if command else None
     read = partial(given, files, servers=servers, profile=profile, exposure=exposure, log_format=log_format)
@@ -70,22 +70,22 @@ def mcp(
 
 
 def nothing_given(otherwise: str = "") -> ConfigError:
-    from pegboard.client_configs import OWN_NAME, own_file
+    from pegboard.settings.client_configs import OWN_NAME, own_file
 
     return ConfigError(
         f"No configuration was given, and there is no {OWN_NAME} here or in {str(own_file().parent)!r}.",
-        remedy=f"`pegboard init` makes one from your clients; or name one with --config FILE{otherwise}.",
+        remedy=f"`pegboard init` makes one from your clients' files; or name one with --config FILE{otherwise}.",
     )
 
 
 def _attached(files: Sequence[Path], exposure: str | None, toolset: str | None) -> bool:
-    """Whether a running serve did the work. Raises PegboardError where it went away meanwhile."""
-    from pegboard.gateways.mcp.running import running_folder, running_for
+    """Attach to a running `pegboard serve`; False if there is none. Raises PegboardError if it ends meanwhile."""
+    from pegboard.gateways.mcp.attach.serve_discovery import running_folder, running_for
 
     url = running_for(files, running_folder())
     if url is None:
         return False
-    from pegboard.gateways.mcp.bridge import bridge_stdio
+    from pegboard.gateways.mcp.attach.bridge import bridge_stdio
 
     logs.OURS.info("Attached to the `pegboard serve` at %s; no server is started here.", url)
     url = f"{url}/{quote(toolset)}" if toolset else url

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their help shows examples."""
+"""Options that several commands share, and the examples in their help."""
 
 from __future__ import annotations
 
@@ -31,15 +31,13 @@ Profile = Annotated[
 Exposure = Annotated[
     Literal["auto", "eager", "static", "dynamic", "native", "route"] | None,
     typer.Option(
-        help="What the client is listed: all (eager, native), a search (static), and what it found (dynamic), or a "
-        "search that goes by price, speed and reliability too (route)."
+        help="Which tools the client is listed: all (eager, native), a search (static), a search and what it found "
+        "(dynamic), or a search that also considers price, speed and reliability (route)."
     ),
 ]
-LogLevel = Annotated[
-    Literal["debug", "info", "warning", "error"] | None, typer.Option(help="How much is said on stderr.")
-]
+LogLevel = Annotated[Literal["debug", "info", "warning", "error"] | None, typer.Option(help="Log level on stderr.")]
 LogFormat = Annotated[
-    Literal["text", "json"] | None, typer.Option(help="How it is said: in lines to read, or one JSON object a line.")
+    Literal["text", "json"] | None, typer.Option(help="Log format: text, or one JSON object per line.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout, and nothing else.")]
 Verbose = Annotated[
@@ -48,7 +46,7 @@ Verbose = Annotated[
 
 
 def examples(*lines: str) -> str:
-    """The end of a command's help: explanations and commands in turns, in Markdown."""
+    """The examples at the end of a command's help, in Markdown, from alternating explanations and commands."""
     pairs = zip(lines[::2], lines[1::2], strict=True)
     block = "\n\n".join(f"# {what}\n{typed}" for what, typed in pairs)
     return f"**Examples**\n\n```\n{block}\n```"

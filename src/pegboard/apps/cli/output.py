@@ -1,4 +1,4 @@
-"""Results on stdout: tables for people, JSON for programs."""
+"""Writes results to stdout: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import json
 import sys
 import unicodedata
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pegboard.errors import ConfigError
+
 PIPED_WIDTH = 160
-"""Columns where stdout is no terminal: wide enough that nothing is cut."""
+"""Width in columns if stdout is not a terminal: wide enough that nothing is cut."""
 
 
 def print_json(payload: Mapping[str, Any]) -> None:
@@ -26,7 +29,7 @@ def stdout() -> Console:
 
 
 def table(title: str, *columns: str) -> Table:
-    """A table whose columns are left-aligned, or right-aligned where the name starts with `>`."""
+    """A table whose columns are left-aligned, or right-aligned if their name starts with `>`."""
     made = Table(title=plain(title), title_justify="left", show_edge=False, pad_edge=False)
     for column in columns:
         made.add_column(
@@ -40,9 +43,13 @@ def cells(*values: object) -> list[Text]:
 
 
 def plain(text: str) -> Text:
-    """Text as it is: what a server wrote is neither markup nor a control sequence of the terminal."""
+    """Text without markup and control characters: a server's text must not control the terminal."""
     return Text("".join("\ufffd" if _unprintable(character) else character for character in text))
 
 
 def _unprintable(character: str) -> bool:
     return unicodedata.category(character) in {"Cc", "Cf", "Cs"} and character != "\n"
+
+
+def unwritable(out: Path, why: str) -> ConfigError:
+    return ConfigError(f"Cannot write {str(out)!r}: {why}.", remedy="Name another file with --out.")

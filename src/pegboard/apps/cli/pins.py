@@ -1,40 +1,45 @@
-"""`pegboard pins`: definitions that are not the ones that were approved, what has changed in them, approving them."""
+"""`pegboard pins`: shows definitions that are not the approved ones and their changes, and approves them."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pegboard.apps.cli.options import Configs, Json, Verbose, examples
-from pegboard.errors import PegboardError
+from pegboard.apps.cli.output import plain, print_json, stdout
+from pegboard.catalog.ingest.mcp import tool_from_mcp
+from pegboard.errors import CatalogError, PegboardError
+from pegboard.model import Pin, Server, ServerName, ToolId, Wording
+from pegboard.trust import Change, ScanResult, changes, scan, scan_server
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
-    from pegboard.apps.cli.pin_changes import Differing
-    from pegboard.model import Pin, ToolId
-    from pegboard.seams import Pins
+    from pegboard.protocols import Pins
 
     T = TypeVar("T")
 
 EXAMPLES = examples(
-    "Which tools are not what they were when they were approved?",
+    "Which tools have changed since they were approved?",
     "pegboard pins",
     "What has changed in them?",
     "pegboard pins diff",
-    "Approve what two tools are now, and everything of a server",
+    "Approve the current definitions of two tools, and of all tools of a server",
     "pegboard pins approve github/create_issue github/merge_pull_request 'jira/*'",
 )
 DIFF_EXAMPLES = examples(
-    "What has changed in the tools of a server, and in what it says of itself",
+    "What has changed in the tools of a server, and in its own texts",
     "pegboard pins diff 'github/*'",
 )
 APPROVE_EXAMPLES = examples(
-    "Approve what every tool of a server is now",
+    "Approve the current definition of every tool of a server",
     "pegboard pins approve 'github/*'",
     "Everything, of all servers",
     "pegboard pins approve '*'",
@@ -42,38 +47,72 @@ APPROVE_EXAMPLES = examples(
     "pegboard pins approve github/create_issue --config servers.toml",
 )
 SHOWN = 12
-"""Characters of a fingerprint in a table."""
+"""Characters of a fingerprint that a table shows."""
 ITSELF = "(what it says of itself)"
 
 Patterns = Annotated[
     list[str], typer.Argument(metavar="PATTERN", help="Patterns on server/name, or on the name alone.")
 ]
 
-app = typer.Typer(rich_markup_mode="markdown", invoke_without_command=True)
+app = typer.Typer(rich_markup_mode="markdown", add_completion=False, invoke_without_command=True)
+
+UNKNOWN = "Its text is unknown: it was seen before texts were stored, or it is very long."
 
 
-@app.callback()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinDiff:
+    """A definition that is not the approved one."""
+
+    tool: ToolId
+    pin: Pin
+    wording: Wording
+
+    @property
+    def title(self) -> str:
+        what = self.tool.name or "what it says of itself"
+        return f"{self.tool.server}: {what}{' (new)' if self.pin.new else ''}"
+
+    @property
+    def changes(self) -> list[Change] | None:
+        """The changes since approval; None if a text is missing."""
+        if self.wording.seen is None or (self.wording.approved is None and not self.pin.new):
+            return None
+        return changes(self.wording.approved, self.wording.seen)
+
+    @property
+    def verdict(self) -> ScanResult:
+        """The scanner's verdict on the current definition."""
+        if self.wording.seen is None:
+            return ScanResult()
+        said = json.loads(self.wording.seen)
+        if not self.tool.name:
+            return scan_server(Server(name=ServerName(self.tool.server), **said))
+        try:
+            return scan(tool_from_mcp(self.tool.server, said))
+        except CatalogError:
+            return ScanResult()
+
+
+@app.callback(epilog=EXAMPLES)
 def pins(
     context: typer.Context,
     config: Configs = None,
-    every: Annotated[bool, typer.Option("--all", help="Also tools whose definition is the approved one.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Also show tools whose definition is the approved one.")] = False,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """List the tools whose definition is not the one that was approved, or that are new on a server.
+    """List the tools whose definition is not the approved one, or that are new on a server.
 
-    The definitions that a server lists when a gateway first sees it count as approved. What is done about others is
-    said by the options `pins` and `scan` of the configuration. Reads the store of the gateway's state; no server is
-    started.
+    The definitions that a server lists when a gateway first sees it count as approved. The options `pins` and `scan` of
+    the configuration say what happens to others. Reads the store of the gateway's state; no server is started.
     """
     if context.invoked_subcommand is not None:
         return
-    from pegboard.apps.cli import output
 
     known = dict(sorted(asyncio.run(_on_store(config or [], lambda store: store.get())).items()))
     shown = {tool: pin for tool, pin in known.items() if every or pin.changed}
     if as_json:
-        output.print_json({"tools": _tools(known), "changed": len(_changed(known)), "pins": _rows(shown)})
+        print_json({"tools": _tools(known), "changed": len(_changed(known)), "pins": _rows(shown)})
     else:
         _show(known, shown)
 
@@ -87,17 +126,16 @@ def diff(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Show what has changed in definitions since they were approved, place by place, and what the scanner finds.
+    """Show each change of definitions since they were approved, and the scanner's findings.
 
-    `[-gone-]` and `{+new+}` mark words; characters that cannot be seen are shown as escapes.
+    `[-gone-]` and `{+new+}` mark words; invisible characters are shown as escapes.
     """
-    from pegboard.apps.cli import output, pin_changes
 
     shown = asyncio.run(_on_store(config or [], lambda store: _differing(store, patterns or ["*"])))
     if as_json:
-        output.print_json({"changed": [pin_changes.payload(each) for each in shown]})
+        print_json({"changed": [payload(each) for each in shown]})
     else:
-        pin_changes.show(shown)
+        show(shown)
 
 
 @app.command("approve", epilog=APPROVE_EXAMPLES)
@@ -107,15 +145,14 @@ def approve(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Approve the definitions that these tools have now.
+    """Approve the current definitions of these tools.
 
-    A gateway that holds them back has them on its board again within ten seconds.
+    A gateway that holds them back lists them again within ten seconds.
     """
-    from pegboard.apps.cli import output
 
     approved = asyncio.run(_on_store(config or [], lambda store: _approve(store, patterns)))
     if as_json:
-        output.print_json({"approved": _rows(approved)})
+        print_json({"approved": _rows(approved)})
     else:
         typer.echo(
             "\n".join(f"Approved: {_shown(tool)}" for tool in approved) or "Nothing to approve: nothing has changed."
@@ -123,33 +160,32 @@ def approve(
 
 
 async def _approve(store: Pins, patterns: Sequence[str]) -> Mapping[ToolId, Pin]:
-    """Exactly what was looked at, whatever is seen meanwhile."""
+    """Approve exactly the definitions that were read here, whatever is seen meanwhile."""
     chosen = await _chosen(store, patterns)
     await store.approve({tool: pin.seen for tool, pin in chosen.items()})
     return dict(sorted((await store.get(sorted(chosen))).items()))
 
 
-async def _differing(store: Pins, patterns: Sequence[str]) -> list[Differing]:
-    from pegboard.apps.cli.pin_changes import Differing
+async def _differing(store: Pins, patterns: Sequence[str]) -> list[PinDiff]:
 
     chosen = await _chosen(store, patterns)
     wordings = await store.wordings(sorted(chosen))
-    return [Differing(tool=tool, pin=chosen[tool], wording=wordings[tool]) for tool in sorted(chosen)]
+    return [PinDiff(tool=tool, pin=chosen[tool], wording=wordings[tool]) for tool in sorted(chosen)]
 
 
 async def _chosen(store: Pins, patterns: Sequence[str]) -> dict[ToolId, Pin]:
-    """Those that changed. Raises PegboardError for a pattern that fits nothing at all."""
+    """The changed pins that match. Raises PegboardError for a pattern that matches no known tool."""
     known = await store.get()
     for pattern in patterns:
         if known and not any(tool.fits(pattern) for tool in known):
             raise PegboardError(
-                f"No tool that a gateway has seen fits {pattern!r}.", remedy="`pegboard pins --all` lists them."
+                f"No tool that a gateway has seen matches {pattern!r}.", remedy="`pegboard pins --all` lists them."
             )
     return {tool: pin for tool, pin in _changed(known).items() if any(map(tool.fits, patterns))}
 
 
 async def _on_store(files: Sequence[Path], work: Callable[[Pins], Awaitable[T]]) -> T:
-    """What ``work`` makes of the pins of these configurations, or of the usual one."""
+    """The result of ``work`` on the pins of these configurations, or of the default one."""
     from pegboard.apps.cli.configs import given, own_files
     from pegboard.clock import SystemClock
     from pegboard.stores.state import open_state
@@ -180,7 +216,7 @@ def _rows(pins: Mapping[ToolId, Pin]) -> list[dict[str, Any]]:
 
 
 def _show(known: Mapping[ToolId, Pin], shown: Mapping[ToolId, Pin]) -> None:
-    from pegboard.apps.cli.output import cells, plain, stdout, table
+    from pegboard.apps.cli.output import cells, table
 
     console = stdout()
     if shown:
@@ -192,16 +228,47 @@ def _show(known: Mapping[ToolId, Pin], shown: Mapping[ToolId, Pin]) -> None:
         console.print(made)
     changed = _changed(known)
     console.print(
-        plain(f"{_tools(changed):,} of {_tools(known):,} tools are not defined as they were when they were approved.")
+        plain(f"{_tools(changed):,} of {_tools(known):,} tools have a definition that is not the approved one.")
     )
     if whole := len(changed) - _tools(changed):
-        console.print(plain(f"{whole:,} servers say something else of themselves than when that was approved."))
+        console.print(plain(f"{whole:,} servers have changed their own title, version or instructions since approval."))
 
 
 def _tools(pins: Mapping[ToolId, Pin]) -> int:
-    """Without those of servers as wholes."""
+    """The number of pins of tools, without those of whole servers."""
     return sum(bool(tool.name) for tool in pins)
 
 
 def _shown(tool: ToolId) -> str:
     return str(tool) if tool.name else f"{tool.server}, {ITSELF[1:-1]}"
+
+
+def payload(differing: PinDiff) -> dict[str, Any]:
+    found, verdict = differing.changes, differing.verdict
+    return {
+        "server": differing.tool.server,
+        "tool": differing.tool.name,
+        "new": differing.pin.new,
+        "changes": None if found is None else [asdict(each) for each in found],
+        "score": round(verdict.score, 3),
+        "findings": [asdict(each) for each in verdict.findings],
+    }
+
+
+def show(of: Sequence[PinDiff]) -> None:
+    console = stdout()
+    for each in of:
+        console.print(plain("\n".join([each.title, *_lines(each)]) + "\n"), soft_wrap=True)
+    if not of:
+        console.print(plain("Nothing has changed."))
+
+
+def _lines(of: PinDiff) -> Iterator[str]:
+    found = of.changes
+    if found is None:
+        yield f"  {UNKNOWN}"
+    for each in found or ():
+        yield f"  {each.place}"
+        yield from (f"    {line}" for line in each.marked.split("\n"))
+    for finding in of.verdict.findings:
+        yield f"  ! {finding.rule} ({finding.weight:.2f}) at {finding.where}: {finding.excerpt}"

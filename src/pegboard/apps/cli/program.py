@@ -1,4 +1,7 @@
-"""Where every command begins and ends: what goes wrong in between is said once, in one line, on stderr."""
+"""The program `pegboard`: its commands, and the place where each begins and ends.
+
+The module of a command is imported when the command runs, not before. An error is printed once, on one line of stderr.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,72 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
+from pegboard import __version__
 from pegboard.apps.cli import logs
+from pegboard.apps.cli.options import examples
 from pegboard.errors import CatalogError, ConfigError, PegboardError
 
 FAILED = 1
 MISUSED = 2
 INTERRUPTED = 130
 
+GROUP = "pegboard.commands"
+"""Group of entry points by which other distributions add commands; each is a `typer.Typer`."""
+
+COMMANDS = {
+    "audit": "Show what tool definitions cost, per server: the tokens that every request carries, and their price.",
+    "route": "Show which tools a request would be given, with their scores and why.",
+    "rank": "Rank the tools of a labelled set for each of its queries.",
+    "lint": "Find tools outranked for their own name, duplicates, weak names and descriptions, and long texts.",
+    "scan": "Scan tool definitions for hidden characters, instructions to the model, and requests for secrets.",
+    "summarize": "Write a summary of each tool: its name and at most 60 tokens, phrased as users ask for it.",
+    "calibrate": "Fit the threshold of attention and the fusion of hybrid to the requests of one deployment.",
+    "index": "Embed every tool into the configured store of embeddings, and into the index if that is a server.",
+    "doctor": "Check configuration files, servers, the encoder, the embedding cache, the state store, and versions.",
+    "init": "Move the MCP servers of the clients on this machine into pegboard.toml, and point each client at Pegboard.",  # noqa: E501
+    "mcp": "Serve one MCP client on standard input and output, as a gateway to all configured servers.",
+    "serve": "Serve many MCP clients on streamable HTTP, as a gateway to all configured servers, started once.",
+    "shadow": "Show what filtering would have done to shadow requests: tokens saved, and tool calls lost.",
+    "replay": "Run recorded requests through the filters of a configuration, and compare what each keeps.",
+    "keys": "Make and check keys for the LLM gateway and tokens for the MCP gateway.",
+    "pins": "List the tools whose definition is not the approved one, or that are new on a server.",
+    "state": "Show, export, import or remove sessions, statistics, lessons, spending and pins.",
+}
+"""Every command with the first sentence of its help. Its module is `pegboard.apps.cli.<name>`."""
+
+ABOUT = "Pegboard gives an LLM agent, at every turn, only the tools it needs."
+
+EXAMPLES = examples(
+    "What do all my MCP tools cost me?",
+    "pegboard audit",
+    "Which tools would this request get, and why?",
+    'pegboard route "open an issue about the login page" --explain',
+    "Put one gateway in front of all servers of my clients",
+    "pegboard init",
+)
+
 
 class Program(TyperGroup):
-    """The group of all commands. Exit codes: 0 done, 1 failed, 2 wrong use or configuration, 130 interrupted."""
+    """The group of all commands, whose help is known without importing their modules.
+
+    Exit codes: 0 done, 1 failed, 2 wrong use or configuration, 130 interrupted.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        described: dict[str, Any] = {name: TyperCommand(name, help=text) for name, text in COMMANDS.items()}
+        added = {name: load(name) for name in sorted(_added())}
+        super().__init__(**settings | {"commands": described | added})
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, load(name) if name else None, rest
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> NoReturn:
         words = list(sys.argv[1:] if args is None else args)
@@ -30,24 +84,35 @@ class Program(TyperGroup):
             try:
                 code = super().main(words, *rest, **extra | {"standalone_mode": False})
                 sys.stdout.flush()
-            except (KeyboardInterrupt, typer.Abort):  # the latter where a question was not answered
+            except (KeyboardInterrupt, typer.Abort):  # Abort: a question was not answered
                 code = INTERRUPTED
             except BrokenPipeError:
                 code = _reader_gone()
-            except Exception as error:  # noqa: BLE001  # the last place that can turn it into a sentence
+            except Exception as error:  # noqa: BLE001  # the last place that can turn it into a message
                 if debugging:
                     traceback.print_exc()
                 code = _say(_cause(error), as_json=_has(words, "--json"))
         sys.exit(code if isinstance(code, int) else 0)
 
 
+app = typer.Typer(
+    cls=Program,
+    help=ABOUT,
+    epilog=EXAMPLES,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
 def _has(words: Sequence[str], flag: str) -> bool:
-    """Whether a flag was given; what follows `--` is no flag."""
+    """Whether a flag was given before any `--`."""
     return flag in (words[: words.index("--")] if "--" in words else words)
 
 
 def _cause(error: Exception) -> Exception:
-    """What lies in groups of one, as task groups make them."""
+    """The error inside exception groups of one, as task groups raise them."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
@@ -73,16 +138,59 @@ def _payload(error: Exception) -> dict[str, Any]:
         return {
             "error": "usage_error",
             "message": error.format_message().rstrip(".") + ".",
-            "remedy": f"`{command} --help` shows how it is used.",
+            "remedy": f"`{command} --help` shows its usage.",
         }
     return {
         "error": "internal_error",
-        "message": f"This is a defect of Pegboard: {type(error).__name__}: {error}.",
-        "remedy": "Run it again with --verbose and report what that prints.",
+        "message": f"This is a defect in Pegboard: {type(error).__name__}: {error}.",
+        "remedy": "Run it again with --verbose and report the output.",
     }
 
 
 def _reader_gone() -> int:
-    """`pegboard … | head`: nothing more can be said, nor may Python's own flush at exit try."""
+    """The reader of stdout is gone (`pegboard … | head`): discard output, so that Python's flush at exit succeeds."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return FAILED
+
+
+def load(name: str) -> Any:
+    """Import a command: the function of its module that has its name, or the module's `app`."""
+    app = _added()[name].load() if name not in COMMANDS else _own(name)
+    command = typer.main.get_command(app)
+    command.name = name
+    return command
+
+
+def names() -> list[str]:
+    return [*COMMANDS, *sorted(_added())]
+
+
+def _own(name: str) -> typer.Typer:
+    module = import_module(f"pegboard.apps.cli.{name}")
+    found = getattr(module, "app", None)
+    if isinstance(found, typer.Typer):
+        return found
+    app = typer.Typer(rich_markup_mode="markdown", add_completion=False)
+    app.command(name, epilog=module.EXAMPLES)(getattr(module, name))
+    return app
+
+
+def _added() -> dict[str, Any]:
+    return {each.name: each for each in entry_points(group=GROUP) if each.name not in COMMANDS}
+
+
+@app.callback(invoke_without_command=True)
+def pegboard(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
+) -> None:
+    if version:
+        typer.echo(f"pegboard {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main() -> None:
+    """The entry point of `pegboard` and of `python -m pegboard`."""
+    app(prog_name="pegboard")

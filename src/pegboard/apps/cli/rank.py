@@ -1,4 +1,4 @@
-"""`pegboard rank`: a whole labelled set, one ranking a line."""
+"""`pegboard rank`: ranks the tools of a labelled set, one line per query."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pegboard.apps.cli.options import Json, Profile, Verbose, examples
-from pegboard.errors import ConfigError
+from pegboard.apps.cli.output import print_json, stdout, unwritable
 
 if TYPE_CHECKING:
-    from pegboard.apps.cli.boards import Replaced
-    from pegboard.bench.datasets import ToolSet
+    from pegboard.apps.cli.warm_board import Replaced
+    from pegboard.evaluation.datasets import ToolSet
     from pegboard.model import ToolId
     from pegboard.settings import Settings
 
 EXAMPLES = examples(
-    "The order of all tools, whatever their score",
+    "Rank all tools, whatever their score",
     "pegboard rank sets/mcpverse --out run.jsonl --ungated",
-    "What an agent would really be given",
+    "Rank only the tools that an agent would get",
     "pegboard rank sets/mcpverse --out run.jsonl --profile attention",
 )
 
 
 def rank(
     context: typer.Context,
-    folder: Annotated[Path, typer.Argument(metavar="SET_DIR", help="Holds catalog.jsonl.gz and queries.jsonl.gz.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the rankings go, as JSON lines.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="SET_DIR", help="Folder with catalog.jsonl.gz and queries.jsonl.gz.")
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File for the rankings, as JSON lines.")],
     profile: Profile = None,
     ungated: Annotated[
         bool, typer.Option("--ungated", help="Rank every tool: no threshold, no k, no recall target, no budget.")
@@ -40,16 +42,15 @@ def rank(
 ) -> None:
     """Rank the tools of a labelled set for each of its queries.
 
-    Writes one line a query, {"id": …, "ranking": [[server, name], …]}, best first. Without --ungated the ranking
-    holds the tools that the profile would hand out.
+    Writes one line per query, {"id": …, "ranking": [[server, name], …]}, best first. Without --ungated, a ranking
+    contains only the tools that the profile selects.
     """
-    from pegboard.apps.cli.output import print_json, stdout
-    from pegboard.bench.datasets import read_set
+    from pegboard.evaluation.datasets import read_set
     from pegboard.settings import load_settings
 
     settings = load_settings(profile=profile)
     if not out.parent.is_dir():
-        raise _unwritable(out, "its folder does not exist")
+        raise unwritable(out, "its folder does not exist")
     report = asyncio.run(_rank(read_set(folder), out, settings, context.obj, ungated=ungated))
     if as_json:
         print_json(report)
@@ -66,9 +67,9 @@ def rank(
 async def _rank(
     dataset: ToolSet, out: Path, settings: Settings, replaced: Replaced, *, ungated: bool
 ) -> dict[str, Any]:
-    from pegboard.apps.cli.boards import warm_board
-    from pegboard.bench import methods
-    from pegboard.bench.progress import bar
+    from pegboard.apps.cli.warm_board import warm_board
+    from pegboard.evaluation import methods
+    from pegboard.evaluation.progress_bar import bar
 
     started = time.perf_counter()
     board, cold = await warm_board(settings, dataset.catalog, replaced)
@@ -101,8 +102,4 @@ def _write(out: Path, rankings: list[tuple[str, list[ToolId]]]) -> None:
         with out.open("w", encoding="utf-8") as lines:
             lines.writelines(rows)
     except OSError as error:
-        raise _unwritable(out, str(error)) from error
-
-
-def _unwritable(out: Path, why: str) -> ConfigError:
-    return ConfigError(f"Cannot write {str(out)!r}: {why}.", remedy="Name another file with --out.")
+        raise unwritable(out, str(error)) from error

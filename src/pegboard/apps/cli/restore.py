@@ -1,4 +1,4 @@
-"""`pegboard init --undo`: what was moved goes back to the clients, whatever they changed since."""
+"""`pegboard init --undo`: moves servers back to the clients, and keeps the clients' later edits."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.apps.cli.adopt import backups, raw_document, read, rows, with_servers
-from pegboard.apps.cli.together import Together
-from pegboard.client_configs import Client
+from pegboard.apps.cli.atomic_files import FileChanges
 from pegboard.errors import ConfigError
-from pegboard.importing import ClientFile, definition, existing_servers, identity, may_sign_in
+from pegboard.settings.client_configs import Client
+from pegboard.settings.client_import import ClientFile, definition, existing_servers, identity, may_sign_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restoration:
-    """A client's file as it will be. ``spent`` is the backup that it then equals; else the backups stay.
+    """The new content of a client's file. ``spent`` is the backup that it equals and that is removed; else all backups
+    are ``kept``.
 
-    ``put_back`` are servers that return, ``superseded`` those that the client meanwhile has another of.
+    ``put_back`` are the servers that return; ``superseded`` are those for which the client has a newer entry.
     """
 
     client: Client
@@ -32,9 +33,9 @@ class Restoration:
 
 
 def restorations(home: Path, folder: Path, names: Sequence[str] = ()) -> tuple[list[Restoration], list[str]]:
-    """For every client's file that has a backup and our entry; and notes on those with a backup alone.
+    """Restorations of all files that have a backup and Pegboard's entry, and notes on files that have only a backup.
 
-    Raises ConfigError where a file or a backup cannot be read: then nothing is changed.
+    Raises ConfigError if a file or a backup cannot be read; nothing is changed then.
     """
     made: list[Restoration] = []
     notes: list[str] = []
@@ -44,14 +45,14 @@ def restorations(home: Path, folder: Path, names: Sequence[str] = ()) -> tuple[l
             continue
         now, _ = read(client, path)
         if now is None or not now.own:
-            notes.append(f"{path} has no entry of Pegboard: left as it is. Its backup is {kept[-1]}.")
+            notes.append(f"{path} has no entry of Pegboard and is left unchanged. Its backup is {kept[-1]}.")
             continue
         made.append(_restoration(now, _chain(client, path, kept)))
     return made, notes
 
 
 def _chain(client: Client, path: Path, kept: Sequence[Path]) -> list[ClientFile]:
-    """The backups since the client last had no entry of ours, the oldest first: each took away some servers."""
+    """The backups since the file last had no entry of Pegboard, the oldest first; each move removed some servers."""
     chain: list[ClientFile] = []
     for backup in reversed(kept):
         file, _ = read(client, backup)
@@ -61,7 +62,7 @@ def _chain(client: Client, path: Path, kept: Sequence[Path]) -> list[ClientFile]
         if not file.own:
             break
     if not chain:
-        raise ConfigError(f"{str(kept[-1])!r} holds no servers.", remedy=f"Correct {str(path)!r} by hand.")
+        raise ConfigError(f"{str(kept[-1])!r} contains no servers.", remedy=f"Correct {str(path)!r} by hand.")
     return chain
 
 
@@ -91,10 +92,11 @@ def _restoration(now: ClientFile, chain: Sequence[ClientFile]) -> Restoration:
 
 
 def _moves(name: str, entry: Any, file: ClientFile, known: Collection[str] | None) -> bool:
-    """Whether `init` takes such a server away: one that stays and is gone was deleted by somebody else.
+    """Whether `init` would have moved this server. A server that `init` leaves and that is gone was deleted by the
+    user.
 
-    One on the network is taken where it is among the servers of Pegboard, ``known`` by their identity; where these
-    cannot be read it is put back, so that nothing is lost.
+    A remote server counts as moved if it is among Pegboard's servers, ``known`` by their identity. If these cannot be
+    read, it is put back, so that nothing is lost.
     """
     try:
         made = definition(name, entry, file)
@@ -104,7 +106,7 @@ def _moves(name: str, entry: Any, file: ClientFile, known: Collection[str] | Non
 
 
 def _known(file: ClientFile) -> frozenset[str] | None:
-    """What identifies the servers of every pegboard.toml that the file's entries name; None where one is unreadable."""
+    """Identities of the servers of every pegboard.toml that the file's entries name; None if one cannot be read."""
     targets = {Path(file.entries[name]["args"][-1]) for name in file.own}
     try:
         boards = [existing_servers(raw_document(target), target) for target in targets]
@@ -118,7 +120,7 @@ def _in_order(servers: dict[str, Any], oldest: ClientFile) -> dict[str, Any]:
     return {name: servers[name] for name in dict.fromkeys([*first, *servers])}
 
 
-def put_back(restorations: Sequence[Restoration], changes: Together) -> None:
+def put_back(restorations: Sequence[Restoration], changes: FileChanges) -> None:
     for each in restorations:
         changes.write(each.path, each.after, before=each.before, mode=each.path.stat().st_mode & 0o777)
         if each.spent:

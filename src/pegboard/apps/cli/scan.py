@@ -1,4 +1,4 @@
-"""`pegboard scan`: which definitions seem poisoned, and where."""
+"""`pegboard scan`: scans definitions for poisoning."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pegboard.apps.cli.options import Catalogs, Configs, Json, Verbose, examples
-from pegboard.errors import PegboardError
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from pegboard.apps.cli.sources import Loaded
+    from pegboard.apps.cli.tool_sources import LoadedTools
     from pegboard.catalog import Catalog
     from pegboard.model import ToolId
-    from pegboard.trust import Verdict
+    from pegboard.trust import ScanResult
 
 EXAMPLES = examples(
-    "Do any tools of my MCP clients give orders to the model?",
+    "Do any tools of my MCP clients give instructions to the model?",
     "pegboard scan",
-    "A file of tools, with everything that was found",
+    "A file of tools, with all findings",
     "pegboard scan --catalog tools.json --all",
-    "Before a server is added: fail where something is suspicious",
+    "Before adding a server: fail if a definition is suspicious",
     "pegboard scan --config new-server.json --fail",
 )
 
@@ -31,28 +30,25 @@ EXAMPLES = examples(
 def scan(
     config: Configs = None,
     catalog: Catalogs = None,
-    every: Annotated[bool, typer.Option("--all", help="Also what was found and is not suspicious on its own.")] = False,
-    fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 where a definition is suspicious.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also show findings that are not suspicious on their own.")
+    ] = False,
+    fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 if a definition is suspicious.")] = False,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Look for hidden characters, orders to the model, and asks for secrets in definitions of tools.
+    """Scan tool definitions for hidden characters, instructions to the model, and requests for secrets.
 
-    Each definition has a score from 0 to 1; from 0.5 on it is suspicious. The gateway looks at all that comes in by the
-    same rules: the option `scan` says what it does then. Tools come from --config (live servers), --catalog (files), or
-    both; without either, from the MCP clients that are configured on this machine.
+    Each definition gets a score from 0 to 1; it is suspicious at 0.5 or more. The gateway applies the same rules to
+    everything that servers send; the option `scan` says what it does with findings. Tools come from --config (live
+    servers), --catalog (files), or both; without either, from the MCP clients that are configured on this machine.
     """
     from pegboard.apps.cli import output
-    from pegboard.apps.cli.configs import given, given_or_usual
-    from pegboard.apps.cli.sources import load
+    from pegboard.apps.cli.configs import for_tools
+    from pegboard.apps.cli.tool_sources import load_some
 
-    configured = (given if catalog else given_or_usual)(config or [])
-    loaded = asyncio.run(load(configured, catalog or []))
-    if not len(loaded.catalog):
-        raise PegboardError(
-            " ".join(["There are no tools to look at.", *loaded.lines()]),
-            remedy="`pegboard doctor` says what is wrong with each server.",
-        )
+    configured = for_tools(config, catalog)
+    loaded = asyncio.run(load_some(configured, catalog or [], "to scan"))
     verdicts = _verdicts(loaded.catalog)
     shown = {tool: each for tool, each in verdicts.items() if each.suspicious or (every and each.findings)}
     suspicious = sum(each.suspicious for each in verdicts.values())
@@ -64,8 +60,8 @@ def scan(
         raise typer.Exit(1)
 
 
-def _verdicts(catalog: Catalog) -> dict[ToolId, Verdict]:
-    """Of all tools, and of what each server says of itself; the highest score first."""
+def _verdicts(catalog: Catalog) -> dict[ToolId, ScanResult]:
+    """Verdicts on all tools and on each server's own texts, the highest score first."""
     from pegboard.model import ToolId
     from pegboard.trust import scan as scanned
     from pegboard.trust import scan_server
@@ -75,7 +71,7 @@ def _verdicts(catalog: Catalog) -> dict[ToolId, Verdict]:
     return dict(sorted(found.items(), key=lambda each: (-each[1].score, each[0])))
 
 
-def _payload(loaded: Loaded, suspicious: int, shown: dict[ToolId, Verdict]) -> dict[str, Any]:
+def _payload(loaded: LoadedTools, suspicious: int, shown: dict[ToolId, ScanResult]) -> dict[str, Any]:
     from dataclasses import asdict
 
     return {
@@ -94,7 +90,7 @@ def _payload(loaded: Loaded, suspicious: int, shown: dict[ToolId, Verdict]) -> d
     } | loaded.payload()
 
 
-def _show(loaded: Loaded, suspicious: int, shown: dict[ToolId, Verdict]) -> None:
+def _show(loaded: LoadedTools, suspicious: int, shown: dict[ToolId, ScanResult]) -> None:
     from pegboard.apps.cli.output import cells, plain, stdout, table
 
     console = stdout()

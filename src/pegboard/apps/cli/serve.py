@@ -1,4 +1,4 @@
-"""`pegboard serve`: the gateway on HTTP, for many clients."""
+"""`pegboard serve`: runs the gateway on HTTP, for many clients."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pegboard.apps.cli.options import Configs, Exposure, Json, LogFormat, LogLev
 EXAMPLES = examples(
     "One board for every client on this machine",
     "pegboard serve --config servers.json",
-    "What to give to a client that speaks HTTP",
+    "The entry for a client that uses HTTP",
     '{"mcpServers": {"pegboard": {"url": "http://127.0.0.1:7332/mcp"}}}',
-    "The same for one that does not list its tools again when it is told",
+    "The same for a client that ignores list_changed notifications",
     '{"mcpServers": {"pegboard": {"url": "http://127.0.0.1:7332/mcp?exposure=static"}}}',
 )
 M_ARENA_MAX = -8
-"""Of glibc's mallopt(3)."""
+"""Parameter of glibc's mallopt(3)."""
 ARENAS = 2
 
 
@@ -33,9 +33,11 @@ def serve(
     config: Configs = None,
     host: Annotated[
         str | None,
-        typer.Option(help="Address to listen on: 0.0.0.0 for other machines too, which allowed_hosts lets in."),
+        typer.Option(
+            help="Address to listen on; 0.0.0.0 for other machines too, whose host names allowed_hosts must list."
+        ),
     ] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 chooses a free one.")] = None,
     profile: Profile = None,
     exposure: Exposure = None,
     log_level: LogLevel = None,
@@ -43,15 +45,15 @@ def serve(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Serve many MCP clients on streamable HTTP, with every configured server behind it, started once.
+    """Serve many MCP clients on streamable HTTP, as a gateway to all configured servers, started once.
 
-    The board is at /mcp, a toolset at /mcp/NAME; /healthz says how the servers are, /readyz whether requests may come,
-    /metrics what happened. Sessions are kept in a file: after a restart they go on. Ends with SIGTERM or Ctrl-C once
-    the models' answers under way have ended, at once with a second one; and every server with it.
+    The board is at /mcp, a toolset at /mcp/NAME. /healthz reports the state of the servers, /readyz whether requests
+    are accepted, /metrics Prometheus metrics. Sessions are stored and continue after a restart. On SIGTERM or Ctrl-C it
+    stops its servers and exits when the models' answers in progress have ended; on a second one, at once.
     """
     from pegboard.apps.cli.configs import given, own_files
     from pegboard.apps.cli.mcp import nothing_given
-    from pegboard.gateways.mcp.reload import Source
+    from pegboard.gateways.mcp.transport.config_reload import Source
     from pegboard.gateways.serve import serve_http
 
     files = config or own_files()
@@ -77,16 +79,16 @@ def serve(
 
 
 def _keep_little() -> None:
-    """Have glibc keep what its threads freed in few places: 10 to 20 MB less after load, at no loss of speed.
+    """Limit glibc's malloc arenas: 10 to 20 MB less memory after load, without loss of speed.
 
-    Elsewhere there is no such thing, and nothing is done.
+    Does nothing on systems without glibc.
     """
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS)
 
 
 def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's, where it is installed (the extra `fast`)."""
+    """uvloop's event loop if it is installed (the extra `fast`), else None."""
     try:
         from uvloop import new_event_loop
     except ImportError:

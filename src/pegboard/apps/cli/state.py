@@ -1,37 +1,40 @@
-"""`pegboard state`: what is kept, carried elsewhere, and forgotten."""
+"""`pegboard state`: shows, exports, imports and removes stored state."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
 from pegboard.apps.cli.options import Configs, Json, Verbose, examples
+from pegboard.apps.cli.output import cells, plain, print_json, stdout, table
+from pegboard.spend_limits import NanoUsd, dollars, nano_usd
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pegboard.apps.cli.kept import Kept
+    from pegboard.apps.cli.state_actions import OpenStore
 
 EXAMPLES = examples(
     "Where is state kept, and how much of it is there?",
     "pegboard state show",
     "From a file to a server that many machines share",
     "pegboard state export state.jsonl\nPEGBOARD_STATE=redis://127.0.0.1:6379/0 pegboard state import state.jsonl",
-    "Remove what a caller spent, and its sessions",
+    "Remove the spending and the sessions of a key",
     "pegboard state forget --key alice",
 )
 SHOW = examples(
     "Where is state kept, and how much of it is there?",
     "pegboard state show",
-    "What calls have shown of each tool, and what was spent",
+    "Statistics of each tool, and spending",
     "pegboard state show --statistics --spend",
 )
 EXPORT = examples(
-    "Everything that cannot be computed again, into a file that only you can read",
+    "Everything that cannot be recomputed, into a file that only you can read",
     "pegboard state export state.jsonl",
     "The approved definitions of one server",
     'pegboard state export | grep \'"record":"pin","server":"github"\'',
@@ -39,129 +42,142 @@ EXPORT = examples(
 IMPORT = examples(
     "From a file to a server that many machines share",
     "pegboard state export state.jsonl\nPEGBOARD_STATE=redis://127.0.0.1:6379/0 pegboard state import state.jsonl",
-    "Into a store that already holds something",
+    "Into a store that is not empty",
     "pegboard state import state.jsonl --merge",
 )
 FORGET = examples(
-    "A conversation, by the id that the client has (its Mcp-Session-Id)",
+    "A conversation, by the client's session id (Mcp-Session-Id)",
     "pegboard state forget --session 5f0c1b9e",
-    "What was spent with a key, and its sessions",
+    "The spending and the sessions of a key",
     "pegboard state forget --key alice",
     "Statistics and pins of a server that is gone",
     "pegboard state forget --server github",
-    "What conversations with models have taught: which way is cheapest is learnt anew",
+    "Everything learnt from conversations with models, so that it is learnt again",
     "pegboard state forget --lessons",
 )
 
-state = typer.Typer(rich_markup_mode="markdown")
+app = typer.Typer(rich_markup_mode="markdown", add_completion=False)
+
+WORDS = {
+    "session": ("session", "sessions"),
+    "statistics": ("tool with statistics", "tools with statistics"),
+    "lesson": ("lesson from conversations", "lessons from conversations"),
+    "meter": ("meter of spending", "meters of spending"),
+    "hold": ("amount held back", "amounts held back"),
+    "pin": ("pin", "pins"),
+    "embedding": ("embedding", "embeddings"),
+    "definition": ("listing of a server", "listings of servers"),
+}
 
 
-@state.callback(invoke_without_command=True, epilog=EXAMPLES)
+@app.callback(invoke_without_command=True, epilog=EXAMPLES)
 def about(context: typer.Context) -> None:
-    """Sessions, statistics, lessons, spending and pins: look at them, carry them to another store, remove them.
+    """Show, export, import or remove sessions, statistics, lessons, spending and pins.
 
-    The store is the one of the configuration: --config, else pegboard.toml in the current folder, else the user's own;
-    without any, the file that is used by default. PEGBOARD_STATE names another.
+    The store is the one that the configuration names: --config, else pegboard.toml in the current folder, else the
+    user's own; without any, the default file. PEGBOARD_STATE overrides it.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
-@state.command("show", epilog=SHOW)
+@app.command("show", epilog=SHOW)
 def show(
     config: Configs = None,
-    statistics: Annotated[bool, typer.Option("--statistics", help="What calls have shown of each tool.")] = False,
+    statistics: Annotated[bool, typer.Option("--statistics", help="Statistics of each tool's calls.")] = False,
     lessons: Annotated[
-        bool, typer.Option("--lessons", help="What conversations with models were like, by the hash of their key.")
+        bool, typer.Option("--lessons", help="Statistics of conversations with models, by the hash of their key.")
     ] = False,
-    pins: Annotated[bool, typer.Option("--pins", help="The definitions that were approved, and seen last.")] = False,
-    spend: Annotated[bool, typer.Option("--spend", help="What was spent, by session, key and day.")] = False,
+    pins: Annotated[bool, typer.Option("--pins", help="The approved definitions, and those seen last.")] = False,
+    spend: Annotated[bool, typer.Option("--spend", help="Spending by session, key and day.")] = False,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Say where state is kept, and what is in it: how many of each kind, what was spent, how much room it takes."""
-    from pegboard.apps.cli import kept, output, shown
+    """Show where state is kept, the number of records of each kind, the spending, and the size."""
+    from pegboard.apps.cli import state_actions as kept
 
     chosen = {"statistics": statistics, "lessons": lessons, "pins": pins, "spend": spend}
     tables = [name for name, wanted in chosen.items() if wanted]
     found = asyncio.run(kept.look(config, tables))
     if as_json:
-        output.print_json(found)
+        print_json(found)
     else:
-        shown.show(found, tables)
+        show_found(found, tables)
 
 
-@state.command("export", epilog=EXPORT)
+@app.command("export", epilog=EXPORT)
 def export(
-    file: Annotated[Path | None, typer.Argument(help="Where it goes; else to standard output.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="Output file; without it, standard output.")] = None,
     config: Configs = None,
     embeddings: Annotated[
-        bool, typer.Option("--embeddings", help="Vectors too, which can be computed again and are large.")
+        bool, typer.Option("--embeddings", help="Include vectors, which are large and can be recomputed.")
     ] = False,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
     """Write all state as JSON lines, which `pegboard state import` reads into any kind of store.
 
-    The file takes its place when it is whole, and only you can read it. It says who used which tools and spent what:
-    the documentation on stores has what is personal in it.
+    The file appears only when it is complete, and only you can read it. It shows who used which tools and spent what;
+    the documentation on stores lists the personal data in it.
     """
-    from pegboard.apps.cli import kept
+    from pegboard.apps.cli import state_actions as kept
 
     counts = asyncio.run(kept.export(config, file, embeddings=embeddings))
     if file is not None:
         _say({"file": str(file), "written": counts}, f"Written to {file}", counts, as_json=as_json)
 
 
-@state.command("import", epilog=IMPORT)
+@app.command("import", epilog=IMPORT)
 def import_(
-    file: Annotated[Path, typer.Argument(help="What `pegboard state export` wrote.")],
+    file: Annotated[Path, typer.Argument(help="A file that `pegboard state export` wrote.")],
     config: Configs = None,
     merge: Annotated[
         bool,
         typer.Option(
-            "--merge", help="Into a store that holds something: the newer of two stays, and pins that are there."
+            "--merge", help="Allow a store that is not empty: the newer of two records is kept, and existing pins."
         ),
     ] = False,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Read state that was exported, from whatever kind of store.
+    """Import state that was exported from any kind of store.
 
-    Every line is checked before the first is taken. Files and PostgreSQL take all or nothing; Redis takes a batch at a
-    time: where that breaks off, the same command with --merge finishes it.
+    Every line is checked before the first one is stored. Files and PostgreSQL import all or nothing; Redis imports in
+    batches: if it is interrupted, the same command with --merge completes it.
     """
-    from pegboard.apps.cli import kept
+    from pegboard.apps.cli import state_actions as kept
 
     counts, taken = asyncio.run(kept.import_(config, file, merge=merge))
     said = f"{taken:,} taken from {file}, which has"
     _say({"file": str(file), "read": counts, "taken": taken}, said, counts, as_json=as_json)
 
 
-@state.command("forget", epilog=FORGET)
+@app.command("forget", epilog=FORGET)
 def forget(
     config: Configs = None,
     session: Annotated[
-        str | None, typer.Option(metavar="ID", help="A conversation, by the id that its client has.")
+        str | None, typer.Option(metavar="ID", help="A conversation, by its client's session id.")
     ] = None,
     key: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What was spent with a caller's key, and its sessions.")
+        str | None, typer.Option(metavar="NAME", help="The spending and the sessions of a caller's key.")
     ] = None,
     server: Annotated[str | None, typer.Option(metavar="NAME", help="Statistics and pins of a server's tools.")] = None,
     tool: Annotated[str | None, typer.Option(metavar="SERVER/NAME", help="Statistics and pin of a tool.")] = None,
-    lessons: Annotated[bool, typer.Option("--lessons", help="What conversations with models were like, all.")] = False,
-    expired: Annotated[bool, typer.Option("--expired", help="What the configured retention removes, now.")] = False,
+    lessons: Annotated[bool, typer.Option("--lessons", help="All statistics of conversations with models.")] = False,
+    expired: Annotated[
+        bool, typer.Option("--expired", help="Everything that the configured retention would remove.")
+    ] = False,
     everything: Annotated[bool, typer.Option("--everything", help="All state, and the embeddings.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before everything goes.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before removing everything.")] = False,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Remove what belongs to a session, a key, a server or a tool; what was learnt; what has expired; or everything.
+    """Remove the records of a session, a key, a server or a tool; what was learnt; what has expired; or everything.
 
-    Says how much was removed. A gateway that still talks with a client writes its session again: end the conversation
-    first.
+    Prints how many records were removed. A gateway that still serves a client writes its session again, so end the
+    conversation first.
     """
-    from pegboard.apps.cli import kept
+    from pegboard.apps.cli import state_actions as kept
 
     named = {"session": session, "key": key, "server": server, "tool": tool}
     given = {name: value for name, value in named.items() if value is not None}
@@ -176,12 +192,12 @@ def forget(
     _say({"removed": counts}, "Removed", counts, as_json=as_json)
 
 
-def _agreed(kept: Kept) -> bool:
-    """Asked on a terminal; elsewhere the answer is no."""
+def _agreed(kept: OpenStore) -> bool:
+    """Ask on a terminal; elsewhere the answer is no."""
     if not on_terminal():
         return False
     total = sum(kept.about.counts.values())
-    return typer.confirm(f"{total:,} records in {kept.about.place} will be removed. Go on?", default=False, err=True)
+    return typer.confirm(f"{total:,} records in {kept.about.place} will be removed. Continue?", default=False, err=True)
 
 
 def on_terminal() -> bool:
@@ -189,9 +205,84 @@ def on_terminal() -> bool:
 
 
 def _say(payload: Mapping[str, object], what: str, counts: Mapping[Any, int], *, as_json: bool) -> None:
-    from pegboard.apps.cli import output, shown
 
     if as_json:
-        output.print_json(payload)
+        print_json(payload)
     else:
-        output.stdout().print(output.plain(f"{what}: {shown.counted(counts)}."), soft_wrap=True)
+        stdout().print(plain(f"{what}: {counted(counts)}."), soft_wrap=True)
+
+
+def counted(counts: Mapping[Any, int]) -> str:
+    """
+    >>> counted({"session": 1, "pin": 2_000, "hold": 0})
+    '1 session, 2,000 pins'
+    """
+    said = [f"{count:,} {WORDS[kind][count != 1]}" for kind, count in counts.items() if count]
+    return ", ".join(said) or "nothing"
+
+
+def show_found(found: Mapping[str, Any], tables: Sequence[str]) -> None:
+    console = stdout()
+    console.print(_summary(found))
+    made = {"statistics": _statistics, "lessons": _lessons, "pins": _pins, "spend": _spend}
+    for name in tables:
+        console.print()
+        console.print(made[name](found[name]))
+
+
+def _summary(found: Mapping[str, Any]) -> Table:
+    made = table("", "state", "")
+    spent, replicas = found["spent_usd"], found["replicas"]
+    made.add_row(*cells("kept in", f"{found['backend']} {found['version']}, {found['place']}"))
+    made.add_row(*cells("takes", f"{found['bytes'] / 1e6:,.1f} MB"))
+    made.add_row(*cells("migrations", ", ".join(found["migrations"])))
+    for kind, count in found["counts"].items():
+        changed = f", {found['pins_changed']:,} of them changed" if kind == "pin" and count else ""
+        made.add_row(*cells(WORDS[kind][1], f"{count:,}{changed}"))
+    made.add_row(*cells("spent today", dollars(nano_usd(spent["today"]))))
+    made.add_row(*cells("spent in all", dollars(nano_usd(spent["in_all"]))))
+    if replicas is not None:
+        made.add_row(*cells("replicas alive", replicas))
+    return made
+
+
+def _statistics(rows: Sequence[Mapping[str, Any]]) -> Table:
+    made = table("Statistics", "tool", ">calls", ">succeeded", ">r", ">σ²", ">p_fail", ">L, s", "last called")
+    for row in rows:
+        averages = (f"{row[name]:.3f}" for name in ("success", "variance", "failure", "latency"))
+        name = f"{row['server']}/{row['name']}" if row["name"] else f"{row['server']}, all of it"
+        made.add_row(*cells(name, f"{row['calls']:,}", f"{row['successes']:,}", *averages, _date(row["used"])))
+    return made
+
+
+def _lessons(rows: Sequence[Mapping[str, Any]]) -> Table:
+    made = table("Lessons", "key", ">conversations", ">turns each", ">tokens a turn", ">with news", "last added to")
+    for row in rows:
+        counts, later = (f"{row['conversations']:,.0f}", _mean(row["requests"], row["conversations"])), row["later"]
+        news = f"{row['changed'] / later:.0%}" if later else ""
+        made.add_row(*cells(row["key"][:12], *counts, _mean(row["growth"], later), news, _date(row["used"])))
+    return made
+
+
+def _pins(rows: Sequence[Mapping[str, Any]]) -> Table:
+    made = table("Pins", "tool", "approved", "seen last")
+    for row in rows:
+        seen = "the same" if row["seen"] == row["approved"] else row["seen"][:12]
+        made.add_row(*cells(f"{row['server']}/{row['name']}", row["approved"][:12], seen))
+    return made
+
+
+def _spend(rows: Sequence[Mapping[str, Any]]) -> Table:
+    made = table("Spending", "by", "name", ">spent", "last")
+    for row in rows:
+        last = "" if row["used"] is None else _date(row["used"])
+        made.add_row(*cells(row["kind"], row["name"], dollars(NanoUsd(row["spent"])), last))
+    return made
+
+
+def _mean(total: float, count: float) -> str:
+    return f"{total / count:,.1f}" if count else ""
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")

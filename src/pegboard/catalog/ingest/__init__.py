@@ -1,11 +1,9 @@
-"""Bytes to tools. Nothing here does I/O but `read_catalog`, which opens the one file it is given."""
+"""Parses tool definitions. Only `read_catalog` does I/O: it opens the one file it is given."""
 
-from pegboard.catalog.ingest.anthropic import tools_from_anthropic
 from pegboard.catalog.ingest.files import parse_catalog, read_catalog, tools_of_any_format
-from pegboard.catalog.ingest.gemini import tools_from_gemini
 from pegboard.catalog.ingest.jsonl import servers_from_jsonl
 from pegboard.catalog.ingest.mcp import tool_from_mcp, tools_from_list_result
-from pegboard.catalog.ingest.openai import tools_from_openai
+from pegboard.catalog.ingest.provider_tools import tools_from_anthropic, tools_from_gemini, tools_from_openai
 
 __all__ = [
     "parse_catalog",

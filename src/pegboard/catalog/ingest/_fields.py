@@ -1,4 +1,4 @@
-"""Reading fields of foreign JSON, with errors that say which tool and which field."""
+"""Reads fields of untrusted JSON, with errors that name the tool and the field."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def tool_name(definition: JsonObject, where: str) -> str:
 
 
 def text(value: object) -> str:
-    """A description, or nothing: servers do send null and numbers."""
+    """The value if it is a string, else empty: servers do send null and numbers."""
     return value if isinstance(value, str) else ""

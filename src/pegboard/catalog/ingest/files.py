@@ -1,42 +1,75 @@
-"""Catalog files: which format a file is in is read off its content, not its name."""
+"""Catalog files. The format is detected from the content, not the name."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 
 from pegboard.catalog.catalog import Catalog
 from pegboard.catalog.ingest._fields import mapping
-from pegboard.catalog.ingest.anthropic import tools_from_anthropic
-from pegboard.catalog.ingest.gemini import tools_from_gemini
 from pegboard.catalog.ingest.jsonl import servers_from_jsonl
 from pegboard.catalog.ingest.mcp import tools_from_list_result
-from pegboard.catalog.ingest.openai import tools_from_openai
+from pegboard.catalog.ingest.provider_tools import tools_from_anthropic, tools_from_gemini, tools_from_openai
 from pegboard.errors import CatalogError
 from pegboard.model import Server, ServerName, Tool
 
 GZIP_MAGIC = b"\x1f\x8b"
-FORMATS = "JSON lines of tools, a tools/list answer, or an OpenAI, Anthropic or Gemini tools array"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """The tools arrays of one provider, recognized by having one of ``keys`` and none of ``foreign``."""
+
+    provider: str
+    keys: frozenset[str]
+    foreign: frozenset[str] = frozenset()
+    read: Callable[[str, Sequence[object]], list[Tool]]
+
+    def fits(self, keys: Set[str]) -> bool:
+        return not self.keys.isdisjoint(keys) and self.foreign.isdisjoint(keys)
+
+
+SHAPES: tuple[Shape, ...] = (
+    Shape(
+        provider="OpenAI",
+        keys=frozenset({"function", "parameters", "type"}),
+        foreign=frozenset({"inputSchema"}),
+        read=tools_from_openai,
+    ),
+    Shape(provider="Anthropic", keys=frozenset({"input_schema"}), read=tools_from_anthropic),
+    Shape(
+        provider="Gemini",
+        keys=frozenset({"functionDeclarations", "function_declarations"}),
+        read=tools_from_gemini,
+    ),
+)
+"""One row per provider; if several fit an array, the last one counts. An array that fits none is an MCP listing."""
+
+
+def known() -> str:
+    names = [each.provider for each in SHAPES]
+    return f"JSON lines of tools, a tools/list answer, or an {', '.join(names[:-1])} or {names[-1]} tools array"
 
 
 def read_catalog(path: Path) -> Catalog:
-    """The catalog in a file (plain or gzip). Raises CatalogError with the file's name for anything unusable."""
+    """The catalog in a file (plain or gzip). Raises CatalogError that names the file."""
     try:
         data = path.read_bytes()
         text = (gzip.decompress(data) if data.startswith(GZIP_MAGIC) else data).decode("utf-8-sig")
     except OSError as error:
         raise CatalogError(f"Cannot read {str(path)!r}: {error}.", remedy="Check the path and its rights.") from error
     except (UnicodeDecodeError, EOFError, zlib.error) as error:
-        raise CatalogError(f"{str(path)!r} is not UTF-8 text: {error}.", remedy=f"Expected {FORMATS}.") from error
+        raise CatalogError(f"{str(path)!r} is not UTF-8 text: {error}.", remedy=f"Expected {known()}.") from error
     server = path.name.split(".")[0] or "catalog"
     return parse_catalog(text, source=str(path), server=server)
 
 
 def parse_catalog(text: str, *, source: str, server: str) -> Catalog:
-    """Tools in any known format; those of a format without servers get ``server``."""
+    """A catalog from text in any known format; tools of a format without servers get ``server``."""
     try:
         document = json.loads(text)
     except ValueError:
@@ -47,14 +80,14 @@ def parse_catalog(text: str, *, source: str, server: str) -> Catalog:
         groups = [(Server(name=ServerName(server)), _tools(document, source, server))]
     catalog = Catalog.build(groups)
     if not catalog.tools:
-        raise CatalogError(f"{source!r} holds no tools.", remedy=f"Expected {FORMATS}.")
+        raise CatalogError(f"{source!r} holds no tools.", remedy=f"Expected {known()}.")
     return catalog
 
 
 def _tools(document: object, source: str, server: str) -> list[Tool]:
     entries = document if isinstance(document, list) else _entries(document)
     if not isinstance(entries, list):
-        raise CatalogError(f"{source!r} is in no known format.", remedy=f"Expected {FORMATS}.")
+        raise CatalogError(f"{source!r} is not in a known format.", remedy=f"Expected {known()}.")
     return tools_of_any_format(server, entries)
 
 
@@ -65,12 +98,9 @@ def _entries(document: object) -> object:
 
 
 def tools_of_any_format(server: str, entries: Sequence[object]) -> list[Tool]:
-    """Tools as OpenAI, Anthropic, Gemini or MCP have them; which it is, is read off their keys."""
+    """Tools in the format of OpenAI, Anthropic, Gemini or MCP, which is detected from their keys."""
     keys = {key for entry in entries if isinstance(entry, dict) for key in entry}
-    if keys & {"functionDeclarations", "function_declarations"}:
-        return tools_from_gemini(server, entries)
-    if "input_schema" in keys:
-        return tools_from_anthropic(server, entries)
-    if keys & {"function", "parameters", "type"} and "inputSchema" not in keys:
-        return tools_from_openai(server, entries)
+    for shape in reversed(SHAPES):
+        if shape.fits(keys):
+            return shape.read(server, entries)
     return tools_from_list_result(server, [{"tools": list(entries)}])

@@ -1,4 +1,5 @@
-"""Catalogs as JSON lines: one a line, `{"server", "server_description", "name", "description", "input_schema"}`."""
+"""Catalogs as JSON lines, one tool a line: `{"server", "server_description", "name", "description",
+"input_schema"}`."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def tool_from_row(row: object, where: str) -> Tool:
 
 
 def servers_from_jsonl(lines: Iterable[str], source: str) -> list[tuple[Server, list[Tool]]]:
-    """Servers in order of appearance, tools in order of the lines. An error names the file and the line."""
+    """Servers in order of appearance, tools in line order. Errors name the file and the line."""
     groups: dict[str, tuple[Server, dict[ToolId, Tool]]] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip():

@@ -8,7 +8,7 @@ from pegboard.catalog.ingest._fields import mapping, optional_mapping, sequence,
 from pegboard.model import JsonObject, Tool, ToolId
 
 CATEGORY_KEYS = ("category", "pegboard/category", "io.pegboard/category")
-"""Of `_meta`, in this order; then any vendor's, such as `example.com/category`."""
+"""Keys of `_meta`, in this order; then any vendor's, such as `example.com/category`."""
 LONGEST_CATEGORY = 80
 
 
@@ -31,7 +31,7 @@ def tool_from_mcp(server: str, definition: JsonObject) -> Tool:
 
 
 def tools_from_list_result(server: str, pages: Iterable[object]) -> list[Tool]:
-    """Tools of all pages of a listing; one that comes again on a later page is kept once (M9)."""
+    """Tools of all pages of a listing; one repeated on a later page is kept once (M9)."""
     tools: dict[ToolId, Tool] = {}
     for page in pages:
         body = mapping(page, f"A tools/list answer of server {server!r}")
@@ -43,7 +43,7 @@ def tools_from_list_result(server: str, pages: Iterable[object]) -> list[Tool]:
 
 
 def _category(meta: JsonObject) -> str | None:
-    """What a server says of its tool, on one line."""
+    """The category that a server states for its tool, on one line."""
     keys = (*CATEGORY_KEYS, *sorted(key for key in meta if key.endswith("/category")))
     stated = (" ".join(text(meta.get(key)).split())[:LONGEST_CATEGORY] for key in keys)
     return next(filter(None, stated), None)

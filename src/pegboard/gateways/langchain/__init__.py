@@ -1,15 +1,15 @@
-"""The door for LangChain and LangGraph agents. Read `middleware.py` first.
+"""The gateway for LangChain and LangGraph agents. Read `middleware.py` first.
 
-| module | what it knows |
+| module | contents |
 |---|---|
-| `middleware` | LangChain's hooks: a model is called, a tool is called |
-| `attention` | the seed's contract, `before_model` and `after_model`, for nodes and loops of one's own |
-| `rendering` | a decision as a request: schemas in ``tools``, or text and one constant tool |
-| `gate` | a call's tool, or the refusal that the model is told |
-| `reading` | LangChain's messages and state, as a turn and its facts |
-| `toolsets` | the tools of each request, and the board that chooses among them |
+| `middleware` | LangChain's hooks: model calls and tool calls |
+| `attention` | the paper's `before_model` and `after_model`, for your own nodes and loops |
+| `model_request` | a decision as a request: schemas in ``tools``, or text and one constant tool |
+| `call_gate` | the tool that a call means, or the refusal for the model |
+| `messages` | LangChain's messages and state as a turn and its facts; what is checkpointed |
+| `toolsets` | the tools of each request, and the board that selects among them |
 | `tools` | LangChain's tools as the board's, and the board's as LangChain's |
-| `state` | what is checkpointed |
+| `scripted_model` | a chat model for tests and tutorials |
 """
 
 from pegboard.extras import required
@@ -17,7 +17,7 @@ from pegboard.extras import required
 required("langchain.agents.middleware", "langchain")
 
 from pegboard.gateways.langchain.attention import Request, Response, ToolAttention  # noqa: E402 - after the check
+from pegboard.gateways.langchain.messages import ToolAttentionState  # noqa: E402
 from pegboard.gateways.langchain.middleware import ToolAttentionMiddleware  # noqa: E402
-from pegboard.gateways.langchain.state import ToolAttentionState  # noqa: E402
 
 __all__ = ["Request", "Response", "ToolAttention", "ToolAttentionMiddleware", "ToolAttentionState"]

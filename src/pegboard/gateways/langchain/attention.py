@@ -1,4 +1,4 @@
-"""Tool Attention as the seed has it: what to do before a model is asked, and after it answered (seed 000 §5.1)."""
+"""Tool Attention as in its paper (§5.1): what to do before a model is called and after it has answered."""
 
 from __future__ import annotations
 
@@ -10,25 +10,35 @@ from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 
-from pegboard.board import Board as Routing
+from pegboard.catalog import Catalog
 from pegboard.errors import PegboardError
-from pegboard.gateways.langchain import rendering
-from pegboard.gateways.langchain.choices import forced, kept
-from pegboard.gateways.langchain.gate import named, refusal, wanted
-from pegboard.gateways.langchain.reading import facts_of, refused_names, turn_of
-from pegboard.gateways.langchain.rendering import Rendering, is_constant
-from pegboard.gateways.langchain.state import ACTIVE, TEXTS, TOOLSET, active_in, texts_in
+from pegboard.gateways.langchain import model_request as rendering
+from pegboard.gateways.langchain.call_gate import named, refusal, wanted
+from pegboard.gateways.langchain.messages import (
+    ACTIVE,
+    TEXTS,
+    TOOLSET,
+    active_in,
+    called_name,
+    facts_of,
+    refused_names,
+    texts_in,
+    turn_of,
+)
+from pegboard.gateways.langchain.model_request import Rendering, is_constant
 from pegboard.gateways.langchain.tools import AGENT, fitting, langchain_tool
 from pegboard.gateways.langchain.toolsets import Toolset, Toolsets
 from pegboard.library import Board
 from pegboard.model import AgentState, Call, Decision, Tool, ToolId, Turn
+from pegboard.routing.decisions import with_active
+from pegboard.routing_board import RoutingBoard
 
 State = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a model is asked. ``update`` is what the state has to take in before `after_model` reads it."""
+    """A model request. ``update`` must be merged into the state before `after_model` reads it."""
 
     messages: list[AnyMessage]
     system_message: SystemMessage | None = None
@@ -41,8 +51,8 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
-    """A call that passed the gate: its tool, the call as the model meant it, and what LangChain is to run."""
+class AdmittedCall:
+    """A call that passed the gate: its tool, the call as the model meant it, and the tool for LangChain to run."""
 
     tool: ToolId
     call: Call
@@ -57,9 +67,9 @@ R = TypeVar("R", bound="Request | ModelRequest[Any]")
 
 @dataclass(frozen=True, kw_only=True)
 class Response:
-    """A model's answer behind the gate: ``calls`` passed, ``refused`` says why the others did not.
+    """A model's answer after the gate: ``calls`` passed; ``refused`` explains why the others did not.
 
-    ``update`` has the messages for the state. A call that came through the one constant tool is unwrapped.
+    ``update`` has the messages for the state. Calls of the constant tool are unwrapped.
     """
 
     message: AIMessage
@@ -72,11 +82,11 @@ class Response:
 
 
 class ToolAttention:
-    """Which tools a model is shown, and which of its calls pass; for LangGraph nodes and loops of one's own.
+    """Selects the tools that a model sees, and checks its calls; for LangGraph nodes and your own loops.
 
-    ``tools``, ``config``, ``url`` and ``options`` are those of `pegboard.Board`; the tools in a request join them.
-    ``facts`` reads what preconditions look at from the agent's state. What is to be kept is in the state, as plain
-    JSON, so that any checkpointer and any process can go on with it.
+    ``tools``, ``config``, ``url`` and ``options`` are those of `pegboard.Board`; the tools in a request are added.
+    ``facts`` reads the facts for preconditions from the agent's state. Everything persistent is in the state as plain
+    JSON, so that any checkpointer and any process can continue a conversation.
 
     >>> from langchain_core.messages import HumanMessage
     >>> attention = ToolAttention([{"name": "tide", "description": "When the tide comes"}])
@@ -101,12 +111,12 @@ class ToolAttention:
         self._shown: dict[tuple[ToolId, str], tuple[Tool, BaseTool]] = {}
 
     def before_model(self, state: State, request: Request) -> Request:
-        """The request with the tools of its turn; ``update`` is for the state."""
+        """The request with the tools of its turn, and the ``update`` for the state."""
         changed, update = self.prepared(state, request)
         return changed.override(update=update)
 
     def after_model(self, state: State, response: AIMessage) -> Response:
-        """The answer behind the gate; the state is the one that took in the request's ``update``."""
+        """The answer after the gate; the state must include the request's ``update``."""
         calls: list[ToolCall] = []
         refused: list[ToolMessage] = []
         for call in response.tool_calls:
@@ -117,23 +127,23 @@ class ToolAttention:
         return Response(message=response, calls=tuple(calls), refused=tuple(refused))
 
     def prepared(self, state: State, request: R) -> tuple[R, dict[str, Any]]:
-        """The request with the tools of its turn, and what the state has to take in."""
+        """The request with the tools of its turn, and the update for the state."""
         toolset, turn = self._toolset(request.tools), self._turn(state, request)
         board = self._toolsets.board(toolset)
         decision = board.route_now(turn, refused=refused_names(request.messages))
         return self._rendered(state, request, turn, decision, toolset, board.routing)
 
     async def aprepared(self, state: State, request: R) -> tuple[R, dict[str, Any]]:
-        """As `prepared`."""
+        """The async version of `prepared`."""
         toolset, turn = self._toolset(request.tools), self._turn(state, request)
         board = self._toolsets.board(toolset)
         decision = await board.route(turn, refused=refused_names(request.messages))
         return self._rendered(state, request, turn, decision, toolset, await board.opened())
 
-    def admitted(self, state: State, call: ToolCall | Mapping[str, Any], tools: Sequence[object] = ()) -> Admitted:
+    def admitted(self, state: State, call: ToolCall | Mapping[str, Any], tools: Sequence[object] = ()) -> AdmittedCall:
         """The tool of a call that passes the gate and fits its schema. Raises ToolNotAvailable, ArgumentsInvalid.
 
-        ``tools`` are those that the agent has now: a conversation may go on in another process.
+        ``tools`` are the agent's current tools: another process may continue a conversation.
         """
         toolset = self._called_in(state, tools)
         routing = self._toolsets.board(toolset).routing
@@ -142,37 +152,38 @@ class ToolAttention:
 
     async def aadmitted(
         self, state: State, call: ToolCall | Mapping[str, Any], tools: Sequence[object] = ()
-    ) -> Admitted:
-        """As `admitted`."""
+    ) -> AdmittedCall:
+        """The async version of `admitted`."""
         toolset = self._called_in(state, tools)
         routing = await self._toolsets.board(toolset).opened()
         meant, checked, gate = self._asked(state, call, toolset, routing)
         return self._admitted(await routing.admitted(checked, gate), meant, toolset, routing)
 
     def _asked(
-        self, state: State, call: ToolCall | Mapping[str, Any], toolset: Toolset, routing: Routing
+        self, state: State, call: ToolCall | Mapping[str, Any], toolset: Toolset, routing: RoutingBoard
     ) -> tuple[Call, Call, Callable[[], ToolId]]:
-        """The call as it was meant, with arguments as they are checked, and which tool it is by the state as it is."""
+        """The call as the model meant it, the call with coerced arguments to check, and a function that finds its tool
+        by the current state."""
         meant = wanted(call, self.rendering).call
         active = active_in(state)
         turn = replace(turn_of(state.get("messages") or (), self._facts(state)), scopes=self.board.scopes)
         checked = replace(meant, arguments=fitting(toolset.own(active.get(meant.name)), meant.arguments))
         return meant, checked, lambda: named(checked, active, routing.allowed(turn))
 
-    def _admitted(self, tool: ToolId, meant: Call, toolset: Toolset, routing: Routing) -> Admitted:
-        return Admitted(tool=tool, call=meant, runnable=self._runnable(routing.catalog[tool], tool.name, toolset))
+    def _admitted(self, tool: ToolId, meant: Call, toolset: Toolset, routing: RoutingBoard) -> AdmittedCall:
+        return AdmittedCall(tool=tool, call=meant, runnable=self._runnable(routing.catalog[tool], tool.name, toolset))
 
     def _toolset(self, tools: Sequence[object]) -> Toolset:
         return self._toolsets.of([tool for tool in tools if isinstance(tool, BaseTool) and not is_constant(tool)])
 
     def _called_in(self, state: State, tools: Sequence[object]) -> Toolset:
-        """The tools that the model was shown; in another process those of them that the agent has there."""
+        """The tools that the model saw; in another process, those of them that the agent has there."""
         active = {tool.name for tool in active_in(state).values() if tool.server == AGENT}
         known = self._toolsets.known(state.get(TOOLSET) or "")
         return known or self._toolset([tool for tool in tools if isinstance(tool, BaseTool) and tool.name in active])
 
     def _runnable(self, tool: Tool, name: str, toolset: Toolset) -> BaseTool:
-        """What LangChain calls: the registered tool, or one that calls the board's."""
+        """The tool for LangChain to run: the registered tool, or one that calls the board."""
         own = toolset.own(tool.id)
         if own is not None:
             return own if own.name == name else own.model_copy(update={"name": name})
@@ -185,7 +196,7 @@ class ToolAttention:
         return turn_of(request.messages, self._facts({**state, "messages": request.messages}))
 
     def _rendered(
-        self, state: State, request: R, turn: Turn, decision: Decision, toolset: Toolset, routing: Routing
+        self, state: State, request: R, turn: Turn, decision: Decision, toolset: Toolset, routing: RoutingBoard
     ) -> tuple[R, dict[str, Any]]:
         catalog = routing.catalog
         decision = kept(forced(decision, catalog, request.tool_choice), catalog, request.messages)
@@ -211,9 +222,33 @@ class ToolAttention:
         return cast("R", request.override(**changes)), update
 
     def _added(self, decision: Decision, texts: Mapping[str, str], messages: Sequence[AnyMessage]) -> dict[str, str]:
-        """The text for the last message, unless it has one: what was sent once is never sent otherwise."""
+        """The text for the last message unless it already has one: a text never changes once it was sent."""
         last = messages[-1] if messages else None
         if last is None or last.id is None or not rendering.can_carry(last) or last.id in texts:
             return {}
         text = rendering.shown(decision, texts, messages)
         return {last.id: text} if text else {}
+
+
+def forced(decision: Decision, catalog: Catalog, choice: Any) -> Decision:
+    """The decision plus the tool that ``tool_choice`` names (P8); words such as ``any`` name none."""
+    match choice:
+        case {"function": {"name": str(name)}} | {"name": str(name)} | str(name):
+            return _with_named(decision, catalog, [name])
+    return decision
+
+
+def kept(decision: Decision, catalog: Catalog, messages: Sequence[AnyMessage]) -> Decision:
+    """If no tool is active, those that the history calls: providers reject calls of tools that the request lacks
+    (P14)."""
+    if decision.active:
+        return decision
+    called = [called_name(call) for each in messages if isinstance(each, AIMessage) for call in each.tool_calls]
+    return _with_named(decision, catalog, called)
+
+
+def _with_named(decision: Decision, catalog: Catalog, names: Sequence[str]) -> Decision:
+    wished = [tool for tool in decision.reachable if decision.name_of(tool) in names or tool.name in names]
+    if set(wished) <= set(decision.active):
+        return decision
+    return with_active(decision, catalog, [*decision.active, *wished])

@@ -1,4 +1,4 @@
-"""LangChain's hooks around Tool Attention: three lines, and an agent with 500 tools behaves as if it had five."""
+"""LangChain's hooks around Tool Attention: with three lines, an agent with 500 tools behaves as if it had five."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langgraph.types import Command
 
 from pegboard.errors import PegboardError
-from pegboard.gateways.langchain import rendering as renderings
-from pegboard.gateways.langchain.attention import Admitted, State, ToolAttention
-from pegboard.gateways.langchain.gate import refusal
-from pegboard.gateways.langchain.reading import facts_of
-from pegboard.gateways.langchain.rendering import Rendering
-from pegboard.gateways.langchain.state import ToolAttentionState
+from pegboard.gateways.langchain import model_request as renderings
+from pegboard.gateways.langchain.attention import AdmittedCall, State, ToolAttention
+from pegboard.gateways.langchain.call_gate import refusal
+from pegboard.gateways.langchain.messages import ToolAttentionState, facts_of
+from pegboard.gateways.langchain.model_request import Rendering
 from pegboard.gateways.langchain.tools import AGENT
 from pegboard.model import AgentState, Outcome, ToolId
 
@@ -25,13 +24,13 @@ Answer = ToolMessage | Command[Any]
 
 
 class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
-    """Shows the model the tools of its turn, and lets no other be called (seed 000).
+    """Shows the model the tools of its turn and blocks calls of any other tool (Tool Attention).
 
-    It chooses among the tools of the agent, and ``tools``: functions, schemas as any provider has them, pairs of a
-    schema and what to call. ``config`` names MCP servers, ``url`` another Pegboard; ``options`` are those of
-    `pegboard.Board`, such as ``profile``, ``k``, ``rules``, ``always_available``, ``encoder``, or
-    ``query="observation"`` to match anew after each tool's result. ``rendering`` is `native`, or `text` for a prompt
-    whose beginning stays as it is. ``facts`` reads what preconditions look at from the agent's state.
+    It selects among the agent's tools and ``tools``: functions, schemas in any provider's form, pairs of a schema and a
+    callable. ``config`` names MCP servers, ``url`` another Pegboard; ``options`` are those of `pegboard.Board`, such as
+    ``profile``, ``k``, ``rules``, ``always_available``, ``encoder``, or ``query="observation"`` to select again after
+    each tool result. ``rendering`` is `native`, or `text` for a prompt whose beginning never changes. ``facts`` reads
+    the facts for preconditions from the agent's state.
 
     >>> from langchain.agents import create_agent
     >>> from langchain_core.language_models.fake_chat_models import FakeListChatModel
@@ -56,19 +55,19 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ExtendedModelResponse[Any]:
-        """Ask with the tools of the turn."""
+        """Call the model with the tools of the turn."""
         changed, update = self.attention.prepared(request.state, request)
         return ExtendedModelResponse(model_response=_whole(handler(changed)), command=Command(update=update))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ExtendedModelResponse[Any]:
-        """As `wrap_model_call`."""
+        """The async version of `wrap_model_call`."""
         changed, update = await self.attention.aprepared(request.state, request)
         return ExtendedModelResponse(model_response=_whole(await handler(changed)), command=Command(update=update))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]) -> Answer:
-        """Call what the gate lets through, with arguments that fit; tell the model why not."""
+        """Run a call that passes the gate, with arguments that fit; otherwise tell the model why not."""
         try:
             admitted = self.attention.admitted(request.state, request.tool_call, _at_hand(request))
         except PegboardError as error:
@@ -83,7 +82,7 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Answer]]
     ) -> Answer:
-        """As `wrap_tool_call`."""
+        """The async version of `wrap_tool_call`."""
         try:
             admitted = await self.attention.aadmitted(request.state, request.tool_call, _at_hand(request))
         except PegboardError as error:
@@ -96,11 +95,11 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
         return _under(request.tool_call, answer)
 
     def close(self) -> None:
-        """End the servers that were started."""
+        """Stop the servers that were started."""
         self.attention.board.close()
 
     def _observe(self, tool: ToolId, started: float, answer: Answer | None) -> None:
-        """What came of a registered tool; the board observes its own, and knows whose fault a failure was."""
+        """Record the outcome of a registered tool; the board records its own tools and knows whose failure it was."""
         if tool.server == AGENT:
             failed = answer is None or (isinstance(answer, ToolMessage) and answer.status == "error")
             latency = (time.monotonic() - started) * 1000
@@ -109,11 +108,11 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
 
 
 def _at_hand(request: ToolCallRequest) -> list[Any]:
-    """The agent's tools where a call is made: after a restart, this may come before any model call."""
+    """The agent's tools at the time of a call: after a restart, this may precede any model call."""
     return [*(getattr(request.runtime, "tools", None) or ()), request.tool]
 
 
-def _for(request: ToolCallRequest, admitted: Admitted) -> ToolCallRequest:
+def _for(request: ToolCallRequest, admitted: AdmittedCall) -> ToolCallRequest:
     return request.override(tool_call=admitted.as_call(request.tool_call), tool=admitted.runnable)
 
 
@@ -122,7 +121,7 @@ def _whole(response: ModelResponse[Any] | AIMessage) -> ModelResponse[Any]:
 
 
 def _under(asked: ToolCall, answer: Answer) -> Answer:
-    """The answer under the name that the model called: providers match both."""
+    """The answer under the name that the model called: providers match the two."""
     if isinstance(answer, ToolMessage) and answer.name != asked["name"]:
         return answer.model_copy(update={"name": asked["name"]})
     return answer

@@ -1,4 +1,4 @@
-"""LangChain's tools as the board's, and the board's as LangChain's."""
+"""Converts LangChain's tools into the board's, and the board's into LangChain's."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pegboard.model import JsonObject, Result, Tool, ToolId
 from pegboard.wire_formats import ANYTHING
 
 RUNTIME = "runtime"
-"""An argument of this name is injected, annotated or not; LangChain hides it from models only where it is annotated."""
+"""An argument of this name is injected whether it is annotated or not; LangChain hides it from models only if it is."""
 AGENT = "agent"
-"""The server that tools registered with the agent are of."""
+"""The server name of tools that are registered with the agent."""
 
 
 def board_tool(tool: BaseTool) -> Tool:
-    """A registered tool as the model sees it: without the arguments that are injected."""
+    """A registered tool as the model sees it: without injected arguments."""
     function = convert_to_openai_tool(tool)["function"]
     schema = function.get("parameters") or dict(ANYTHING)
     definition = {
@@ -46,9 +46,10 @@ def _without(name: str, schema: JsonObject) -> dict[str, Any]:
 
 
 def fitting(tool: BaseTool | None, arguments: JsonObject) -> JsonObject:
-    """The arguments as LangChain makes them fit the tool's own schema, "41" for an integer; unchanged where it cannot.
+    """The arguments coerced to the tool's own schema as LangChain does it, such as "41" to an integer; unchanged if
+    that fails.
 
-    Only for checking them: the tool is called with what the model gave, and LangChain does the same again.
+    Only used for the check: the tool is called with the model's arguments, and LangChain coerces them again.
     """
     schema = None if tool is None or isinstance(tool.args_schema, dict) else tool.tool_call_schema
     if not isinstance(schema, type) or not issubclass(schema, BaseModel):
@@ -61,8 +62,8 @@ def fitting(tool: BaseTool | None, arguments: JsonObject) -> JsonObject:
 
 
 class BoardTool(BaseTool):
-    """A tool of the board's, which calls its function or server. Its arguments may have any names, LangChain's own too:
-    they come as one mapping."""
+    """A tool of the board, which calls its function or server. Arguments come as one mapping, so they may have any
+    names, including those that LangChain uses itself."""
 
     board: Any
     id: Any
@@ -82,7 +83,7 @@ class BoardTool(BaseTool):
 
 
 def langchain_tool(tool: Tool, name: str, board: Board) -> BaseTool:
-    """A tool of the board's as the model is shown it."""
+    """A tool of the board as the model sees it."""
     return BoardTool(
         name=name,
         description=tool.description or tool.name,
@@ -93,7 +94,7 @@ def langchain_tool(tool: Tool, name: str, board: Board) -> BaseTool:
 
 
 def _answer(result: Result) -> tuple[Any, Result]:
-    """The content that the model is given, and the whole result for programs. Raises ToolException for an error."""
+    """The content for the model, and the whole result for programs. Raises ToolException for an error."""
     if result.is_error:
         raise ToolException(result.text)
     if all(block.get("type") == "text" for block in result.content):
@@ -102,7 +103,7 @@ def _answer(result: Result) -> tuple[Any, Result]:
 
 
 def _block(block: Mapping[str, Any]) -> dict[str, Any]:
-    """A block of MCP's content as LangChain has it; one that LangChain has not is told as text."""
+    """An MCP content block in LangChain's form; unknown kinds become text."""
     match block:
         case {"type": "text", "text": text}:
             return {"type": "text", "text": text}

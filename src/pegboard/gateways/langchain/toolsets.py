@@ -1,7 +1,7 @@
-"""The tools that requests bring along: each set with a board of its own, however many requests there are at once.
+"""The tools that requests bring along: each set has its own board, however many requests run at once.
 
-Nothing of one request is seen by another: neither which tools there are, nor what they are called, described or ranked
-by (P17). A conversation's state names the set that its model was shown, so that its calls find just these tools.
+Requests never see each other's tools: not their existence, names, descriptions or ranking (P17). A conversation's state
+names the set that its model was shown, so that its calls find exactly these tools.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from pegboard.library import Board
 from pegboard.model import Fingerprint, Tool, ToolId
 
 MOST_BOARDS = 64
-"""Boards of different definitions that are kept: those used last."""
+"""Boards kept for different definitions: the most recently used."""
 MOST_SETS = 4096
-"""Sets of tool objects: tools may be made anew for each request, and a set is little more than their references."""
+"""Sets of tool objects: an agent may create tools for each request, and a set is little more than references."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolset:
-    """The agent's own tools in one request: by their names as LangChain has them, and as a board has them.
+    """The agent's own tools in one request: by name as LangChain objects, and as a board's tools.
 
-    ``key`` finds the set again in this process, and in no other.
+    ``key`` identifies the set in this process only.
     """
 
     key: str
@@ -38,7 +38,7 @@ class Toolset:
     fingerprints: tuple[Fingerprint, ...]
 
     def own(self, tool: ToolId | None) -> BaseTool | None:
-        """LangChain's of one of the agent's own tools."""
+        """The LangChain object of one of the agent's own tools."""
         return None if tool is None or tool.server != AGENT else self.tools.get(tool.name)
 
 
@@ -46,9 +46,10 @@ NONE = Toolset(key="", tools={}, definitions=(), fingerprints=())
 
 
 class Toolsets:
-    """Sets are told apart by their tool objects, as two of one definition may act for two users; boards by definitions.
+    """Sets are distinguished by their tool objects, as two with equal definitions may act for two users; boards by
+    definitions.
 
-    ``board`` is that of requests without tools; those of others have its ``own`` too. Any number of threads may ask.
+    ``board`` serves requests without tools; boards for other requests also have its ``own`` tools. Thread-safe.
     """
 
     def __init__(self, board: Board, own: Sequence[object]) -> None:
@@ -60,11 +61,11 @@ class Toolsets:
         self._boards: OrderedDict[tuple[Fingerprint, ...], Board] = OrderedDict()
 
     def of(self, tools: Sequence[BaseTool]) -> Toolset:
-        """The set of these tools; of several of one name the last counts, as it does for LangChain."""
+        """The set of these tools; if several share a name the last one counts, as in LangChain."""
         named = {tool.name: tool for tool in tools}
         if not named:
             return NONE
-        objects = tuple(map(id, named.values()))  # the set keeps them: no other object has such an id meanwhile
+        objects = tuple(map(id, named.values()))  # the set keeps the objects alive, so ids are unique
         with self._lock:
             found = self._sets.get(objects)
             if found is None:
@@ -76,11 +77,11 @@ class Toolsets:
         return found
 
     def known(self, key: str) -> Toolset | None:
-        """The set that had this key; None for one of another process, or of long ago."""
+        """The set with this key; None if it belongs to another process or was evicted."""
         return self._keys.get(key)
 
     def board(self, toolset: Toolset) -> Board:
-        """The board that chooses among the set's tools and all others; the same one for the same definitions."""
+        """The board that selects among the set's tools and all others; equal definitions share a board."""
         if not toolset.definitions:
             return self._board
         key = toolset.fingerprints

@@ -1,4 +1,4 @@
-"""The encoder that comes in the package: all-MiniLM-L6-v2, quantised, on ONNX Runtime. Never torch."""
+"""The bundled encoder: all-MiniLM-L6-v2, quantised, on ONNX Runtime. Never torch."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from numpy.typing import NDArray
 
 from pegboard.errors import EncoderError
 from pegboard.model import Floats
-from pegboard.retrieval.encoders.runtime import onnxruntime
 from pegboard.retrieval.intents import Span
 
 BATCH = 32
 BATCH_TOKENS = 512
-"""Of a batch, about: attention takes memory with the square of a text's length, and more at once is no faster."""
+"""Approximate tokens of a batch: attention takes quadratic memory, and larger batches are no faster."""
+FEW = 8
+"""Maximum texts of a query; larger requests encode tools."""
 SHORTEST_TOKEN = 4
-"""Characters a token has on average, for that estimate."""
+"""Characters per token assumed for `BATCH_TOKENS`."""
 CHARACTERS_PER_TOKEN = 24
-"""The tokenizer is handed at most this many characters a token of the window: it would cut the rest (P6)."""
+"""The tokenizer gets at most this many characters per token of the window; it would cut the rest (P6)."""
 
 
 class OnnxEncoder:
-    """Sentence embeddings in process, shape (n, 384), rows of length 1 (seed 000 eq. 4).
+    """Sentence embeddings in process, shape (n, 384), rows of length 1 (Tool Attention eq. 4).
 
-    Loads on first use. Any number of threads may encode at once; texts beyond the window are cut (P24).
-    Raises EncoderError where the model's files are missing or broken.
+    Loads on first use. Any number of threads may encode concurrently; texts beyond the window are cut (P24).
+    Raises EncoderError if the model's files are missing or broken.
     """
 
     provider = "onnx"
@@ -44,7 +45,7 @@ class OnnxEncoder:
 
     @cached_property
     def card(self) -> dict[str, Any]:
-        """Origin, hashes and figures of the model, as `card.json` has them."""
+        """Origin, hashes and figures of the model, from `card.json`."""
         try:
             return dict(json.loads((self._folder / "card.json").read_text("utf-8")))
         except (OSError, ValueError) as error:
@@ -55,7 +56,7 @@ class OnnxEncoder:
 
     @property
     def model(self) -> str:
-        """The model's name and the hash of its file: another quantisation is another space."""
+        """The model's name and the hash of its file, since each quantisation has its own embedding space."""
         return f"{self.card['id']}@{self.card['model_sha256'][:12]}"
 
     @property
@@ -64,28 +65,28 @@ class OnnxEncoder:
 
     @property
     def window(self) -> int:
-        """The number of tokens that are read; the rest of a text is cut."""
+        """Maximum tokens of a text; the rest is cut."""
         return int(self.card["window"])
 
     async def encode(self, texts: Sequence[str]) -> Floats:
-        return await self._aside(self.encode_now, texts)
+        return await self._aside(self._bulk if len(texts) > FEW else self._workers, self.encode_now, texts)
 
     def encode_now(self, texts: Sequence[str]) -> Floats:
-        """As `encode`, on the calling thread. Short texts are encoded together, so that little is padded."""
+        """Like `encode`, on the calling thread. Texts of similar length are batched, to avoid padding."""
         out = np.zeros((len(texts), self.dimensions), np.float32)
         for rows in batches([len(text) for text in texts], self.window):
             out[rows] = self._encode_batch([texts[row] for row in rows])
         return out
 
     async def encode_clauses(self, text: str, spans: Sequence[Span]) -> Floats:
-        return await self._aside(self.encode_clauses_now, text, spans)
+        return await self._aside(self._workers, self.encode_clauses_now, text, spans)
 
     def encode_clauses_now(self, text: str, spans: Sequence[Span]) -> Floats:
-        """The text, then its part in each span (characters), shape (1 + len(spans), 384); one run of the model.
+        """Vectors of the text, then of its part in each span (characters), shape (1 + len(spans), 384); one model run.
 
-        A part's vector is the mean over its tokens as they are in the light of the whole (late chunking, Günther et
-        al. 2024); a part without a token that was read has the vector of the whole text. Of a text beyond the
-        window, its start and its end are read: a request stands there, not in the middle of a log (P6).
+        A part's vector is the mean of its tokens' vectors in the context of the whole text (late chunking, Günther et
+        al. 2024); a part without any token that was read gets the vector of the whole text. Of a text beyond the
+        window, the start and the end are read, where requests usually are (P6).
         """
         (tokens,) = self._tokens([text])
         read = edges(len(tokens.ids), self.window)
@@ -96,9 +97,14 @@ class OnnxEncoder:
             [whole[0], *(_unit(states[0][part].mean(axis=0)) if part.any() else whole[0] for part in parts)]
         )
 
-    async def _aside(self, work: Callable[..., Floats], *given: Any) -> Floats:
-        """Off the event loop (P25), on no more threads than there are cores: each keeps memory of its own."""
-        return await asyncio.get_running_loop().run_in_executor(self._workers, work, *given)
+    async def _aside(self, workers: ThreadPoolExecutor, work: Callable[..., Floats], *given: Any) -> Floats:
+        """Run off the event loop (P25), on at most as many threads as cores: each keeps its own memory."""
+        return await asyncio.get_running_loop().run_in_executor(workers, work, *given)
+
+    @cached_property
+    def _bulk(self) -> ThreadPoolExecutor:
+        """A single thread for large requests, so that no query waits behind new tools."""
+        return ThreadPoolExecutor(max_workers=1, thread_name_prefix="encoder-bulk")
 
     @cached_property
     def _workers(self) -> ThreadPoolExecutor:
@@ -112,7 +118,7 @@ class OnnxEncoder:
         return np.asarray(vectors, np.float32)
 
     def _tokens(self, texts: Sequence[str]) -> list[Any]:
-        """Every token of each text, of so much of it as may be read; with the place of each in the text."""
+        """The tokens of each text with their offsets, from as much of it as may be read."""
         limit = self.window * CHARACTERS_PER_TOKEN
         return list(self._tokenizer.encode_batch([text[:limit].encode("utf-8", "replace").decode() for text in texts]))
 
@@ -138,10 +144,12 @@ class OnnxEncoder:
         options.intra_op_num_threads = self._threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        options.enable_cpu_mem_arena = False  # it would keep what the longest batch took, for ever
+        options.enable_cpu_mem_arena = False  # it would keep the memory of the largest batch for ever
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
-            with as_file(self._folder / "model.onnx") as model:  # read by us, it would be in memory twice
+            with as_file(
+                self._folder / "model.onnx"
+            ) as model:  # loading the bytes here would keep them in memory twice
                 return runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
         except Exception as error:
             raise EncoderError(
@@ -150,7 +158,7 @@ class OnnxEncoder:
 
 
 def batches(lengths: Sequence[int], window: int) -> Iterator[list[int]]:
-    """Which texts to encode together, by their lengths in characters: those of about the same, few of long ones.
+    """Which texts to encode together, by their lengths in characters: similar lengths, and fewer of long ones.
 
     >>> list(batches([8, 4000, 12, 4000], window=256))
     [[0, 2], [1, 3]]
@@ -167,7 +175,7 @@ def batches(lengths: Sequence[int], window: int) -> Iterator[list[int]]:
 
 
 def edges(length: int, window: int) -> NDArray[np.intp]:
-    """Which of a text's tokens are read: all, or as many of its start as of its end.
+    """Which tokens of a text are read: all, or equally many from its start and its end.
 
     >>> edges(9, window=4)
     array([0, 1, 7, 8])
@@ -177,7 +185,7 @@ def edges(length: int, window: int) -> NDArray[np.intp]:
 
 
 def _inputs(rows: Sequence[NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
-    """What the model reads: tokens of several texts, padded to the longest."""
+    """Model inputs: tokens of several texts, padded to the longest."""
     ids = np.zeros((len(rows), max(map(len, rows))), np.int64)
     mask = np.zeros_like(ids)
     for row, of_one in enumerate(rows):
@@ -188,3 +196,20 @@ def _inputs(rows: Sequence[NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
 
 def _unit(vector: Floats) -> Floats:
     return np.asarray(vector / np.linalg.norm(vector), np.float32)
+
+
+SILENT = ("ORT_DISABLE_TELEMETRY", "1")
+"""From 1.32 on ONNX Runtime contacts its vendor's event collector and keeps a device id in ~/.cache, unless this is set
+before its library loads. Earlier versions ignore the variable and have no telemetry on Linux and macOS."""
+
+
+def onnxruntime() -> Any:
+    """The module with its telemetry off: in this process, and through the environment in its child processes.
+
+    If it was imported before, telemetry is off from now on.
+    """
+    os.environ.update([SILENT])
+    import onnxruntime as runtime
+
+    runtime.disable_telemetry_events()  # for Windows, and if the library was loaded without the variable
+    return runtime

@@ -1,4 +1,4 @@
-"""What providers of embeddings differ in, as data. All of them speak OpenAI's `/embeddings`, more or less."""
+"""The differences between providers of embeddings, as data. All implement OpenAI's `/embeddings`, more or less."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """How a provider is asked, and what it takes.
+    """How requests to a provider look, and its limits.
 
-    ``inputs`` and ``tokens`` are its limits for one request, ``window`` for one text; ``batch`` is how many texts are
-    sent where nobody says: a long answer is read in one go, and holds up everything else meanwhile. ``counted`` is the
-    share of a limit that is used up: below 1 where the provider's tokens are not those that we count.
+    ``inputs`` and ``tokens`` limit one request, ``window`` one text; ``batch`` is the default number of texts per
+    request: a long answer is parsed in one step and blocks everything else meanwhile. ``counted`` is the share of a
+    limit that is used: below 1 if the provider's tokenizer is not the one we count with.
     """
 
     name: str
@@ -75,7 +75,7 @@ PROVIDERS: Mapping[str, Provider] = {
             encoding="float",
             dimensions_field="output_dimension",
         ),
-        # TEI takes 32 texts a request unless it is told otherwise, and many models read no more than 512 tokens.
+        # TEI accepts 32 texts per request by default, and many models read at most 512 tokens.
         Provider(
             name="compatible",
             inputs=2048,

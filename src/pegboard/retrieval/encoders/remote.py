@@ -1,4 +1,4 @@
-"""Embeddings from a service. Its key goes into one header, and neither it nor any text into an error."""
+"""Embeddings from a service. The key is sent in one header; errors contain neither the key nor any text."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from weakref import WeakKeyDictionary
 import httpx2
 import numpy as np
 
-from pegboard.breaker import Breaker
+from pegboard.circuit_breaker import Breaker
 from pegboard.errors import EncoderError
 from pegboard.model import Floats
+from pegboard.protocols import TokenCounter
 from pegboard.retries import asked_for, may_pass
-from pegboard.retrieval.encoders.answers import Nonsense, vectors_of
+from pegboard.retrieval.encoders.embedding_responses import InvalidResponse, vectors_of
 from pegboard.retrieval.encoders.service import Service
-from pegboard.seams import TokenCounter
 
 TRIES = 4
 FIRST_PAUSE = 0.25
-"""Seconds between tries: twice as long each time, or what the service asks for."""
-REMEDY = "`pegboard doctor` asks it for one vector; see [encoder] in the configuration."
-CHECK = "Check window, batch and dimensions of [encoder]: it may take shorter texts, or fewer at once."
+"""Seconds before the first retry, doubled each time, unless the service asks for another pause."""
+REMEDY = "`pegboard doctor` requests one vector from it; see [encoder] in the configuration."
+CHECK = "Check window, batch and dimensions of [encoder]: it may accept only shorter texts, or fewer at once."
 TOO_MUCH = (400, 413, 422)
-"""What services answer that find a text too long, or too many of them."""
+"""Statuses of services for a text that is too long, or for too many texts."""
 REASONS = {
     401: "it does not accept the key",
     403: "it does not allow this",
-    404: "it has no such model, or no embeddings there",
-    429: "it has too much to do, or the quota is used up",
+    404: "it has no such model, or no embeddings at this address",
+    429: "it is overloaded, or the quota is used up",
 }
 
 
 class _Refused(Exception):  # noqa: N818
-    """The service answered, and will not take these texts: others may be fine."""
+    """The service answered and rejects these texts; others may be fine."""
 
     def __init__(self, status: int) -> None:
         self.status = status
@@ -53,10 +53,10 @@ def connections() -> httpx2.AsyncClient:
 
 
 class RemoteEncoder:
-    """Texts to unit vectors, shape (n, dimensions), by HTTP. Raises EncoderError with the service's name and status.
+    """Texts to unit vectors, shape (n, dimensions), over HTTP. Raises EncoderError with the service's name and status.
 
-    Each call is in time or fails: a request has ``timeout`` seconds, and all of a call, with what is tried again
-    (429, 5xx, no connection), ``total_timeout``. A service that failed is left alone for a moment.
+    A request has ``timeout`` seconds, and a whole call with its retries (429, 5xx, no connection) ``total_timeout``.
+    After a failure the circuit breaker pauses calls to the service.
     """
 
     def __init__(
@@ -82,12 +82,12 @@ class RemoteEncoder:
 
     @property
     def dimensions(self) -> int:
-        """As configured, or as the first answer showed; 0 before it."""
+        """As configured, or as in the first answer; 0 before it."""
         return self._dimensions
 
     @property
     def at_once(self) -> int:
-        """Texts of which it takes as many at a time as it likes."""
+        """Texts that the service takes at a time."""
         return self._service.batch * self._service.concurrency
 
     async def encode(self, texts: Sequence[str]) -> Floats:
@@ -97,10 +97,10 @@ class RemoteEncoder:
             with self._breaker.call():
                 return await self._in_time(texts, await self._client())
         except _Refused as refused:
-            raise self._error(f"answered {refused.status}: it refuses what was sent", CHECK) from None
+            raise self._error(f"answered {refused.status}: it rejects the texts", CHECK) from None
 
     async def close(self) -> None:
-        """Closes the connections of this event loop; they open again when they are needed."""
+        """Close the connections of this event loop; they open again when needed."""
         client = self._clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.aclose()
@@ -114,7 +114,7 @@ class RemoteEncoder:
             raise self._error(f"did not answer within {seconds:g} s") from None
 
     async def _encoded(self, texts: Sequence[str], call: _Call) -> Floats:
-        """Counting and cutting, too, is done where it holds up nobody (P25)."""
+        """Encode all batches, concurrently within the limit. Counting and cutting run off the event loop too (P25)."""
         batches = await asyncio.to_thread(lambda: list(self._service.batches(texts, self._counter)))
         gate = asyncio.Semaphore(self._service.concurrency)
 
@@ -139,7 +139,7 @@ class RemoteEncoder:
             answer = await self._answer(shorter, call)
         try:
             vectors = await asyncio.to_thread(vectors_of, answer, len(texts), self._dimensions)
-        except Nonsense as nonsense:
+        except InvalidResponse as nonsense:
             raise self._error(f"gave {nonsense}") from None
         if self._dimensions not in (0, vectors.shape[1]):  # learnt from another batch in the meantime
             raise self._error(f"gave vectors of {vectors.shape[1]} numbers and of {self._dimensions}")
@@ -147,7 +147,7 @@ class RemoteEncoder:
         return vectors
 
     async def _answer(self, texts: list[str], call: _Call) -> bytes:
-        """The body of a good answer; what may be over in a moment is tried again while there is time."""
+        """The body of a successful answer; transient failures are retried while time is left."""
         body = await asyncio.to_thread(self._service.body, texts)
         pause = FIRST_PAUSE
         for left in reversed(range(TRIES)):
@@ -165,7 +165,7 @@ class RemoteEncoder:
         raise AssertionError("unreachable")
 
     async def _once(self, body: bytes, client: httpx2.AsyncClient) -> tuple[httpx2.Response | None, str]:
-        """The answer, and what is wrong with it, said without the library's words, which may hold what was sent."""
+        """The answer and what is wrong with it, without the library's message, which may contain what was sent."""
         seconds = self._service.timeout
         try:
             async with asyncio.timeout(seconds):
@@ -175,13 +175,13 @@ class RemoteEncoder:
         except (TimeoutError, httpx2.TimeoutException):
             raise self._error(f"did not answer within {seconds:g} s") from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            return None, f"cannot be reached, or broke off ({type(error).__name__})"
+            return None, f"cannot be reached, or closed the connection ({type(error).__name__})"
         status = response.status_code
         reason = REASONS.get(status)
         return response, f"answered {status}" + (f": {reason}" if reason else "")
 
     async def _client(self) -> httpx2.AsyncClient:
-        """The connections of this event loop: none outlives its loop. Reading certificates takes its time."""
+        """The connections of this event loop, made in a thread because that reads certificates."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             async with self._connecting.setdefault(loop, asyncio.Lock()):

@@ -1,4 +1,4 @@
-"""One model of one provider of embeddings, as it is configured: where it is, what is sent, in which batches."""
+"""One configured model of an embeddings provider: its address, requests and batches."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from pegboard.protocols import TokenCounter
 from pegboard.retrieval.encoders.providers import Provider
-from pegboard.seams import TokenCounter
 
 CHARACTERS_PER_TOKEN = 24
-"""Of a text at most this many characters a token of the window are counted (P6)."""
+"""At most this many characters per token of the window are counted (P6)."""
 NOTHING = " "
-"""What stands for a text without characters: some providers refuse it."""
+"""Sent instead of an empty text, which some providers reject."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """``deployment`` and ``api_version`` are Azure's. ``dimensions`` is what is asked for; None: as the model has it.
+    """``deployment`` and ``api_version`` are for Azure. ``dimensions`` are requested; None means the model's default.
 
-    ``timeout`` and ``total_timeout`` are seconds, of one request and of all that belong together.
+    ``timeout`` and ``total_timeout`` are seconds for one request and for a whole call.
     """
 
     provider: Provider
@@ -46,7 +46,8 @@ class Service:
 
     @property
     def space(self) -> tuple[str, str]:
-        """Provider and model as they stand in the keys of vectors: the same name elsewhere may be another model."""
+        """Provider and model for the keys of vectors; the address is included, since a name may mean another model
+        there."""
         place = self.base_url.rstrip("/")
         provider = self.provider.name if place == self.provider.base_url else f"{self.provider.name} at {place}"
         named = "/".join(filter(None, (self.deployment, self.model)))
@@ -67,7 +68,7 @@ class Service:
         return json.dumps(fields, ensure_ascii=False).encode()
 
     def batches(self, texts: Sequence[str], counter: TokenCounter) -> Iterator[list[str]]:
-        """The texts in their order, cut to the window, as many a request as the provider takes (P24)."""
+        """The texts in order, cut to the window, in batches that the provider accepts (P24)."""
         window = int(self.window * self.provider.counted)
         whole = int(self.provider.tokens * self.provider.counted)
         cut = [self.cut(text, window, counter) for text in texts]
@@ -83,8 +84,8 @@ class Service:
             yield batch
 
     def shorter(self, texts: Sequence[str], counter: TokenCounter) -> list[str] | None:
-        """The texts for a second try where a provider that counts otherwise found one too long; None where it cannot be
-        that."""
+        """Shorter texts for a retry, if the provider counts tokens differently and may have found one too long; else
+        None."""
         half = int(self.window * self.provider.counted) // 2
         if self.provider.counted == 1.0 or all(count <= half for count in counter.count(texts)):
             return None

@@ -1,1 +1,1 @@
-"""Where the vectors of tools are: exact in memory, FAISS in memory, or a Chroma server."""
+"""Vector indexes: exact in memory, FAISS in memory, or a Chroma server."""

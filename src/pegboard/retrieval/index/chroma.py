@@ -1,7 +1,7 @@
-"""A collection on a Chroma server, by its HTTP API (v2).
+"""A collection on a Chroma server, over its HTTP API (v2).
 
-Not by Chroma's own client: that waits for ever (its time-out is fixed at none), keeps one connection pool with its
-headers for all servers of a process, so that one is sent the other's token, and brings gRPC and OpenTelemetry.
+Chroma's own client is not used: it has no timeout, it shares one connection pool with its headers among all servers of
+a process, so that one server gets the other's token, and it depends on gRPC and OpenTelemetry.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ import numpy as np
 
 from pegboard.errors import StoreError
 from pegboard.model import Floats, ToolId
-from pegboard.seams import Filter, Hits
+from pegboard.protocols import Filter, Hits
 
 BATCH = 300
-"""Vectors a request: the server stores so many in well under a second."""
+"""Vectors per request; the server stores them in well under a second."""
 PAGE = 2_000
-"""Ids a request."""
+"""Ids per request."""
 MOST_NAMED = 500
-"""Servers or tools that a request names; what a longer filter leaves out is left out here."""
+"""Maximum servers or tools named in a request; longer filters are applied here."""
 FILLING = 15.0
-"""So many times as long as a search may what fills the collection take: the server builds its graph meanwhile."""
+"""Factor on the timeout for requests that fill the collection, because the server builds its graph meanwhile."""
 GRAPH = {"space": "ip", "ef_construction": 100, "ef_search": 200, "max_neighbors": 16}
-"""Inner products, exact for what is found; candidates enough that hardly anything near is missed."""
+"""Inner products, exact for the results; enough candidates that hardly any near vector is missed."""
 
 T = TypeVar("T")
 
 
 class ChromaIndex:
-    """Vectors in one collection, made where it is not there.
+    """Vectors in one collection, which is created if missing.
 
-    Every request answers within ``timeout`` seconds or is a StoreError. Nothing stays open: each has a connection of
-    its own. ``guard`` is put around each, so that a server that is down can be left alone.
+    A request without an answer within ``timeout`` seconds raises StoreError. Each request has its own connection. Each
+    runs within ``guard``, which may be a circuit breaker.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ChromaIndex:
         self._id: str | None = None
 
     async def add(self, ids: Sequence[ToolId], vectors: Floats) -> None:
-        """What has the same vector already is not sent again: its hash is stored beside it."""
+        """Add vectors, except those already stored, which their stored hashes tell."""
         latest = {tool: vectors[place] for place, tool in enumerate(ids)}
         hashes = {tool: _hash(vector) for tool, vector in latest.items()}
         for some in _batches(list(latest), BATCH):
@@ -92,8 +92,8 @@ class ChromaIndex:
                 return frozenset(there)
 
     async def search(self, queries: Floats, k: int, where: Filter | None = None) -> list[Hits]:
-        """As many more are asked for as are excluded; then twice as many each time, until k are found that pass, or all
-        have been seen."""
+        """Requests as many more results as tools are excluded, then twice as many each time, until k pass the filter or
+        all have been seen."""
         body = _restricted(where)
         if k < 1 or not len(queries) or body is None:
             return [[] for _ in queries]
@@ -113,7 +113,7 @@ class ChromaIndex:
             wanted *= 2
 
     async def _compared(self, queries: Floats, k: int, tools: Sequence[ToolId]) -> list[Hits]:
-        """With the vectors of these tools, fetched: the server's graph would be walked through whole for them."""
+        """Fetch the vectors of these tools and compare them here: the server would search its whole graph for them."""
         nothing: list[Hits] = [[] for _ in queries]
         if not tools:
             return nothing
@@ -125,7 +125,7 @@ class ChromaIndex:
         return [_best(list(zip(there, row, strict=True)), k) for row in products.tolist()]
 
     async def _ask(self, what: str, body: Mapping[str, Any], timeout: float | None = None) -> Any:
-        """What the collection answers. Raises StoreError."""
+        """The collection's answer. Raises StoreError."""
         with self._guard():
             return await self._posted(f"{self._place}/{await self._collection()}/{what}", body, timeout)
 
@@ -136,7 +136,8 @@ class ChromaIndex:
         return self._id
 
     async def _posted(self, url: str, body: Mapping[str, Any], timeout: float | None = None) -> Any:
-        """Messages hold no word of the library's or the server's but a number: what was sent may be in them."""
+        """Error messages quote nothing of the library or the server but a number, since they may contain what was
+        sent."""
         limit = timeout or self._timeout
         try:
             async with asyncio.timeout(limit):
@@ -148,11 +149,11 @@ class ChromaIndex:
             raise self._unusable(f"no answer within {limit:g} s") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
             raise self._unusable(type(error).__name__) from None
-        self._id = None  # it may be another server's by now, or an emptied one
+        self._id = None  # it may be another or an emptied server by now
         raise self._unusable(f"status {response.status_code}")
 
     def _opened(self) -> httpx2.AsyncClient:
-        """Made once: that reads the certificates. No connection is kept, so it belongs to no event loop."""
+        """Created once, because that reads certificates. It keeps no connections, so any event loop can use it."""
         if self._client is None:
             limits = httpx2.Limits(max_keepalive_connections=0)
             headers = {"Content-Type": "application/json"} | self._headers
@@ -167,9 +168,9 @@ class ChromaIndex:
 
 
 def _restricted(where: Filter | None) -> dict[str, Any] | None:
-    """A filter in Chroma's own terms, as far as those are short; None where nothing can pass it.
+    """A filter in Chroma's terms, if those are short; None if nothing can pass it.
 
-    Excluded tools are not named (`$nin`): so many more are asked for, which the server answers sooner.
+    Excluded tools are not named (`$nin`): requesting as many more results is faster.
     """
     body: dict[str, Any] = {"include": ["distances"]}
     if where is None:
@@ -182,7 +183,7 @@ def _restricted(where: Filter | None) -> dict[str, Any] | None:
 
 
 def _is_settled(passing: Hits, seen: Hits, k: int) -> bool:
-    """Whether k pass, and none that has not been seen can be as good as the last of them."""
+    """Whether k results pass, and no unseen one can be as good as the last of them."""
     return len(passing) >= k and passing[k - 1][1] > seen[-1][1]
 
 
@@ -211,5 +212,5 @@ def _batches(tools: Sequence[ToolId], size: int) -> Iterator[Sequence[ToolId]]:
 
 
 async def _aside(work: Callable[[], T]) -> T:
-    """Megabytes of numbers as text take a moment: not on the event loop."""
+    """Run off the event loop: converting megabytes of numbers takes a while."""
     return await asyncio.to_thread(work)

@@ -1,4 +1,4 @@
-"""Exact search: one matrix, one product. The default, and the oracle for approximate indexes."""
+"""Exact search by one matrix product: the default, and the reference for approximate indexes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.model import Floats, ToolId
-from pegboard.seams import Filter, Hits
+from pegboard.protocols import Filter, Hits
 
 
 class ExactIndex:
-    """Vectors in the order they were added; inner product on rows of length 1 is the cosine (seed 000 eq. 5).
+    """Vectors in the order added; the inner product of rows of length 1 is the cosine (Tool Attention eq. 5).
 
-    Without I/O, so that it can be used as it is; `ExactVectors` is the same behind the seam.
+    Synchronous; `ExactVectors` is the same as a VectorIndex.
     """
 
     def __init__(self, dimensions: int) -> None:
@@ -26,12 +26,12 @@ class ExactIndex:
 
     @property
     def vectors(self) -> Floats:
-        """All vectors, shape (n, d), in the order they were added."""
+        """All vectors, shape (n, d), in the order added."""
         return self._vectors
 
     @property
     def tools(self) -> tuple[ToolId, ...]:
-        """What is there, in the order it was added."""
+        """The tools, in the order added."""
         return tuple(self._ids)
 
     def add(self, ids: Sequence[ToolId], vectors: Floats) -> None:
@@ -50,14 +50,14 @@ class ExactIndex:
         self._ids = {tool: place for place, tool in enumerate(kept)}
 
     def similarities(self, query: Floats) -> Floats:
-        """Cosine of one query, shape (d,), with every vector: shape (n,), in the order they were added.
+        """Cosines of one query, shape (d,), with every vector: shape (n,), in the order added.
 
-        Of m queries, shape (m, d), that of each with every vector: shape (m, n).
+        For m queries, shape (m, d): shape (m, n).
         """
         return np.asarray(query @ self._vectors.T)
 
     def search(self, queries: Floats, k: int, where: Filter | None = None) -> list[Hits]:
-        """For each query the k best that pass ``where``; equal ones in the order they were added."""
+        """For each query the k best that pass ``where``, ties in the order added."""
         ids = list(self._ids)
         rows = np.asarray(queries @ self._vectors.T)
         if where is None:
@@ -67,7 +67,7 @@ class ExactIndex:
 
 
 def best_places(values: Floats, k: int) -> NDArray[np.intp]:
-    """The places of the k largest values, the largest first; of equal ones the first.
+    """The places of the k largest values, the largest first, ties in order.
 
     >>> best_places(np.array([1.0, 3.0, 2.0, 3.0], np.float32), 3).tolist()
     [1, 3, 2]

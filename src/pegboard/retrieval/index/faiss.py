@@ -1,7 +1,7 @@
-"""FAISS in this process: exact while there are few vectors, inverted lists (IVF) when there are many.
+"""FAISS in this process: exact for few vectors, inverted lists (IVF) for many.
 
-IVF rather than HNSW: its lists are built in a fraction of the time, vectors leave as easily as they come, and a filter
-costs nothing, for a list is looked through either way. A graph answers sooner (`make bench-index` measures both).
+IVF rather than HNSW: it is built in a fraction of the time, vectors can be removed, and filters cost nothing, because
+lists are scanned anyway. HNSW answers faster (`make bench-index` measures both).
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from numpy.typing import NDArray
 
 from pegboard.extras import required
 from pegboard.model import Floats, Mask, ToolId
-from pegboard.seams import Filter, Hits
+from pegboard.protocols import Filter, Hits
 
 APPROXIMATE_ABOVE = 20_000
-"""Vectors that are looked through one by one: up to here that takes no longer than routing does besides."""
+"""Maximum vectors searched exactly: up to here that takes no longer than the rest of routing."""
 LISTS = 2.0
-"""Lists for √n vectors."""
+"""Lists per √n vectors."""
 PROBES = 48
-"""Lists that a search looks through at first; twice as many as long as it has not found enough."""
+"""Lists searched at first; doubled until enough results are found."""
 TRAINING = 32
-"""Vectors a list that the lists are learnt from."""
+"""Training vectors per list."""
 ROUNDS = 10
 GROWTH = 2.0
-"""The lists are learnt anew when there are so many times as many vectors, or as many fewer."""
+"""The lists are trained again when the number of vectors grows or shrinks by this factor."""
 
 Rows = NDArray[np.int64]
 T = TypeVar("T")
 
 
 class FaissIndex:
-    """Rows are numbered as they come and never again, so that a later row is a later vector.
+    """Row numbers are never reused, so that a later row is a later vector.
 
-    Without ``dimensions`` vectors are as wide as the first: an encoder may not know before its first answer.
+    Without ``dimensions``, the first vector sets the width: an encoder may not know it before its first answer.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class FaissIndex:
 
     @property
     def lists(self) -> int:
-        """Into how many lists the vectors are divided; with one, every search is exact."""
+        """The number of lists; with one, every search is exact."""
         return int(self._index.nlist)
 
     async def add(self, ids: Sequence[ToolId], vectors: Floats) -> None:
@@ -75,7 +75,7 @@ class FaissIndex:
         return await self._alone(lambda: self._search(np.ascontiguousarray(queries, np.float32), k, where))
 
     async def _alone(self, work: Callable[[], T]) -> T:
-        """On a thread, one at a time: FAISS is not to be read while it is changed."""
+        """Run on a thread, one at a time: FAISS must not be read while it changes."""
 
         def locked() -> T:
             with self._lock:
@@ -111,7 +111,7 @@ class FaissIndex:
         return row is not None and np.array_equal(self._index.reconstruct(row), vector)
 
     def _learn(self) -> None:
-        """New lists, where there are too many vectors for those there are."""
+        """Train new lists if there are too many or too few vectors for the current ones."""
         count = len(self._row)
         if count <= self._approximate_above:
             return
@@ -133,7 +133,7 @@ class FaissIndex:
         self._learnt_from = count
 
     def _lists(self, centroids: Floats) -> Any:
-        """A list for each centroid; with one, a search is exact."""
+        """An index with one list per centroid."""
         nearest = self._faiss.IndexFlatIP(self._dimensions)
         nearest.add(centroids)
         index = self._faiss.IndexIVFFlat(nearest, self._dimensions, len(centroids), self._faiss.METRIC_INNER_PRODUCT)
@@ -169,12 +169,12 @@ class FaissIndex:
         return scores, rows
 
     def _hits(self, scores: Floats, rows: Rows, k: int) -> Hits:
-        """The best k; of equal ones those that came first."""
+        """The best k, ties in the order added."""
         order = np.lexsort((rows, -scores))
         return [(self._tools[rows[place]], float(scores[place])) for place in order[:k] if rows[place] >= 0]
 
     def _mask(self, where: Filter | None) -> Mask:
-        """Which rows may be found."""
+        """The rows that pass the filter."""
         if where is None:
             return self._there
         mask = self._there.copy()

@@ -1,10 +1,10 @@
-"""Economics-aware hierarchical routing (EHRR, seed 001): its formulas and algorithms, pure, over plain arrays."""
+"""Economics-aware hierarchical routing (EHRR): its formulas and algorithms, pure, over plain arrays."""
 
-from pegboard.routing.economics.books import Economics, no_connections
-from pegboard.routing.economics.episode import Decide, Episode, Execute, Route, Stop, episode
+from pegboard.routing.economics.episode import Decide, Episode, Execute, Route, Stop, episode, solve
 from pegboard.routing.economics.equations import (
     Array,
     Estimates,
+    Parameters,
     accepts,
     best,
     chance,
@@ -20,6 +20,7 @@ from pegboard.routing.economics.equations import (
     tool_cost,
     tool_utility,
 )
+from pegboard.routing.economics.estimates import Economics, no_connections
 from pegboard.routing.economics.knowledge import Knowledge
 from pegboard.routing.economics.layers import (
     Market,
@@ -31,12 +32,10 @@ from pegboard.routing.economics.layers import (
     route,
     shortlist,
 )
-from pegboard.routing.economics.loop import solve
 from pegboard.routing.economics.offers import Offer, Offers, Subtask
-from pegboard.routing.economics.parameters import Parameters
-from pegboard.routing.economics.prices import Price, PriceList
-from pegboard.routing.economics.pricing import Priced, Pricing, Worth
-from pegboard.routing.economics.ties import NearTies
+from pegboard.routing.economics.price_stage import Priced, PriceStage, Pricing
+from pegboard.routing.economics.tie_break import NearTies
+from pegboard.routing.economics.tool_prices import Price, PriceList
 
 __all__ = [
     "Array",
@@ -53,6 +52,7 @@ __all__ = [
     "Parameters",
     "Price",
     "PriceList",
+    "PriceStage",
     "Priced",
     "Pricing",
     "Route",
@@ -61,7 +61,6 @@ __all__ = [
     "Stop",
     "Subtask",
     "ToolLayer",
-    "Worth",
     "accepted_of",
     "accepts",
     "best",

@@ -1,11 +1,11 @@
-"""EHRR's formulas (seed 001), one function each, over arrays of any shape that broadcasts.
+"""EHRR's parameters, and its formulas, one function each, over arrays of any shape that broadcasts.
 
-Times are seconds, money is US dollars a call, similarities and utilities have no unit. Indices: server i, tool j of it.
+Times are seconds, money is US dollars a call, similarities and utilities have no unit. Indices: server i, its tool j.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +14,51 @@ from pegboard.model import Mask, Smoothing
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
-
 TABLE_V = Smoothing()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    """EHRR's hyperparameters. The defaults are those of table V, or of the text where the table has none.
+
+    ``servers`` is k and ``tools`` is n (None: all of them). ``base`` and ``offset`` are p_bs and p_ofs, USD a call;
+    ``reference`` is L_0, seconds; ``cap`` is B, USD a call (proposition 3; the paper's evaluation has none).
+    ``server_weight`` and ``tool_weight`` are α_s and α_t, 1/s; ``seconds_per_usd`` is κ; ``floor`` is ε.
+    ``route_overhead`` is L^route, seconds, a constant of the client for which the paper gives no value.
+    ``per_attempt`` bills each retry: κ·p is divided by the chance of success as the time is (the variant below eq. 6).
+    """
+
+    servers: int | None = 5
+    tools: int | None = 3
+    base: float = 0.0025
+    offset: float = 0.0225
+    reference: float = 1.0
+    cap: float | None = None
+    server_weight: float = 0.1
+    tool_weight: float = 0.25
+    seconds_per_usd: float = 1.0
+    floor: float = 1e-3
+    route_overhead: float = 0.0
+    per_attempt: bool = False
+    smoothing: Smoothing = field(default_factory=Smoothing)
+
+    def capped(self, most: float | None) -> Parameters:
+        """The parameters with a cap of at most ``most`` USD a call.
+
+        >>> Parameters(cap=0.02).capped(0.05).cap, Parameters().capped(0.05).cap
+        (0.02, 0.05)
+        """
+        return self if most is None else replace(self, cap=most if self.cap is None else min(most, self.cap))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimates:
+    """r, σ², p^fail (probabilities) and L (seconds) of servers or of tools: arrays of one shape (EHRR table III)."""
+
+    success: Array
+    variance: Array
+    failure: Array
+    latency: Array
 
 
 def cosines(query: ArrayLike, texts: ArrayLike) -> Array:
@@ -39,7 +82,7 @@ def similarity(cosine: ArrayLike) -> Array:
 
 
 def conservative_success(success: ArrayLike, variance: ArrayLike, *, floor: float = 1e-3) -> Array:
-    """r~_i = max(ε, r_i − √σ²_i), a chance (EHRR, above eq. 2).
+    """r~_i = max(ε, r_i − √σ²_i), a probability (EHRR, above eq. 2).
 
     >>> conservative_success([0.9, 0.5], [0.09, 0.25]).round(3)
     array([0.6  , 0.001])
@@ -48,12 +91,12 @@ def conservative_success(success: ArrayLike, variance: ArrayLike, *, floor: floa
 
 
 def overhead(route: ArrayLike, connection: ArrayLike) -> Array:
-    """G_i = L^route + L^conn_i, seconds (EHRR, above eq. 2); L^conn counts only where no connection is open."""
+    """G_i = L^route + L^conn_i, seconds (EHRR, above eq. 2); L^conn is 0 if a connection is open."""
     return np.asarray(route, np.float64) + np.asarray(connection, np.float64)
 
 
 def chance(failure: ArrayLike, success: ArrayLike, *, floor: float = 1e-3) -> Array:
-    """β = max(ε, (1 − p^fail_i)·r), that one attempt succeeds (EHRR eqs. 2 and 6).
+    """β = max(ε, (1 − p^fail_i)·r), the probability that one attempt succeeds (EHRR eqs. 2 and 6).
 
     >>> float(chance(0.2, 0.45))
     0.36000000000000004
@@ -62,7 +105,7 @@ def chance(failure: ArrayLike, success: ArrayLike, *, floor: float = 1e-3) -> Ar
 
 
 def time_to_success(attempt: ArrayLike, chance: ArrayLike) -> Array:
-    """L/β, seconds that it takes on average until an attempt of ``attempt`` seconds succeeds (EHRR lemma 1)."""
+    """L/β, the expected seconds until an attempt of ``attempt`` seconds succeeds (EHRR lemma 1)."""
     return np.asarray(np.asarray(attempt, np.float64) / np.asarray(chance, np.float64))
 
 
@@ -99,7 +142,7 @@ def posted_price(
 
 
 def accepts(ask: ArrayLike, posted: ArrayLike) -> Mask:
-    """a_i = 1{c_i ≤ τ_i}, from what a call costs the server and what it is offered, both USD (EHRR eq. 5)."""
+    """a_i = 1{c_i ≤ τ_i}, from a server's cost of a call and the posted price, both USD (EHRR eq. 5)."""
     return np.asarray(np.asarray(ask, np.float64) <= np.asarray(posted, np.float64), np.bool_)
 
 
@@ -114,7 +157,7 @@ def tool_cost(
 ) -> Array:
     """C^t_ij = (G_i + l_ij) / β_ij + κ·p_ij, seconds, with β_ij of r_ij (EHRR eq. 6).
 
-    ``per_attempt`` is its variant κ·p_ij / β_ij, for where each retry is billed.
+    ``per_attempt`` is the variant κ·p_ij / β_ij, which bills each retry.
 
     >>> tool_cost(0.3, [0.5, 0.8], chance(0.05, [0.9, 0.8]), [0.002, 0.020]).round(2)
     array([0.94, 1.47])
@@ -129,22 +172,13 @@ def tool_utility(similarity: ArrayLike, cost: ArrayLike, *, weight: float = 0.25
     return np.asarray(np.asarray(similarity, np.float64) - weight * np.asarray(cost, np.float64))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimates:
-    """r, σ², p^fail (chances) and L (seconds) of servers or of tools: arrays of one shape (EHRR table III)."""
-
-    success: Array
-    variance: Array
-    failure: Array
-    latency: Array
-
-
 def observed(
     known: Estimates, *, success: ArrayLike, failure: ArrayLike, latency: ArrayLike, smoothing: Smoothing = TABLE_V
 ) -> Estimates:
-    """The estimates after one call of each: (1 − λ)·old + λ·seen, where σ² sees (y − r)² (EHRR eq. 8).
+    """The estimates after one call each: (1 − λ)·old + λ·observed, with (y − r)² observed for σ² (EHRR eq. 8).
 
-    y is ``success`` and fail is ``failure``, 0 or 1; ``latency`` is in seconds. r in (y − r)² is that before the call.
+    y is ``success`` and fail is ``failure``, 0 or 1; ``latency`` is in seconds. r in (y − r)² is the value before the
+    call.
     """
     y, fail, seconds = (np.asarray(each, np.float64) for each in (success, failure, latency))
     return Estimates(
@@ -156,15 +190,15 @@ def observed(
 
 
 def moved(old: ArrayLike, seen: ArrayLike, weight: float) -> Array:
-    """(1 − λ)·old + λ·seen, the moving average of lemma 2; λ is ``weight``."""
+    """(1 − λ)·old + λ·observed, the moving average of lemma 2; λ is ``weight``."""
     return np.asarray((1 - weight) * np.asarray(old, np.float64) + weight * np.asarray(seen, np.float64))
 
 
 def best(utility: ArrayLike, among: Mask, at_most: int | None) -> Places:
-    """The places of the ``at_most`` largest utilities in ``among``, best first, equal ones in order (EHRR eq. 9).
+    """The places of the ``at_most`` largest utilities in ``among``, best first, ties in order (EHRR eq. 9).
 
-    All three have one dimension. It takes as many as there are: where utilities are negative, that is more than the
-    sum in eq. 9a would take (see docs/economics.md).
+    The arrays have one dimension. Negative utilities are taken too, unlike in the sum of eq. 9a (see
+    docs/economics.md).
 
     >>> best([0.2, 0.9, 0.2, 0.5], np.array([True, False, True, True]), 2)
     array([3, 0])

@@ -1,4 +1,12 @@
-"""What calls have shown, as of now: the store's statistics, and this process's own calls before the store has them."""
+"""Current statistics of calls, and the recovery of failed tools: over time, their estimates fade back to earlier ones.
+
+EHRR's averages change only with calls, and a tool that is not chosen is not called, so one bad spell would last for
+ever. Therefore, while a tool is not called, estimates worse than their target move halfway to it every ``half_life``
+seconds. The target is the better of the prior and the statistics after the last good call, one that neither failed nor
+took three times as long as usual. A good call continues from the faded estimates, which it confirms; a bad one from the
+unfaded ones, so that a failed probe costs one call. Estimates better than the target never fade. A half-life of 0 is
+EHRR.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +14,25 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from pegboard.averages import PRIOR, SMOOTHING, after
 from pegboard.errors import PegboardError
 from pegboard.model import Outcome, Smoothing, ToolId, ToolStatistics
-from pegboard.routing.economics.fading import HALF_LIFE, SLOW, estimates_of, faded, is_good, target
-from pegboard.seams import Clock, Statistics
+from pegboard.protocols import Clock, Statistics
+from pegboard.routing.economics.equations import Array, Estimates
 
 LOGGER = logging.getLogger(__name__)
 
+HALF_LIFE = 600.0
+SLOW = 3.0
+"""A call is slow from this multiple of the known latency on."""
 FRESH_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """Statistics, what they fade towards, and when (monotonic seconds) the last call was."""
+class StatisticsEntry:
+    """Statistics, their fading target, and the time of the last call (monotonic seconds)."""
 
     statistics: ToolStatistics
     target: ToolStatistics
@@ -28,10 +41,10 @@ class Known:
 
 
 class Knowledge:
-    """One for all boards of a process. A server as a whole goes by its name and an empty tool name (`ToolId.whole`).
+    """Shared by all boards of a process. A whole server is keyed by its name and an empty tool name (`ToolId.whole`).
 
-    The store is read again every ``fresh`` seconds, by whichever turn comes first; while it cannot be read, what was
-    known stays. Of two accounts of a tool the one of more calls counts. ``half_life`` is for `fading.faded`.
+    The store is read again every ``fresh`` seconds, by the first turn after that; if it cannot be read, the statistics
+    stay as they were. Of two records of a tool, the one with more calls counts. ``half_life`` is for `faded`.
     """
 
     def __init__(
@@ -52,14 +65,14 @@ class Knowledge:
         self._smoothing = smoothing
         self._fresh = fresh
         self._read_at: float | None = None
-        self._known: dict[ToolId, Known] = {}
+        self._known: dict[ToolId, StatisticsEntry] = {}
 
     @property
     def now(self) -> float:
         return self._clock.monotonic()
 
     def observe(self, outcome: Outcome) -> None:
-        """A call of this process: it counts with the next turn, for its tool and for its server."""
+        """Count a call of this process, for its tool and its server, from the next turn on."""
         for key in (outcome.tool, outcome.tool.whole):
             known = self._known.get(key) or self._unknown
             if outcome.failure in ("caller", "verdict"):
@@ -71,20 +84,20 @@ class Knowledge:
                 self._put(key, after(known.statistics, outcome, self._smoothing), known.target, self.now)
 
     async def refresh(self) -> None:
-        """Read the store again, if that is due."""
+        """Read the store again if that is due."""
         if self._store is None or (self._read_at is not None and self.now - self._read_at < self._fresh):
             return
         self._read_at = self.now
         try:
             rows = await self._store.read()
         except PegboardError as error:
-            LOGGER.debug("Statistics stay as they were: %s", error)
+            LOGGER.debug("Statistics were not refreshed: %s", error)
             return
         for key, row in rows.items():
             self._adopt(key, row)
 
-    def changed_since(self, version: int) -> Iterator[tuple[ToolId, Known]]:
-        """What was learnt after a version, the newest first."""
+    def changed_since(self, version: int) -> Iterator[tuple[ToolId, StatisticsEntry]]:
+        """The entries changed after a version, the newest first."""
         for key in reversed(self._known):
             known = self._known[key]
             if known.version <= version:
@@ -92,10 +105,10 @@ class Knowledge:
             yield key, known
 
     @property
-    def _unknown(self) -> Known:
-        return Known(statistics=self.prior, target=self.prior, at=self.now, version=0)
+    def _unknown(self) -> StatisticsEntry:
+        return StatisticsEntry(statistics=self.prior, target=self.prior, at=self.now, version=0)
 
-    def _faded(self, known: Known) -> ToolStatistics:
+    def _faded(self, known: StatisticsEntry) -> ToolStatistics:
         now = faded(
             estimates_of(known.statistics),
             estimates_of(known.target),
@@ -120,4 +133,46 @@ class Knowledge:
     def _put(self, key: ToolId, statistics: ToolStatistics, towards: ToolStatistics, at: float) -> None:
         self.version += 1
         self._known.pop(key, None)
-        self._known[key] = Known(statistics=statistics, target=towards, at=at, version=self.version)
+        self._known[key] = StatisticsEntry(statistics=statistics, target=towards, at=at, version=self.version)
+
+
+def is_good(outcome: Outcome, known: ToolStatistics) -> bool:
+    return outcome.success and outcome.latency_ms / 1000 <= SLOW * known.latency
+
+
+def target(good: ToolStatistics, prior: ToolStatistics) -> ToolStatistics:
+    """The better value of each average."""
+    return ToolStatistics(
+        success=max(good.success, prior.success),
+        variance=min(good.variance, prior.variance),
+        failure=min(good.failure, prior.failure),
+        latency=min(good.latency, prior.latency),
+    )
+
+
+def faded(known: Estimates, towards: Estimates, age: Array | float, *, half_life: float = HALF_LIFE) -> Estimates:
+    """The estimates after ``age`` seconds without a call; arrays of one shape.
+
+    >>> def one(success: float) -> Estimates:
+    ...     return Estimates(success=np.array([success]), variance=np.zeros(1), failure=np.zeros(1), latency=np.ones(1))
+    >>> faded(one(0.1), one(0.9), 600.0).success, faded(one(0.95), one(0.9), 600.0).success
+    (array([0.5]), array([0.95]))
+    """
+    moved = 1 - np.exp2(-np.asarray(age, np.float64) / half_life) if half_life else 0.0
+
+    def down(values: Array, to: Array) -> Array:
+        return np.asarray(values - np.maximum(values - to, 0) * moved)
+
+    return Estimates(
+        success=np.asarray(known.success + np.maximum(towards.success - known.success, 0) * moved),
+        variance=down(known.variance, towards.variance),
+        failure=down(known.failure, towards.failure),
+        latency=down(known.latency, towards.latency),
+    )
+
+
+def estimates_of(one: ToolStatistics) -> Estimates:
+    """Estimates of shape ()."""
+    values = (one.success, one.variance, one.failure, one.latency)
+    success, variance, failure, latency = (np.asarray(value, np.float64) for value in values)
+    return Estimates(success=success, variance=variance, failure=failure, latency=latency)

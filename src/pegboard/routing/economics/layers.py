@@ -1,7 +1,7 @@
-"""ROUTE (EHRR algorithm 2): servers are ranked, offered a price, and the tools of those that accept are ranked.
+"""ROUTE (EHRR algorithm 2): ranks servers, offers them a price, and ranks the tools of those that accept.
 
-`shortlist` and `candidates` are its two halves, with no I/O; between them whoever knows asks each server for its bit.
-Shapes: s servers, m tools. Places are numbers from 0 in the order of the arrays.
+`shortlist` and `candidates` are its two halves, without I/O; between them the caller gets each server's one-bit answer.
+Shapes: s servers, m tools. Places are indices into the arrays.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pegboard.model import Mask
 from pegboard.routing.economics.equations import (
     Array,
     Estimates,
+    Parameters,
     Places,
     accepts,
     best,
@@ -26,7 +27,6 @@ from pegboard.routing.economics.equations import (
     tool_cost,
     tool_utility,
 )
-from pegboard.routing.economics.parameters import Parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +44,9 @@ class ServerLayer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolLayer:
-    """The terms of eqs. 6-7 of the ``tools`` that were evaluated, in order: those of accepted servers, shape (t,).
+    """The terms of eqs. 6-7 for the evaluated ``tools``, those of accepting servers, in order, shape (t,).
 
-    ``feasible`` says p_ij ≤ τ_i. ``chosen``, A_n, are places among all m tools, best first, shape (at most n,).
+    ``feasible`` is p_ij ≤ τ_i. ``chosen``, A_n, are places among all m tools, best first, shape (at most n,).
     """
 
     tools: Places
@@ -59,7 +59,7 @@ class ToolLayer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Routed:
-    """What ROUTE made of a query. ``accepted``, shape (s,), is a_i; only of shortlisted servers is it ever true."""
+    """The result of ROUTE. ``accepted``, shape (s,), is a_i; it is true only for shortlisted servers."""
 
     servers: ServerLayer
     accepted: Mask
@@ -81,9 +81,9 @@ def shortlist(
     eligible: Mask | None = None,
     parameters: Parameters = DEFAULTS,
 ) -> ServerLayer:
-    """Algorithm 2, lines 1-6 and 10: Sim(q, f_i), estimates and L^conn_i (seconds) of all servers, shape (s,), to S_k.
+    """Algorithm 2, lines 1-6 and 10: S_k from Sim(q, f_i), estimates and L^conn_i (seconds) of all servers, shape (s,).
 
-    ``eligible``, shape (s,), leaves the others out of S_k.
+    S_k has only servers in ``eligible``, shape (s,).
     """
     p = parameters
     conservative = conservative_success(estimates.success, estimates.variance, floor=p.floor)
@@ -103,7 +103,7 @@ def shortlist(
 
 
 def accepted_of(layer: ServerLayer, asks: Array) -> Mask:
-    """Algorithm 2, lines 7-15, where every c_i (USD, shape (s,)) is known: a_i of the shortlisted, shape (s,)."""
+    """Algorithm 2, lines 7-15, with every c_i (USD, shape (s,)) known: a_i of the shortlisted servers, shape (s,)."""
     accepted = np.zeros(layer.posted.shape, np.bool_)
     accepted[layer.shortlisted] = accepts(asks[layer.shortlisted], layer.posted[layer.shortlisted])
     return accepted
@@ -121,10 +121,10 @@ def candidates(
     eligible: Mask | None = None,
     parameters: Parameters = DEFAULTS,
 ) -> ToolLayer:
-    """Algorithm 2, lines 16-27: the tools of accepted servers that cost at most τ_i, the best n by U_ij first.
+    """Algorithm 2, lines 16-27: the best n tools by U_ij on accepting servers, at a price of at most τ_i.
 
-    ``similarity``, ``estimates``, ``prices`` (USD) and ``server_of`` (the place of each tool's server) are of all
-    tools, shape (m,); ``failure`` is p^fail of the servers, shape (s,), which eq. 6 takes in the place of the tools'.
+    ``similarity``, ``estimates``, ``prices`` (USD) and ``server_of`` (the place of each tool's server) cover all tools,
+    shape (m,); ``failure`` is p^fail of the servers, shape (s,), which eq. 6 uses instead of the tools'.
     """
     p = parameters
     within = accepted[server_of]
@@ -153,7 +153,7 @@ def candidates(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Market:
-    """All that is known of servers (shape (s,)) and tools (shape (m,)) before a query comes.
+    """Everything known about servers (shape (s,)) and tools (shape (m,)) before a query.
 
     ``connection`` is L^conn (seconds), ``asks`` c_i and ``prices`` p_ij (USD a call), ``server_of`` the place of each
     tool's server.
@@ -170,7 +170,7 @@ class Market:
 def route(
     server_similarity: Array, tool_similarity: Array, market: Market, *, parameters: Parameters = DEFAULTS
 ) -> Routed:
-    """ROUTE from end to end, where every ask is known (EHRR algorithm 2)."""
+    """ROUTE from end to end, with every ask known (EHRR algorithm 2)."""
     layer = shortlist(server_similarity, market.servers, market.connection, parameters=parameters)
     accepted = accepted_of(layer, market.asks)
     tools = candidates(

@@ -1,4 +1,4 @@
-"""What ROUTE answers: the best tools with what they cost, or why there are none and what to try next (seed 001)."""
+"""The answer of ROUTE: the best tools with their prices, or why there are none and what to try next (EHRR)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from pegboard.catalog import Catalog
 from pegboard.model import ToolId
 from pegboard.routing.economics.equations import chance
-from pegboard.routing.economics.prices import Price
-from pegboard.routing.economics.pricing import Priced, Reason
+from pegboard.routing.economics.price_stage import Priced, Reason
+from pegboard.routing.economics.tool_prices import Price
 
-REFINE = "Say more exactly what is needed, or ask for another operation."
+REFINE = "Describe more exactly what is needed, or ask for another operation."
 LATER = "Try again in a moment."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subtask:
-    """q_s, what the model needs done: a field of work, what is to be done there, and to what; in words of its own.
+    """q_s, what the model needs done, in its own words: the domain, the operation, and its target.
 
     >>> str(Subtask(text="find the issues about the login page", domain="GitHub", operation="search"))
     'find the issues about the login page (GitHub, search)'
@@ -37,8 +37,8 @@ class Subtask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """A tool worth its price p_ij: the seconds that a call is expected to take, G_i + l_ij, the chance that one attempt
-    succeeds, (1 − p_fail_i)·r_ij, and as its score U_ij."""
+    """A tool worth its price p_ij. ``latency`` is the expected seconds of a call, G_i + l_ij; ``success`` the
+    probability that one attempt succeeds, (1 − p_fail_i)·r_ij; ``score`` is U_ij."""
 
     tool: ToolId
     price: Price
@@ -49,16 +49,16 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offers:
-    """The best first. ``why`` are sentences about what there could have been, ``remedies`` what to try next, each empty
-    where there is nothing to say."""
+    """Tools, the best first. ``why`` are sentences on what was not offered, ``remedies`` what to try next; both may be
+    empty."""
 
     tools: tuple[Offer, ...] = ()
     why: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
 
 
-def offered(priced: Priced, catalog: Catalog, places: Sequence[int]) -> tuple[Offer, ...]:
-    """The terms of the tools at these places."""
+def offers_of(priced: Priced, catalog: Catalog, places: Sequence[int]) -> tuple[Offer, ...]:
+    """The offers of the tools at these places."""
     return tuple(
         Offer(
             tool=catalog.tools[place].id,
@@ -71,15 +71,15 @@ def offered(priced: Priced, catalog: Catalog, places: Sequence[int]) -> tuple[Of
     )
 
 
-def nothing(
+def no_offers(
     priced: Priced, catalog: Catalog, *, max_price: float | None = None, deadline: float | None = None
 ) -> Offers:
-    """Why no tool is worth its price, in the order in which the two layers ask, and what would change that."""
+    """Why no tool is worth its price, in the order of the two layers, and what would change that."""
     reasons: dict[Reason, list[int]] = {}
     for place in np.flatnonzero(priced.allowed).tolist():
         reasons.setdefault(priced.reason(place), []).append(place)
     if not reasons:
-        return Offers(why=("There is no tool here that you may use at this point.",))
+        return Offers(why=("You may not use any tool here at this point.",))
     dear, slow = reasons.get("too_expensive", []), reasons.get("too_slow", [])
     why = [*_declined(priced, reasons.get("server_declined", ()))]
     remedies = []
@@ -87,20 +87,20 @@ def nothing(
         place = min(dear, key=lambda each: priced.prices[each].usd)
         least, posted = priced.prices[place].usd, priced.servers.posted[priced.server_of[place]]
         why.append(
-            f"Too expensive are {_tools(dear)}: the cheapest, {catalog.tools[place].id}, costs ${least:.4g} a call, "
-            f"and ${posted:.4g} is offered."
+            f"{_are(dear)} too expensive: the cheapest, {catalog.tools[place].id}, costs ${least:.4g} a call, "
+            f"but ${posted:.4g} is offered."
         )
     if slow:
         place = min(slow, key=lambda each: _seconds(priced, each))
         why.append(
-            f"Too slow for a deadline of {deadline:g} s are {_tools(slow)}: the fastest, {catalog.tools[place].id}, is "
+            f"{_are(slow)} too slow for a deadline of {deadline:g} s: the fastest, {catalog.tools[place].id}, is "
             f"expected to take {_seconds(priced, place):.3g} s."
         )
         remedies.append(f"Allow a deadline of {_seconds(priced, place):.3g} s or more.")
     if kept := reasons.get("kept"):
-        why.append(f"Worth their price, but beyond the limits that the configuration sets, are {_tools(kept)}.")
+        why.append(f"{_are(kept)} worth the price, but beyond the limits of the configuration.")
     if others := reasons.get("server_not_shortlisted"):
-        why.append(f"Not asked were the servers of {_tools(others)}, as less relevant, or less reliable.")
+        why.append(f"The servers of {_tools(others)} were not asked: they are less relevant or less reliable.")
     if (limit := _bound(priced, [*dear, *reasons.get("server_declined", ())], max_price)) is not None:
         remedies.insert(0, f"Allow a higher max_price: ${limit:.4g} or more.")
     return Offers(why=tuple(why), remedies=(*remedies, REFINE))
@@ -113,7 +113,8 @@ def _declined(priced: Priced, places: Iterable[int]) -> Iterator[str]:
 
 
 def _bound(priced: Priced, places: Iterable[int], max_price: float | None) -> float | None:
-    """The least price, USD, that a refusal asks for where nothing but ``max_price`` stands in its way."""
+    """The lowest ``max_price``, USD, that would admit one of the refused tools; None if the limit was not the
+    reason."""
     if max_price is None:
         return None
     wanted = [
@@ -127,6 +128,10 @@ def _bound(priced: Priced, places: Iterable[int], max_price: float | None) -> fl
 
 def _tools(places: Sequence[int]) -> str:
     return "1 tool" if len(places) == 1 else f"{len(places)} tools"
+
+
+def _are(places: Sequence[int]) -> str:
+    return f"{_tools(places)} {'is' if len(places) == 1 else 'are'}"
 
 
 def _seconds(priced: Priced, place: int) -> float:

@@ -1,15 +1,15 @@
-"""State in a PostgreSQL database: every change is one transaction that locks the rows it is about."""
+"""State in a PostgreSQL database. Every change is one transaction that locks its rows.
+
+Begin with `database`: the connections through which every statement runs, and the tables.
+"""
 
 from pegboard.stores.postgres.archive import PostgresArchive
+from pegboard.stores.postgres.cache import PostgresEmbeddings
 from pegboard.stores.postgres.database import PostgresDatabase
-from pegboard.stores.postgres.embeddings import PostgresEmbeddings
-from pegboard.stores.postgres.lessons import PostgresLessons
 from pegboard.stores.postgres.pins import PostgresPins
-from pegboard.stores.postgres.replicas import PostgresReplicas
-from pegboard.stores.postgres.sessions import PostgresSessions
-from pegboard.stores.postgres.signing_keys import PostgresSigningKeys
+from pegboard.stores.postgres.sessions import PostgresReplicas, PostgresSessions, PostgresSigningKeys
 from pegboard.stores.postgres.spend import PostgresSpend
-from pegboard.stores.postgres.statistics import PostgresStatistics
+from pegboard.stores.postgres.statistics import PostgresLessons, PostgresStatistics
 
 __all__ = [
     "PostgresArchive",

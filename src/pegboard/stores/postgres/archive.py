@@ -1,4 +1,4 @@
-"""The records in PostgreSQL's tables."""
+"""Reads and writes all records in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
+from pegboard.protocols import About, Clock
 from pegboard.records import KINDS, Key, Kind, Record
-from pegboard.seams import About, Clock
-from pegboard.stores.batches import batches
-from pegboard.stores.postgres.database import PostgresDatabase, fetch
-from pegboard.stores.postgres.tables import MIGRATIONS
-from pegboard.stores.tables import PAGE, TABLES, Dialect, deletion, is_over, live, record_of, rows_of
+from pegboard.stores.database import batches
+from pegboard.stores.postgres.database import MIGRATIONS, PostgresDatabase, fetch
+from pegboard.stores.retention import is_over, live
+from pegboard.stores.sql.tables import PAGE, TABLES, Dialect, deletion, record_of, rows_of
 
 POSTGRES = Dialect(mark="%s", bytewise=' COLLATE "C"', unlocked=" FOR UPDATE SKIP LOCKED")
 SIZE = (

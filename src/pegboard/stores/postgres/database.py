@@ -1,4 +1,4 @@
-"""One PostgreSQL database and the schema in it that is ours."""
+"""One PostgreSQL database and the schema in it that belongs to Pegboard."""
 
 from __future__ import annotations
 
@@ -7,24 +7,76 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
+from pegboard.circuit_breaker import Breaker
 from pegboard.errors import ConfigError, StoreError
 from pegboard.extras import required
-from pegboard.stores.breaker import Breaker
-from pegboard.stores.migrations import Migration, outstanding
-from pegboard.stores.postgres.tables import MIGRATIONS
-from pegboard.stores.together import Together
+from pegboard.stores.database import Migration, SingleFlight, outstanding
 
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 MIGRATING = 7_332_001
-"""The advisory lock of those that change the schema."""
+"""The advisory lock held while the schema is migrated."""
 LEDGER = "CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY)"
-
 T = TypeVar("T")
+NOW = "extract(epoch FROM now())"
+MIGRATIONS = (
+    Migration(
+        "tables",
+        (
+            "CREATE TABLE sessions (key text PRIMARY KEY, version bigint NOT NULL, "
+            "expires double precision NOT NULL, state text NOT NULL)",
+            "CREATE INDEX sessions_by_expiry ON sessions (expires)",
+            "CREATE TABLE tool_statistics (server text, name text, calls bigint NOT NULL, successes bigint NOT NULL, "
+            "success double precision NOT NULL, variance double precision NOT NULL, "
+            "failure double precision NOT NULL, latency double precision NOT NULL, PRIMARY KEY (server, name))",
+            "CREATE TABLE spend_meters (kind text, name text, spent bigint NOT NULL, PRIMARY KEY (kind, name))",
+            "CREATE TABLE spend_holds (kind text, name text, reservation text, amount bigint NOT NULL, "
+            "expires double precision NOT NULL, PRIMARY KEY (kind, name, reservation))",
+            "CREATE INDEX holds_of_a_reservation ON spend_holds (reservation)",
+            "CREATE INDEX holds_by_expiry ON spend_holds (expires)",
+            "CREATE TABLE pins (server text, name text, approved text NOT NULL, seen text NOT NULL, "
+            "PRIMARY KEY (server, name))",
+            "CREATE TABLE embeddings (key text PRIMARY KEY, vector bytea NOT NULL)",
+        ),
+    ),
+    Migration(
+        "replicas",
+        ("CREATE TABLE replicas (id text PRIMARY KEY, url text NOT NULL, ends double precision NOT NULL)",),
+    ),
+    Migration(
+        "last use",
+        (
+            f"ALTER TABLE tool_statistics ADD COLUMN used double precision NOT NULL DEFAULT {NOW}",
+            "ALTER TABLE spend_meters ADD COLUMN used double precision",
+            f"UPDATE spend_meters SET used = {NOW} WHERE kind <> 'key'",  # noqa: S608
+            f"ALTER TABLE embeddings ADD COLUMN used double precision NOT NULL DEFAULT {NOW}",
+        ),
+    ),
+    Migration(
+        "lessons",
+        (
+            "CREATE TABLE lessons (key text PRIMARY KEY, requests double precision NOT NULL, "
+            "conversations double precision NOT NULL, later double precision NOT NULL, "
+            "asked double precision NOT NULL, growth double precision NOT NULL, wanted double precision NOT NULL, "
+            "added double precision NOT NULL, called double precision NOT NULL, changed double precision NOT NULL, "
+            "returned double precision NOT NULL, kept double precision NOT NULL, alike double precision NOT NULL, "
+            "used double precision NOT NULL)",
+        ),
+    ),
+    Migration(
+        "texts of pins",
+        ("ALTER TABLE pins ADD COLUMN approved_text text", "ALTER TABLE pins ADD COLUMN seen_text text"),
+    ),
+    Migration(
+        "signing keys",
+        ("CREATE TABLE signing_keys (id text PRIMARY KEY, made double precision NOT NULL, secret text NOT NULL)",),
+    ),
+)
+"""Existing rows count as used when they are migrated."""
 
 
 class PostgresDatabase:
-    """At most ``connections`` at once. Waiting for one, for a lock or for an answer ends after ``timeout`` seconds with
-    a StoreError; what was asked is then undone."""
+    """A pool of at most ``connections``. Waiting for a connection, a lock or an answer raises StoreError after
+    ``timeout`` seconds, and the transaction is rolled back."""
 
     def __init__(
         self,
@@ -34,10 +86,10 @@ class PostgresDatabase:
         connections: int = 8,
         timeout: float = 5.0,
         migrations: Sequence[Migration] = MIGRATIONS,
-        breaker: Breaker | None = None,
+        breaker: Breaker[StoreError] | None = None,
     ) -> None:
         if not SCHEMA.fullmatch(schema):
-            raise ConfigError(f"{schema!r} is no name of a schema.", remedy="Use small letters, digits and _.")
+            raise ConfigError(f"{schema!r} is not a schema name.", remedy="Use lower-case letters, digits and _.")
         self._url = url
         self.schema = schema
         self._connections = connections
@@ -45,10 +97,10 @@ class PostgresDatabase:
         self._migrations = migrations
         self._breaker = breaker
         self._pool: Any = None
-        self._open = Together(self._opened)
+        self._open = SingleFlight(self._opened)
 
     async def run(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        """What ``work`` returns; it gets a connection, and its changes are one transaction. Raises StoreError."""
+        """The result of ``work``, which gets a connection; its changes are one transaction. Raises StoreError."""
         errors = required("psycopg", "postgres")
         with self._breaker.call() if self._breaker else nullcontext():
             try:
@@ -68,7 +120,7 @@ class PostgresDatabase:
 
     @property
     def place(self) -> str:
-        """Where it is, without the password."""
+        """Host, port and database, without the password."""
         given = self._parts()
         host, port = given.get("host", "localhost"), given.get("port", 5432)
         return f"{host}:{port}/{given.get('dbname', '')}"
@@ -79,7 +131,7 @@ class PostgresDatabase:
             parts: dict[str, Any] = required("psycopg.conninfo", "postgres").conninfo_to_dict(self._url)
         except psycopg.ProgrammingError as error:
             raise ConfigError(
-                "The address of PostgreSQL is none.", remedy="Write it as postgresql://USER@HOST:PORT/DATABASE."
+                "The address of PostgreSQL is not valid.", remedy="Write it as postgresql://USER@HOST:PORT/DATABASE."
             ) from error
         return parts
 
@@ -117,7 +169,7 @@ class PostgresDatabase:
         await connection.commit()
 
     async def _migrate(self, connection: Any) -> None:
-        """Asked again under the lock: another process may have been first."""
+        """Check again under the lock: another process may have migrated first."""
         if not await self._outstanding(connection):
             return
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATING,))
@@ -143,6 +195,6 @@ async def fetch(connection: Any, query: str, values: Sequence[Any] = ()) -> list
 
 
 async def execute_each(connection: Any, query: str, rows: Sequence[Sequence[Any]]) -> None:
-    """One statement for each row of values, in their order, without waiting in between."""
+    """Execute a statement once for each row of values, in order, pipelined."""
     async with connection.cursor() as cursor:
         await cursor.executemany(query, rows)

@@ -6,15 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pegboard.model import Fingerprint, Pin, ToolId, Wording
-from pegboard.seams import NO_TEXTS
-from pegboard.stores.pin_statements import approving, seeing, seen_rows
+from pegboard.protocols import NO_TEXTS
 from pegboard.stores.postgres.database import PostgresDatabase, execute_each, fetch
+from pegboard.stores.sql.statements import seen_rows, upsert_approved, upsert_seen
 
 GET_ALL = "SELECT server, name, approved, seen FROM pins"
 OF_THESE = " WHERE (server, name) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
 GET_TEXTS = f"SELECT server, name, approved_text, seen_text FROM pins{OF_THESE}"  # noqa: S608
-SEE = seeing("%s")
-APPROVE = approving("%s")
+SEE = upsert_seen("%s")
+APPROVE = upsert_approved("%s")
 
 
 class PostgresPins:
@@ -38,7 +38,7 @@ class PostgresPins:
         return await self._database.run(write)
 
     async def approve(self, tools: Mapping[ToolId, Fingerprint]) -> None:
-        """In one order by everybody, as `seen_rows`."""
+        """In the same order as `seen_rows`."""
         rows = [(*tool, fingerprint, fingerprint) for tool, fingerprint in sorted(tools.items())]
         await self._database.run(lambda connection: execute_each(connection, APPROVE, rows))
 

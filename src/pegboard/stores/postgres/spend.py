@@ -1,4 +1,4 @@
-"""Spending in PostgreSQL: the rows of a call's three meters are locked while it is let in or charged."""
+"""Spend in PostgreSQL: the rows of a call's three meters are locked while it is reserved or charged."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from pegboard.seams import Clock
-from pegboard.spending import Account, Limits, Meter, MeterKind, NanoUsd, Reservation, meters
+from pegboard.protocols import Clock
+from pegboard.spend_limits import Account, Limits, Meter, MeterKind, NanoUsd, Reservation, meters
 from pegboard.stores.postgres.database import PostgresDatabase, execute_each, fetch
-from pegboard.stores.spend import HOLD, LATE, check_amount, check_limits, new_reservation, used_at
+from pegboard.stores.retention import HOLD, LATE
+from pegboard.stores.spend import check_amount, check_limits, new_reservation, used_at
 
 BEGIN = "INSERT INTO spend_meters (kind, name, spent, used) VALUES (%s, %s, 0, %s) ON CONFLICT DO NOTHING"
 LOCK = (
@@ -65,7 +66,7 @@ class PostgresSpend:
 
 
 async def _used(connection: Any, running: Sequence[Meter], now: float) -> Counter[MeterKind]:
-    """What is spent and held on each meter, from now on locked, in one order by everybody."""
+    """Money spent and held on each meter. Locks the meters in a fixed order, so that two calls cannot deadlock."""
     kinds, names = map(list, zip(*running, strict=True))
     await execute_each(connection, BEGIN, [(*meter, used_at(meter, now)) for meter in running])
     used = Counter[MeterKind](dict(await fetch(connection, LOCK, (kinds, names))))

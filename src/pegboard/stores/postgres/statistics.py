@@ -1,4 +1,4 @@
-"""Statistics in PostgreSQL: a row a tool, locked while it is brought up to date."""
+"""Statistics of tools and lessons from traffic in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,26 +6,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
 
-from pegboard.averages import PRIOR, SMOOTHING, after_all
+from pegboard.averages import PRIOR, SMOOTHING, after_all, by_tool
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.model import Outcome, Smoothing, ToolId, ToolStatistics
-from pegboard.seams import Clock
+from pegboard.protocols import Clock
 from pegboard.stores.postgres.database import PostgresDatabase, execute_each, fetch
-from pegboard.stores.statistics import COLUMNS, by_tool
+from pegboard.stores.sql.statements import (
+    READ_LESSONS,
+    READ_STATISTICS,
+    STATISTICS,
+    lesson_rows,
+    lessons_by_key,
+    statistics_by_tool,
+    upsert_lessons,
+)
+from pegboard.traffic import Seen
 
-ROWS = f"SELECT server, name, {', '.join(COLUMNS)} FROM tool_statistics"  # noqa: S608
 BEGIN = (
-    f"INSERT INTO tool_statistics (server, name, {', '.join(COLUMNS)}) "  # noqa: S608
+    f"INSERT INTO tool_statistics (server, name, {', '.join(STATISTICS)}) "  # noqa: S608
     "VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
 )
 LOCK = (
-    f"{ROWS} WHERE (server, name) IN (SELECT * FROM unnest(%s::text[], %s::text[])) "  # noqa: S608
+    f"{READ_STATISTICS} WHERE (server, name) IN (SELECT * FROM unnest(%s::text[], %s::text[])) "  # noqa: S608
     'ORDER BY server COLLATE "C", name COLLATE "C" FOR UPDATE'
 )
 CHANGE = (
-    f"UPDATE tool_statistics SET {', '.join(f'{column} = %s' for column in (*COLUMNS, 'used'))} "  # noqa: S608
+    f"UPDATE tool_statistics SET {', '.join(f'{column} = %s' for column in (*STATISTICS, 'used'))} "  # noqa: S608
     "WHERE server = %s AND name = %s"
 )
+ADD_LESSONS = upsert_lessons("%s")
 
 
 class PostgresStatistics:
@@ -48,19 +57,33 @@ class PostgresStatistics:
             await self._database.run(lambda connection: self._update(connection, groups))
 
     async def read(self) -> Mapping[ToolId, ToolStatistics]:
-        return _known(await self._database.run(lambda connection: fetch(connection, ROWS)))
+        return statistics_by_tool(
+            await self._database.run(lambda connection: fetch(connection, READ_STATISTICS)), self._prior
+        )
 
     async def _update(self, connection: Any, groups: Mapping[ToolId, Sequence[Outcome]]) -> None:
-        """Rows are locked in one order by everybody: nobody waits for somebody who waits for him."""
+        """Rows are locked in a fixed order, so that two writers cannot deadlock."""
         await execute_each(connection, BEGIN, [(*tool, *astuple(self._prior)) for tool in groups])
-        known = _known(await fetch(connection, LOCK, tuple(map(list, zip(*groups, strict=True)))))
-        new = {tool: after_all(known[tool], group, self._smoothing) for tool, group in groups.items()}
+        rows = await fetch(connection, LOCK, tuple(map(list, zip(*groups, strict=True))))
+        before = statistics_by_tool(rows, self._prior)
+        new = {tool: after_all(before[tool], group, self._smoothing) for tool, group in groups.items()}
         now = self._clock.time()
         await execute_each(connection, CHANGE, [(*astuple(each), now, *tool) for tool, each in new.items()])
 
 
-def _known(rows: Sequence[tuple[Any, ...]]) -> dict[ToolId, ToolStatistics]:
-    return {
-        ToolId(server, name): ToolStatistics(**dict(zip(COLUMNS, values, strict=True)))
-        for server, name, *values in rows
-    }
+class PostgresLessons:
+    def __init__(self, database: PostgresDatabase, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def add(self, sums: Mapping[str, Seen]) -> None:
+        rows = lesson_rows(sums, self._clock.time())
+        if rows:
+            await self._database.run(lambda connection: execute_each(connection, ADD_LESSONS, rows))
+
+    async def read(self, keys: Sequence[str]) -> Mapping[str, Seen]:
+        if not keys:
+            return {}
+        return lessons_by_key(
+            await self._database.run(lambda connection: fetch(connection, f"{READ_LESSONS} = ANY(%s)", (list(keys),)))
+        )

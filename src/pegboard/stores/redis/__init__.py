@@ -1,15 +1,16 @@
-"""State on a Redis server: every change is one Lua script, which Redis runs alone."""
+"""State on a Redis server. Every change is one Lua script, which Redis runs atomically.
+
+Begin with `database`, through which every script runs, then `pins`. A module holds the store of a kind of state and
+its records for `archive`.
+"""
 
 from pegboard.stores.redis.archive import RedisArchive
-from pegboard.stores.redis.embeddings import RedisEmbeddings
-from pegboard.stores.redis.lessons import RedisLessons
+from pegboard.stores.redis.cache import RedisEmbeddings
+from pegboard.stores.redis.database import RedisServer
 from pegboard.stores.redis.pins import RedisPins
-from pegboard.stores.redis.replicas import RedisReplicas
-from pegboard.stores.redis.server import RedisServer
-from pegboard.stores.redis.sessions import RedisSessions
-from pegboard.stores.redis.signing_keys import RedisSigningKeys
+from pegboard.stores.redis.sessions import RedisReplicas, RedisSessions, RedisSigningKeys
 from pegboard.stores.redis.spend import RedisSpend
-from pegboard.stores.redis.statistics import RedisStatistics
+from pegboard.stores.redis.statistics import RedisLessons, RedisStatistics
 
 __all__ = [
     "RedisArchive",

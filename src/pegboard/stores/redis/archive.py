@@ -1,4 +1,4 @@
-"""The records on Redis. It has no order: names are sorted here, and what they stand for is read some at a time."""
+"""Reads and writes all records on Redis. Redis keeps no order: names are sorted here, and values read in batches."""
 
 from __future__ import annotations
 
@@ -6,32 +6,33 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
+from pegboard.protocols import About, Clock
 from pegboard.records import Key, Kind, Record
-from pegboard.seams import About, Clock
-from pegboard.stores.batches import batches
-from pegboard.stores.redis.embeddings import TTL
-from pegboard.stores.redis.hash_shelves import LessonShelf, MeterShelf, PinShelf, StatisticsShelf
-from pegboard.stores.redis.key_shelves import EmbeddingShelf, HoldShelf, SessionShelf
-from pegboard.stores.redis.replicas import RedisReplicas
-from pegboard.stores.redis.server import MIGRATIONS, RedisServer
-from pegboard.stores.redis.shelves import Shelf, scanned
-from pegboard.stores.tables import check_stamp, is_over, live
+from pegboard.stores.database import batches
+from pegboard.stores.redis.cache import TTL, EmbeddingRecords
+from pegboard.stores.redis.database import MIGRATIONS, RedisServer
+from pegboard.stores.redis.pins import PinRecords
+from pegboard.stores.redis.record_stores import RecordStore, scanned
+from pegboard.stores.redis.sessions import RedisReplicas, SessionRecords
+from pegboard.stores.redis.spend import HoldRecords, MeterRecords
+from pegboard.stores.redis.statistics import LessonRecords, StatisticsRecords
+from pegboard.stores.retention import check_age, is_over, live
 
 
 class RedisArchive:
-    """``embeddings_ttl`` as for `RedisEmbeddings`."""
+    """``embeddings_ttl`` is the ``ttl`` of `RedisEmbeddings`."""
 
     def __init__(self, server: RedisServer, clock: Clock, *, embeddings_ttl: float | None = TTL) -> None:
         self._server = server
         self._clock = clock
-        self._shelves: dict[Kind, Shelf[Any]] = {
-            "session": SessionShelf(server, clock),
-            "statistics": StatisticsShelf(server, clock),
-            "lesson": LessonShelf(server, clock),
-            "meter": MeterShelf(server, clock),
-            "hold": HoldShelf(server, clock),
-            "pin": PinShelf(server, clock),
-            "embedding": EmbeddingShelf(server, clock, ttl=embeddings_ttl),
+        self._record_stores: dict[Kind, RecordStore[Any]] = {
+            "session": SessionRecords(server, clock),
+            "statistics": StatisticsRecords(server, clock),
+            "lesson": LessonRecords(server, clock),
+            "meter": MeterRecords(server, clock),
+            "hold": HoldRecords(server, clock),
+            "pin": PinRecords(server, clock),
+            "embedding": EmbeddingRecords(server, clock, ttl=embeddings_ttl),
         }
 
     async def about(self) -> About:
@@ -43,18 +44,18 @@ class RedisArchive:
                 place=f"{self._server.place}, prefix {self._server.prefix}",
                 version=str((await client.info("server"))["redis_version"]),
                 migrations=tuple(step.name for step in MIGRATIONS if step.name in applied),
-                counts={kind: await shelf.count(client) for kind, shelf in self._shelves.items()},
+                counts={kind: await store.count(client) for kind, store in self._record_stores.items()},
                 bytes=await self._bytes(client),
                 replicas=replicas,
             )
 
     async def read(self, kind: Kind) -> AsyncIterator[Record]:
-        shelf = self._shelves[kind]
+        store = self._record_stores[kind]
         async with self._server.client() as client:
-            names = await shelf.names(client)
+            names = await store.names(client)
         for keys in batches(names):
             async with self._server.client() as client:
-                records = await shelf.read(client, keys)
+                records = await store.read(client, keys)
             for record in records:
                 if not is_over(record, self._clock.time()):
                     yield record
@@ -63,17 +64,17 @@ class RedisArchive:
         now, taken = self._clock.time(), 0
         for kind, group in groupby(live(records, now), key=lambda record: record.record):
             for some in batches(group):
-                taken += await self._shelves[kind].add(some)
+                taken += await self._record_stores[kind].add(some)
         return taken
 
     async def remove(self, kind: Kind, *, keys: Sequence[Key] | None = None, before: float | None = None) -> int:
-        shelf, removed = self._shelves[kind], 0
+        store, removed = self._record_stores[kind], 0
         async with self._server.client() as client:
             if before is not None:
-                check_stamp(kind)
-                return await shelf.remove_old(client, before)
-            for some in batches(await shelf.names(client) if keys is None else keys):
-                removed += await shelf.remove(client, some)
+                check_age(kind)
+                return await store.remove_old(client, before)
+            for some in batches(await store.names(client) if keys is None else keys):
+                removed += await store.remove(client, some)
         return removed
 
     async def _bytes(self, client: Any) -> int:

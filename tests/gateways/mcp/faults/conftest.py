@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 from faults import FAULTY, WAYS, MakeFaulty, Way
-from pegboard.server_spec import ServerSpec
+from pegboard.settings.server_spec import ServerSpec
 from processes import listening
 
 

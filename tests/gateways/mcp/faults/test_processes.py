@@ -13,7 +13,7 @@ import pytest
 from faults import PIPES, WAYS, MakeFaulty, descriptors, over
 from pegboard.errors import UpstreamError
 from pegboard.model import ToolId
-from pegboard.server_spec import ServerSpec
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.upstreams import Fleet
 from processes import alive, descendants, until
 
@@ -61,7 +61,7 @@ async def test_a_server_that_stops_keeps_no_call_beyond_its_deadline_and_is_foun
         assert time.monotonic() - started < 5
         if spec.is_http:
             await until(lambda: fleet.status()[0].state == "unhealthy")
-            assert "said nothing for 0.5 s" in fleet.status()[0].reason
+            assert "did not respond for 0.5 s" in fleet.status()[0].reason
             os.kill(pid, signal.SIGCONT)
         else:
             await until(lambda: not alive(pid))

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from faults import descriptors
-from pegboard.client_configs import load_document, servers_of
 from pegboard.errors import UpstreamError
 from pegboard.model import ToolId
-from pegboard.server_spec import ServerSpec
+from pegboard.settings.client_configs import load_document, servers_of
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.upstreams import Fleet
 from processes import alive, descendants, until
 

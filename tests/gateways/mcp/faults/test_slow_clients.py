@@ -19,7 +19,7 @@ import pytest
 
 from doors import ACCEPT, LEGACY, MODERN, Raw
 from faults import FAULTY, PIPES, MakeFaulty, descriptors, over
-from pegboard.gateways.mcp.host import Host
+from pegboard.gateways.mcp.gateway.host import Host
 from processes import descendants, until
 
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]

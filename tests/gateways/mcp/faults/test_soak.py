@@ -18,7 +18,7 @@ from mcp import Client
 
 from doors import Raw
 from faults import PIPES, WAYS, MakeFaulty, descriptors, over, resident
-from pegboard.gateways.mcp.host import Host
+from pegboard.gateways.mcp.gateway.host import Host
 from processes import descendants
 
 OpenClient = Callable[..., AbstractAsyncContextManager[Client]]

@@ -12,7 +12,7 @@ from mcp import Client
 from faults import WAYS, MakeFaulty, over, resident
 from pegboard.model import ToolId
 from pegboard.upstreams import Fleet
-from pegboard.upstreams.pacing import MOST_WAITING
+from pegboard.upstreams.server_requests import MOST_WAITING
 
 OpenClient = Callable[..., AbstractAsyncContextManager[Client]]
 MakeFleet = Callable[..., Fleet]

@@ -1,0 +1,54 @@
+"""The page of the documentation on what the protocol's test suite says. Every figure comes from the results file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pegboard_bench.conformance.suite import Checked, lost, passed
+from pegboard_bench.results import measured
+
+HEAD = """# Conformance
+
+What the protocol's own test suite (npm `@modelcontextprotocol/conformance` {version}, every scenario for servers) says
+of servers by themselves, and of the gateway before each of them, which lists all tools (`exposure = "eager"`). Nothing
+that a server passes may be lost behind the gateway; a test of CI holds that, and so does this command.
+
+```console
+$ make conformance
+```
+
+{measured}.
+
+- **server-everything** is the protocol's reference server. It has none of the tools that most scenarios call, and
+  speaks the handshake era alone, so it fails much of the suite by itself.
+- **conforming** is a server of ours that has what the suite asks for, in both eras, but for tasks and skills, which are
+  extensions.
+
+`direct` is the server by itself, on HTTP. `stdio` and `http` are the gateway on HTTP, and say how the server is
+connected to it. A cell has the checks passed of those that were made; skipped ones, and those that only inform, do not
+count. What the gateway passes and a server does not is the gateway's own: its guard against DNS rebinding, its headers,
+its answers to revision 2026-07-28.
+"""
+COUNTED = ("SUCCESS", "FAILURE", "WARNING")
+
+
+def page(results: Mapping[str, Any]) -> str:
+    """The whole page."""
+    parts = [HEAD.format(version=results["tables"]["suite"], measured=measured(results))]
+    return "\n".join([*parts, *(_server(name, sides) for name, sides in results["tables"]["checks"].items())])
+
+
+def _server(name: str, sides: Mapping[str, Checked]) -> str:
+    rows = [f"## {name}", "", f"| scenario | {' | '.join(sides)} |", f"|---|{'---|' * len(sides)}"]
+    for scenario in sides["direct"]:
+        cells = [_cell(checked.get(scenario, {})) for checked in sides.values()]
+        rows.append(f"| {scenario} | {' | '.join(cells)} |")
+    rows.append(f"| **passed** | {' | '.join(f'**{passed(checked)}**' for checked in sides.values())} |")
+    gone = [f"`{each}` ({side})" for side, checked in sides.items() for each in lost(sides["direct"], checked)]
+    return "\n".join([*rows, "", f"Lost behind the gateway: {', '.join(gone) or 'nothing'}.", ""])
+
+
+def _cell(checks: Mapping[str, str]) -> str:
+    made = [status for status in checks.values() if status in COUNTED]
+    return f"{sum(status == 'SUCCESS' for status in made)} of {len(made)}" if made else "–"

@@ -1,0 +1,61 @@
+"""Results as a page of the documentation: every figure on it comes from a results file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pegboard_bench import priced_page, rank_page, results, summaries_page
+from pegboard_bench.agents import page as agents_page
+from pegboard_bench.cache import page as cache_page
+from pegboard_bench.coding_agents import page as coding_agents_page
+from pegboard_bench.control_tools import page as control_tools_page
+from pegboard_bench.fleet import page as fleet_page
+from pegboard_bench.hostile import page as hostile_page
+from pegboard_bench.index import page as index_page
+from pegboard_bench.learning import page as gate_page
+from pegboard_bench.llm import page as llm_page
+from pegboard_bench.mcp import page as mcp_page
+from pegboard_bench.scan import page as scan_page
+from pegboard_bench.simulate import page as simulate_page
+from pegboard_bench.state import page as state_page
+from pegboard_bench.tax import live_page
+from pegboard_bench.tax import page as tax_page
+
+SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "tax": tax_page.section,
+    "live": live_page.section,
+    "rank": rank_page.section,
+    "summaries": summaries_page.section,
+    "mcp": mcp_page.section,
+    "fleet": fleet_page.section,
+    "llm": llm_page.section,
+    "cache": cache_page.section,
+    "simulate": simulate_page.section,
+    "priced": priced_page.section,
+    "agents": agents_page.section,
+    "coding_agents": coding_agents_page.section,
+    "control_tools": control_tools_page.section,
+    "gate": gate_page.section,
+    "index": index_page.section,
+    "state": state_page.section,
+    "scan": scan_page.section,
+    "hostile": hostile_page.section,
+}
+HEAD = """# Benchmarks
+
+Each section is written by its own command from its own file in `bench/results`, which has every figure and more.
+`make bench` runs the first, `make bench-all` the others too. Times are those of a shared machine: compare what was
+measured in turns, not a time with a time of another day.
+"""
+
+
+def whole(folder: Path) -> str:
+    """The page of all results files in a folder."""
+    files = {name: folder / f"{name}.json" for name in SECTIONS}
+    return "\n".join([HEAD, *(SECTIONS[name](results.read(path)) for name, path in files.items() if path.exists())])
+
+
+def write_page(page: Path, folder: Path) -> None:
+    page.write_text(whole(folder), "utf-8")

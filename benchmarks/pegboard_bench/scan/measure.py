@@ -1,0 +1,85 @@
+"""How often the scanner is right: on real tools, which are taken to be harmless, and on planted poisons."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from pegboard.catalog import Catalog
+from pegboard.model import Tool
+from pegboard.trust import RULES, scan
+from pegboard_bench.scan.plant import Poison
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarms:
+    """On real tools: how many are suspicious, how many have any finding, and both by rule."""
+
+    tools: int
+    suspicious: int
+    found: int
+    suspicious_by_rule: dict[str, int]
+    found_by_rule: dict[str, int]
+    p50_ms: float
+    p99_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hits:
+    """Of poisons, each planted into every carrier."""
+
+    planted: int
+    caught: int
+    by_kind: dict[str, tuple[int, int]]
+    """Caught and planted."""
+
+    @property
+    def share(self) -> float:
+        return self.caught / self.planted
+
+
+def alarms(catalog: Catalog) -> Alarms:
+    verdicts, times = [], []
+    for tool in catalog.tools:
+        started = time.perf_counter()
+        verdicts.append(scan(tool))
+        times.append((time.perf_counter() - started) * 1000)
+    suspicious = [each for each in verdicts if each.suspicious]
+    return Alarms(
+        tools=len(verdicts),
+        suspicious=len(suspicious),
+        found=sum(bool(each.findings) for each in verdicts),
+        suspicious_by_rule=_ordered(Counter(rule for each in suspicious for rule in each.rules)),
+        found_by_rule=_ordered(Counter(rule for each in verdicts for rule in each.rules)),
+        p50_ms=median(times),
+        p99_ms=sorted(times)[int(0.99 * len(times))],
+    )
+
+
+def carriers(catalog: Catalog, number: int, seed: int) -> list[Tool]:
+    """Tools in which nothing is found, so that what is found in them later was planted."""
+    tools = random.Random(seed).sample(catalog.tools, len(catalog))  # noqa: S311
+    harmless = (tool for tool in tools if not scan(tool).findings)
+    return [tool for tool, _ in zip(harmless, range(number), strict=False)]
+
+
+def hits(poisons: Sequence[Poison], into: Sequence[Tool]) -> Hits:
+    caught: Counter[str] = Counter()
+    planted: Counter[str] = Counter()
+    for poison in poisons:
+        for carrier in into:
+            planted[poison.kind] += 1
+            caught[poison.kind] += scan(poison.planted(carrier)).suspicious
+    return Hits(
+        planted=planted.total(),
+        caught=caught.total(),
+        by_kind={kind: (caught[kind], number) for kind, number in planted.items()},
+    )
+
+
+def _ordered(counts: Counter[str]) -> dict[str, int]:
+    return {rule: counts[rule] for rule in RULES if counts[rule]}

@@ -1,0 +1,131 @@
+"""Runs the tests again and again on a machine that is busy, and writes how they did.
+
+    python scripts/under_load.py [--runs 3] [--times 4] [--out under-load.json] [-- ARGUMENTS OF PYTEST]
+
+`--times 4`: four processes for each core want to run. The tests' own workers are one for each core, the others spin.
+The figures are written after each run: how many tests ran, which failed, seconds, and the load as the system tells it
+(the mean of its average over one minute). Exits 1 where a test failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import monotonic
+from xml.etree import ElementTree
+
+SPIN = "import os, sys\nwhile os.getppid() == int(sys.argv[1]): sum(range(100_000))"
+"""It ends with the process that started it, however that ends."""
+SAMPLE_S = 5.0
+CORES = len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the tests: seconds of wall time, tests that ran, those that failed, processes that wanted to run."""
+
+    seconds: float
+    tests: int
+    failed: tuple[str, ...]
+    exit_code: int
+    load: float | None
+
+
+@contextmanager
+def burners(count: int) -> Iterator[None]:
+    """So many processes that never rest."""
+    started = [subprocess.Popen([sys.executable, "-c", SPIN, str(os.getpid())]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
+
+
+class Load:
+    """The system's load average over one minute, sampled while it is entered."""
+
+    def __init__(self) -> None:
+        self._samples: list[float] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._sample)
+
+    @property
+    def mean(self) -> float | None:
+        return round(sum(self._samples) / len(self._samples), 1) if self._samples else None
+
+    def __enter__(self) -> Load:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._over.wait(SAMPLE_S):
+            self._samples.append(os.getloadavg()[0])
+
+
+def run(arguments: list[str]) -> Run:
+    """Run pytest once, one worker for each core."""
+    with tempfile.TemporaryDirectory() as folder, Load() as load:
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", f"-n{CORES}", "--dist=worksteal", f"--junitxml={report}", *arguments]
+        started = monotonic()
+        exit_code = subprocess.run(command, check=False).returncode
+        seconds = round(monotonic() - started, 1)
+        tests, failed = read_report(report)
+    return Run(seconds, tests, failed, exit_code, load.mean)
+
+
+def read_report(report: Path) -> tuple[int, tuple[str, ...]]:
+    """How many tests ran, and the names of those that failed; nothing where pytest wrote no report."""
+    if not report.exists():
+        return 0, ()
+    cases = list(ElementTree.parse(report).iter("testcase"))  # noqa: S314 - pytest wrote it
+    failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
+    ran = [case for case in cases if case.find("skipped") is None]
+    return len(ran), tuple(f"{case.get('classname')}::{case.get('name')}" for case in failed)
+
+
+def write(out: Path, times: int, runs: list[Run]) -> None:
+    figures = {
+        "cores": CORES,
+        "times": times,
+        "runs": len(runs),
+        "failures": sum(len(each.failed) for each in runs),
+        "seconds": [each.seconds for each in runs],
+        "each": [asdict(each) for each in runs],
+    }
+    out.write_text(json.dumps(figures, indent=2) + "\n", "utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--times", type=int, default=4)
+    parser.add_argument("--out", type=Path, default=Path("under-load.json"))
+    parser.add_argument("pytest", nargs="*")
+    options = parser.parse_args()
+    runs: list[Run] = []
+    with burners((options.times - 1) * CORES):
+        for _ in range(options.runs):
+            runs.append(run(options.pytest))
+            write(options.out, options.times, runs)
+            print(f"run {len(runs)}: {runs[-1]}")
+    return int(any(each.exit_code for each in runs))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

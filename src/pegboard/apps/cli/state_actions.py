@@ -1,0 +1,149 @@
+"""The actions of `pegboard state` on the configured store."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from pegboard.apps.cli.atomic_files import staged
+from pegboard.apps.cli.configs import own_files
+from pegboard.clock import SYSTEM_CLOCK
+from pegboard.errors import ConfigError
+from pegboard.evaluation.progress_bar import bar
+from pegboard.protocols import About
+from pegboard.records import KINDS, STATE, Kind, MeterRecord, PinRecord, Record
+from pegboard.settings import Settings, load_settings
+from pegboard.spend_limits import day_of
+from pegboard.stores import erasure, transfer
+from pegboard.stores.state import State, open_state
+
+TABLES: Mapping[str, Kind] = {"statistics": "statistics", "lessons": "lesson", "pins": "pin", "spend": "meter"}
+"""The records of each table of `pegboard state show`."""
+REPORTED = 100
+"""Records after which the progress bar is updated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenStore:
+    """An open store, and its description at the time of opening."""
+
+    settings: Settings
+    state: State
+    about: About
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """The whole board and every toolset, each of which has its own sessions."""
+        return ("", *self.settings.toolsets)
+
+
+@asynccontextmanager
+async def opened(files: Sequence[Path] | None) -> AsyncIterator[OpenStore]:
+    settings = load_settings(files or own_files())
+    state = open_state(settings, SYSTEM_CLOCK)
+    try:
+        yield OpenStore(settings=settings, state=state, about=await state.archive.about())
+    finally:
+        await state.close()
+
+
+async def look(files: Sequence[Path] | None, tables: Sequence[str]) -> dict[str, Any]:
+    """The output of `pegboard state show --json`, with these tables."""
+    async with opened(files) as kept:
+        archive, today = kept.state.archive, day_of(SYSTEM_CLOCK.time())
+        spent = {"today": 0, "in_all": 0}
+        async for meter in archive.read("meter"):
+            match meter:
+                case MeterRecord(kind="day", name=name) if name.partition(" ")[0] == today:
+                    spent["today"] += meter.spent
+                case MeterRecord(kind="key"):
+                    spent["in_all"] += meter.spent
+        changed = [pin async for pin in archive.read("pin") if isinstance(pin, PinRecord) and pin.approved != pin.seen]
+        return {
+            **asdict(kept.about),
+            "spent_usd": {when: amount / 1e9 for when, amount in spent.items()},
+            "pins_changed": len(changed),
+            "retention_days": kept.settings.retention.model_dump(),
+            **{name: [_fields(record) async for record in archive.read(TABLES[name])] for name in tables},
+        }
+
+
+async def export(files: Sequence[Path] | None, target: Path | None, *, embeddings: bool) -> Mapping[Kind, int]:
+    kinds = KINDS if embeddings else STATE
+    async with opened(files) as kept:
+        total = sum(kept.about.counts[kind] for kind in kinds)
+        with _output(target) as file, _progress("exporting", total) as report:
+            return await transfer.export(kept.state.archive, kinds, file, now=SYSTEM_CLOCK.time(), report=report)
+
+
+async def import_(files: Sequence[Path] | None, source: Path, *, merge: bool) -> tuple[Mapping[Kind, int], int]:
+    """The records of each kind in the file, and the number stored. Raises ConfigError; nothing is stored then."""
+    counts = Counter(record.record for record in transfer.records(source))
+    async with opened(files) as kept:
+        there = sum(kept.about.counts[kind] for kind in STATE)
+        if there and not merge:
+            raise ConfigError(
+                f"The store at {kept.about.place} is not empty: it has {there:,} records.",
+                remedy="Import with --merge, or `pegboard state forget --everything` first.",
+            )
+        with _progress("importing", counts.total()) as report:
+            records = _reported(transfer.records(source), report)
+            return counts, await kept.state.archive.write(records)
+
+
+async def forget(
+    files: Sequence[Path] | None, what: str, value: str, *, agreed: Callable[[OpenStore], bool] | None
+) -> Mapping[str, int]:
+    """Remove records; returns their number by kind. ``agreed`` is asked first, if given."""
+    async with opened(files) as kept:
+        if agreed and not agreed(kept):
+            raise ConfigError("Nothing was removed.", remedy="Confirm on a terminal, or give --yes.")
+        return {kind: count for kind, count in (await _forget(kept, what, value)).items() if count}
+
+
+async def _forget(kept: OpenStore, what: str, value: str) -> Mapping[Any, int]:
+    archive = kept.state.archive
+    match what:
+        case "session":
+            return await erasure.forget_session(archive, value, kept.endpoints)
+        case "key":
+            return await erasure.forget_caller(archive, value, kept.endpoints)
+        case "server":
+            return await erasure.forget_tools(archive, lambda server, _: server == value)
+        case "tool":
+            return await erasure.forget_tools(archive, lambda server, name: f"{server}/{name}" == value)
+        case "lessons":
+            return {"lesson": await archive.remove("lesson")}
+        case "expired":
+            return await kept.state.retirement.once()
+    return await erasure.forget_everything(archive)
+
+
+def _fields(record: Record) -> dict[str, Any]:
+    return {name: value for name, value in asdict(record).items() if name != "record"}
+
+
+def _reported(records: Iterable[Record], report: transfer.Report) -> Iterator[Record]:
+    for number, record in enumerate(records, start=1):
+        report(number)
+        yield record
+
+
+@contextmanager
+def _progress(label: str, total: int) -> Iterator[transfer.Report]:
+    with bar(label) as progress:
+        yield lambda done: progress(done, max(done, total)) if done % REPORTED == 0 else None
+
+
+@contextmanager
+def _output(target: Path | None) -> Iterator[IO[bytes]]:
+    if target is None:
+        yield sys.stdout.buffer
+    else:
+        with staged(target) as file:
+            yield file

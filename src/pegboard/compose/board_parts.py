@@ -1,0 +1,131 @@
+"""The parts that every board needs: encoder, stores, events, clock."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from pegboard.clock import SystemClock
+from pegboard.compose.vectors import IndexOf, configured_encoder, in_process, indexes
+from pegboard.protocols import (
+    Clock,
+    Definitions,
+    Embeddings,
+    Encoder,
+    EventSink,
+    Lessons,
+    Pins,
+    Replicas,
+    Sessions,
+    SigningKeys,
+    Spend,
+    Statistics,
+)
+from pegboard.routing.economics import Knowledge
+from pegboard.routing.server_breakers import ServerBreakers
+from pegboard.settings import Settings
+from pegboard.stores import MemoryEvents
+from pegboard.stores.retention import RetentionJob
+from pegboard.stores.state import open_state
+from pegboard.telemetry.event_log import FanOut, LogEvents
+
+
+@runtime_checkable
+class Closes(Protocol):
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a board needs besides its catalog and settings; each part may be replaced. Call `close` at the end.
+
+    ``fallback`` encodes while ``encoder`` does not answer; if it is None, tools are then ranked by words.
+    """
+
+    encoder: Encoder
+    fallback: Encoder | None
+    embeddings: Embeddings
+    definitions: Definitions
+    events: EventSink
+    clock: Clock
+    sessions: Sessions
+    signing_keys: SigningKeys
+    statistics: Statistics
+    lessons: Lessons
+    knowledge: Knowledge
+    """The statistics last read, plus this process's own calls since."""
+    resting: ServerBreakers
+    spend: Spend
+    pins: Pins
+    replicas: Replicas | None
+    index: IndexOf
+    """Makes the vector index of a board, by its name; None means the exact index in memory."""
+    fallback_index: IndexOf
+    """The same for the fallback: vectors of two encoders never share an index."""
+    retirement: RetentionJob
+    amiss: Callable[[], str]
+    """Says what is wrong with the stores on this machine; contains nothing secret."""
+    close: Callable[[], Awaitable[None]]
+
+
+def default_parts(settings: Settings, **replaced: Any) -> Parts:
+    """The default parts for these settings, except those given in ``replaced``."""
+    clock = replaced.get("clock") or SystemClock()
+    state = open_state(settings, clock)
+    encoder = replaced.get("encoder") or configured_encoder(settings, clock)
+    remote = settings.encoder.provider != "local" and "encoder" not in replaced
+
+    async def close() -> None:
+        if isinstance(encoder, Closes):
+            await encoder.close()
+        await state.close()
+
+    parts: dict[str, Any] = {
+        "encoder": encoder,
+        "fallback": in_process(settings) if remote and settings.encoder.fallback == "local" else None,
+        "embeddings": state.embeddings,
+        "definitions": state.definitions,
+        "events": events_and(),
+        "clock": clock,
+        "sessions": state.sessions,
+        "signing_keys": state.signing_keys,
+        "statistics": state.statistics,
+        "lessons": state.lessons,
+        "spend": state.spend,
+        "pins": state.pins,
+        "replicas": state.replicas,
+        "retirement": state.retirement,
+        "amiss": state.amiss,
+        "close": close,
+    } | replaced
+    parts.setdefault(
+        "knowledge",
+        Knowledge(
+            parts["statistics"],
+            clock,
+            prior=settings.statistics.start,
+            smoothing=settings.statistics.weights,
+            half_life=settings.economics.half_life,
+        ),
+    )
+    parts.setdefault("resting", ServerBreakers(clock, settings.breakers.policy))
+    parts.setdefault("index", indexes(settings, parts["encoder"], clock))
+    parts.setdefault("fallback_index", indexes(settings, parts["fallback"], clock))
+    return Parts(**parts)
+
+
+@asynccontextmanager
+async def opened_parts(settings: Settings, **replaced: Any) -> AsyncIterator[Parts]:
+    """The default parts, closed when the block ends."""
+    parts = default_parts(settings, **replaced)
+    try:
+        yield parts
+    finally:
+        await parts.close()
+
+
+def events_and(*more: EventSink) -> EventSink:
+    """A sink that sends events to the default sinks and to these."""
+    return FanOut([LogEvents(), MemoryEvents(), *more])

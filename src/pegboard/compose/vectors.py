@@ -1,0 +1,103 @@
+"""The encoder and the vector index that the settings name."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+from pegboard.catalog import BpeCounter
+from pegboard.circuit_breaker import Breaker
+from pegboard.errors import EncoderError, StoreError
+from pegboard.protocols import Clock, Encoder, VectorIndex
+from pegboard.retrieval import OnnxEncoder
+from pegboard.retrieval.encoders.providers import PROVIDERS
+from pegboard.retrieval.encoders.service import Service
+from pegboard.retrieval.index.faiss import FaissIndex
+from pegboard.settings import Settings
+from pegboard.settings.retrieval import ChromaSettings, EncoderSettings
+from pegboard.settings.services import key_in
+
+IndexOf = Callable[[str], VectorIndex | None]
+
+
+def in_process(settings: Settings) -> OnnxEncoder:
+    return OnnxEncoder(threads=settings.encoder_threads)
+
+
+def configured_encoder(settings: Settings, clock: Clock) -> Encoder:
+    """The encoder that the settings name; it connects when first used. Raises ConfigError for a missing key."""
+    chosen = settings.encoder
+    if chosen.provider == "local":
+        return in_process(settings)
+    from pegboard.retrieval.encoders.remote import RemoteEncoder  # imports an HTTP client that few need
+
+    service = embedding_service(chosen)
+    variable = chosen.api_key_env or service.provider.key_variable
+    meanwhile = "the encoder in process ranks" if chosen.fallback == "local" else "tools are ranked by words alone"
+    return RemoteEncoder(
+        service,
+        key=None if variable is None else key_in(variable, "the embeddings service"),
+        counter=BpeCounter(),
+        breaker=Breaker(
+            clock, EncoderError, name=f"The encoder {service.space[1]!r}", rest=chosen.rest, meanwhile=meanwhile
+        ),
+    )
+
+
+def embedding_service(chosen: EncoderSettings) -> Service:
+    """The configured service; options that are not set take the provider's documented values."""
+    provider = PROVIDERS[chosen.provider]
+    return Service(
+        provider=provider,
+        base_url=chosen.base_url or provider.base_url or "",
+        model=chosen.model or provider.model or "",
+        deployment=chosen.deployment or "",
+        api_version=chosen.api_version or "",
+        dimensions=chosen.dimensions,
+        window=chosen.window or provider.window,
+        batch=min(chosen.batch or provider.batch, provider.inputs),
+        concurrency=chosen.concurrency,
+        timeout=chosen.timeout,
+        total_timeout=chosen.total_timeout,
+    )
+
+
+def indexes(settings: Settings, encoder: Encoder | None, clock: Clock) -> IndexOf:
+    """A function that makes the index of a board, for the vectors of one encoder; it returns None for the exact index,
+    or without an encoder.
+
+    On a Chroma server, each board has a collection per vector space, because two boards may describe a tool
+    differently. The collection's name is fixed now, because an encoder's dimensions may change with its first answer.
+    """
+    if encoder is None or settings.index == "exact":
+        return lambda board: None
+    if settings.index == "faiss":
+        return lambda board: FaissIndex(encoder.dimensions)
+    space = hashlib.sha256(f"{encoder.provider}\0{encoder.model}\0{encoder.dimensions}".encode()).hexdigest()[:12]
+    return lambda board: collection(settings.chroma, (board, space), clock)
+
+
+def collection(chosen: ChromaSettings, names: Sequence[str], clock: Clock) -> VectorIndex:
+    """A collection on the configured Chroma server. Raises ConfigError if its token is missing."""
+    from pegboard.retrieval.index.chroma import ChromaIndex  # imports an HTTP client that few need
+
+    breaker = Breaker(
+        clock, StoreError, name="The store", rest=chosen.rest, meanwhile="tools are ranked by words alone"
+    )
+    return ChromaIndex(
+        chosen.url,
+        ".".join(filter(None, (chosen.collection, *names))),
+        tenant=chosen.tenant,
+        database=chosen.database,
+        headers=_token(chosen),
+        timeout=chosen.timeout,
+        guard=breaker.call,
+    )
+
+
+def _token(chosen: ChromaSettings) -> dict[str, str]:
+    """The header with the token, read from the configured variable. Raises ConfigError if the variable is not set."""
+    if chosen.token_env is None:
+        return {}
+    token = key_in(chosen.token_env, "the Chroma server")
+    return {chosen.header: f"Bearer {token}" if chosen.header == "Authorization" else token}

@@ -1,0 +1,114 @@
+"""LangChain's messages as a turn, an agent's state as the facts of preconditions, and what is checkpointed as plain
+JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, NotRequired
+
+from langchain.agents.middleware import AgentState as LangChainState
+from langchain.agents.middleware.types import PrivateStateAttr
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+
+from pegboard.errors import ToolNotAvailable
+from pegboard.model import AgentState, Message, Part, Role, ToolId, Turn
+from pegboard.retrieval import mark_notes
+
+ACTIVE = "pegboard_active"
+TEXTS = "pegboard_texts"
+TOOLSET = "pegboard_toolset"
+CALL_TOOL = "call_tool"
+
+
+class ToolAttentionState(LangChainState[Any]):
+    """``pegboard_active`` maps the name that the model uses for an active tool to the tool's server and name;
+    ``pegboard_toolset`` is the key of the agent's tools in this process; ``pegboard_texts`` maps a message's id to the
+    text shown beside it."""
+
+    pegboard_active: NotRequired[Annotated[dict[str, list[str]], PrivateStateAttr]]
+    pegboard_toolset: NotRequired[Annotated[str, PrivateStateAttr]]
+    pegboard_texts: NotRequired[Annotated[dict[str, str], PrivateStateAttr, joined]]
+
+
+def turn_of(messages: Sequence[AnyMessage], state: AgentState) -> Turn:
+    return mark_notes(Turn(messages=tuple(_message(message) for message in messages), state=state))
+
+
+def facts_of(state: Mapping[str, Any]) -> AgentState:
+    """``auth`` and ``milestones`` of the state, if present, and the tools that answered in its messages."""
+    messages: Sequence[AnyMessage] = state.get("messages") or ()
+    return AgentState(
+        auth=frozenset(state.get("auth") or ()),
+        milestones=frozenset(state.get("milestones") or ()),
+        tool_outputs=frozenset(_answered(messages)),
+    )
+
+
+def called_name(call: Mapping[str, Any]) -> str:
+    """The name of the tool that a call means. For the constant tool it is in the arguments; an agent's own tool of that
+    name takes other arguments."""
+    name, arguments = call["name"], call["args"]
+    through_one = name == CALL_TOOL and "name" in arguments and arguments.keys() <= {"name", "arguments"}
+    return str(arguments["name"] if through_one else name)
+
+
+def refused_names(messages: Sequence[AnyMessage]) -> list[str]:
+    """The tool names of calls that were refused since the user's last message, in order."""
+    found: list[str] = []
+    for message in messages:
+        if isinstance(message, HumanMessage):
+            found = []
+        elif isinstance(message, ToolMessage) and message.status == "error":
+            found += _refused(message)
+    return found
+
+
+def _refused(message: ToolMessage) -> list[str]:
+    try:
+        said = json.loads(message.content) if isinstance(message.content, str) else None
+    except ValueError:
+        return []
+    refused = isinstance(said, dict) and said.get("error") == ToolNotAvailable.code
+    return [str(said.get("tool"))] if refused and isinstance(said, dict) else []
+
+
+def _answered(messages: Sequence[AnyMessage]) -> Iterator[str]:
+    names = {
+        call["id"]: called_name(call)
+        for message in messages
+        if isinstance(message, AIMessage)
+        for call in message.tool_calls
+    }
+    for message in messages:
+        if isinstance(message, ToolMessage) and message.status == "success":
+            yield names.get(message.tool_call_id) or message.name or ""
+
+
+def _message(message: AnyMessage) -> Message:
+    role: Role = "user"
+    parts = [Part(text=message.text)] if message.text else []
+    match message:
+        case AIMessage():
+            role = "assistant"
+            parts += [Part(kind="tool_call", tool=called_name(call)) for call in message.tool_calls]
+        case ToolMessage():
+            role = "tool"
+            parts = [Part(kind="tool_result", text=message.text)]
+        case SystemMessage():
+            role = "system"
+    return Message(role=role, parts=tuple(parts))
+
+
+def joined(before: Mapping[str, str] | None, added: Mapping[str, str] | None) -> dict[str, str]:
+    """Merges texts; existing texts never change."""
+    return {**(added or {}), **(before or {})}
+
+
+def active_in(state: Mapping[str, Any]) -> dict[str, ToolId]:
+    """The active tools by the names that the model uses."""
+    return {name: ToolId(*tool) for name, tool in (state.get(ACTIVE) or {}).items()}
+
+
+def texts_in(state: Mapping[str, Any]) -> dict[str, str]:
+    return dict(state.get(TEXTS) or {})

@@ -1,0 +1,139 @@
+"""Builds the LLM gateway of a configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, closing
+
+from pegboard.catalog import BpeCounter
+from pegboard.compose import Parts, boards_of_requests, warn_of_threshold
+from pegboard.gateways.llm.conversation.history import ProviderHistories
+from pegboard.gateways.llm.conversation.turn_statistics import TurnStatistics
+from pegboard.gateways.llm.proxy.app import LlmApp
+from pegboard.gateways.llm.proxy.config_checks import notes, warnings
+from pegboard.gateways.llm.proxy.current_app import RANKED_BY, Models
+from pegboard.gateways.llm.proxy.keys import IsToken
+from pegboard.gateways.llm.selection.board_cache import BoardCache
+from pegboard.gateways.llm.selection.filter import RequestFilter
+from pegboard.gateways.llm.selection.policy_rules import Policies
+from pegboard.gateways.llm.selection.selector import Selector
+from pegboard.gateways.llm.shadow.recorder import Recorder
+from pegboard.protocols import Clock
+from pegboard.retrieval.encoders.embedding_caches import ToolEmbeddings
+from pegboard.settings import Settings
+from pegboard.telemetry.event_log import FanOut
+from pegboard.telemetry.shadow_counts import FILE, ShadowCounts
+
+LOGGER = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def open_models(
+    settings: Settings, parts: Parts, is_token: IsToken = lambda text: False
+) -> AsyncIterator[Models]:
+    """The LLM gateway with connections to the configured upstreams, and to those of later configurations.
+
+    ``is_token`` recognizes the MCP gateway's tokens. Raises ConfigError.
+    """
+    await asyncio.to_thread(BpeCounter().count, [""])  # loads its tables before the first request
+    async with AsyncExitStack() as stack:
+        turn_statistics = TurnStatistics(parts.clock, parts.lessons)
+        filters = await stack.enter_async_context(aclosing(Filters(parts, parts.clock, turn_statistics)))
+        await stack.enter_async_context(turn_statistics.shared())
+        counts = stack.enter_context(closing(ShadowCounts(settings.state_dir / FILE)))
+        events = FanOut([parts.events, counts])
+        recorder = None
+        if settings.llm.serves and settings.llm.record is not None:
+            LOGGER.warning(
+                "Requests are recorded to %s, including everything that users say in them.", settings.llm.record
+            )
+            recorder = stack.enter_context(closing(Recorder(settings.llm.record, settings.llm.most_recorded)))
+
+        def app_of(settings: Settings) -> LlmApp:
+            chosen = settings.llm
+            policies = Policies(chosen)
+            app = LlmApp(
+                chosen,
+                filters.of(settings),
+                policies=policies,
+                events=events,
+                clock=parts.clock,
+                recorder=recorder,
+                is_token=is_token,
+                names=settings.allowed_hosts,
+            )
+            _announce(settings, policies, parts)
+            return app
+
+        models = Models(app_of)
+        stack.push_async_callback(models.close)
+        await models.prepare(settings)()
+        yield models
+
+
+def _announce(settings: Settings, policies: Policies, parts: Parts) -> None:
+    """Log what the operator should know."""
+    for warning in warnings(settings.llm):
+        LOGGER.warning(warning)
+    for note in notes(settings.llm):
+        LOGGER.info(note)
+    for profile in policies.profiles():
+        warn_of_threshold(profile, parts.encoder)
+
+
+class Filters:
+    """The filters of upstreams, across configurations: they share what is known of conversations and what was learnt.
+    Close them at the end.
+
+    Each upstream has its own share of the vector cache (the gateway article): an upstream with many tools does not
+    evict another's vectors.
+    """
+
+    def __init__(self, parts: Parts, clock: Clock, turn_statistics: TurnStatistics) -> None:
+        self._parts = parts
+        self._clock = clock
+        self._turn_statistics = turn_statistics
+        self._vectors, self._histories = ToolEmbeddings(), ProviderHistories()
+        self._boards: list[BoardCache] = []
+        self._selectors: dict[tuple[str, str], Selector] = {}
+
+    def of(self, settings: Settings) -> dict[str, RequestFilter]:
+        """The filters by upstream. What is known of an upstream is kept as long as the ranking settings stay the
+        same."""
+        chosen = settings.llm
+        return {
+            name: RequestFilter(
+                self._selector(name, settings),
+                self._histories,
+                self._clock,
+                timeout=chosen.filter_timeout,
+                shadow_timeout=chosen.shadow_timeout,
+                patience=chosen.patience,
+                most=chosen.most_filtered,
+                most_tools=chosen.most_tools,
+            )
+            for name in chosen.upstreams
+        }
+
+    def _selector(self, upstream: str, settings: Settings) -> Selector:
+        key = upstream, repr([getattr(settings, name) for name in RANKED_BY])
+        if key not in self._selectors:
+            boards = BoardCache(boards_of_requests(settings, self._parts, self._vectors.of(upstream)))
+            self._boards.append(boards)
+            self._selectors[key] = Selector(boards, self._clock, self._turn_statistics)
+        return self._selectors[key]
+
+    async def aclose(self) -> None:
+        for boards in self._boards:
+            await boards.close()
+
+
+@asynccontextmanager
+async def open_filters(
+    settings: Settings, parts: Parts, clock: Clock, statistics: TurnStatistics | None = None
+) -> AsyncIterator[Mapping[str, RequestFilter]]:
+    """The filter of each configured upstream."""
+    async with aclosing(Filters(parts, clock, statistics or TurnStatistics(clock))) as filters:
+        yield filters.of(settings)

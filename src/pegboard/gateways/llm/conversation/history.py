@@ -1,0 +1,215 @@
+"""What a request's history says about earlier requests, and histories that the provider keeps. Pure and bounded."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from pegboard.gateways.llm.formats.protocol import LlmRequest
+from pegboard.model import Message, Part, Turn
+from pegboard.retrieval import QUERIES, QueryKind
+from pegboard.retrieval.query import edges
+
+REACH = 8
+"""The user's last messages that a query is made of: intents only reach back over short messages (P3)."""
+MOST_ASKS = 64
+STEP = 32
+"""Beyond `MOST_ASKS` the oldest are dropped, this many at once: so what they picked is rarely lost."""
+CHARACTERS_A_TOKEN = 4
+OF_THE_USER = frozenset[QueryKind]({"conversation", "last_user"})
+"""Kinds of queries that tool results do not change."""
+ANSWERED = Message(role="assistant")
+"""Stands for an answer: what was said before it belongs to an earlier request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """The state of a conversation when a request was made.
+
+    ``answers`` counts the earlier requests. ``behind`` are the tokens up to the last answer, ``ahead`` those after it,
+    estimated at four characters each: counting a long history would take longer than everything else. ``system`` are
+    the tokens of the system texts, which also follow the tools. ``called`` names the tools that were called.
+    """
+
+    answers: int = 0
+    behind: int = 0
+    ahead: int = 0
+    system: int = 0
+    called: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """The query of an earlier request, the part of the conversation that it was made from, and the stage of that
+    request."""
+
+    query: str
+    turn: Turn
+    stage: Stage
+
+
+class ConversationHistory:
+    """A request's conversation after its system texts, and where in it the earlier, answered requests ended.
+
+    ``said`` are the texts that its queries are made from, ``asked`` is how many of them the previous request had;
+    ``system`` holds the system texts.
+    """
+
+    def __init__(self, turn: Turn, kind: QueryKind) -> None:
+        messages = turn.messages
+        begin = next((place for place, each in enumerate(messages) if each.role != "system"), len(messages))
+        system = messages[:begin]
+        self._kind = kind
+        self._talk = talk = list(messages[begin:])
+        self._length = list(accumulate(map(_length, talk), initial=sum(map(_length, system))))
+        self._answers = [place for place, message in enumerate(talk) if message.role == "assistant"]
+        self._ends = [place for place in self._answers if place and talk[place - 1].role != "assistant"]
+        self._users = [place for place, message in enumerate(talk) if message.role == "user" and message.text.strip()]
+        self.system = "\n".join(message.text for message in system)
+        self.said = tuple(map(_text, map(talk.__getitem__, self._read_from())))
+        self.asked = bisect_left(self._users, self._ends[-1]) if self._of_the_user and self._ends else len(self._ends)
+
+    @property
+    def _of_the_user(self) -> bool:
+        return self._kind in OF_THE_USER
+
+    def _read_from(self) -> list[int]:
+        if self._of_the_user:
+            return self._users
+        return [end - 1 for end in (*self._ends, len(self._talk)) if end]
+
+    @property
+    def looping(self) -> bool:
+        """Whether the request is another step of the previous one: nothing was said that affects the query."""
+        return 0 < self.asked == len(self.said)
+
+    @property
+    def now(self) -> Stage:
+        """The stage of the request itself."""
+        return self._stage(len(self._talk))
+
+    @property
+    def is_answered(self) -> bool:
+        return bool(self._ends)
+
+    @property
+    def first(self) -> Ask | None:
+        """The query of the conversation's first request, if there is one."""
+        end = self._ends[0] if self._ends else len(self._talk)
+        number = bisect_left(self._users, end)
+        return self._ask(number, end) if number or not self._of_the_user else None
+
+    def asks(self) -> Iterator[Ask]:
+        """The queries of the earlier requests, oldest first, without consecutive repetitions; an agent loop counts
+        once."""
+        before = None
+        requests = list(self._requests())
+        for number, end in requests[_forgotten(len(requests)) :]:
+            ask = self._ask(number, end)
+            if ask.query != before:
+                yield ask
+            before = ask.query
+
+    def _ask(self, number: int, end: int) -> Ask:
+        turn = Turn(messages=tuple(self._talk[place] for place in self._asked_with(number, end)))
+        return Ask(query=QUERIES[self._kind](turn), turn=turn, stage=self._stage(end))
+
+    def _stage(self, end: int) -> Stage:
+        """The stage of the request that ended here."""
+        before = bisect_left(self._answers, end)
+        answered = self._answers[before - 1] + 1 if before else 0
+        parts = (part for place in self._answers[:before] for part in self._talk[place].parts)
+        return Stage(
+            answers=bisect_left(self._ends, end),
+            behind=self._length[answered] // CHARACTERS_A_TOKEN,
+            ahead=(self._length[end] - self._length[answered]) // CHARACTERS_A_TOKEN,
+            system=self._length[0] // CHARACTERS_A_TOKEN,
+            called=frozenset(part.tool for part in parts if part.kind == "tool_call" and part.tool),
+        )
+
+    def _requests(self) -> Iterator[tuple[int, int]]:
+        """For each request, the number of user messages so far and where the request ended."""
+        last = 0
+        for end in self._ends:
+            number = bisect_left(self._users, end)
+            if not self._of_the_user or number > last:
+                yield number, end
+            last = number
+
+    def _asked_with(self, number: int, end: int) -> Iterator[int]:
+        """The places of the messages that a query is made from."""
+        yield from self._users[max(0, number - REACH) : number]
+        if not self._of_the_user and (not number or self._users[number - 1] != end - 1):
+            yield end - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderHistory:
+    """The user's messages, the tools that were called, and the conversation's id: the id of its first answer."""
+
+    messages: tuple[Message, ...]
+    called: frozenset[str]
+    conversation: str
+
+
+class ProviderHistories:
+    """The last ``capacity`` answers, by owner and the provider's id.
+
+    A request that continues an unknown answer is left alone (`tool_choice.left_alone`), and so is one in a
+    `conversation`, to which others may have added anything.
+    """
+
+    def __init__(self, capacity: int = 10_000) -> None:
+        self._capacity = capacity
+        self._known: OrderedDict[tuple[str, str], ProviderHistory] = OrderedDict()
+
+    def resumed(self, owner: str, request: LlmRequest) -> LlmRequest:
+        """The request with the history that it continues, if that is known."""
+        history = None if request.continues is None else self._known.get((owner, request.continues))
+        if history is None:
+            return request
+        return request.after(history.messages, history.called, history.conversation)
+
+    def remember(self, owner: str, id_: str, request: LlmRequest, called: Collection[str]) -> None:
+        """Remember, under the id of its answer, what a request (`resumed` if it continues one) was about and what was
+        called."""
+        if request.continues is not None:
+            return
+        self._known[owner, id_] = ProviderHistory(
+            messages=(*_said(request), ANSWERED),
+            called=request.called | frozenset(called),
+            conversation=request.conversation or id_,
+        )
+        self._known.move_to_end((owner, id_))
+        while len(self._known) > self._capacity:
+            self._known.popitem(last=False)
+
+
+def _forgotten(asks: int) -> int:
+    return -(-max(0, asks - MOST_ASKS) // STEP) * STEP
+
+
+def _text(message: Message) -> str:
+    return "\n".join(part.text for part in message.parts if part.kind != "note")
+
+
+def _length(message: Message) -> int:
+    return sum(len(part.text) for part in message.parts)
+
+
+def _said(request: LlmRequest) -> Iterator[Message]:
+    """The user's last messages, and where answers came in between."""
+    talk = [each for each in request.turn.messages if each.role == "assistant" or _by_user(each)]
+    first = [place for place, each in enumerate(talk) if _by_user(each)][-REACH:][:1]
+    for before, message in pairwise((ANSWERED, *talk[first[0] if first else len(talk) :])):
+        if _by_user(message):
+            yield Message(role="user", parts=(Part(text=edges(message.text)),))
+        elif _by_user(before):
+            yield ANSWERED
+
+
+def _by_user(message: Message) -> bool:
+    return message.role == "user" and bool(message.text.strip())

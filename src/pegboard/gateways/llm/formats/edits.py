@@ -1,0 +1,102 @@
+"""Small edits of JSON bodies that keep all other bytes (P23), and helpers for reading answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from pegboard.gateways.llm.formats.json_reader import readable
+from pegboard.gateways.llm.formats.json_spans import Edit, Member, elements, members, splice
+from pegboard.gateways.llm.formats.tool_search import Document
+
+APART = "\n\n"
+"""Separates the model's text before a search from that after it, if the format has one text for both."""
+
+
+def written(value: object) -> bytes:
+    """JSON in ASCII: lone surrogates, which answers may contain, cannot be sent otherwise."""
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def loaded(data: bytes | str) -> Document | None:
+    """The JSON object; None if it is anything else."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def fields_of(body: bytes) -> tuple[bytes, dict[str, Member]]:
+    """The text of a body and its members; positions in the text equal those in the body."""
+    try:
+        return body, members(body)
+    except msgspec.DecodeError:
+        text = readable(body)
+        return text, members(text)
+
+
+def appended(body: bytes, name: str, items: Sequence[object]) -> bytes:
+    """The body with these items appended to a member that is an array, created if missing."""
+    text, fields = fields_of(body)
+    new = b",".join(map(written, items))
+    if name not in fields:
+        return with_member(body, name, b"[" + new + b"]")
+    start, end = fields[name].value
+    if text[start:end] == b"null":
+        return splice(body, [Edit(start, end, b"[" + new + b"]")])
+    found = elements(text, fields[name].value)
+    at = found[-1].end if found else start + 1
+    return splice(body, [Edit(at, at, b"," + new if found else new)])
+
+
+def listed(body: bytes, name: str) -> bytes:
+    """The body with a member wrapped in an array, unless it already is one."""
+    text, fields = fields_of(body)
+    if name not in fields or text[fields[name].value.start :].startswith(b"["):
+        return body
+    start, end = fields[name].value
+    return splice(body, [Edit(start, start, b"["), Edit(end, end, b"]")])
+
+
+def with_member(body: bytes, name: str, value: bytes) -> bytes:
+    """The body with one more member at the end."""
+    _, fields = fields_of(body)
+    new = written(name) + b":" + value
+    if fields:
+        at = list(fields.values())[-1].end
+        return splice(body, [Edit(at, at, b"," + new)])
+    at = body.index(b"{") + 1
+    return splice(body, [Edit(at, at, new)])
+
+
+def summed(first: Any, second: Any) -> Any:
+    """The usage of two answers: numbers are added; for anything else the later value counts."""
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        names = [*first, *(name for name in second if name not in first)]
+        return {name: summed(first.get(name), second.get(name)) for name in names}
+    if _is_number(first) and _is_number(second):
+        return first + second
+    return first if second is None else second
+
+
+def schema() -> Document:
+    """The schema of the search tool's arguments."""
+    query = {"type": "string", "description": "What you want to do, in a few words"}
+    return {"type": "object", "properties": {"query": query}, "required": ["query"], "additionalProperties": False}
+
+
+def query_of(arguments: str) -> str:
+    """The query of a search call; also accepts queries in unexpected places."""
+    given = loaded(arguments)
+    if given is None:
+        return arguments.strip()
+    texts = [given["query"]] if isinstance(given.get("query"), str) else given.values()
+    return " ".join(text for text in texts if isinstance(text, str)).strip()
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,1 @@
+"""OpenAI Chat Completions, also used by many other servers. Begin with `request.py`."""

@@ -1,0 +1,301 @@
+"""Tool search in Chat Completions: an extra function, its calls, and several completions as one, also when streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+from pegboard.gateways.llm.formats.edits import APART, appended, loaded, schema, summed, written
+from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of, value_of
+from pegboard.gateways.llm.formats.protocol import LlmRequest
+from pegboard.gateways.llm.formats.streams import Frames
+from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall, Hides, Joiner, SearchExchange, SearchTool
+
+GROWING = ("arguments", "input")
+DONE = b"[DONE]"
+THOUGHTS = ("reasoning_content", "reasoning")
+"""Fields in which servers return the model's reasoning."""
+
+
+@dataclass(slots=True)
+class StreamedCall:
+    """A tool call received so far. ``place`` is its index at the client, once it has one."""
+
+    whole: dict[str, Any] = field(default_factory=dict)
+    place: int | None = None
+
+    @property
+    def name(self) -> str:
+        return text_of((object_of(self.whole.get("function")) or object_of(self.whole.get("custom"))).get("name"))
+
+    def add(self, piece: Mapping[str, Any]) -> None:
+        """Add a chunk: arguments are appended, everything else comes once."""
+        for name, value in piece.items():
+            if isinstance(value, Mapping):
+                self.whole[name] = _grown(object_of(self.whole.get(name)), value)
+            elif name != "index" and (value is not None or name not in self.whole):
+                self.whole[name] = value
+
+
+@dataclass(slots=True)
+class ChatRound:
+    """One answer received so far: its message, and the chunks that end it."""
+
+    message: dict[str, Any] = field(default_factory=dict)
+    calls: dict[object, StreamedCall] = field(default_factory=dict)
+    tail: list[tuple[bytes, Document | None]] = field(default_factory=list)
+    usage: Any = None
+    finish: Any = None
+    is_known: bool = True
+
+    @property
+    def holds(self) -> bool:
+        """Whether any call is buffered."""
+        return any(call.place is None for call in self.calls.values())
+
+
+class ChatJoiner:
+    def __init__(self) -> None:
+        self._rounds = 0
+        self._shared: Document = {}
+        self._spoke = False
+        self._used: Any = None
+        self._shown = 0
+        self._frames = Frames()
+        self._round = ChatRound()
+
+    def begin(self, held: Hides) -> None:
+        if self._rounds:
+            self._used = summed(self._used, self._round.usage)
+            self._spoke = self._spoke or bool(self._round.message.get("content"))
+        self._rounds += 1
+        self._held = held
+        self._frames = Frames()
+        self._round = ChatRound()
+
+    def feed(self, piece: bytes) -> bytes:
+        return b"".join(self._passed(raw, data) for raw, data in self._frames.feed(piece))
+
+    def close(self) -> Document | None:
+        round_ = self._round
+        round_.tail += [(raw, loaded(data)) for raw, data in self._frames.finish()]
+        if round_.finish is None or not round_.is_known:
+            return None
+        calls = [call.whole for call in round_.calls.values()]
+        message = {"role": "assistant"} | round_.message | {"content": round_.message.get("content") or None}
+        message |= {"tool_calls": calls} if calls else {}
+        return {"choices": [{"index": 0, "message": message, "finish_reason": round_.finish}]}
+
+    def finish(self, hides: Hides) -> bytes:
+        return b"".join([*self._late_calls(hides), *(self._ended(raw, chunk) for raw, chunk in self._round.tail)])
+
+    def failed(self, body: bytes) -> bytes:
+        error = (loaded(body) or {}).get("error") or {"message": body.decode("utf-8", "replace"), "type": "api_error"}
+        return _event({"error": error})
+
+    def _passed(self, raw: bytes, data: bytes) -> bytes:
+        chunk = loaded(data)
+        if data == DONE:
+            self._round.tail.append((raw, None))
+            return b""
+        if chunk is None:
+            return raw
+        return self._chunk(raw, chunk)
+
+    def _chunk(self, raw: bytes, chunk: Document) -> bytes:
+        if self._rounds == 1:
+            self._shared = self._shared or {name: chunk[name] for name in ("id", "created") if name in chunk}
+        choices = objects_of(chunk.get("choices") or [])
+        used = chunk.get("usage")
+        if used is not None:
+            self._round.usage = used
+        if not choices:
+            self._round.tail += [(raw, chunk)] if used is not None else []
+            return b"" if used is not None or self._rounds > 1 else raw
+        choice, said = choices[0], object_of(choices[0].get("delta"))
+        delta = self._visible(said)
+        self._round.finish = choice.get("finish_reason", self._round.finish)
+        if self._round.finish is not None and self._round.holds:
+            return self._last(raw, chunk, choice, delta)
+        if delta == said and self._rounds == 1:
+            return raw
+        if self._round.finish is not None:
+            return self._sent(chunk, choice, delta)
+        return self._sent(chunk, choice, delta) if _says(delta) or (self._rounds == 1 and delta) else b""
+
+    def _last(self, raw: bytes, chunk: Document, choice: Mapping[str, Any], delta: Mapping[str, Any]) -> bytes:
+        """Buffers the chunk with the finish reason, as the answer may continue; other fields of the chunk pass."""
+        if _says(delta):
+            self._round.tail.append((b"", chunk | {"choices": [{**choice, "delta": {}}]}))
+            return self._sent(chunk | {"usage": None}, {**choice, "finish_reason": None}, delta)
+        self._round.tail.append((raw, chunk | {"choices": [{**choice, "delta": dict(delta)}]}))
+        return b""
+
+    def _visible(self, said: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the client gets of a delta: no buffered calls, and the role only once."""
+        first_words = not self._round.message.get("content")
+        self._note(said)
+        delta = dict(said)
+        if said.get("tool_calls"):
+            calls = [piece for call in objects_of(said["tool_calls"]) for piece in self._call(call)]
+            delta["tool_calls"] = calls
+            if not calls:
+                del delta["tool_calls"]
+        if self._rounds > 1:
+            delta.pop("role", None)
+            if delta.get("content") and first_words and self._spoke:
+                delta["content"] = APART + text_of(delta["content"])
+        return delta
+
+    def _note(self, said: Mapping[str, Any]) -> None:
+        message = self._round.message
+        for name, value in said.items():
+            if name in ("tool_calls", "role") or value is None:
+                continue
+            self._round.is_known = self._round.is_known and not isinstance(value, Mapping)
+            before = message.get(name)
+            joins = isinstance(before, str | list) and type(before) is type(value)
+            message[name] = before + value if joins else value
+
+    def _call(self, piece: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """A chunk of a call as it goes to the client, if it does."""
+        calls = self._round.calls
+        key: object = piece.get("index")
+        if key is None:
+            key = piece.get("id") or next(reversed(calls), "")
+        call = calls.setdefault(key, StreamedCall())
+        call.add(piece)
+        if not call.name or (self._held(call.name) and call.place is None):
+            return
+        if call.place is None:
+            call.place, self._shown = self._shown, self._shown + 1
+            piece = piece if piece.get("id") or "id" not in call.whole else call.whole
+        yield {**piece, "index": call.place} if piece.get("index") != call.place else piece
+
+    def _late_calls(self, hides: Hides) -> Iterator[bytes]:
+        for call in self._round.calls.values() if self._round.finish is not None else ():
+            if call.place is None and call.name and not hides(call.name):
+                call.place, self._shown = self._shown, self._shown + 1
+                chunk = next((chunk for _, chunk in self._round.tail if chunk and chunk.get("choices")), {})
+                choice = {"index": 0, "delta": {}, "finish_reason": None}
+                yield self._sent(chunk | {"usage": None}, choice, {"tool_calls": [{**call.whole, "index": call.place}]})
+
+    def _ended(self, raw: bytes, chunk: Document | None) -> bytes:
+        if chunk is None:
+            return raw
+        choices = objects_of(chunk.get("choices") or [])
+        told = [
+            {**choice, "finish_reason": "stop"}
+            if choice.get("finish_reason") == "tool_calls" and not self._shown
+            else choice
+            for choice in choices
+        ]
+        if raw and told == choices and self._rounds == 1:
+            return raw
+        used = {"usage": summed(self._used, chunk["usage"])} if chunk.get("usage") is not None else {}
+        return _event(chunk | self._shared | {"choices": told} | used)
+
+    def _sent(self, chunk: Document, choice: Mapping[str, Any], delta: Mapping[str, Any]) -> bytes:
+        sent = chunk | self._shared | {"choices": [{**choice, "delta": delta}]}
+        if sent.get("usage") is None:
+            sent.pop("usage", None)
+        else:
+            sent["usage"] = summed(self._used, sent["usage"])
+        return _event(sent)
+
+
+class ChatToolSearch:
+    def closed(self, request: LlmRequest, query: str) -> str:
+        if request.layout != "tools":
+            return "it uses the legacy `functions`"
+        if value_of(request.text, request.fields, "n") not in (None, 1):
+            return "it asks for several answers"
+        return ""
+
+    def offer(self, body: bytes, tool: SearchTool) -> bytes:
+        function = {"name": tool.name, "description": tool.description, "parameters": schema()}
+        return appended(body, "tools", [{"type": "function", "function": function}])
+
+    def calls(self, answer: Document) -> list[FunctionCall]:
+        return [_asked(call) for call in _calls(_message(answer))]
+
+    def waits(self, answer: Document) -> bool:
+        choices = objects_of(answer.get("choices") or [])
+        return bool(choices) and choices[0].get("finish_reason") not in ("length", "content_filter")
+
+    def continued(self, body: bytes, exchanges: Sequence[SearchExchange]) -> bytes:
+        return appended(body, "messages", [said for each in exchanges for said in _said(each)])
+
+    def merged(self, answers: Sequence[Document], hides: Hides) -> Document:
+        last = answers[-1]
+        choices = objects_of(last.get("choices") or [])
+        if not choices:
+            return last
+        message = _joined([_message(answer) for answer in answers])
+        calls = [call for call in _calls(message) if not hides(_asked(call).name)]
+        if "tool_calls" in message:
+            del message["tool_calls"]
+            message |= {"tool_calls": calls} if calls else {}
+        reason = ended(choices[0].get("finish_reason"), shown=bool(calls))
+        first = {name: answers[0][name] for name in ("id", "created") if name in answers[0]}
+        used = reduce(summed, (answer.get("usage") for answer in answers))
+        whole = {"choices": [{**choices[0], "message": message, "finish_reason": reason}]}
+        return last | first | whole | ({} if used is None else {"usage": used})
+
+    def joiner(self) -> Joiner:
+        return ChatJoiner()
+
+
+def ended(reason: Any, *, shown: bool) -> Any:
+    """The finish reason, corrected if the client gets none of the calls."""
+    return "stop" if reason == "tool_calls" and not shown else reason
+
+
+def _joined(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The last message, with the text of the earlier ones before its own."""
+    message = dict(messages[-1])
+    for name, apart in (("content", APART), *((name, "") for name in THOUGHTS)):
+        said = [text for each in messages if (text := text_of(each.get(name)))]
+        message |= {name: apart.join(said)} if said else {}
+    return message
+
+
+def _message(answer: Document) -> Mapping[str, Any]:
+    choices = objects_of(answer.get("choices") or [])
+    return object_of(choices[0].get("message")) if choices else {}
+
+
+def _calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return objects_of(message.get("tool_calls") or [])
+
+
+def _asked(call: Mapping[str, Any]) -> FunctionCall:
+    """The arguments of a function are JSON; the input of a custom tool is any text."""
+    of = object_of(call.get("function")) or object_of(call.get("custom"))
+    arguments = text_of(of.get("arguments")) or text_of(of.get("input"))
+    return FunctionCall(name=text_of(of.get("name")), arguments=arguments, id=text_of(call.get("id")))
+
+
+def _said(exchange: SearchExchange) -> list[Mapping[str, Any]]:
+    results = [{"role": "tool", "tool_call_id": call.id, "content": text} for call, text in exchange.results]
+    return [_message(exchange.answer), *results]
+
+
+def _says(delta: Mapping[str, Any]) -> bool:
+    return any(value not in (None, "", [], {}) for name, value in delta.items() if name != "role")
+
+
+def _event(data: Document) -> bytes:
+    return b"data: " + written(data) + b"\n\n"
+
+
+def _grown(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    grown = dict(before)
+    for name, value in more.items():
+        if name in GROWING and isinstance(grown.get(name), str) and isinstance(value, str):
+            grown[name] += value
+        elif value is not None or name not in grown:
+            grown[name] = value
+    return grown

@@ -1,0 +1,156 @@
+"""Support for `call_tool` in Responses: flat functions, calls as separate items, and answers that repeat the request's
+tools."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pegboard.gateways.llm.formats.call_tool import CallTool, Spot, Translator, unfit
+from pegboard.gateways.llm.formats.call_translation import Reader, wrapped_text
+from pegboard.gateways.llm.formats.insertion import (
+    array_edits,
+    begins,
+    call_edits,
+    in_string,
+    member,
+    objects,
+    spot_in,
+    value,
+)
+from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of
+from pegboard.gateways.llm.formats.json_spans import Edit
+from pegboard.gateways.llm.formats.openai_chat.call_tool import TEXTS, schema, with_breakpoint
+from pegboard.gateways.llm.formats.protocol import LlmRequest
+from pegboard.gateways.llm.formats.streams import EventTranslator, named_event
+from pegboard.gateways.llm.formats.tool_search import Document
+from pegboard.model import Tool
+
+CONTINUING = ("previous_response_id", "conversation")
+
+
+class ResponsesTranslator(EventTranslator):
+    """Translates the events of a stream; ``translated`` handles whole responses, which the first and last events
+    contain."""
+
+    def __init__(self, reader: Reader, translated: Callable[[Document, Reader], Document]) -> None:
+        super().__init__()
+        self._reader = reader
+        self._translated = translated
+        self._held: dict[int, list[tuple[bytes, Document]]] = {}
+
+    def _passed(self, raw: bytes, event: Document | None) -> bytes:
+        if event is None:
+            return raw
+        if isinstance(event.get("response"), dict):
+            response = self._translated(event["response"], self._reader)
+            return raw if response is event["response"] else named_event(event | {"response": response})
+        if "output_index" not in event:
+            return raw
+        index, item = event["output_index"], object_of(event.get("item"))
+        is_ours = item.get("type") == "function_call" and item.get("name") == self._reader.own
+        if event.get("type") == "response.output_item.added" and is_ours and not item.get("namespace"):
+            self._held[index] = []
+        if index not in self._held:
+            return raw
+        self._held[index].append((raw, event))
+        return self._item(self._held.pop(index)) if event.get("type") == "response.output_item.done" else b""
+
+    def _item(self, held: list[tuple[bytes, Document]]) -> bytes:
+        """The four events of a call, with the sequence numbers of four of the buffered ones."""
+        added, done = held[0][1], held[-1][1]
+        item = object_of(done.get("item"))
+        native = self._reader.native(text_of(item.get("arguments")))
+        if native is None:
+            return b"" if self._reader.drops else b"".join(raw for raw, _ in held)
+        inner = [event for _, event in held[1:-1]] or [done]
+        begun = {**object_of(added.get("item")), "name": native.name, "arguments": ""}
+        at = {"item_id": item.get("id"), "output_index": done["output_index"]}
+        kind = "response.function_call_arguments"
+        events = (
+            added | {"item": begun},
+            _numbered({"type": f"{kind}.delta", **at, "delta": native.arguments}, inner[0]),
+            _numbered({"type": f"{kind}.done", **at, "arguments": native.arguments, "name": native.name}, inner[-1]),
+            done | {"item": {**item, "name": native.name, "arguments": native.arguments}},
+        )
+        return b"".join(map(named_event, events))
+
+
+class ResponsesCallTool:
+    takes_any_text = True
+
+    def described(self, tool: Tool) -> Tool:
+        return tool
+
+    def closed(self, request: LlmRequest) -> str:
+        if any(member(request, request.fields, name) for name in CONTINUING):
+            return "the provider keeps the conversation"
+        return unfit(request)
+
+    def offer(self, tool: CallTool) -> bytes:
+        function = {"type": "function", "name": tool.name, "description": tool.description, "parameters": schema()}
+        return with_breakpoint(function | {"strict": False}, tool.breakpoint)
+
+    def tools(self, request: LlmRequest, entry: bytes) -> list[Edit]:
+        return array_edits(request, entry)
+
+    def calls(self, request: LlmRequest, own: str) -> list[Edit]:
+        said = member(request, request.fields, "input")
+        items = (fields for _, fields in objects(request, said)) if said and begins(request, said, b"[") else ()
+        return [
+            edit
+            for item in items
+            if value(request, item, "type") == "function_call" and not value(request, item, "namespace")
+            for edit in call_edits(request, item, "arguments", own=own, wrap=wrapped_text, empty=b'""')
+        ]
+
+    def spots(self, request: LlmRequest) -> Sequence[Spot]:
+        said = member(request, request.fields, "input")
+        if said is None:
+            return []
+        if begins(request, said, b'"'):
+            return [in_string(said)] if text_of(value(request, request.fields, "input")).strip() else []
+        items = (fields for _, fields in objects(request, said))
+        users = (item for item in items if value(request, item, "role") == "user" and _is_message(request, item))
+        spots = (spot_in(request, member(request, each, "content"), _input_text, TEXTS, "") for each in users)
+        return [spot for spot in spots if spot is not None]
+
+    def translated(self, answer: Document, reader: Reader) -> Document:
+        said = answer.get("output")
+        output = [native for item in objects_of(said or []) if (native := native_item(item, reader)) is not None]
+        found = answer if output == said or said is None else answer | {"output": output}
+        return with_tools(found, reader)
+
+    def translator(self, reader: Reader) -> Translator:
+        return ResponsesTranslator(reader, self.translated)
+
+
+def native_item(item: Mapping[str, Any], reader: Reader) -> Mapping[str, Any] | None:
+    """An item as the client gets it; None if it is dropped."""
+    if item.get("type") != "function_call" or item.get("name") != reader.own or item.get("namespace"):
+        return item
+    native = reader.native(text_of(item.get("arguments")))
+    if native is None:
+        return None if reader.drops else item
+    return {**item, "name": native.name, "arguments": native.arguments}
+
+
+def with_tools(answer: Document, reader: Reader) -> Document:
+    """The answer with the tools of the client's request if it repeats the gateway's."""
+    repeated = answer.get("tools")
+    if not isinstance(repeated, list) or all(tool.get("name") != reader.own for tool in objects_of(repeated)):
+        return answer
+    return answer | {"tools": json.loads(reader.offered)}
+
+
+def _is_message(request: LlmRequest, item: Mapping[str, Any]) -> bool:
+    return "type" not in item or value(request, item, "type") == "message"
+
+
+def _input_text(text: str) -> Document:
+    return {"type": "input_text", "text": text}
+
+
+def _numbered(event: Document, like: Document) -> Document:
+    return event | ({"sequence_number": like["sequence_number"]} if "sequence_number" in like else {})

@@ -1,0 +1,130 @@
+"""OpenAI Responses: flat tools, and a conversation of items that the provider may keep in part."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from pegboard.catalog.ingest.provider_tools import tool_from_openai
+from pegboard.gateways.llm.formats.contents import parts_of, result_of
+from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of, value_of
+from pegboard.gateways.llm.formats.json_spans import Member, Span, elements
+from pegboard.gateways.llm.formats.openai_responses.response import CALLS, ResponsesAnswer
+from pegboard.gateways.llm.formats.protocol import LlmRequest, Observer, OfferedTool, parsed
+from pegboard.gateways.llm.formats.streams import observer
+from pegboard.gateways.llm.formats.tool_arrays import (
+    CachedTool,
+    choice_of,
+    given,
+    narrowed,
+    offered,
+    remembering,
+    rewritten,
+)
+from pegboard.model import JsonObject, Message, Part, Role, Tool, Turn
+
+ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant"}
+"""Other roles (`system`, `developer`) are instructions."""
+DEPENDENT = ("tool_choice", "parallel_tool_calls")
+RESULTS = ("function_call_output", "custom_tool_call_output")
+
+
+class _Tool(CachedTool):
+    type: str = "function"
+    name: str | None = None
+
+
+TOOL = msgspec.json.Decoder(_Tool)
+TOOLS = msgspec.json.Decoder(list[_Tool])
+
+
+class OpenAIResponses:
+    name = "openai_responses"
+
+    def parse(self, body: bytes, path: str) -> LlmRequest:
+        return parsed(body, _request)
+
+    def tool(self, definition: JsonObject) -> Tool | None:
+        return tool_from_openai("", definition)
+
+    def rewrite(self, request: LlmRequest, kept: Collection[int]) -> bytes:
+        return rewritten(request, kept, array="tools", dependent=DEPENDENT)
+
+    def narrow(self, request: LlmRequest, kept: Collection[int]) -> bytes | None:
+        tools = [request.tools[place] for place in kept]
+        if any(TOOL.decode(tool.definition).type != "function" for tool in tools):
+            return None
+        return narrowed(request, [{"type": "function", "name": tool.name} for tool in tools], nested=False)
+
+    def defer(self, request: LlmRequest, loaded: Collection[int], kept: Collection[int]) -> bytes | None:
+        return None
+
+    def observe(self, content_type: str) -> Observer:
+        return observer(content_type, ResponsesAnswer())
+
+
+def _request(text: bytes, fields: dict[str, Member]) -> LlmRequest:
+    instructions, said = value_of(text, fields, "instructions"), value_of(text, fields, "input")
+    items = objects_of(said)
+    messages = [Message(role="system", parts=parts_of(instructions))] if instructions else []
+    if isinstance(said, str):
+        messages.append(Message(role="user", parts=parts_of(said)))
+    return LlmRequest(
+        body=text,
+        text=text,
+        fields=fields,
+        tools=_offered(text, given(text, fields, "tools")),
+        turn=Turn(messages=(*messages, *_messages(items))),
+        choice=choice_of(value_of(text, fields, "tool_choice")),
+        called=frozenset(text_of(item.get("name")) for item in items if item.get("type") in CALLS) - {""},
+        referenced=frozenset(_found(items)),
+        model=text_of(value_of(text, fields, "model")),
+        streams=value_of(text, fields, "stream") is True,
+        continues=_continues(text, fields),
+    )
+
+
+def _continues(text: bytes, fields: Mapping[str, Member]) -> str | None:
+    """The id of the earlier answer or conversation that stands for this request's history."""
+    conversation = value_of(text, fields, "conversation")
+    named = object_of(conversation).get("id", conversation)
+    return text_of(value_of(text, fields, "previous_response_id")) or text_of(named) or None
+
+
+@remembering
+def _offered(array: bytes) -> tuple[OfferedTool, ...]:
+    """Namespaces contain functions that are searched for, so they stay like hosted tools."""
+    spans = elements(array, Span(0, len(array)))
+    read = TOOLS.decode(array)
+    return tuple(
+        offered(
+            array,
+            span,
+            tool.name or "",
+            tool,
+            hosted=tool.type not in ("function", "custom"),
+            searches=tool.type == "tool_search",
+        )
+        for span, tool in zip(spans, read, strict=True)
+    )
+
+
+def _messages(items: Iterable[Mapping[str, Any]]) -> Iterator[Message]:
+    for item in items:
+        kind = item.get("type", "message")
+        if kind == "message":
+            yield Message(role=ROLES.get(text_of(item.get("role")), "system"), parts=parts_of(item.get("content")))
+        elif kind in CALLS:
+            yield Message(role="assistant", parts=(Part(kind="tool_call", tool=text_of(item.get("name"))),))
+        elif kind in RESULTS:
+            yield Message(role="tool", parts=result_of(item.get("output")))
+
+
+def _found(items: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The tools that searches in this conversation have loaded."""
+    for item in items:
+        if item.get("type") == "tool_search_output":
+            for tool in objects_of(item.get("tools")):
+                yield from filter(None, [text_of(tool.get("name"))])

@@ -1,0 +1,242 @@
+"""Tool search in Responses: an extra function, its call items, and several responses as one, also when streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+from pegboard.gateways.llm.formats.edits import appended, fields_of, loaded, schema, summed
+from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of, value_of
+from pegboard.gateways.llm.formats.json_spans import Edit, splice
+from pegboard.gateways.llm.formats.protocol import LlmRequest
+from pegboard.gateways.llm.formats.streams import Frames, named_event
+from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall, Hides, Joiner, SearchExchange, SearchTool
+
+FUNCTIONS = ("function_call", "custom_tool_call")
+BEGINNINGS = ("response.created", "response.queued", "response.in_progress")
+ENDS = ("response.completed", "response.incomplete", "response.failed")
+DONE = b"[DONE]"
+
+
+@dataclass(slots=True)
+class ResponsesRound:
+    """One answer received so far: the positions of its items at the client, and the events that end it."""
+
+    places: dict[int, int | None] = field(default_factory=dict)
+    late: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    tail: list[tuple[bytes, Document | None]] = field(default_factory=list)
+    response: Document | None = None
+
+
+class ResponsesJoiner:
+    def __init__(self) -> None:
+        self._rounds = 0
+        self._number: int | None = None
+        self._used: Any = None
+        self._begun: Document = {}
+        self._output: dict[int, Mapping[str, Any]] = {}
+        self._next = 0
+        self._frames = Frames()
+        self._round = ResponsesRound()
+
+    def begin(self, held: Hides) -> None:
+        if self._rounds:
+            self._used = summed(self._used, object_of(self._round.response).get("usage"))
+        self._rounds += 1
+        self._held = held
+        self._frames = Frames()
+        self._round = ResponsesRound()
+
+    def feed(self, piece: bytes) -> bytes:
+        return b"".join(self._passed(raw, data) for raw, data in self._frames.feed(piece))
+
+    def close(self) -> Document | None:
+        for raw, data in self._frames.finish():
+            if passing := self._passed(raw, data):
+                self._round.tail.append((passing, None))
+        return self._round.response
+
+    def finish(self, hides: Hides) -> bytes:
+        late = b"".join(self._late_calls(hides))
+        return late + b"".join(self._ended(raw, event, hides) for raw, event in self._round.tail)
+
+    def failed(self, body: bytes) -> bytes:
+        error = object_of((loaded(body) or {}).get("error"))
+        told = {"code": "server_error", "message": text_of(error.get("message")) or body.decode("utf-8", "replace")}
+        output = [item for _, item in sorted(self._output.items())]
+        response = self._begun | {"status": "failed", "error": told, "output": output}
+        return self._event({"type": "response.failed", "sequence_number": 0, "response": response})
+
+    def _passed(self, raw: bytes, data: bytes) -> bytes:
+        event = loaded(data)
+        if data == DONE:
+            self._round.tail.append((raw, None))
+        elif event is None:
+            return raw
+        elif event.get("type") in BEGINNINGS:
+            return self._beginning(raw, event)
+        elif event.get("type") in ENDS:
+            self._round.response = dict(object_of(event.get("response")))
+            self._round.tail.append((raw, event))
+        elif "output_index" in event:
+            return self._item(raw, event)
+        else:
+            return self._event(event, raw, event)
+        return b""
+
+    def _beginning(self, raw: bytes, event: Document) -> bytes:
+        if self._rounds > 1:
+            return b""
+        self._begun = unseen(dict(object_of(event.get("response"))), self._held)
+        return self._event(event | {"response": self._begun}, raw, event)
+
+    def _item(self, raw: bytes, event: Document) -> bytes:
+        index, item = event["output_index"], object_of(event.get("item"))
+        if event["type"] == "response.output_item.added":
+            self._round.places[index] = self._place(item)
+        place = self._round.places.get(index)
+        if event["type"] == "response.output_item.done":
+            if place is None:
+                self._round.late[index] = item
+            else:
+                self._output[place] = item
+        return b"" if place is None else self._event(event | {"output_index": place}, raw, event)
+
+    def _place(self, item: Mapping[str, Any]) -> int | None:
+        if is_call(item) and self._held(asked(item).name):
+            return None
+        self._next += 1
+        return self._next - 1
+
+    def _late_calls(self, hides: Hides) -> Iterator[bytes]:
+        for item in self._round.late.values():
+            if hides(asked(item).name):
+                continue
+            place, self._next = self._next, self._next + 1
+            self._output[place] = item
+            name = "input" if "input" in item else "arguments"
+            kind = f"{item['type']}_{name}"
+            for event in (
+                {"type": "response.output_item.added", "item": {**item, name: "", "status": "in_progress"}},
+                {"type": f"response.{kind}.delta", "item_id": item.get("id"), "delta": item.get(name)},
+                {"type": f"response.{kind}.done", "item_id": item.get("id"), name: item.get(name)},
+                {"type": "response.output_item.done", "item": item},
+            ):
+                yield self._event({**event, "sequence_number": 0, "output_index": place})
+
+    def _ended(self, raw: bytes, event: Document | None, hides: Hides) -> bytes:
+        """The complete response with the output and usage of all answers, under the first id."""
+        if event is None:
+            return raw
+        response = unseen(dict(object_of(event.get("response"))), hides)
+        for index, item in enumerate(objects_of(response.get("output") or [])):
+            if (place := self._round.places.get(index)) is not None:
+                self._output[place] = item
+        output = [item for _, item in sorted(self._output.items())]
+        response |= {"output": output, "usage": summed(self._used, response.get("usage"))}
+        response |= {"id": self._begun["id"]} if "id" in self._begun else {}
+        return self._event(event | {"response": response}, raw, event)
+
+    def _event(self, event: Document, raw: bytes = b"", before: Document | None = None) -> bytes:
+        """The event with the next sequence number; the original bytes if nothing changed."""
+        if "sequence_number" in event:
+            number = event["sequence_number"] if self._number is None else self._number
+            event, self._number = event | {"sequence_number": number}, number + 1
+        if event == before:
+            return raw
+        return named_event(event)
+
+
+class ResponsesToolSearch:
+    def closed(self, request: LlmRequest, query: str) -> str:
+        """A stored answer can be continued by its id, and would contain calls that the client never saw."""
+        return "" if value_of(request.text, request.fields, "store") is False else "the provider keeps the answer"
+
+    def offer(self, body: bytes, tool: SearchTool) -> bytes:
+        function = {"type": "function", "name": tool.name, "description": tool.description, "parameters": schema()}
+        return appended(body, "tools", [function | {"strict": False}])
+
+    def calls(self, answer: Document) -> list[FunctionCall]:
+        return [asked(item) for item in _items(answer) if is_call(item)]
+
+    def waits(self, answer: Document) -> bool:
+        return answer.get("status") == "completed"
+
+    def continued(self, body: bytes, exchanges: Sequence[SearchExchange]) -> bytes:
+        return appended(_listed(body), "input", [item for each in exchanges for item in _said(each)])
+
+    def merged(self, answers: Sequence[Document], hides: Hides) -> Document:
+        last = answers[-1]
+        if not isinstance(last.get("output"), list):
+            return last
+        before = [item for answer in answers[:-1] for item in _items(answer) if not is_call(item)]
+        shown = [item for item in _items(last) if not (is_call(item) and hides(asked(item).name))]
+        used = reduce(summed, (answer.get("usage") for answer in answers))
+        first = {"id": answers[0]["id"]} if "id" in answers[0] else {}
+        return unseen(last, hides) | first | {"output": [*before, *shown], "usage": used}
+
+    def joiner(self) -> Joiner:
+        return ResponsesJoiner()
+
+
+def _items(answer: Document) -> list[Mapping[str, Any]]:
+    return objects_of(answer.get("output") or [])
+
+
+def _listed(body: bytes) -> bytes:
+    """The body with its input as a list: a plain text becomes a user message."""
+    text, fields = fields_of(body)
+    if "input" not in fields:
+        return body
+    start, end = fields["input"].value
+    if not text[start:end].startswith(b'"'):
+        return body
+    return splice(body, [Edit(start, start, b'[{"role":"user","content":'), Edit(end, end, b"}]")])
+
+
+def _said(exchange: SearchExchange) -> list[Mapping[str, Any]]:
+    """The items of an answer and the results of its calls.
+
+    The provider has not stored these items, so their ids are removed; reasoning is only returned if it is encrypted.
+    """
+    said = [
+        item for item in _items(exchange.answer) if item.get("type") != "reasoning" or item.get("encrypted_content")
+    ]
+    items = [item if item.get("type") == "reasoning" else _without_id(item) for item in said]
+    kinds = {text_of(item.get("call_id")): text_of(item.get("type")) for item in items}
+    results = [
+        {"type": f"{kinds[call.id]}_output", "call_id": call.id, "output": text} for call, text in exchange.results
+    ]
+    return [*items, *results]
+
+
+def _without_id(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in item.items() if name != "id"}
+
+
+def is_call(item: Mapping[str, Any]) -> bool:
+    """Whether the answer waits for the caller: shells and computers are called by their type, and approvals are
+    requests, too."""
+    kind = text_of(item.get("type"))
+    if kind == "mcp_approval_request":
+        return True
+    return "call_id" in item and not kind.endswith("_output") and not kind.startswith("tool_search")
+
+
+def asked(item: Mapping[str, Any]) -> FunctionCall:
+    """A call. Calls of anything but the request's functions get a name that no tool has."""
+    kind, name = text_of(item.get("type")), text_of(item.get("name"))
+    if kind not in FUNCTIONS or item.get("namespace"):
+        name = f"{kind}:{name}"
+    arguments = text_of(item.get("arguments")) or text_of(item.get("input"))
+    return FunctionCall(name=name, arguments=arguments, id=text_of(item.get("call_id")))
+
+
+def unseen(response: Document, hides: Hides) -> Document:
+    """The response without hidden tools, if it repeats the request's tools."""
+    if not isinstance(response.get("tools"), list):
+        return response
+    tools = [tool for tool in objects_of(response["tools"]) if not hides(text_of(tool.get("name")))]
+    return response | {"tools": tools}

@@ -1,0 +1,183 @@
+"""All wire formats, one row each. A new one is a folder beside the others and a row here.
+
+Everything that depends on a request's format is in its row; no other module names a format.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from urllib.parse import urlsplit
+
+from pegboard.errors import PegboardError
+from pegboard.gateways.llm.formats.anthropic.call_tool import MessagesCallTool
+from pegboard.gateways.llm.formats.anthropic.request import AnthropicMessages
+from pegboard.gateways.llm.formats.anthropic.tool_search import MessagesToolSearch
+from pegboard.gateways.llm.formats.call_tool import CallToolCodec
+from pegboard.gateways.llm.formats.gemini.call_tool import ContentsCallTool
+from pegboard.gateways.llm.formats.gemini.request import Gemini
+from pegboard.gateways.llm.formats.gemini.tool_search import ContentsToolSearch
+from pegboard.gateways.llm.formats.generic.payload_policy import filtering_of
+from pegboard.gateways.llm.formats.generic.request import Generic
+from pegboard.gateways.llm.formats.model_providers import ANTHROPIC, GEMINI, GENERIC, OPENAI, ModelProvider
+from pegboard.gateways.llm.formats.openai_chat.call_tool import ChatCallTool
+from pegboard.gateways.llm.formats.openai_chat.request import OpenAIChat
+from pegboard.gateways.llm.formats.openai_chat.tool_search import ChatToolSearch
+from pegboard.gateways.llm.formats.openai_responses.call_tool import ResponsesCallTool
+from pegboard.gateways.llm.formats.openai_responses.request import OpenAIResponses
+from pegboard.gateways.llm.formats.openai_responses.tool_search import ResponsesToolSearch
+from pegboard.gateways.llm.formats.protocol import Codec
+from pegboard.gateways.llm.formats.tool_search import ToolSearchCodec
+from pegboard.settings.llm import UpstreamSettings
+
+NOWHERE = re.compile(r"(?!)")
+"""Matches no path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A wire format: the ``provider`` whose API has it, and the code that handles it. Stateless.
+
+    ``paths`` matches the end of the path of POST requests with this body, ``counting`` that of requests that count
+    another request's tokens. ``tool_search`` and ``call_tool`` are None if the format does not support them. With
+    ``keeps_history`` a request can continue an earlier answer by its id.
+    """
+
+    codec: Codec
+    provider: ModelProvider
+    paths: re.Pattern[str] = NOWHERE
+    counting: re.Pattern[str] = NOWHERE
+    tool_search: ToolSearchCodec | None = None
+    call_tool: CallToolCodec | None = None
+    keeps_history: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.codec.name
+
+
+FORMATS: tuple[Format, ...] = (
+    Format(
+        codec=OpenAIChat(),
+        provider=OPENAI,
+        paths=re.compile(r"/chat/completions/?$"),
+        tool_search=ChatToolSearch(),
+        call_tool=ChatCallTool(),
+    ),
+    Format(
+        codec=OpenAIResponses(),
+        provider=OPENAI,
+        paths=re.compile(r"/responses(/input_tokens)?/?$"),
+        counting=re.compile(r"/responses/input_tokens/?$"),
+        tool_search=ResponsesToolSearch(),
+        call_tool=ResponsesCallTool(),
+        keeps_history=True,
+    ),
+    Format(
+        codec=AnthropicMessages(),
+        provider=ANTHROPIC,
+        paths=re.compile(r"/messages(/count_tokens)?/?$"),
+        counting=re.compile(r"/messages/count_tokens/?$"),
+        tool_search=MessagesToolSearch(),
+        call_tool=MessagesCallTool(),
+    ),
+    Format(
+        codec=Gemini(),
+        provider=GEMINI,
+        paths=re.compile(r"/models/[^/]+:((stream)?[gG]enerateContent|countTokens)$"),
+        counting=re.compile(r":countTokens$"),
+        tool_search=ContentsToolSearch(),
+        call_tool=ContentsCallTool(),
+    ),
+    Format(codec=Generic(), provider=GENERIC),
+)
+"""The first row's provider is the default for unrecognized requests: many servers are OpenAI-compatible."""
+
+
+def codec_for(path: str) -> Codec | None:
+    """The codec for a POST to this path (without query); None if such requests carry no tools."""
+    return next((each.codec for each in FORMATS if each.paths.search(path)), None)
+
+
+def counts(path: str) -> bool:
+    """Whether the path counts the tokens of another request: it must be counted as that would be sent."""
+    return any(each.counting.search(path) for each in FORMATS)
+
+
+def generic_codecs(upstreams: Mapping[str, UpstreamSettings]) -> dict[str, Codec]:
+    """The codecs of upstreams with their own policy for any payload."""
+    return {
+        name: Generic(filtering_of(name, each.semantic_tool_filtering))
+        for name, each in upstreams.items()
+        if each.semantic_tool_filtering is not None
+    }
+
+
+def tool_search_of(codec: Codec) -> ToolSearchCodec | None:
+    """The tool search of this format; None if it has none."""
+    found = _row(codec)
+    return None if found is None else found.tool_search
+
+
+def call_tool_of(codec: Codec) -> CallToolCodec | None:
+    """The support for `call_tool` in this format; None if it has none."""
+    found = _row(codec)
+    return None if found is None else found.call_tool
+
+
+def keeps_history(codec: Codec) -> bool:
+    """Whether a request can continue an earlier answer by its id."""
+    found = _row(codec)
+    return found is not None and found.keeps_history
+
+
+def provider_named(name: str) -> ModelProvider:
+    """The provider for an upstream's `format` in the settings. Raises KeyError."""
+    return {each.name: each for each in _providers()}[name]
+
+
+def provider_of(path: str, headers: Collection[bytes]) -> ModelProvider:
+    """The provider that a request is for, by what only one provider has: ``headers`` (lowercase) first, then paths."""
+    by_header = (each for each in _providers() if not {*each.detection.headers}.isdisjoint(headers))
+    by_path = (each for each in _providers() if path.startswith(each.detection.paths))
+    return next(chain(by_header, by_path), FORMATS[0].provider)
+
+
+def is_model_path(path: str) -> bool:
+    """Whether a path belongs to a provider's API."""
+    patterns = (each.detection.api for each in _providers())
+    return any(pattern is not None and pattern.match(path) for pattern in patterns)
+
+
+def key_headers() -> tuple[bytes, ...]:
+    """The headers in which clients send keys; those that providers expect come first."""
+    auths = [each.auth for each in _providers()]
+    return tuple(dict.fromkeys([*(each.header for each in auths), *(other for each in auths for other in each.others)]))
+
+
+def key_parameters() -> frozenset[str]:
+    """The query parameters in which clients send keys."""
+    return frozenset(each.auth.query for each in _providers()) - {""}
+
+
+def takes_allowed_tools(upstream: UpstreamSettings) -> bool:
+    """Whether an upstream is known to accept a list of allowed tools."""
+    host = provider_named(upstream.format).allowed_tools_at
+    return bool(host) and urlsplit(upstream.url).hostname == host
+
+
+def error_body(error: PegboardError, status: int, provider: ModelProvider) -> bytes:
+    """The body of an error response in the provider's form."""
+    return json.dumps(provider.errors(error, status), ensure_ascii=False).encode()
+
+
+def _row(codec: Codec) -> Format | None:
+    return next((each for each in FORMATS if each.name == codec.name), None)
+
+
+def _providers() -> Iterator[ModelProvider]:
+    """The providers in row order, with repetitions."""
+    return (each.provider for each in FORMATS)

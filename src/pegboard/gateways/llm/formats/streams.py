@@ -1,0 +1,134 @@
+"""Observes answers as they pass: server-sent events or one JSON document, in chunks cut anywhere (P27)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import msgspec
+
+from pegboard.errors import UpstreamError
+from pegboard.gateways.event_stream import MOST_HELD, EventLines
+from pegboard.gateways.llm.formats.edits import loaded, written
+from pegboard.gateways.llm.formats.json_reader import text_of
+from pegboard.gateways.llm.formats.protocol import Observation, Observer
+from pegboard.gateways.llm.formats.tool_search import Document
+
+END = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
+LONGEST_END = 4
+ReadAnswer = Callable[[bytes], Iterable[Observation]]
+"""Reads the data of one event, or the whole document. May raise what msgspec raises: that part is then skipped."""
+
+
+class Frames:
+    """Splits a stream into events without losing a byte."""
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def feed(self, piece: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Each event that this chunk completes: its bytes and its data. Raises UpstreamError for one that is too
+        long."""
+        searched = max(0, len(self._held) - LONGEST_END)
+        self._held += piece
+        begin = 0
+        for end in END.finditer(self._held, searched):
+            yield _event(self._held[begin : end.end()])
+            begin = end.end()
+        self._held = self._held[begin:]
+        if len(self._held) > MOST_HELD:
+            raise UpstreamError("", f"An event of the answer has more than {MOST_HELD:,} bytes.")
+
+    def finish(self) -> Iterator[tuple[bytes, bytes]]:
+        """The last event if it was not terminated."""
+        held, self._held = self._held, b""
+        if held:
+            yield _event(held)
+
+
+class EventTranslator:
+    """Translates a stream event by event."""
+
+    def __init__(self) -> None:
+        self._frames = Frames()
+
+    def feed(self, piece: bytes) -> bytes:
+        return b"".join(self._passed(raw, loaded(data)) for raw, data in self._frames.feed(piece))
+
+    def finish(self) -> bytes:
+        return b"".join(self._passed(raw, loaded(data)) for raw, data in self._frames.finish())
+
+    def _passed(self, raw: bytes, event: Document | None) -> bytes:
+        """The output for an event; None for data that is not a JSON object."""
+        raise NotImplementedError
+
+
+class StreamObserver:
+    """Observes server-sent events."""
+
+    def __init__(self, read: ReadAnswer) -> None:
+        self._read = read
+        self._events = EventLines()
+
+    def feed(self, chunk: bytes) -> Sequence[Observation]:
+        return [seen for data in self._events.feed(chunk) for seen in quietly(self._read, data)]
+
+    def finish(self) -> Sequence[Observation]:
+        return [seen for data in self._events.finish() for seen in quietly(self._read, data)]
+
+
+class DocumentObserver:
+    """Observes an answer that is one JSON document, read when it is complete."""
+
+    def __init__(self, read: ReadAnswer, most: int = MOST_HELD) -> None:
+        self._read = read
+        self._most = most
+        self._pieces: list[bytes] = []
+        self._held = 0
+
+    def feed(self, chunk: bytes) -> Sequence[Observation]:
+        self._held += len(chunk)
+        if self._held > self._most:
+            self._pieces.clear()
+        else:
+            self._pieces.append(chunk)
+        return ()
+
+    def finish(self) -> Sequence[Observation]:
+        return list(quietly(self._read, b"".join(self._pieces))) if self._pieces else []
+
+
+class NullObserver:
+    """Observes an answer of unknown format: reports nothing."""
+
+    def feed(self, chunk: bytes) -> Sequence[Observation]:
+        return ()
+
+    def finish(self) -> Sequence[Observation]:
+        return ()
+
+
+def observer(content_type: str, read: ReadAnswer) -> Observer:
+    """The observer for an answer of this Content-Type."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind == "text/event-stream":
+        return StreamObserver(read)
+    return DocumentObserver(read) if kind == "application/json" or kind.endswith("+json") else NullObserver()
+
+
+def named_event(event: Document) -> bytes:
+    """A server-sent event whose name is the ``type`` of its data."""
+    return b"event: " + text_of(event.get("type")).encode() + b"\ndata: " + written(event) + b"\n\n"
+
+
+def quietly(read: ReadAnswer, data: bytes) -> Iterator[Observation]:
+    """Skips what cannot be read: an answer is observed for statistics and passes whatever it contains."""
+    try:
+        yield from read(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return
+
+
+def _event(raw: bytes) -> tuple[bytes, bytes]:
+    lines = EventLines()
+    return raw, b"\n".join([*lines.feed(raw), *lines.finish()])

@@ -1,0 +1,324 @@
+"""The LLM gateway as an ASGI application: forwards each request to its provider with the tools it needs.
+
+request ─► target ─► key ─► body ─► filtered? ─► provider ─► answer, streamed
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from pegboard.errors import PegboardError
+from pegboard.events import ModelRequestServed
+from pegboard.gateways.llm.formats.protocol import Codec
+from pegboard.gateways.llm.formats.registry import codec_for, generic_codecs, keeps_history, key_headers, provider_of
+from pegboard.gateways.llm.formats.tool_search import RoundTrip
+from pegboard.gateways.llm.proxy.body_memory import BodyMemory, MemoryShare
+from pegboard.gateways.llm.proxy.http_bodies import (
+    ClientDisconnected,
+    RequestReader,
+    ResponseObserver,
+    ResponseWriter,
+    UnreadBody,
+    content_length,
+    gateway_headers,
+    outgoing_headers,
+)
+from pegboard.gateways.llm.proxy.keys import IsToken, Keys, NotAllowed, is_local
+from pegboard.gateways.llm.proxy.model_upstream import Body, Headers, ModelUpstream
+from pegboard.gateways.llm.proxy.request_audit import OFF, RequestAudit, RequestContext
+from pegboard.gateways.llm.proxy.target import (
+    RequestHeaders,
+    Target,
+    UnknownHeaders,
+    header_names,
+    parsed_headers,
+    target_of,
+    without_key,
+)
+from pegboard.gateways.llm.selection.filter import FilterFailed, RequestFilter, TreatmentOf
+from pegboard.gateways.llm.selection.policy import Filtered
+from pegboard.gateways.llm.selection.policy_rules import Policies
+from pegboard.gateways.llm.shadow.recorder import Recorder
+from pegboard.gateways.llm.tool_search.search_loop import ToolSearchLoop
+from pegboard.protocols import Clock, EventSink
+from pegboard.settings.llm import LlmSettings
+
+
+class LlmApp:
+    """An ASGI application in front of model providers, with a filter for each. Use it within `opened`."""
+
+    def __init__(
+        self,
+        settings: LlmSettings,
+        filters: Mapping[str, RequestFilter],
+        *,
+        policies: Policies | None = None,
+        events: EventSink,
+        clock: Clock,
+        environment: Mapping[str, str] | None = None,
+        recorder: Recorder | None = None,
+        is_token: IsToken = lambda text: False,
+        names: Sequence[str] = (),
+    ) -> None:
+        """``is_token`` recognizes tokens of the MCP gateway; ``names`` are this server's names in addition to
+        loopback's.
+
+        Raises ConfigError for contradictory options.
+        """
+        self._settings = settings
+        self._filters = filters
+        self._events = events
+        self._clock = clock
+        self._memory = BodyMemory(settings.most_held)
+        self._audit = RequestAudit(events, clock, recorder)
+        self._policies = policies or Policies(settings)
+        self._keys = Keys(settings.keys, is_token)
+        self._names = names
+        self.upstreams = {name: ModelUpstream(name, each, environment) for name, each in settings.upstreams.items()}
+        self._unknown = UnknownHeaders()
+        self._generic = generic_codecs(settings.upstreams)
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[LlmApp]:
+        async with AsyncExitStack() as stack:
+            for upstream in self.upstreams.values():
+                await stack.enter_async_context(upstream.opened())
+            yield self
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        writer = ResponseWriter(send)
+        path = scope["path"]
+        try:
+            target = target_of(scope, self.upstreams)
+            path = target.path
+            await self._serve(target, scope, RequestReader(receive, self._settings.most_body), writer)
+        except ClientDisconnected:
+            return
+        except PegboardError as error:
+            await writer.refuse(error, provider_of(path, header_names(scope["headers"])))
+
+    async def refuse(self, error: PegboardError, scope: Scope, send: Send) -> None:
+        """Answer a request that is not served."""
+        try:
+            path = target_of(scope, self.upstreams).path
+        except PegboardError:
+            path = scope["path"]
+        await ResponseWriter(send).refuse(error, provider_of(path, header_names(scope["headers"])))
+
+    async def _serve(self, target: Target, scope: Scope, reader: RequestReader, writer: ResponseWriter) -> None:
+        context = RequestContext(target=target, started=self._clock.monotonic())
+        parsed = parsed_headers(scope["headers"])
+        memory = ExitStack()
+        try:
+            context.target, context.key = self._authenticate(target, scope)
+            context.owner = _owner(context, scope["headers"])
+            context.wishes, context.client = parsed.wishes, parsed.client
+            codec = self._codec(context, scope["method"])
+            body: Body
+            if codec is None:
+                body = reader.as_it_comes(scope["headers"])
+            else:
+                share = memory.enter_context(self._memory.share(_caller(context, scope)))
+                body = await self._read(codec, context, parsed, reader, share)
+            context.added_ms = self._since(context.started)
+            headers = outgoing_headers(
+                self._keys.none_of_ours(parsed.headers), context.rewritten, followed=codec is not None
+            )
+            round_trip = context.rewritten.round_trip
+            if round_trip is not None and codec is not None:
+                passing = self._round_trip(context, scope["method"], headers, round_trip, codec, writer)
+            else:
+                passing = self._pass(context, scope["method"], headers, body, codec, writer)
+            await reader.until_disconnect(passing)
+        except PegboardError as error:
+            context.status = context.status or error.http_status
+            if isinstance(error, FilterFailed):
+                context.rewritten = error.rewritten
+            raise
+        finally:
+            memory.close()
+            self._emit(context)
+            await self._audit.note(context)
+
+    async def _read(
+        self, codec: Codec, context: RequestContext, parsed: RequestHeaders, reader: RequestReader, share: MemoryShare
+    ) -> Body:
+        """The body to send. A body that is too large to read, or for which there is no memory, passes unread."""
+        most = self._settings.most_filtered
+        found = await reader.first(most, share, content_length(parsed.headers))
+        filter_, treatment_of = self._filters[context.target.upstream.name], self._treatment_of(context, parsed)
+        if isinstance(found, UnreadBody):
+            context.rewritten = filter_.unread(found.why, treatment_of)
+            return found.body
+        context.rewritten = await filter_.rewrite(
+            codec,
+            found.body,
+            path=context.target.path,
+            query=context.target.query,
+            coding=parsed.coding,
+            owner=context.owner,
+            conversation=parsed.conversation,
+            client=parsed.client,
+            treatment_of=treatment_of,
+            share=share,
+        )
+        return found.body if context.rewritten.body is None else context.rewritten.body
+
+    def _treatment_of(self, context: RequestContext, parsed: RequestHeaders) -> TreatmentOf:
+        upstream, key = context.target.upstream.name, context.key
+        return lambda model: self._policies.of(upstream, model, key, parsed.wishes)
+
+    def _authenticate(self, target: Target, scope: Scope) -> tuple[Target, str | None]:
+        """Authenticate the request by a gateway key; a key in the query string is removed. Raises NotAllowed.
+
+        A provider key that the gateway holds may be used with a gateway key, or from this machine.
+        """
+        query, in_query = without_key(target.query)
+        key = self._keys.holder(scope["headers"], in_query)
+        self._keys.check(key, target.upstream.name)
+        if key is None and target.upstream.has_key and not is_local(scope, self._names):
+            raise NotAllowed(
+                f"Unknown callers may not use the key that this gateway holds for {target.upstream.name!r}.",
+                remedy="The operator creates a key with `pegboard keys new` and adds it to [llm.keys]; send that key.",
+            )
+        if key is None and not target.upstream.has_key and self._keys.shows_token(scope["headers"]):
+            raise NotAllowed(
+                "A token of the MCP gateway is not a key for models.", remedy="Send the provider's key instead."
+            )
+        ours = in_query is not None and (self._keys.is_ours(in_query) or target.upstream.has_key)
+        return (replace(target, query=query) if ours else target), key
+
+    def _codec(self, context: RequestContext, method: str) -> Codec | None:
+        """The codec of the body; None if it has no tools, or all of them stay in any case."""
+        upstream = context.target.upstream.name
+        codec = self._generic.get(upstream) or codec_for(context.target.path) if method == "POST" else None
+        if codec is not None and self._policies.never_filters(upstream, context.key):
+            context.rewritten = OFF
+            return None
+        return codec
+
+    async def _pass(
+        self,
+        context: RequestContext,
+        method: str,
+        headers: Headers,
+        body: Body,
+        codec: Codec | None,
+        writer: ResponseWriter,
+    ) -> None:
+        """Send the request and stream the answer (P27), observing it on the way."""
+        if codec is not None and context.rewritten.outcome == "shadow":
+            filter_ = self._filters[context.target.upstream.name]
+            context.shadow = asyncio.create_task(filter_.shadowed(codec, context.rewritten, context.owner))
+        async with context.target.upstream.send(method, context.target.whole, headers, body) as answer:
+            context.status = answer.status
+            observer = ResponseObserver(codec, answer)
+            parsed = [*gateway_headers(context.known, context.added_ms), *self._unknown.warning(context.wishes)]
+            await writer.begin(answer.status, [*answer.headers, *parsed])
+            async for piece in answer.pieces:
+                observer.feed(piece)
+                await writer.more(piece)
+            await writer.end()
+        observer.finish()
+        self._filters[context.target.upstream.name].answered(context.rewritten, observer.used)
+        context.called, context.answer, context.ended = tuple(observer.called), observer.id, True
+        request = context.rewritten.request
+        if codec is not None and keeps_history(codec) and request is not None and observer.id:
+            self._filters[context.target.upstream.name].remember(context.owner, observer.id, request, observer.called)
+
+    async def _round_trip(
+        self,
+        context: RequestContext,
+        method: str,
+        headers: Headers,
+        round_trip: RoundTrip,
+        codec: Codec,
+        writer: ResponseWriter,
+    ) -> None:
+        """Send the request, and repeat it while the gateway has to answer calls; the client gets one answer."""
+        upstream, path = context.target.upstream, context.target.whole
+        rounds = ToolSearchLoop(
+            round_trip=round_trip,
+            codec=codec,
+            send=lambda body: upstream.send(method, path, headers, body),
+            writer=writer,
+            gateway_headers=[
+                *gateway_headers(context.rewritten, context.added_ms),
+                *self._unknown.warning(context.wishes),
+            ],
+        )
+        try:
+            await rounds.run()
+            context.ended = True
+        finally:
+            context.status, context.called = rounds.status, rounds.called
+            self._filters[context.target.upstream.name].answered(context.rewritten, rounds.used)
+
+    def _emit(self, context: RequestContext) -> None:
+        rewritten = context.rewritten
+        filtered, request = rewritten.filtered, rewritten.request
+        offered = len(request.tools) if request else 0
+        self._events.emit(
+            ModelRequestServed(
+                at=self._clock.time(),
+                upstream=context.target.upstream.name,
+                format=context.target.upstream.format,
+                model=request.model if request else "",
+                key=context.key or "",
+                status=context.status,
+                outcome=rewritten.outcome,
+                reason=rewritten.reason,
+                tools=offered,
+                kept=len(filtered.kept.places) if filtered else offered,
+                tokens_before=filtered.tokens_before if filtered else 0,
+                tokens_after=filtered.tokens_after if filtered else 0,
+                decision=filtered.decision.turn_id if filtered and filtered.decision else "",
+                called=context.called,
+                added_ms=context.added_ms,
+                latency_ms=self._since(context.started),
+                failure=rewritten.failure,
+                filter_ms=rewritten.took_ms,
+                **_cache(filtered),
+                searches=rewritten.round_trip.searches if rewritten.round_trip else 0,
+                brought_back=tuple(rewritten.round_trip.found) if rewritten.round_trip else (),
+            )
+        )
+
+    def _since(self, started: float) -> float:
+        return (self._clock.monotonic() - started) * 1000
+
+
+def _cache(filtered: Filtered | None) -> dict[str, Any]:
+    """The prompt cache fields of the event."""
+    if filtered is not None and filtered.because:
+        return {"cache": filtered.way}
+    if filtered is None or filtered.verdict is None:
+        return {}
+    found = filtered.verdict
+    return {
+        "cache": found.kind,
+        "cache_bill": found.bill,
+        "cache_bill_whole": found.whole_bill,
+        "narrowed": filtered.narrowed is not None,
+    }
+
+
+def _caller(context: RequestContext, scope: Scope) -> str:
+    """Who is charged for memory, by something a client cannot choose: the gateway key or the address."""
+    address = scope.get("client") or ("",)
+    return f"key {context.key}" if context.key is not None else f"address {address[0]}"
+
+
+def _owner(context: RequestContext, headers: Headers) -> str:
+    """The owner of a conversation as a hash of the provider's account or the gateway key."""
+    credentials = key_headers()
+    shown = sorted(value for name, value in headers if name.lower() in credentials)
+    parsed = [context.target.upstream.name.encode(), (context.key or "").encode(), *shown]
+    return hashlib.sha256(b"\0".join(parsed)).hexdigest()

@@ -1,0 +1,115 @@
+"""The state of one request, and what is recorded when its answer ends: the shadow's measurement and the record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pegboard.gateways.llm.proxy.target import Target
+from pegboard.gateways.llm.selection.filter import RewrittenRequest
+from pegboard.gateways.llm.shadow.recorder import (
+    Recorder,
+    RequestRecord,
+    Shadow,
+    fingerprint,
+    measured,
+    narrowing,
+    reason_not_to,
+    so_far,
+    text_or_raw,
+)
+from pegboard.protocols import Clock, EventSink
+
+NOT_READ = RewrittenRequest(outcome="passed")
+"""The result for requests without tools: the body passes unread."""
+OFF = RewrittenRequest(outcome="off", reason="the policy")
+"""The result for requests whose tools all stay in any case: the body passes unread, too."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RequestContext:
+    """A request and what is known of it so far. ``answer`` is the id of its answer, which has ``ended`` or not yet."""
+
+    target: Target
+    started: float
+    key: str | None = None
+    owner: str = ""
+    wishes: Mapping[str, str] = field(default_factory=dict)
+    client: Mapping[str, str] = field(default_factory=dict)
+    rewritten: RewrittenRequest = NOT_READ
+    shadow: Shadow | None = None
+    added_ms: float = 0.0
+    status: int = 0
+    called: tuple[str, ...] = ()
+    answer: str = ""
+    ended: bool = False
+
+    @property
+    def known(self) -> RewrittenRequest:
+        """What was done to the request; in the shadow, as far as it is known, what would have been done."""
+        return so_far(self.rewritten, self.shadow)
+
+
+class RequestAudit:
+    """Reports each request at its end. Without a recorder nothing is recorded."""
+
+    def __init__(self, events: EventSink, clock: Clock, recorder: Recorder | None = None) -> None:
+        self._events = events
+        self._clock = clock
+        self._recorder = recorder
+
+    async def note(self, context: RequestContext) -> None:
+        """Only the server waits for this; the client already has its answer."""
+        target, key = context.target, context.key
+        unmeasured = reason_not_to(target.path, context.status, ended=context.ended)
+        if context.shadow is not None:
+            if unmeasured:
+                context.shadow.cancel()
+            try:
+                await asyncio.wait([context.shadow])
+            finally:
+                context.shadow.cancel()
+        if context.rewritten.outcome == "shadow":
+            self._events.emit(
+                measured(
+                    context.known,
+                    context.called,
+                    at=self._clock.time(),
+                    upstream=target.upstream.name,
+                    key=key,
+                    unmeasured=unmeasured,
+                )
+            )
+        if self._recorder is not None and not unmeasured:
+            self._record(self._recorder, context)
+
+    def _record(self, recorder: Recorder, context: RequestContext) -> None:
+        known = context.known
+        request, filtered = known.request, known.filtered
+        if request is None:
+            return
+        places = range(len(request.tools)) if filtered is None else filtered.reached
+        text, raw = text_or_raw(request.body)
+        unknown = filtered is None and known.outcome == "shadow"
+        recorder.put(
+            RequestRecord(
+                at=self._clock.time(),
+                upstream=context.target.upstream.name,
+                path=context.target.path,
+                outcome=known.outcome,
+                key=context.key or "",
+                owner=recorder.alias(context.owner),
+                conversation=recorder.alias(request.conversation) if request.conversation else "",
+                policy=fingerprint(known.treatment.policy) if known.treatment else "",
+                wishes=narrowing(context.wishes),
+                client=dict(context.client),
+                kept=None if unknown else [request.tools[place].name for place in places],
+                tokens_before=filtered.tokens_before if filtered else 0,
+                tokens_after=filtered.tokens_after if filtered else 0,
+                called=list(context.called),
+                answer=context.answer,
+                body=text,
+                raw=raw,
+            )
+        )

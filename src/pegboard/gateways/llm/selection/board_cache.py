@@ -1,0 +1,236 @@
+"""A board for each array of tools that requests bring along, kept while the same array keeps coming."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import hashlib
+import logging
+import sys
+import warnings
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pegboard.catalog import BpeCounter, Catalog
+from pegboard.errors import PegboardError
+from pegboard.gateways.llm.formats.json_reader import object_of, read, readable, understanding
+from pegboard.gateways.llm.formats.protocol import Codec, OfferedTool
+from pegboard.model import Choices, Decision, Server, ServerName, Tokens, Tool, ToolId, Turn
+from pegboard.protocols import Filter, TokenCounter
+from pegboard.routing import Profile
+from pegboard.routing_board import RoutingBoard
+
+LOGGER = logging.getLogger(__name__)
+
+BoardOf = Callable[[Catalog, Profile], RoutingBoard]
+"""Builds the board of a catalog under a profile: the composition root supplies encoder, events and clock."""
+
+BY_WORDS = frozenset({"hybrid"})
+"""Rankers that can rank by words until the tools are embedded."""
+MOST_BYTES = 6 * 1024 * 1024
+"""Bytes of definitions whose boards are kept: a board, parsed and with vectors, takes several times as much."""
+
+
+MANY = 500
+"""New arrays of more tools are read one at a time, as each occupies the processor."""
+
+
+class StillEmbedding(PegboardError):  # noqa: N818
+    """These tools are new, and the caller did not want to wait until they are embedded."""
+
+    code = "still_embedding"
+    http_status = 503
+
+
+Asked = tuple[str, Filter | None]
+"""A query and the tools among which it selects."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pick:
+    """Places of tools, best first: the relevant ones, and the next best."""
+
+    relevant: tuple[int, ...]
+    likely: tuple[int, ...]
+
+    def widened(self, more: int) -> Pick:
+        """The pick with so many of the next best moved to the relevant ones."""
+        return Pick(relevant=(*self.relevant, *self.likely[:more]), likely=self.likely[more:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolBoard:
+    """A board of offered tools, the ids of those that can be ranked by place, and the tokens of each as sent.
+
+    ``digest`` is a hash of the definitions, the same in every process.
+    """
+
+    routing: RoutingBoard
+    ids: Mapping[int, ToolId]
+    places: Mapping[ToolId, int]
+    tokens: tuple[Tokens, ...]
+    digest: bytes
+    is_embedded: bool = True
+    """Whether the tools are embedded; until then they are ranked by words."""
+    recent: OrderedDict[Asked, tuple[float, Decision]] = field(default_factory=OrderedDict)
+    """Recent decisions, with the time (seconds of the clock)."""
+    picks: OrderedDict[Asked, Pick] = field(default_factory=OrderedDict)
+    """The picks of earlier requests."""
+    told: dict[Hashable, object] = field(default_factory=dict)
+    """Texts shown to models in place of definitions, once they were made."""
+
+    def pick(self, choices: Choices) -> Pick:
+        """These choices as places."""
+        chosen, ranked = dict.fromkeys(choices.active), dict.fromkeys(choices.ranked)
+        relevant = [tool for tool in ranked if tool in chosen] + [tool for tool in chosen if tool not in ranked]
+        return Pick(
+            relevant=tuple(self.places[tool] for tool in relevant),
+            likely=tuple(self.places[tool] for tool in ranked if tool not in chosen),
+        )
+
+
+Key = tuple[str, Profile, tuple[bytes, ...], frozenset[int]]
+"""All bytes of all definitions, as another text makes another tool (P17), and the places of the tools that stay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoardBuild:
+    """A board that is being built: the start (seconds of the event loop), and the board by words, available before its
+    tools are embedded."""
+
+    since: float
+    made: asyncio.Task[ToolBoard]
+    by_words: asyncio.Future[ToolBoard]
+
+
+class BoardCache:
+    """The boards of the most recently used arrays. New tools are embedded once."""
+
+    def __init__(self, board_of: BoardOf, *, counter: TokenCounter | None = None, most_bytes: int = MOST_BYTES) -> None:
+        self._board_of = board_of
+        self._counter = counter or BpeCounter()
+        self._most_bytes = most_bytes
+        self._held = 0
+        self._turn = asyncio.Semaphore(1)
+        self._boards: OrderedDict[Key, ToolBoard] = OrderedDict()
+        self._underway: dict[Key, BoardBuild] = {}
+
+    async def of(
+        self, codec: Codec, tools: Sequence[OfferedTool], profile: Profile, patience: float | None = None
+    ) -> ToolBoard:
+        """The board of these tools, built once off the event loop however many requests wait for it (P25). After
+        ``patience`` seconds since the build began the result ranks by words, if the profile can; the build continues.
+
+        Raises CatalogError for invalid tools, and StillEmbedding if there is no board by words either.
+        """
+        fixed = frozenset(place for place, tool in enumerate(tools) if tool.stays)
+        key = (codec.name, profile, tuple(tool.definition for tool in tools), fixed)
+        if key in self._boards:
+            self._boards.move_to_end(key)
+            return self._boards[key]
+        if key not in self._underway:
+            early: asyncio.Future[ToolBoard] = asyncio.get_running_loop().create_future()
+            task = asyncio.create_task(self._made(early, codec, tuple(tools), profile))
+            self._underway[key] = BoardBuild(since=asyncio.get_running_loop().time(), made=task, by_words=early)
+            task.add_done_callback(lambda done: self._keep(key, done))
+        return await self._awaited(self._underway[key], patience)
+
+    async def _awaited(self, underway: BoardBuild, patience: float | None) -> ToolBoard:
+        if patience is None:
+            return await asyncio.shield(underway.made)
+        left = underway.since + patience - asyncio.get_running_loop().time()
+        wait = max(left, 0.0) if underway.by_words.done() else patience
+        try:
+            return await asyncio.wait_for(asyncio.shield(underway.made), wait)
+        except TimeoutError:
+            if not underway.by_words.done():
+                raise StillEmbedding(
+                    "The request's tools are still being embedded.", remedy="Try again in a moment."
+                ) from None
+            return underway.by_words.result()
+
+    async def _made(
+        self, early: asyncio.Future[ToolBoard], codec: Codec, tools: Sequence[OfferedTool], profile: Profile
+    ) -> ToolBoard:
+        """New tools are embedded here; requests that cannot wait use words or give up."""
+        turn = self._turn if len(tools) > MANY else nullcontext()
+        async with turn:
+            board = await asyncio.to_thread(self._built, codec, tools, profile)
+        if profile.ranker in BY_WORDS:
+            early.set_result(replace(board, is_embedded=False, recent=OrderedDict(), picks=OrderedDict()))
+        await board.routing.warm()
+        await asyncio.to_thread(give_back)
+        return board
+
+    def _built(self, codec: Codec, tools: Sequence[OfferedTool], profile: Profile) -> ToolBoard:
+        ids, catalog = catalog_of(codec, tools, self._counter)
+        routing = self._board_of(catalog, profile)
+        routing.pool(Turn(messages=()))  # counts tokens here rather than on the event loop
+        weights = self._counter.count([tool.definition.decode("utf-8", "replace") for tool in tools])
+        return ToolBoard(
+            routing=routing,
+            ids=ids,
+            places={tool: place for place, tool in ids.items()},
+            tokens=tuple(map(Tokens, weights)),
+            digest=hashlib.sha256(b"\0".join(tool.definition for tool in tools)).digest(),
+        )
+
+    def _keep(self, key: Key, done: asyncio.Task[ToolBoard]) -> None:
+        del self._underway[key]
+        if done.cancelled() or done.exception() is not None:
+            return
+        self._boards[key] = done.result()
+        self._held += _size(key)
+        while self._held > self._most_bytes and len(self._boards) > 1:
+            self._held -= _size(self._boards.popitem(last=False)[0])
+
+    def __len__(self) -> int:
+        return len(self._boards)
+
+    async def close(self) -> None:
+        """Cancel the builds that are running."""
+        tasks = [each.made for each in self._underway.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def catalog_of(codec: Codec, tools: Sequence[OfferedTool], counter: TokenCounter) -> tuple[dict[int, ToolId], Catalog]:
+    """The tools that can be ranked, by place and as a catalog.
+
+    Requests name no servers. A repeated name becomes a tool of another server, whose name is one more blank: the ids
+    differ, and no word is added to the matched text (P17).
+    """
+    ids: dict[int, ToolId] = {}
+    servers: dict[str, list[Tool]] = {}
+    seen: Counter[str] = Counter()
+    for place, offered in enumerate(tools):
+        with understanding():
+            tool = None if offered.stays else codec.tool(object_of(read(readable(offered.definition))))
+        if tool is not None:
+            ids[place] = ToolId(" " * seen[tool.name], tool.name)
+            seen[tool.name] += 1
+            servers.setdefault(ids[place].server, []).append(replace(tool, id=ids[place]))
+    groups = ((Server(name=ServerName(name)), of_server) for name, of_server in servers.items())
+    return ids, Catalog.build(groups, counter=counter)
+
+
+def give_back() -> None:
+    """Return freed memory to the system: glibc would keep tens of megabytes after embedding."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
+
+
+def _size(key: Key) -> int:
+    return sum(map(len, key[2]))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Boards":
+        warnings.warn("`Boards` is now `BoardCache`.", DeprecationWarning, stacklevel=2)
+        return BoardCache
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

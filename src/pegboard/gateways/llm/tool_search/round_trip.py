@@ -1,0 +1,190 @@
+"""Tool search in one request: whether it is offered, which calls the gateway answers, and the next body."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field
+
+from pegboard.errors import PegboardError
+from pegboard.gateways.llm.formats.edits import query_of
+from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
+from pegboard.gateways.llm.formats.registry import tool_search_of
+from pegboard.gateways.llm.formats.tool_choice import may_be_picked
+from pegboard.gateways.llm.formats.tool_search import (
+    MOST_ROUNDS,
+    Document,
+    FunctionCall,
+    SearchExchange,
+    SearchTool,
+    ToolSearchCodec,
+)
+from pegboard.gateways.llm.selection.policy import Filtered
+from pegboard.gateways.llm.tool_search import tool as search
+from pegboard.model import Tool, Turn
+from pegboard.settings.llm import HiddenCall
+from pegboard.wire_formats import free_name
+
+SCHEMA_TOKENS = 50
+"""Tokens of the search tool besides its name and description: its one parameter, about the same in any format."""
+LOGGER = logging.getLogger(__name__)
+Find = Callable[[str, Collection[int]], Awaitable[dict[int, Tool]]]
+"""Finds the places of tools for a query, best first, excluding the given ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSearchTerms:
+    """A policy's settings for tool search. ``search_tokens`` is the budget of the pool in the tool's description."""
+
+    offered: bool = False
+    hidden_call: HiddenCall = "pass"
+    search_tokens: int = 0
+
+    @property
+    def any(self) -> bool:
+        return self.offered or self.hidden_call != "pass"
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolSearchRoundTrip:
+    """One request with tool search. ``tool`` is None if no search is offered.
+
+    ``kept`` are the places of the tools that the model has now, ``open`` those that may be found, ``found`` the names
+    of those that were. ``rounds`` are the places that the model had in each repetition. ``tokens`` are those of the
+    search tool.
+    """
+
+    format: ToolSearchCodec
+    codec: Codec
+    request: LlmRequest
+    kept: frozenset[int]
+    open: frozenset[int]
+    hidden_call: HiddenCall
+    tool: SearchTool | None
+    find: Find
+    tokens: int = 0
+    exchanges: list[SearchExchange] = field(default_factory=list)
+    searches: int = 0
+    found: list[str] = field(default_factory=list)
+    rounds: list[frozenset[int]] = field(default_factory=list)
+
+    def body(self) -> bytes:
+        """The current body of the request."""
+        body = self.codec.rewrite(self.request, sorted(self.kept))
+        if self.tool is not None and self._may_search():
+            body = self.format.offer(body, self.tool)
+        return self.format.continued(body, self.exchanges) if self.exchanges else body
+
+    def held(self, name: str) -> bool:
+        """Whether a call of this tool is buffered: the gateway answers it if no call for the client comes with it."""
+        return self.is_search(name) or (self.hidden_call != "pass" and self.is_hidden(name))
+
+    def hides(self, name: str) -> bool:
+        """Whether a call of this tool never reaches the client.
+
+        A hidden tool is one that the caller offered: its calls go to the caller unless the guard answers them.
+        """
+        return self.is_search(name) or (self.hidden_call == "guard" and self.is_hidden(name))
+
+    def is_search(self, name: str) -> bool:
+        return self.tool is not None and name == self.tool.name
+
+    def is_hidden(self, name: str) -> bool:
+        """Whether the request allows the tool and the model was not shown it."""
+        allowed = (self.request.tools[place].name for place in may_be_picked(self.request))
+        return name not in self._shown() and name in allowed
+
+    def goes_on(self, answer: Document) -> bool:
+        """Whether the gateway has to answer: all calls are buffered ones."""
+        calls = self.format.calls(answer)
+        may = bool(calls) and len(self.exchanges) < MOST_ROUNDS and self.format.waits(answer)
+        return may and all(self.held(call.name) for call in calls)
+
+    async def answer(self, answer: Document) -> None:
+        """Answer the calls; the next `body` includes the results and the tools that were found."""
+        before = self.kept
+        results = [(call, await self._result(call)) for call in self.format.calls(answer)]
+        self.exchanges.append(SearchExchange(answer=answer, results=results))
+        if not self.kept and len(self.exchanges) == MOST_ROUNDS:
+            self.kept = frozenset(range(len(self.request.tools)))  # a history with calls needs tools (P14)
+        self.rounds.append(self.kept)
+        self.found += [self.request.tools[place].name for place in sorted(self.kept - before)]
+
+    async def _result(self, call: FunctionCall) -> str:
+        if self.is_search(call.name):
+            return await self._searched(query_of(call.arguments))
+        back = {place for place in self.open if self.request.tools[place].name == call.name}
+        if self.hidden_call == "guard" or not back:
+            return search.refused(call.name, sorted(self._shown()), search=self.tool.name if self.tool else "")
+        self.kept |= back
+        return search.shown_now(call.name)
+
+    async def _searched(self, query: str) -> str:
+        self.searches += 1
+        if not query:
+            return search.nothing_asked()
+        try:
+            tools = await self.find(query, self.kept)
+        except (PegboardError, TimeoutError) as error:
+            return search.not_found_now(type(error).__name__)
+        except Exception as error:
+            LOGGER.exception("A search for tools failed")
+            return search.not_found_now(type(error).__name__)
+        self.kept |= tools.keys()
+        return search.found(tools.values())
+
+    def _may_search(self) -> bool:
+        """Not in the last repetition; nor after a search if a call is required, as the search was that call."""
+        asked = len(self.exchanges)
+        return asked < MOST_ROUNDS and not (asked and self.request.choice.mode == "required")
+
+    def _shown(self) -> frozenset[str]:
+        return frozenset(self.request.tools[place].name for place in self.kept)
+
+
+def round_trip_of(
+    codec: Codec, request: LlmRequest, filtered: Filtered, terms: ToolSearchTerms, *, query: str, timeout: float
+) -> ToolSearchRoundTrip | None:
+    """The round trip with tool search; None if there is none. ``query`` is that of the URL; a search may take
+    ``timeout`` seconds."""
+    board, format_ = filtered.board, tool_search_of(codec)
+    if not terms.any or board is None or format_ is None or format_.closed(request, query):
+        return None
+    kept = frozenset(filtered.kept.places)
+    open_ = may_be_picked(request) - filtered.barred
+    catalog = board.routing.catalog
+
+    async def find(asked: str, among: Collection[int]) -> dict[int, Tool]:
+        async with asyncio.timeout(timeout):
+            ranked = await board.routing.rank(Turn.ask(asked))
+        places = {board.places[each.tool]: catalog[each.tool] for each in ranked}
+        new = [place for place in places if place in open_ and place not in among]
+        return {place: places[place] for place in new[: search.FOUND]}
+
+    tool, tokens = None, 0
+    if terms.offered and open_ - kept and may_search(request):
+        out = [catalog[board.ids[place]] for place in sorted(open_ - kept)]
+        tool = SearchTool(
+            name=free_name(search.NAME, request.names | request.called | request.referenced),
+            description=search.description(search.pool_of(out, catalog.counter, terms.search_tokens)),
+        )
+        tokens = catalog.counter.count([tool.name + tool.description])[0] + SCHEMA_TOKENS
+    if tool is None and terms.hidden_call == "pass":
+        return None
+    return ToolSearchRoundTrip(
+        format=format_,
+        codec=codec,
+        request=request,
+        kept=kept,
+        open=open_,
+        hidden_call=terms.hidden_call,
+        tool=tool,
+        find=find,
+        tokens=tokens,
+    )
+
+
+def may_search(request: LlmRequest) -> bool:
+    """Not if the request restricts which tools may be called, or forbids calls."""
+    return request.choice.mode != "none" and request.choice.names is None

@@ -1,0 +1,152 @@
+"""Repeats a request until an answer is for the client: the only part of tool search with I/O."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+
+from pegboard.errors import UpstreamError
+from pegboard.gateways.llm.formats.edits import loaded, written
+from pegboard.gateways.llm.formats.protocol import Codec, Observation, TokenUsage
+from pegboard.gateways.llm.formats.tool_search import Document, Joiner, RoundTrip
+from pegboard.gateways.llm.proxy.http_bodies import ResponseWriter, content_coding
+from pegboard.gateways.llm.proxy.model_upstream import Answer, Headers
+from pegboard.inflate import WINDOWS, inflated
+
+Send = Callable[[bytes], AbstractAsyncContextManager[Answer]]
+"""Sends a body to the provider."""
+SEARCHES = b"x-pegboard-searches"
+MOST_ANSWER = 64 * 1024 * 1024
+"""Decoded bytes of an answer that are buffered to see whether the model searches."""
+OF_THE_BODY = frozenset({b"content-length", b"content-encoding", b"etag", b"content-md5", b"digest"})
+"""Response headers that describe the exact bytes of the body."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolSearchLoop:
+    """One request, repeated as often as needed. ``used`` is the sum of the provider's token counts, if given."""
+
+    round_trip: RoundTrip
+    codec: Codec
+    send: Send
+    writer: ResponseWriter
+    gateway_headers: Headers
+    status: int = 0
+    used: TokenUsage | None = None
+    answers: list[Document] = field(default_factory=list)
+    joiner: Joiner | None = None
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """The tools that the client has to call."""
+        calls = self.round_trip.format.calls(self.answers[-1]) if self.answers else []
+        return tuple(call.name for call in calls if not self.round_trip.hides(call.name))
+
+    async def run(self) -> None:
+        """Raises UpstreamError."""
+        again = True
+        while again:
+            async with self.send(self.round_trip.body()) as answer:
+                self.status = self.status if self.joiner else answer.status
+                again = await self._one(answer)
+            if again:
+                await self.round_trip.answer(self.answers[-1])
+        await self.writer.end()
+
+    async def _one(self, answer: Answer) -> bool:
+        """Whether to repeat the request; if not, the client has the whole answer."""
+        kind = _header(answer, b"content-type").partition(";")[0].strip().lower()
+        if self.joiner is not None and (answer.status >= 300 or kind != "text/event-stream"):
+            await self.writer.more(self.joiner.failed(await _whole(answer)))
+            return False
+        if answer.status >= 300 or content_coding(answer.headers) not in ("", "identity", *WINDOWS):
+            return await self._passed(answer)
+        if kind == "text/event-stream":
+            return await self._streamed(answer)
+        return await self._read(answer)
+
+    async def _passed(self, answer: Answer) -> bool:
+        await self.writer.begin(answer.status, [*answer.headers, *self.gateway_headers, *self._searches()])
+        async for piece in answer.pieces:
+            await self.writer.more(piece)
+        return False
+
+    async def _streamed(self, answer: Answer) -> bool:
+        if self.joiner is None:
+            self.joiner = self.round_trip.format.joiner()
+            await self.writer.begin(answer.status, [*_of_any_body(answer.headers), *self.gateway_headers])
+        joiner = self.joiner
+        joiner.begin(self.round_trip.held)
+        observer = self.codec.observe("text/event-stream")
+        seen: list[Observation] = []
+        async for piece in _plain(answer):
+            seen += observer.feed(piece)
+            if passing := joiner.feed(piece):
+                await self.writer.more(passing)
+        self._count([*seen, *observer.finish()])
+        document = joiner.close()
+        if document is not None:
+            self.answers.append(document)
+            if self.round_trip.goes_on(document):
+                return True
+        await self.writer.more(joiner.finish(self.round_trip.hides))
+        return False
+
+    async def _read(self, answer: Answer) -> bool:
+        data = await _whole(answer)
+        document = loaded(data)
+        if document is not None:
+            observer = self.codec.observe("application/json")
+            self._count([*observer.feed(data), *observer.finish()])
+            self.answers.append(document)
+            if self.round_trip.goes_on(document):
+                return True
+            data = self._told(data)
+        headers = [*_of_any_body(answer.headers), (b"content-length", str(len(data)).encode())]
+        await self.writer.begin(answer.status, [*headers, *self.gateway_headers, *self._searches()])
+        await self.writer.more(data)
+        return False
+
+    def _count(self, seen: Sequence[Observation]) -> None:
+        """The last usage of an answer is its total."""
+        told = next((each for each in reversed(seen) if isinstance(each, TokenUsage)), None)
+        if told is not None:
+            self.used = told if self.used is None else self.used.plus(told)
+
+    def _told(self, data: bytes) -> bytes:
+        """What the client gets; a single answer without hidden calls stays unchanged."""
+        merged = self.round_trip.format.merged(self.answers, self.round_trip.hides)
+        return data if merged == self.answers[-1] else written(merged)
+
+    def _searches(self) -> Headers:
+        return [(SEARCHES, str(self.round_trip.searches).encode())]
+
+
+def _header(answer: Answer, wanted: bytes) -> str:
+    return next((value.decode("latin-1") for name, value in answer.headers if name.lower() == wanted), "")
+
+
+def _of_any_body(headers: Headers) -> Headers:
+    return [each for each in headers if each[0].lower() not in OF_THE_BODY]
+
+
+async def _whole(answer: Answer) -> bytes:
+    return b"".join([piece async for piece in _plain(answer)])
+
+
+async def _plain(answer: Answer) -> AsyncIterator[bytes]:
+    """The chunks without their content coding, which is one of `WINDOWS`, if any: the request asks for none.
+
+    Raises UpstreamError if the answer is too large or its coding is invalid.
+    """
+    coding, size = content_coding(answer.headers), 0
+    try:
+        async for piece in inflated(answer.pieces, coding) if coding in WINDOWS else answer.pieces:
+            size += len(piece)
+            if size > MOST_ANSWER:
+                raise UpstreamError("", f"The answer has more than {MOST_ANSWER:,} bytes.", remedy="Ask for less.")
+            yield piece
+    except zlib.error as error:
+        raise UpstreamError("", "The answer does not match its content coding.") from error

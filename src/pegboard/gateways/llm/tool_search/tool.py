@@ -1,0 +1,71 @@
+"""The search tool's description, and the gateway's answers to its calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pegboard.catalog import compact_json
+from pegboard.errors import ToolNotAvailable
+from pegboard.model import Tool
+from pegboard.protocols import TokenCounter
+
+NAME = "search_tools"
+ABOUT = (
+    "Find more tools by describing what you want to do. Some tools you may use are not listed: search before you "
+    "conclude that something cannot be done. Tools that are found are added to your tools; then call them by name."
+)
+FOUND = 5
+"""The most tools that one search finds."""
+
+
+def description(pool: str) -> str:
+    return f"{ABOUT}\n\nNot listed:\n{pool}" if pool else ABOUT
+
+
+def pool_of(tools: Sequence[Tool], counter: TokenCounter, budget: int | None) -> str:
+    """A line per tool if that fits the token budget; else the names; else as many names as fit."""
+    for text in ("\n".join(tool.summary for tool in tools), _names(tools)):
+        if budget is None or counter.count([text])[0] <= budget:
+            return text
+    kept = counter.cut(_names(tools), budget or 0)
+    return kept.rpartition(", ")[0]
+
+
+def found(tools: Iterable[Tool]) -> str:
+    """The result of a search."""
+    listed = [{"name": tool.name, "description": tool.description} for tool in tools]
+    note = (
+        "They are now among your tools: call them by name." if listed else "There are no other tools: say so, or go on."
+    )
+    return compact_json({"found": listed, "note": note})
+
+
+def nothing_asked() -> str:
+    return compact_json({"found": [], "note": "Describe in the query what you want to do."})
+
+
+def not_found_now(reason: str) -> str:
+    return compact_json({"found": [], "note": f"The search failed: {reason}. Go on without it."})
+
+
+def shown_now(name: str) -> str:
+    """The result of a call of a tool that was not listed and is listed from now on."""
+    note = (
+        f"{name!r} was not among your tools, so the call was not made. It is now: call it again as its definition says."
+    )
+    return compact_json({"error": "tool_not_listed", "message": note, "tool": name})
+
+
+def refused(name: str, available: Sequence[str], *, search: str) -> str:
+    """The guard's answer to a call of a tool that was not listed (Tool Attention §5.5)."""
+    remedy = "Call one of the available tools."
+    if search:
+        remedy = f"Call one of the available tools, or find others with {search!r}."
+    payload: dict[str, Any] = ToolNotAvailable(name, available, remedy=remedy).payload()
+    return json.dumps(payload, ensure_ascii=False)
+
+
+def _names(tools: Sequence[Tool]) -> str:
+    return ", ".join(tool.name for tool in tools)

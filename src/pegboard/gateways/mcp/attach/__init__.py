@@ -1,0 +1,1 @@
+"""`pegboard mcp` as a bridge to a running `pegboard serve`. Start with `bridge.py`."""

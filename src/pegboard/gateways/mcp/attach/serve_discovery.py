@@ -1,0 +1,144 @@
+"""Finds the `pegboard serve` on this machine for a configuration: each one writes a small file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+from platformdirs import user_state_path
+
+HEALTH = "/healthz"
+PATIENCE = 2.0
+"""Seconds that a running serve has to answer the health check."""
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+SETTING = re.compile(r"PEGBOARD_(?!DEBUG$)|ALWAYS_AVAILABLE_TOOLS$")
+
+
+def running_folder() -> Path:
+    """The default folder of these files."""
+    return user_state_path("pegboard", appauthor=False) / "running"
+
+
+@contextmanager
+def announce(url: str, files: Sequence[Path], folder: Path) -> Iterator[None]:
+    """Within it, a file says that this process serves these configuration files at ``url``, its MCP endpoint.
+
+    It contains no value of a configuration.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = folder / f"{os.getpid()}.json"
+    said = {"url": url, "pid": os.getpid(), "version": version("pegboard"), "files_hash": files_hash(files)}
+    _write(path, said | {"files": [str(file.resolve()) for file in files]})
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def health(files: Sequence[Path]) -> dict[str, Any]:
+    """The answer of a serve to GET /healthz, which `running_for` checks."""
+    return {"status": "ok", "pid": os.getpid(), "files_hash": files_hash(files)}
+
+
+def files_hash(files: Sequence[Path]) -> str:
+    """Identifies a configuration: the absolute paths of its files, in order, and the environment's settings.
+
+    Processes with different settings, which may grant different rights, never have the same hash.
+    """
+    set_here = {name: value for name, value in os.environ.items() if SETTING.match(name)}
+    said = {"files": [str(file.resolve()) for file in files], "environment": set_here}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def running_for(files: Sequence[Path], folder: Path) -> str | None:
+    """The URL of a running serve of this version with exactly these files, or None. Removes files of dead ones."""
+    if not folder.is_dir() or not _is_ours(folder):
+        return None
+    for path in sorted(folder.glob("*.json")):
+        said = _read(path)
+        if said is None:
+            continue
+        if not _lives(said["pid"]):
+            path.unlink(missing_ok=True)
+        elif (
+            said["version"] == version("pegboard") and said["files_hash"] == files_hash(files) and _is_well(said, files)
+        ):
+            return str(said["url"])
+    return None
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """The content of a file, if it is complete and only this user could have written it."""
+    try:
+        said = json.loads(path.read_text("utf-8")) if _is_ours(path) else None
+    except (OSError, ValueError):
+        return None
+    kinds = {"url": str, "pid": int, "version": str, "files_hash": str}
+    whole = isinstance(said, dict) and all(isinstance(said.get(key), kind) for key, kind in kinds.items())
+    return said if whole else None
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether only this user can have written the file: its URL is trusted with every call."""
+    if sys.platform == "win32":
+        return True
+    try:
+        about = path.lstat()
+    except OSError:
+        return False
+    return about.st_uid == os.getuid() and not stat.S_ISLNK(about.st_mode) and not about.st_mode & OTHERS_WRITE
+
+
+def _lives(pid: int) -> bool:
+    if sys.platform == "win32":
+        return True  # signal 0 would end the process on Windows; the health check suffices
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _is_well(said: Mapping[str, Any], files: Sequence[Path]) -> bool:
+    """Whether the process that answers is the one that the file describes."""
+    where = urlsplit(said["url"])
+    if where.hostname not in LOOPBACK:
+        return False
+    try:
+        with httpx2.Client(trust_env=False, timeout=PATIENCE) as client:
+            answer = client.get(where._replace(path=HEALTH, query="").geturl())
+            told = answer.json() if answer.status_code == httpx2.codes.OK else None
+    except (httpx2.HTTPError, ValueError):
+        return False
+    expected = {"status": "ok", "pid": said["pid"], "files_hash": files_hash(files)}
+    return isinstance(told, dict) and expected.items() <= told.items()
+
+
+def _write(path: Path, said: Mapping[str, Any]) -> None:
+    """Write atomically; mkstemp makes a file that only this user can read."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(said, file)
+        Path(name).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise

@@ -1,0 +1,1 @@
+"""Sessions across several processes: which process owns one, forwarding to it, and recovery."""

@@ -1,0 +1,225 @@
+"""Recovers sessions of the handshake era that outlive their process, and streams that broke off.
+
+The SDK answers 404 to session ids that it did not create. If the store knows the id, the client's `initialize` is
+repeated on its behalf, and the transport's new session is mapped to the old id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types import JSONRPCMessage
+from starlette.types import Message, Receive, Scope, Send
+
+from pegboard.gateways.mcp.cluster.http_messages import Headers, ReplayableBody, header, with_header
+from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.transport.auth import HOLDER_KEY, Holder
+from pegboard.gateways.mcp.transport.client_connection import SESSION_KEY
+from pegboard.gateways.mcp.transport.signed_ids import Signing, inner
+from pegboard.model import JsonObject
+
+LOGGER = logging.getLogger(__name__)
+
+SESSION = b"mcp-session-id"
+VERSION = b"mcp-protocol-version"
+ACCEPT = (b"accept", b"application/json, text/event-stream")
+JSON = (b"content-type", b"application/json")
+NOT_FOUND = 404
+
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MOST_EVENTS = 64
+"""Events kept per session. A client that asks for older ones has to start over."""
+MOST_ENDED = 10_000
+"""Sessions remembered as ended by their clients."""
+
+
+class SessionRecovery:
+    """The ASGI application of one gateway's transport, which also serves sessions that the transport has forgotten."""
+
+    def __init__(self, transport: App, gateway: Gateway, signing: Signing) -> None:
+        self._transport = transport
+        self._gateway = gateway
+        self._signing = signing
+        self._inner: dict[str, str] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._ended: OrderedDict[str, None] = OrderedDict()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        session = header(scope["headers"], SESSION)
+        if session is None:
+            await self._transport(scope, receive, self._owned(scope, send))
+            return
+        replay = ReplayableBody(receive)
+        inner = self._of(session, scope)
+        if scope["method"] == "DELETE":
+            self._inner.pop(session, None)
+            self._end(session)
+            await self._gateway.end_session(session)
+        if await self._pass(scope, replay.receive, send, session, inner, last=session in self._ended):
+            if scope["method"] == "DELETE":
+                self._inner.pop(session, None)
+            return
+        async with self._locks.setdefault(session, asyncio.Lock()):
+            if self._of(session, scope) == inner:
+                await self._recover(session, scope)
+        self._locks.pop(session, None)
+        inner = self._of(session, scope)
+        await self._pass(scope, replay.again(), send, session, inner, last=True)
+
+    def _end(self, session: str) -> None:
+        """Mark a session as ended: a request that is still in progress must not restore it."""
+        self._ended[session] = None
+        while len(self._ended) > MOST_ENDED:
+            self._ended.popitem(last=False)
+
+    async def release(self, session: str, scope: Scope) -> None:
+        """End the transport's part of a session that another process owns now: the client's next request goes there."""
+        self._gateway.announcer.disconnect(session)
+        inner = self._of(session, scope)
+        self._inner.pop(session, None)
+        headers = [(SESSION, inner.encode())]
+        headers += [each for each in scope["headers"] if each[0].lower() in (b"host", b"origin", VERSION)]
+        ended: Scope = dict(scope) | {"method": "DELETE", "headers": headers}
+        await self._transport(ended, _Once(b"").receive, _nobody)
+
+    def _of(self, session: str, scope: Scope) -> str:
+        """The transport's current id of a session."""
+        return self._inner.get(session) or (inner(session) if scope.get(HOLDER_KEY) else session)
+
+    async def _pass(
+        self, scope: Scope, receive: Receive, send: Send, outer: str, inner: str, *, last: bool = False
+    ) -> bool:
+        """Pass a request on under the session's current id. Returns false, with nothing sent, if the transport does not
+        know it."""
+        unknown = False
+
+        async def watched(message: Message) -> None:
+            nonlocal unknown
+            if message["type"] == "http.response.start":
+                unknown = message["status"] == NOT_FOUND and not last and scope["method"] != "DELETE"
+                message = {
+                    **message,
+                    "headers": with_header(message.get("headers", ()), SESSION, outer, only_there=True),
+                }
+            if not unknown:
+                await send(message)
+
+        renamed = dict(scope) | {"headers": with_header(scope["headers"], SESSION, inner), SESSION_KEY: outer}
+        await self._transport(renamed, receive, watched)
+        return not unknown
+
+    async def _recover(self, session: str, scope: Scope) -> None:
+        """Start a new session of the transport with the client's stored `initialize`."""
+        known = await self._gateway.book.find(session)
+        if known is None or known.client is None:
+            return
+        status, headers = await self._send(scope, None, _request("initialize", known.client))
+        inner = header(headers, SESSION)
+        if status >= 400 or inner is None:
+            LOGGER.warning("A session could not be recovered: the transport answered %d", status)
+            return
+        version = str(known.client["protocolVersion"])
+        await self._send(scope, (inner, version, session), _notification("notifications/initialized"))
+        self._inner[session] = inner
+        self._gateway.continue_session(session)
+        LOGGER.info("A session of an earlier process continues")
+
+    def _owned(self, scope: Scope, send: Send) -> Send:
+        """Signs the id of a new session for its holder, if tokens are required."""
+        holder: Holder | None = scope.get(HOLDER_KEY)
+
+        async def owned(message: Message) -> None:
+            if holder and message["type"] == "http.response.start" and (begun := header(message["headers"], SESSION)):
+                named = self._signing.session(begun, holder)
+                message = {**message, "headers": with_header(message["headers"], SESSION, named)}
+            await send(message)
+
+        return owned
+
+    async def _send(self, scope: Scope, within: tuple[str, str, str] | None, body: bytes) -> tuple[int, Headers]:
+        """Send the transport one message on the client's behalf, with the client's other headers."""
+        left_out = {SESSION, VERSION, b"accept", b"content-type", b"content-length", b"last-event-id"}
+        headers = [(name, value) for name, value in scope["headers"] if name not in left_out]
+        headers += [ACCEPT, JSON, (b"content-length", str(len(body)).encode())]
+        own: dict[str, Any] = dict(scope) | {"method": "POST"}
+        if within is not None:
+            inner, version, outer = within
+            headers += [(SESSION, inner.encode()), (VERSION, version.encode())]
+            own[SESSION_KEY] = outer
+        answer: dict[str, Any] = {}
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                answer.update(message)
+
+        await self._transport(own | {"headers": headers}, _Once(body).receive, send)
+        return answer["status"], list(answer.get("headers", ()))
+
+
+class KeptEvents(EventStore):
+    """The last events of one session, in memory, for a client that lost a stream (MCP 2025-11-25, resumability)."""
+
+    def __init__(self) -> None:
+        self._events: deque[tuple[int, str, JSONRPCMessage | None]] = deque(maxlen=MOST_EVENTS)
+        self._last = 0
+
+    async def store_event(self, stream_id: str, message: JSONRPCMessage | None) -> str:
+        self._last += 1
+        self._events.append((self._last, stream_id, message))
+        return str(self._last)
+
+    async def replay_events_after(self, last_event_id: str, send_callback: EventCallback) -> str | None:
+        """Send the later events of that event's stream. None if the event is no longer known."""
+        known = {str(number): (number, stream) for number, stream, _ in self._events}
+        if last_event_id not in known:
+            return None
+        last, wanted = known[last_event_id]
+        for number, stream, message in list(self._events):
+            if number > last and stream == wanted and message is not None:
+                await send_callback(EventMessage(message, str(number)))
+        return wanted
+
+
+class ResumableSessions(StreamableHTTPSessionManager):
+    """The SDK's sessions, each with its own events: in one shared store its stream names would collide."""
+
+    @property
+    def event_store(self) -> EventStore | None:
+        return KeptEvents()
+
+    @event_store.setter
+    def event_store(self, store: EventStore | None) -> None:
+        """Ignored: the SDK would use this store for all sessions."""
+
+
+class _Once:
+    """A generated body; its client never disconnects."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body: bytes | None = body
+
+    async def receive(self) -> Message:
+        if self._body is None:
+            await asyncio.Event().wait()
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+
+async def _nobody(message: Message) -> None:
+    """Discards the answer."""
+
+
+def _request(method: str, params: JsonObject) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": "revived", "method": method, "params": params}).encode()
+
+
+def _notification(method: str) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "method": method}).encode()

@@ -1,0 +1,1 @@
+"""`pegboard.lazy`: the gateway inside your own server. Start with `lazy.py`."""

@@ -1,0 +1,203 @@
+"""Charges for calls: reserved before the call, settled after it, within limits that fail closed.
+
+Charges that the store could not take are kept until it can. Without a store, calls continue unless a limit is set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from uuid import uuid4
+
+import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
+
+from pegboard.errors import PegboardError, SpendLimitReached, StoreError, UpstreamError
+from pegboard.gateways.mcp.gateway.store_health import StoreHealth
+from pegboard.gateways.mcp.transport.client_connection import STREAM
+from pegboard.model import ToolId
+from pegboard.protocols import Clock, Spend
+from pegboard.settings.storage import SpendSettings
+from pegboard.spend_limits import Account, Limits, NanoUsd, Reservation, dollars, nano_usd
+from pegboard.upstreams import NotCarriedOut
+
+LOGGER = logging.getLogger(__name__)
+
+FREE = NanoUsd(0)
+NO_LIMITS = Limits()
+MOST_KEPT = 10_000
+"""Charges that can wait for the store at once."""
+MOST_USD = 1e6
+"""The maximum price that a server can state; the same as for configured prices."""
+FLUSH_SECONDS = 5.0
+EXPIRE_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """The charge for a call. Its reservation is None if none could be made when the call began."""
+
+    account: Account
+    amount: NanoUsd
+    reservation: Reservation | None = None
+
+
+class CallCharges:
+    """Prices, and an account for each session; shared by all gateways of a process."""
+
+    def __init__(self, store: Spend, settings: SpendSettings, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._process = uuid4().hex
+        self._kept: deque[Charge] = deque()
+        self._lost = 0
+        self._paying = asyncio.Lock()
+        self._health = StoreHealth("Charges for calls cannot be stored")
+        self._expired_at: float | None = None
+        self.adopt(settings)
+
+    def adopt(self, settings: SpendSettings) -> None:
+        """Use these prices and limits from now on."""
+        self._limits = settings.limits
+        self._declared = settings.declared
+        self._priced = bool(settings.prices) or settings.declared
+        self._listed: Callable[[ToolId], NanoUsd | None] = lru_cache(maxsize=4096)(lambda tool: _listed(tool, settings))
+
+    def price(self, tool: ToolId, stated: float | None = None) -> NanoUsd:
+        """The price of the first pattern that matches, else the price in USD that the server ``stated``, if
+        configured."""
+        listed = self._listed(tool)
+        if listed is not None:
+            return listed
+        return nano_usd(min(stated, MOST_USD)) if self._declared and stated is not None else FREE
+
+    @asynccontextmanager
+    async def charged(self, session: str | None, tool: ToolId, *, stated: float | None = None) -> AsyncIterator[None]:
+        """Wraps a call. Charges its price, unless the server certainly did no work.
+
+        Raises SpendLimitReached if the price exceeds a limit, and StoreError if the limit cannot be checked: the call
+        must not be made then.
+        """
+        price = self.price(tool, stated)
+        if not price:
+            yield
+            return
+        charge = await self._held(tool, Charge(account=self._account(session), amount=price))
+        cost = FREE
+        try:
+            await checkpoint_if_cancelled()
+            cost = price
+            yield
+        except PegboardError as error:
+            if isinstance(error, NotCarriedOut) or not isinstance(error, UpstreamError):
+                cost = FREE
+            raise
+        finally:
+            with anyio.CancelScope(shield=True), suppress(PegboardError):
+                await self._pay(replace(charge, amount=cost))
+
+    async def run(self) -> None:
+        """Settle kept charges and expire abandoned reservations periodically, until cancelled."""
+        while True:
+            with suppress(PegboardError):
+                await self._expire()
+                await self._pay_kept()
+            await asyncio.sleep(FLUSH_SECONDS)
+
+    async def close(self) -> None:
+        """Settle kept charges, if the store answers now."""
+        with suppress(PegboardError):
+            await self._pay_kept()
+        self._log_lost(len(self._kept))
+
+    async def _held(self, tool: ToolId, charge: Charge) -> Charge:
+        """The charge with its reservation. Shielded from cancellation, so that every reservation is settled in the
+        end."""
+        try:
+            with anyio.CancelScope(shield=True):
+                await self._catch_up()
+                held = await self._store.reserve(charge.account, charge.amount, self._limits)
+        except SpendLimitReached:
+            raise
+        except PegboardError as error:
+            self._health.began(error)
+            if self._limits == NO_LIMITS:
+                return charge
+            raise StoreError(
+                f"{str(tool)!r} costs {dollars(charge.amount)} per call, and the spend limits cannot be checked: "
+                "the spend store does not answer.",
+                remedy="Try again later. The gateway's log has the store's error.",
+            ) from error
+        return replace(charge, reservation=held)
+
+    async def _pay(self, charge: Charge) -> None:
+        """Settle a charge now, or keep it. Raises PegboardError if it was kept."""
+        try:
+            if charge.reservation is None and charge.amount:
+                made = await self._store.reserve(charge.account, charge.amount, NO_LIMITS)
+                charge = replace(charge, reservation=made)
+            if charge.reservation is not None:
+                await self._store.settle(charge.reservation, charge.amount)
+        except BaseException as error:
+            self._keep(charge)
+            if isinstance(error, PegboardError):
+                self._health.began(error)
+            raise
+        self._health.ended()
+
+    async def _catch_up(self) -> None:
+        """Settle kept charges before a call: all of them under a limit, else one per call, so that no call waits
+        long."""
+        if self._limits != NO_LIMITS:
+            await self._pay_kept()
+        elif not self._paying.locked():
+            await self._pay_kept(most=1)
+
+    async def _pay_kept(self, most: int = MOST_KEPT) -> None:
+        """Raises PegboardError if one of them could not be settled."""
+        if not self._kept and not self._paying.locked():
+            return
+        async with self._paying:
+            for _ in range(min(most, len(self._kept))):
+                await self._pay(self._kept.popleft())
+        if not self._kept:
+            self._log_lost(0)
+
+    def _keep(self, charge: Charge) -> None:
+        self._kept.append(charge)
+        while len(self._kept) > MOST_KEPT:
+            self._kept.popleft()
+            if not self._lost:
+                LOGGER.warning("More than %d charges are waiting for the store: the oldest are lost.", MOST_KEPT)
+            self._lost += 1
+
+    def _log_lost(self, more: int) -> None:
+        if self._lost or more:
+            LOGGER.warning("Charges for %d calls could not be stored and are lost.", self._lost + more)
+        self._lost = 0
+
+    async def _expire(self) -> None:
+        now = self._clock.monotonic()
+        if self._priced and (self._expired_at is None or now - self._expired_at >= EXPIRE_SECONDS):
+            await self._store.expire()
+            self._expired_at = now
+
+    def _account(self, session: str | None) -> Account:
+        """The account of a session: the store gets a hash, since the id itself grants access to the session.
+
+        A pair of streams has no id in some protocol eras: its account lasts as long as this process.
+        """
+        if session is None:
+            return Account(session="")
+        own = f"{session}\0{self._process}" if session == STREAM else session
+        return Account(session=hashlib.sha256(own.encode("utf-8", "surrogatepass")).hexdigest())
+
+
+def _listed(tool: ToolId, settings: SpendSettings) -> NanoUsd | None:
+    return next((nano_usd(usd) for pattern, usd in settings.prices.items() if tool.fits(pattern)), None)

@@ -1,0 +1,42 @@
+"""The client behind a request, and the context of one call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from mcp.shared.dispatcher import ProgressFnT
+
+from pegboard.gateways.mcp.gateway.clients import ClientKind
+from pegboard.gateways.mcp.transport.auth import Holder
+from pegboard.model import JsonObject
+from pegboard.settings import Exposure
+
+Notify = Callable[[], Awaitable[None]]
+"""Notifies a client that its list of tools changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """A client, as its connection identifies it.
+
+    ``session`` is the key of its conversation; without one, nothing is kept between its requests. ``modern`` is
+    revision 2026-07-28, whose lists may not depend on earlier requests. ``exposure`` is what the connection asked for;
+    it overrides the client's own. ``holder`` is the holder of the token it presented, if tokens are required.
+    """
+
+    session: str | None = None
+    kind: ClientKind = field(default_factory=ClientKind)
+    modern: bool = False
+    exposure: Exposure | None = None
+    holder: Holder | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallContext:
+    """One request: the caller, its own `_meta` keys, and the callbacks that reach it while the request is open."""
+
+    caller: Caller = field(default_factory=Caller)
+    meta: JsonObject | None = None
+    progress: ProgressFnT | None = None
+    notify: Notify | None = None

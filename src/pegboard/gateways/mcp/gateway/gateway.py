@@ -1,0 +1,210 @@
+"""The MCP gateway's behaviour, independent of any transport: listings, calls, and the life of a session."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from pegboard.errors import ArgumentsInvalid, PegboardError
+from pegboard.events import ToolsListed
+from pegboard.gateways.mcp.gateway import session_changes
+from pegboard.gateways.mcp.gateway.call_charges import CallCharges
+from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
+from pegboard.gateways.mcp.gateway.caller_view import CallerView, listing, tokens_listed, tokens_of
+from pegboard.gateways.mcp.gateway.catalog_view import CatalogView
+from pegboard.gateways.mcp.gateway.clients import ClientKind, client_kind
+from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
+from pegboard.gateways.mcp.gateway.meta_definitions import EXECUTE, INVOKE, META_TOOLS
+from pegboard.gateways.mcp.gateway.meta_tools import MetaCalls
+from pegboard.gateways.mcp.gateway.notifications import Announcer, LogLevels
+from pegboard.gateways.mcp.gateway.session_changes import SessionBook
+from pegboard.gateways.mcp.gateway.tool_calls import ToolCalls
+from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
+from pegboard.gateways.mcp.resources.resources import ServerResources
+from pegboard.gateways.mcp.transport.client_input import PendingInputs
+from pegboard.gateways.mcp.trust.approvals import Approvals
+from pegboard.gateways.mcp.trust.content import Contents
+from pegboard.model import Fingerprint, JsonObject, Outcome
+from pegboard.protocols import Clock, EventSink
+from pegboard.routing import check_arguments
+from pegboard.routing_board import RoutingBoard
+from pegboard.settings import Settings
+from pegboard.stores import MemorySessions, MemorySpend
+from pegboard.upstreams import Upstream
+
+Result = dict[str, Any]
+
+MOST_REMEMBERED = 10_000
+"""Sessions whose last listing is remembered."""
+
+ALONE = CallContext(caller=Caller(session="alone"))
+"""The only client of a gateway that has a single client."""
+
+
+class Gateway:
+    """One board for many servers. Results of servers are relayed untouched (M7)."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        board: RoutingBoard,
+        fleet: Servers,
+        *,
+        events: EventSink,
+        clock: Clock,
+        book: SessionBook | None = None,
+        observe: Callable[[Outcome], None] = lambda outcome: None,
+        toolset: ToolsetView | None = None,
+        charges: CallCharges | None = None,
+        approvals: Approvals | None = None,
+        upstreams: Callable[[], Sequence[Upstream]] = tuple,
+    ) -> None:
+        self.announcer = Announcer()
+        self.pending_inputs = PendingInputs()
+        self.levels = LogLevels(upstreams)
+        self.view = CatalogView(
+            settings, board, fleet, clock=clock, toolset=toolset, approvals=approvals, changed=self._board_changed
+        )
+        self.book = SessionBook(MemorySessions(clock)) if book is None else book
+        self._caller_view = CallerView(settings, self.view, self.book, toolset)
+        self._contents = Contents(settings.scan, events=events, clock=clock)
+        self.resources = ServerResources(
+            upstreams, self.announcer.bus, lambda: self._caller_view.servers, self._contents
+        )
+        self._recognize_clients(settings)
+        self._last_listed: OrderedDict[str, Fingerprint] = OrderedDict()
+        self.fleet = fleet
+        charges = CallCharges(MemorySpend(clock), settings.spend, clock) if charges is None else charges
+        self._calls = ToolCalls(
+            fleet, self.book, charges, events=events, clock=clock, observe=observe, contents=self._contents
+        )
+        self._meta = MetaCalls(self._caller_view, self._calls, fleet, self.announcer, events=events, clock=clock)
+        self._events, self._clock = events, clock
+
+    def close(self) -> None:
+        self.view.close()
+        self.announcer.close()
+        self.pending_inputs.close()
+        self.resources.close()
+
+    async def introduction(self, caller: Caller = ALONE.caller) -> str:
+        """The instructions for a client that connects. Waits for servers to start, as a listing does."""
+        await self.view.started()
+        return self._caller_view.introduction(caller)
+
+    async def list_tools(self, caller: Caller = ALONE.caller) -> list[JsonObject]:
+        """The tool definitions for this client."""
+        await self.view.started()
+        session = await self.book.update(caller.session, session_changes.listed)
+        view, board = self._caller_view, self._caller_view.board
+        if caller.session is not None:
+            self._remember_listing(caller.session, board.catalog.fingerprint)
+        turn, room = view.turn("", session, caller), view.room(caller)
+        chosen, permitted = view.exposure(caller, session), board.permitted(turn)
+        listed = listing(
+            board.catalog,
+            view.names(caller),
+            exposure=chosen,
+            pool=board.pool(turn),
+            allowed=permitted,
+            always=board.pinned,
+            enabled=session.enabled[-room:] if room else (),
+            most=caller.kind.most_tools,
+            always_load=caller.kind.always_load,
+        )
+        whole = tokens_of(board.catalog, permitted)
+        sent = whole if len(listed) == len(permitted) else tokens_listed(board.catalog, listed)
+        self._events.emit(
+            ToolsListed(
+                at=self._clock.time(),
+                exposure=chosen,
+                tools=len(permitted),
+                listed=len(listed),
+                tokens_before=whole,
+                tokens_after=sent,
+            )
+        )
+        return listed
+
+    async def call(self, name: str, arguments: JsonObject, context: CallContext = ALONE) -> Result:
+        """Call a meta-tool, or any tool of the board by its name: a tool that is not listed can still be called.
+
+        Pegboard's own errors are returned as results with ``isError`` (M8); an MCPError from a server is raised
+        unchanged.
+        """
+        try:
+            self.view.refresh()
+            if name in META_TOOLS:
+                return await self._meta.answer(name, arguments, context)
+            session, tool = await self._caller_view.resolve(name, context.caller)
+            definition = self._caller_view.board.catalog[tool]
+            if not self._caller_view.is_listed(tool, context.caller, session):
+                await self._calls.check(definition, arguments)
+            return await self._calls.relay(definition, self._caller_view.filled_in(tool, arguments), context)
+        except PegboardError as error:
+            return self._calls.rejected(name, error)
+
+    def knows(self, name: str, caller: Caller) -> bool:
+        """Whether a meta-tool or a tool of the board has this name."""
+        return name in META_TOOLS or self._caller_view.names(caller).resolve(name) is not None
+
+    async def accepts(self, name: str, arguments: JsonObject, caller: Caller) -> bool:
+        """Whether this is a call of a tool of the board, by its name or through a meta-tool, with valid arguments."""
+        if name in (INVOKE, EXECUTE):
+            name, arguments = str(arguments.get("name")), arguments.get("arguments") or {}
+        tool = None if name in META_TOOLS else self._caller_view.names(caller).resolve(name)
+        if tool is None or tool not in self._caller_view.board.catalog:
+            return False
+        try:
+            await check_arguments(self._caller_view.board.catalog[tool], arguments)
+        except ArgumentsInvalid:
+            return False
+        return True
+
+    def adopt(self, settings: Settings, board: RoutingBoard, toolset: ToolsetView | None = None) -> None:
+        """Switch to another configuration; sessions continue."""
+        self._recognize_clients(settings)
+        self._caller_view.follow(settings, toolset)
+        self._contents.policy = settings.scan
+        self.view.adopt(settings, board, toolset)
+
+    def _recognize_clients(self, settings: Settings) -> None:
+        """Recognize clients by these settings."""
+        self._kinds = lru_cache(maxsize=256)(lambda name, title: client_kind(name, title, settings.clients))
+
+    async def end_session(self, session: str) -> None:
+        """The client has ended the session."""
+        for announcer in (self.announcer, self.resources.prompts_announcer, self.resources.resources_announcer):
+            announcer.disconnect(session)
+        self.levels.forget(session)
+        await self.resources.forget(session)
+        self._meta.forget(session)
+        self._calls.forget(session)
+        self.fleet.forget(session)
+        await self.book.forget(session)
+
+    def kind(self, name: str, title: str | None) -> ClientKind:
+        """What is known about a client with this name."""
+        return self._kinds(name, title)
+
+    def input_schema(self, name: str) -> JsonObject | None:
+        """The input schema of a tool, for headers that mirror arguments (MCP 2026-07-28, `Mcp-Param-*`)."""
+        tool, catalog = self._caller_view.names(ALONE.caller).resolve(name), self._caller_view.board.catalog
+        return None if tool is None or tool not in catalog else catalog[tool].input_schema
+
+    def continue_session(self, session: str) -> None:
+        """The session began in an earlier process: its client's last listing is unknown, and counts as outdated."""
+        self._remember_listing(session, Fingerprint(""))
+
+    def _remember_listing(self, session: str, listed: Fingerprint) -> None:
+        self._last_listed[session] = listed
+        self._last_listed.move_to_end(session)
+        while len(self._last_listed) > MOST_REMEMBERED:
+            self._last_listed.popitem(last=False)
+
+    async def _board_changed(self) -> None:
+        """Notify the sessions whose last listing is outdated."""
+        now = self._caller_view.board.catalog.fingerprint
+        await self.announcer.tell_all(lambda session: self._last_listed.get(session, now) != now)

@@ -1,0 +1,220 @@
+"""One fleet of servers behind several endpoints: the whole board, and each toolset."""
+
+from __future__ import annotations
+
+import asyncio
+import glob
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+
+import mcp_types as types
+
+from pegboard.catalog import Catalog
+from pegboard.compose import Parts, build_routing, opened_parts
+from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.mcp.gateway.call_charges import CallCharges
+from pegboard.gateways.mcp.gateway.clients import client_rows
+from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.gateway.session_changes import SessionBook
+from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
+from pegboard.gateways.mcp.transport.auth import Access
+from pegboard.gateways.mcp.transport.signed_ids import Signing
+from pegboard.gateways.mcp.trust.approvals import Approvals
+from pegboard.model import ServerName
+from pegboard.routing_board import RoutingBoard
+from pegboard.settings import Settings
+from pegboard.stores import MemorySessions, MemorySigningKeys
+from pegboard.upstreams import Changes, Fleet, UpstreamLimits
+from pegboard.usage import Usage
+
+SAVE_SECONDS = 2.0
+
+
+class NoToolset(ConfigError):  # noqa: N818
+    """The address names a toolset that does not exist."""
+
+    http_status = 404
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(
+            f"There is no toolset {name!r}.",
+            remedy=f"Configured toolsets: {', '.join(known) or 'none'}.",
+        )
+
+
+class Host:
+    """The servers, started once, and the gateways in front of them. Use it as a context manager."""
+
+    def __init__(self, settings: Settings, parts: Parts) -> None:
+        self.settings = settings
+        self.access = Access(settings)
+        self.signing = Signing(parts.signing_keys, parts.clock, lasting=settings.session_ttl)
+        self._approvals = Approvals(
+            parts.pins,
+            settings.pins,
+            settings.scan,
+            events=parts.events,
+            clock=parts.clock,
+            changed=self._renew_views,
+        )
+        self.fleet = Fleet(
+            settings.enabled_servers,
+            connect_timeout=settings.connect_timeout,
+            call_timeout=settings.call_timeout,
+            events=parts.events,
+            clock=parts.clock,
+            on_change=self._on_change,
+            on_news=self._on_notification,
+            definitions=parts.definitions,
+            lazy=settings.lazy,
+            idle_stop=settings.idle_stop,
+            limits=UpstreamLimits(
+                result=settings.result_limit, entries=settings.list_limit, list_bytes=settings.list_bytes
+            ),
+            health_timeout=settings.health_timeout,
+            admit=self._approvals.check,
+        )
+        self.parts = parts
+        self._usage = Usage(parts.statistics, parts.knowledge.observe, parts.resting.observe)
+        self._charges = CallCharges(parts.spend, settings.spend, parts.clock)
+        self._often: tuple[str, ...] = ()
+        self._gateways: dict[str, Gateway] = {}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Host]:
+        often = await self._usage.most_called(self.settings.often_used, self.settings.enabled_servers)
+        self._often = tuple(glob.escape(str(tool)) for tool in often)
+        self._check()
+        await self.signing.renew()
+        self.gateway()
+        async with self.fleet:
+            running = (
+                *(self._usage.run(), self._charges.run(), self._approvals.run()),
+                *(self.parts.retirement.run(), self._save_sessions(), self.signing.run()),
+            )
+            background = [asyncio.create_task(each) for each in running]
+            try:
+                yield self
+            finally:
+                for task in background:
+                    task.cancel()
+                await asyncio.wait(background)
+                await self._usage.flush()
+                await self._charges.close()
+                for gateway in self._gateways.values():
+                    gateway.close()
+
+    def gateway(self, toolset: str = "") -> Gateway:
+        """The gateway of a toolset; without a name, that of the whole board. Raises NoToolset."""
+        if toolset not in self._gateways:
+            settings, chosen = self._settings_of(toolset)
+            self._gateways[toolset] = Gateway(
+                settings,
+                self._board(settings, toolset),
+                self.fleet,
+                events=self.parts.events,
+                clock=self.parts.clock,
+                book=SessionBook(self.parts.sessions, toolset),
+                observe=self._usage.observe,
+                toolset=chosen,
+                charges=self._charges,
+                approvals=self._approvals,
+                upstreams=lambda: self.fleet.upstreams,
+            )
+            self._gateways[toolset].view.renew()
+        return self._gateways[toolset]
+
+    async def reconfigure(self, settings: Settings) -> Changes:
+        """Switch to another configuration: unchanged servers keep running, and sessions continue (M27).
+
+        Raises ConfigError, and changes nothing, for an invalid configuration.
+        """
+        before, self.settings = self.settings, settings
+        try:
+            access = Access(settings)
+            self._check()
+            adopted = {
+                name: (*self._settings_of(name), gateway)
+                for name, gateway in self._gateways.items()
+                if not name or name in settings.toolsets
+            }
+            boards = {name: self._board(of_toolset, name) for name, (of_toolset, _, _) in adopted.items()}
+        except PegboardError:
+            self.settings = before
+            raise
+        self.access = access
+        for name in set(self._gateways) - set(adopted):
+            self._gateways.pop(name).close()
+        for name, (of_toolset, chosen, gateway) in adopted.items():
+            gateway.adopt(of_toolset, boards[name], chosen)
+        self._charges.adopt(settings.spend)
+        self.parts.knowledge.half_life = settings.economics.half_life
+        self.parts.resting.adopt(settings.breakers.policy)
+        self._approvals.adopt(settings.pins, settings.scan)
+        return await self.fleet.apply(settings.enabled_servers)
+
+    def scope_of(self, toolset: str) -> str | None:
+        """The scope that a token needs for a toolset, if tokens are required."""
+        return self.settings.toolsets[toolset].scope if toolset in self.settings.toolsets else None
+
+    def _check(self) -> None:
+        """Raises ConfigError for invalid client rows and toolsets, before they are first used."""
+        client_rows(self.settings.clients)
+        for toolset in self.settings.toolsets:
+            self._settings_of(toolset)
+
+    def _settings_of(self, toolset: str) -> tuple[Settings, ToolsetView | None]:
+        """The settings as the toolset changes them, and the toolset. Raises ConfigError for an invalid one."""
+        settings, chosen, changes = self.settings, None, {}
+        always = settings.always_available
+        if toolset:
+            if toolset not in settings.toolsets:
+                raise NoToolset(toolset, settings.toolsets)
+            own = settings.toolsets[toolset]
+            chosen = ToolsetView.of(toolset, own)
+            always = always if own.always_available is None else own.always_available
+            changes = {"exposure": own.exposure} if own.exposure else {}
+        return settings.model_copy(update=changes | {"always_available": (*always, *self._often)}), chosen
+
+    def _board(self, settings: Settings, toolset: str) -> RoutingBoard:
+        empty = Catalog.build([])
+        return build_routing(
+            settings, empty, parts=self.parts, patient=False, name=toolset, connections=self.fleet.connections
+        )
+
+    async def _save_sessions(self) -> None:
+        """Store changes of sessions that could not be stored while the store was down."""
+        while True:
+            await asyncio.sleep(SAVE_SECONDS)
+            for gateway in list(self._gateways.values()):
+                await gateway.book.save_unsaved()
+
+    async def _on_change(self) -> None:
+        await self._approvals.see(self.fleet.catalog())
+        self._renew_views()
+
+    async def _on_notification(self, server: ServerName, message: types.ServerNotification) -> None:
+        for gateway in list(self._gateways.values()):
+            await gateway.resources.on_notification(server, message)
+
+    def _renew_views(self) -> None:
+        for gateway in self._gateways.values():
+            gateway.view.renew()
+
+
+@asynccontextmanager
+async def open_host(settings: Settings, parts: Parts | None = None) -> AsyncIterator[Host]:
+    """A host with its servers started; it ends them at exit. Parts that are passed in stay open."""
+    async with AsyncExitStack() as stack:
+        own = await stack.enter_async_context(opened_parts(settings)) if parts is None else parts
+        yield await stack.enter_async_context(Host(settings, own).running())
+
+
+@asynccontextmanager
+async def open_gateway(settings: Settings, parts: Parts | None = None) -> AsyncIterator[Gateway]:
+    """A gateway for one client, with its servers started; it ends them, and the session, at exit."""
+    async with AsyncExitStack() as stack:
+        own = await stack.enter_async_context(opened_parts(settings)) if parts is None else parts
+        own = replace(own, sessions=MemorySessions(own.clock), signing_keys=MemorySigningKeys(), replicas=None)
+        yield (await stack.enter_async_context(open_host(settings, own))).gateway()

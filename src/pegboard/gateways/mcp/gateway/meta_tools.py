@@ -1,0 +1,259 @@
+"""The meta-tools: categories, searches, definitions, routes, and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import mcp_types as types
+from mcp import MCPError
+
+from pegboard.errors import PegboardError, ToolNotAvailable
+from pegboard.events import ToolsSearched
+from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
+from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
+from pegboard.gateways.mcp.gateway.caller_view import CallerView, on_the_wire
+from pegboard.gateways.mcp.gateway.example_calls import how_to_call
+from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
+from pegboard.gateways.mcp.gateway.meta_results import (
+    LastOffers,
+    about,
+    check_meta_arguments,
+    entry,
+    failed,
+    has_hints,
+    json_result,
+    matching,
+    named_category,
+    not_ready,
+    shown,
+    with_next,
+)
+from pegboard.gateways.mcp.gateway.notifications import Announcer
+from pegboard.gateways.mcp.gateway.tool_calls import ToolCalls
+from pegboard.model import Decision, JsonObject, Session, Tool, ToolId
+from pegboard.protocols import Clock, EventSink, Filter
+from pegboard.routing import Profile
+from pegboard.routing.economics import Subtask
+
+Result = dict[str, Any]
+
+STILL_EMBEDDING = "the tools are still being embedded; search again soon for matches by meaning"
+NOTHING_MATCHES = (
+    f"No tool matches. Search with other words, or open a category with {meta_definitions.LIST_CATEGORIES}."
+)
+MOST_CATEGORIES = 20
+"""Categories that are named after a search without results."""
+NOTHING_TO_JUDGE = "No call of this tool in this session succeeded since the last report."
+
+
+class MetaCalls:
+    """One method per meta-tool. Errors, of Pegboard and of servers, are raised unless a method says otherwise."""
+
+    def __init__(
+        self,
+        view: CallerView,
+        calls: ToolCalls,
+        fleet: Servers,
+        announcer: Announcer,
+        *,
+        events: EventSink,
+        clock: Clock,
+    ) -> None:
+        self._view = view
+        self._events = events
+        self._clock = clock
+        self._calls = calls
+        self._fleet = fleet
+        self._announcer = announcer
+        self._offered = LastOffers()
+        self._by_name: Mapping[str, Callable[[JsonObject, CallContext], Awaitable[Result]]] = {
+            meta_definitions.LIST_CATEGORIES: self._list_categories,
+            meta_definitions.SEARCH: self._search,
+            meta_definitions.DESCRIBE: self._describe,
+            meta_definitions.INVOKE: self._invoke,
+            meta_definitions.ROUTE: self._route,
+            meta_definitions.EXECUTE: self._execute,
+            meta_definitions.REPORT: self._report,
+        }
+
+    async def answer(self, name: str, arguments: JsonObject, context: CallContext) -> Result:
+        """Raises ArgumentsInvalid for arguments that violate the meta-tool's schema."""
+        arguments = meta_definitions.renamed(name, arguments)
+        await check_meta_arguments(name, arguments)
+        return await self._by_name[name](arguments, context)
+
+    def forget(self, session: str) -> None:
+        self._offered.forget(session)
+
+    async def _search(self, arguments: JsonObject, context: CallContext) -> Result:
+        view, caller, server = self._view, context.caller, arguments.get("server")
+        await view.catalog_view.started(some=server is None or bool(view.board.catalog.of_server(server)))
+        await view.catalog_view.categorized()
+        session = await view.book.get(caller.session)
+        turn, profile = view.turn(arguments["query"], session, caller), view.board.profile
+        names = view.names(caller)
+        by_words: Result = {}
+        if (whole := self._whole_category(arguments, profile, view.board.allowed(turn))) is not None:
+            found = whole[: arguments.get("limit")]
+        else:
+            limit = arguments.get("limit", profile.results or meta_definitions.DEFAULT_LIMIT)
+            decision = await view.board.route(turn, self._filter(arguments))
+            best = matching(decision, profile)
+            found = [candidate.tool for candidate in best if candidate.tool in names.of][:limit]
+            by_words = self._by_words(decision)
+        call = self._how_to_call(found, session, caller)
+        self._events.emit(ToolsSearched(at=self._clock.time(), found=len(found), by_words=bool(by_words)))
+        categories, catalog = view.catalog_view.categories, view.board.catalog
+        tools = [entry(catalog[tool], names.of[tool], categories.get(tool)) for tool in found]
+        await self._enable(found, session, context)
+        nothing = {} if tools else self._nothing(view.board.allowed(turn))
+        return json_result({"tools": tools} | call | by_words | nothing | self._not_ready(caller))
+
+    def _whole_category(
+        self, arguments: JsonObject, profile: Profile, allowed: frozenset[ToolId]
+    ) -> list[ToolId] | None:
+        """The tools of the category that the query names, if the profile allows that and there is no other filter."""
+        if not profile.whole_categories or self._filter(arguments) is not None:
+            return None
+        there = {tool: category for tool, category in self._view.catalog_view.categories.items() if tool in allowed}
+        named = named_category(arguments["query"], there)
+        return None if named is None else [tool for tool, category in there.items() if category == named]
+
+    def _nothing(self, allowed: frozenset[ToolId]) -> Result:
+        """Advice for a search without results."""
+        categories = self._view.catalog_view.categories
+        there = dict.fromkeys(category for tool, category in categories.items() if tool in allowed)
+        return {"why": NOTHING_MATCHES, "categories": list(there)[:MOST_CATEGORIES]}
+
+    async def _list_categories(self, arguments: JsonObject, context: CallContext) -> Result:
+        view, caller = self._view, context.caller
+        await view.catalog_view.started()
+        await view.catalog_view.categorized()
+        session = await view.book.get(caller.session)
+        allowed = view.board.allowed(view.turn("", session, caller))
+        groups: dict[str, list[Tool]] = {}
+        for tool in view.board.catalog.tools:
+            if tool.id in allowed:
+                groups.setdefault(view.catalog_view.categories[tool.id], []).append(tool)
+        wanted = arguments.get("category")
+        if wanted is None:
+            servers = view.board.catalog.servers
+            described = view.catalog_view.category_descriptions
+            categories = [about(name, of, servers.get(name), described.get(name)) for name, of in groups.items()]
+            return json_result({"categories": categories} | self._not_ready(caller))
+        if wanted not in groups:
+            raise ToolNotAvailable(wanted, list(groups), remedy="Use one of the categories that are available.")
+        names = view.names(caller)
+        found = [tool.id for tool in groups[wanted]]
+        listed = {"category": wanted, "tools": [names.of[tool] for tool in found]}
+        call = self._how_to_call(found, session, caller)
+        await self._enable(found, session, context)
+        return json_result(listed | call)
+
+    async def _describe(self, arguments: JsonObject, context: CallContext) -> Result:
+        """Unknown names are returned next to the definitions."""
+        described: list[JsonObject] = []
+        unknown: dict[str, list[str]] = {}
+        for name in arguments["names"]:
+            try:
+                _, tool = await self._view.resolve(name, context.caller)
+                definition = self._view.board.catalog[tool]
+                described.append(on_the_wire(definition, self._view.names(context.caller)))
+            except ToolNotAvailable as error:
+                unknown[name] = list(error.available)
+        return json_result({"tools": described} | ({"unknown": unknown} if unknown else {}))
+
+    async def _route(self, arguments: JsonObject, context: CallContext) -> Result:
+        """ROUTE (EHRR, algorithm 2), under any profile."""
+        view, caller = self._view, context.caller
+        await view.catalog_view.started(some=True)
+        session = await view.book.get(caller.session)
+        turn = view.turn(str(Subtask(**arguments["subtask"])), session, caller)
+        turn = replace(turn, max_price=arguments.get("max_price"), deadline=arguments.get("deadline"))
+        offers = await view.board.offers(turn)
+        self._offered.remember(caller.session, [offer.tool for offer in offers.tools])
+        return json_result(shown(offers, view.board.catalog, view.names(caller)) | self._not_ready(caller))
+
+    async def _execute(self, arguments: JsonObject, context: CallContext) -> Result:
+        """EXECUTE-TOOL (EHRR, algorithm 1): a failure is returned unchanged, with the other tools that were offered.
+
+        A server's protocol error becomes a result, so that the model sees it, unless the client has to act on it.
+        """
+        try:
+            result = await self._invoke(arguments, context, finder=meta_definitions.ROUTE)
+        except PegboardError as error:
+            result = self._calls.rejected(meta_definitions.EXECUTE, error)
+        except MCPError as error:
+            if error.error.code == types.URL_ELICITATION_REQUIRED:
+                raise
+            result = failed(error)
+        return await self._with_others(arguments["name"], result, context) if result.get("isError") else result
+
+    async def _report(self, arguments: JsonObject, context: CallContext) -> Result:
+        """The agent's verdict counts once for each successful call of its session."""
+        _, tool = await self._view.resolve(arguments["name"], context.caller, meta_definitions.ROUTE)
+        counted = self._calls.judge(context.caller.session, tool, useful=arguments["useful"])
+        return json_result({"counted": counted} | ({} if counted else {"why": NOTHING_TO_JUDGE}))
+
+    async def _invoke(
+        self, arguments: JsonObject, context: CallContext, finder: str = meta_definitions.SEARCH
+    ) -> Result:
+        """Rights and arguments are checked for the inner tool, under the same name that is dispatched (M2, M3)."""
+        name, inner = arguments["name"], arguments.get("arguments") or {}
+        if name in meta_definitions.META_TOOLS:
+            raise ToolNotAvailable(name, [], remedy="Call Pegboard's own tools directly.")
+        _, tool = await self._view.resolve(name, context.caller, finder)
+        definition = self._view.board.catalog[tool]
+        await self._calls.check(definition, inner)
+        return await self._calls.relay(definition, self._view.filled_in(tool, inner), context)
+
+    async def _with_others(self, name: str, result: Result, context: CallContext) -> Result:
+        view, caller = self._view, context.caller
+        session, names = await view.book.get(caller.session), view.names(caller)
+        allowed = view.board.allowed(view.turn("", session, caller))
+        called = names.resolve(name)
+        others = [tool for tool in self._offered.of(caller.session) if tool != called and tool in allowed]
+        return with_next(result, [names.of[tool] for tool in others if tool in names.of])
+
+    async def _enable(self, tools: list[ToolId], session: Session, context: CallContext) -> None:
+        """If this client honours list_changed, the tools join its list (lazy-loading PRD, approach D)."""
+        view, caller = self._view, context.caller
+        key = caller.session
+        if key is None or not tools or view.exposure(caller, session) != "dynamic":
+            return
+        now = await view.book.update(key, session_changes.enable(tools, cap=view.room(caller)))
+        if set(now.enabled) != set(session.enabled) and await self._announcer.tell(key, context.notify):
+            await view.book.update(key, session_changes.noticed)
+
+    def _how_to_call(self, found: Sequence[ToolId], session: Session, caller: Caller) -> Result:
+        """How to call the tools that were found, with the first one as the example; empty if there is none."""
+        if not found:
+            return {}
+        view, tool = self._view, found[0]
+        name, definition = view.names(caller).of[tool], view.board.catalog[tool]
+        return {"call": how_to_call(name, definition, view.exposure(caller, session))}
+
+    def _by_words(self, decision: Decision) -> Result:
+        """A note for a search that should use embeddings too but could not."""
+        if decision.encoder or self._view.board.profile.ranker != "hybrid":
+            return {}
+        why = STILL_EMBEDDING if self._view.catalog_view.is_indexing else "no encoder is available"
+        return {"ranked_by": f"words alone: {why}."}
+
+    def _filter(self, arguments: JsonObject) -> Filter | None:
+        server, wanted, hints = (arguments.get(key) for key in ("server", "category", "annotations"))
+        if server is None and wanted is None and not hints:
+            return None
+        categories = self._view.catalog_view.categories
+        others = (
+            tool.id
+            for tool in self._view.board.catalog.tools
+            if (wanted is not None and categories[tool.id] != wanted) or not has_hints(tool, hints or {})
+        )
+        return Filter(servers=None if server is None else frozenset({server}), excluded=frozenset(others))
+
+    def _not_ready(self, caller: Caller) -> Result:
+        holder = caller.holder
+        return not_ready(each for each in self._fleet.status() if holder is None or holder.may_see(each.name))

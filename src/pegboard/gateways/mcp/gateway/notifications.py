@@ -1,0 +1,120 @@
+"""What clients are notified of: changed lists, at once and then at most once per window (M18), and servers' logs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+import anyio
+import mcp_types as types
+from mcp.server.subscriptions import InMemorySubscriptionBus, ServerEvent, ToolsListChanged
+
+from pegboard.gateways.mcp.gateway.caller import Notify
+from pegboard.gateways.mcp.transport.client_input import LEVELS
+from pegboard.upstreams import Upstream
+
+LOGGER = logging.getLogger(__name__)
+WINDOW = 0.1
+"""Seconds during which further changes of a session are merged into one notification."""
+PATIENCE = 2.0
+"""Seconds that a client has to take a notification: a client that does not read delays nobody."""
+MOST_CHANNELS = 10_000
+MOST_SESSIONS = 10_000
+
+
+class Announcer:
+    """Notifies sessions and streams of changed lists.
+
+    Each session of the handshake era has its own channel; streams of `subscriptions/listen` use ``bus``.
+    """
+
+    def __init__(
+        self,
+        event: ServerEvent = ToolsListChanged(),  # noqa: B008 - frozen
+        bus: InMemorySubscriptionBus | None = None,
+        window: float = WINDOW,
+    ) -> None:
+        self.bus = InMemorySubscriptionBus() if bus is None else bus
+        self._event = event
+        self._window = window
+        self._channels: OrderedDict[str, Notify] = OrderedDict()
+        self._resting: dict[str, asyncio.Task[None]] = {}
+        self._again: set[str] = set()
+
+    def connect(self, session: str, notify: Notify) -> None:
+        """Register how to notify a session outside its requests."""
+        self._channels[session] = notify
+        self._channels.move_to_end(session)
+        while len(self._channels) > MOST_CHANNELS:
+            self._channels.popitem(last=False)
+
+    def disconnect(self, session: str) -> None:
+        self._channels.pop(session, None)
+
+    async def tell(self, session: str, notify: Notify | None = None) -> bool:
+        """Notify this session now, or once more at the end of the window. Returns whether a notification was sent now.
+
+        ``notify`` sends on the stream of a request in progress, so that the notification arrives before its answer.
+        """
+        if session in self._resting:
+            self._again.add(session)
+            return False
+        self._resting[session] = asyncio.create_task(self._rest(session))
+        await self._send(notify or self._channels.get(session))
+        return True
+
+    async def tell_all(self, concerned: Callable[[str], bool] = lambda session: True) -> None:
+        """The board changed: notify all streams, and the sessions that are concerned."""
+        await self.bus.publish(self._event)
+        await asyncio.gather(*(self.tell(session) for session in list(self._channels) if concerned(session)))
+
+    def close(self) -> None:
+        for task in self._resting.values():
+            task.cancel()
+
+    async def _rest(self, session: str) -> None:
+        try:
+            await asyncio.sleep(self._window)
+            while session in self._again:
+                self._again.discard(session)
+                await self._send(self._channels.get(session))
+                await asyncio.sleep(self._window)
+        finally:
+            self._resting.pop(session, None)
+            self._again.discard(session)
+
+    async def _send(self, notify: Notify | None) -> None:
+        if notify is None:
+            return
+        try:
+            with anyio.move_on_after(PATIENCE):
+                await notify()
+        except Exception:
+            LOGGER.debug("A client could not be notified: it is gone", exc_info=True)
+
+
+class LogLevels:
+    """Log levels by session. A shared server logs at the lowest level that any session wants; each session gets the
+    level it asked for."""
+
+    def __init__(self, upstreams: Callable[[], Sequence[Upstream]]) -> None:
+        self._upstreams = upstreams
+        self._of: OrderedDict[str, types.LoggingLevel] = OrderedDict()
+
+    def of(self, session: str | None) -> types.LoggingLevel | None:
+        return None if session is None else self._of.get(session)
+
+    async def set(self, session: str | None, level: types.LoggingLevel) -> None:
+        if session is not None:
+            self._of[session] = level
+            self._of.move_to_end(session)
+            while len(self._of) > MOST_SESSIONS:
+                self._of.popitem(last=False)
+        most = min((level, *self._of.values()), key=LEVELS.index)
+        for upstream in self._upstreams():
+            await upstream.set_level(most)
+
+    def forget(self, session: str) -> None:
+        self._of.pop(session, None)

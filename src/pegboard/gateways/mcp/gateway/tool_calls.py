@@ -1,0 +1,157 @@
+"""Tool calls: checked, charged, sent to their server, and recorded."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Literal
+
+import mcp_types as types
+from mcp import MCPError
+
+from pegboard.errors import ArgumentsInvalid, PegboardError, UpstreamError
+from pegboard.events import CallFinished, CallRejected
+from pegboard.gateways.mcp.gateway import session_changes
+from pegboard.gateways.mcp.gateway.call_charges import CallCharges
+from pegboard.gateways.mcp.gateway.caller import CallContext
+from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
+from pegboard.gateways.mcp.gateway.session_changes import SessionBook
+from pegboard.gateways.mcp.trust.content import Contents
+from pegboard.model import JsonObject, Outcome, ServerName, Tool, ToolId
+from pegboard.protocols import Clock, EventSink
+from pegboard.routing import check_arguments, matches_output_schema
+from pegboard.routing.economics.tool_prices import stated_usd
+
+Result = dict[str, Any]
+Fault = Literal["server", "caller", "tool"]
+CALLERS_FAULT = (types.INVALID_PARAMS, types.URL_ELICITATION_REQUIRED)
+"""Protocol errors that do not count against the server: wrong arguments, and consent that the user has yet to give."""
+MOST_SESSIONS = 10_000
+MOST_TOOLS = 100
+"""Per session: tools whose last call can still be judged, the most recent ones."""
+
+
+class ToolCalls:
+    """Checks, charges, sends and records calls. Results of servers are relayed untouched (M7)."""
+
+    def __init__(
+        self,
+        fleet: Servers,
+        book: SessionBook,
+        charges: CallCharges,
+        *,
+        events: EventSink,
+        clock: Clock,
+        observe: Callable[[Outcome], None],
+        contents: Contents,
+    ) -> None:
+        self._contents = contents
+        self._fleet = fleet
+        self._book = book
+        self._charges = charges
+        self._events = events
+        self._clock = clock
+        self._observe = observe
+        self._feedback = PendingFeedback()
+
+    async def check(self, tool: Tool, arguments: JsonObject) -> None:
+        """Raises ArgumentsInvalid, and records it as the caller's failure: the server never sees such a call."""
+        try:
+            await check_arguments(tool, arguments)
+        except ArgumentsInvalid:
+            self._observe(Outcome(tool=tool.id, success=False, latency_ms=0, failure="caller"))
+            raise
+
+    async def relay(self, called: Tool, arguments: JsonObject, context: CallContext) -> Result:
+        """The server's result for exactly these arguments. Raises MCPError as the server does, and PegboardError."""
+        session, tool = context.caller.session, called.id
+        async with self._charges.charged(session, tool, stated=stated_usd(called, "price_usd")):
+            result = await self._observed(called, arguments, context)
+        await self._contents.answered(ServerName(tool.server), tool.name, result)
+        if not result.get("isError", False) and result.get("resultType") != "input_required":
+            await self._book.update(session, session_changes.answered(tool.name))
+        self._book.touch(session, session_changes.use(tool))
+        return result
+
+    def rejected(self, name: str, error: PegboardError) -> Result:
+        """The result for a call that was sent to no server: an error with ``isError`` (M8)."""
+        self._events.emit(CallRejected(at=self._clock.time(), tool=name, reason=error.code))
+        return error.to_mcp()
+
+    def judge(self, session: str | None, tool: ToolId, *, useful: bool) -> bool:
+        """Record the agent's verdict on its last successful call of a tool. Returns whether there was such a call."""
+        if not self._feedback.judged(session, tool):
+            return False
+        if not useful:
+            self._observe(Outcome(tool=tool, success=False, latency_ms=0, failure="verdict"))
+        return True
+
+    def forget(self, session: str) -> None:
+        self._feedback.forget(session)
+
+    async def _observed(self, called: Tool, arguments: JsonObject, context: CallContext) -> Result:
+        """Sends the call and records its outcome. Cancelled calls and calls that were not admitted are not recorded."""
+        tool, started = called.id, self._clock.monotonic()
+        try:
+            result = await self._fleet.call(tool, arguments, meta=context.meta, progress=context.progress)
+        except Exception as error:
+            if isinstance(error, UpstreamError) or not isinstance(error, PegboardError):
+                self._note(context, tool, started, fault_of(error))
+            raise
+        self._note(context, tool, started, "tool" if await _failed(called, result) else None)
+        return result
+
+    def _note(self, context: CallContext, tool: ToolId, started: float, fault: Fault | None) -> None:
+        latency = (self._clock.monotonic() - started) * 1000
+        success = fault is None
+        self._events.emit(
+            CallFinished(at=self._clock.time(), tool=str(tool), server=tool.server, success=success, latency_ms=latency)
+        )
+        self._feedback.called(context.caller.session, tool, success=success)
+        self._observe(Outcome(tool=tool, success=success, latency_ms=latency, failure=fault))
+
+
+class PendingFeedback:
+    """The tools of each session whose last call succeeded and has not been judged; kept in memory, by the process that
+    made the call."""
+
+    def __init__(self) -> None:
+        self._of: OrderedDict[str, OrderedDict[ToolId, None]] = OrderedDict()
+
+    def called(self, session: str | None, tool: ToolId, *, success: bool) -> None:
+        """Calls without a session are not tracked: a later verdict could not be matched to them."""
+        if session is None:
+            return
+        tools = self._of.setdefault(session, OrderedDict())
+        self._of.move_to_end(session)
+        tools.pop(tool, None)
+        if success:
+            tools[tool] = None
+        while len(tools) > MOST_TOOLS:
+            tools.popitem(last=False)
+        while len(self._of) > MOST_SESSIONS:
+            self._of.popitem(last=False)
+
+    def judged(self, session: str | None, tool: ToolId) -> bool:
+        """Whether there was a call to judge; it can be judged only once."""
+        awaiting = self._of.get(session, OrderedDict()) if session is not None else OrderedDict[ToolId, None]()
+        return tool in awaiting and awaiting.pop(tool) is None
+
+    def forget(self, session: str) -> None:
+        self._of.pop(session, None)
+
+
+async def _failed(tool: Tool, result: Result) -> bool:
+    """Whether the result is an error or violates the tool's output schema. The client gets it unchanged in any case."""
+    if result.get("isError", False):
+        return True
+    return result.get("resultType") != "input_required" and not await matches_output_schema(tool, result)
+
+
+def fault_of(error: Exception) -> Fault:
+    """Who is at fault for a call without a result.
+
+    >>> fault_of(MCPError(types.INVALID_PARAMS, "no such city"))
+    'caller'
+    """
+    return "caller" if isinstance(error, MCPError) and error.error.code in CALLERS_FAULT else "server"

@@ -1,0 +1,1 @@
+"""Resources and prompts of all servers. Start with `resources.py`."""

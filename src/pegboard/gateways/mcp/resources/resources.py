@@ -1,0 +1,241 @@
+"""Resources, resource templates and prompts of all servers, merged."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server.subscriptions import InMemorySubscriptionBus, PromptsListChanged, ResourcesListChanged, ResourceUpdated
+from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
+
+from pegboard.errors import PegboardError
+from pegboard.gateways.mcp.gateway.notifications import Announcer
+from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind, read_list
+from pegboard.gateways.mcp.trust.content import Contents
+from pegboard.model import JsonObject, ServerName
+from pegboard.upstreams import ORIGIN, Upstream
+
+LOGGER = logging.getLogger(__name__)
+
+PATIENCE = 10.0
+"""Seconds that a list waits for a slow server, whose items are then included the next time (M15)."""
+
+Result = dict[str, Any]
+OnUpdate = Callable[[str], Awaitable[None]]
+Visible = Callable[[str], bool]
+"""Whether the caller may see what the server of this name offers."""
+
+
+def everything(_server: str) -> bool:
+    return True
+
+
+class ServerResources:
+    """Of all ``upstreams``, or of those that ``within`` names for a toolset.
+
+    ``visible`` restricts a request to the servers that its caller may see: the others do not exist for it.
+    """
+
+    def __init__(
+        self,
+        upstreams: Callable[[], Sequence[Upstream]],
+        bus: InMemorySubscriptionBus,
+        within: Callable[[], Collection[str] | None],
+        contents: Contents,
+    ) -> None:
+        self._contents = contents
+        self.prompts_announcer = Announcer(PromptsListChanged(), bus)
+        self.resources_announcer = Announcer(ResourcesListChanged(), bus)
+        self._bus = bus
+        self._upstreams = upstreams
+        self._within = within
+        self._lists: WeakKeyDictionary[Upstream, dict[Kind, asyncio.Task[Sequence[JsonObject]]]] = WeakKeyDictionary()
+        self._watchers: dict[str, dict[object, OnUpdate | None]] = {}
+        self._watched_at: dict[str, str] = {}
+
+    def close(self) -> None:
+        self.prompts_announcer.close()
+        self.resources_announcer.close()
+        for items in list(self._lists.values()):
+            for task in items.values():
+                task.cancel()
+
+    async def listed(self, kind: Kind, visible: Visible = everything) -> list[JsonObject]:
+        """All items of a kind, in the order of the servers. If two servers have the same resource, the first one's is
+        listed."""
+        lists = await self._of(kind, visible)
+        if kind == "prompts":
+            return [{**each, "name": name} for name, (_, each) in _named(lists).items()]
+        return list(
+            {each[KINDS[kind].identity]: each for _, items in reversed(lists) for each in reversed(items)}.values()
+        )[::-1]
+
+    async def prompt(self, params: types.GetPromptRequestParams, visible: Visible = everything) -> Result:
+        """A prompt. Raises MCPError as the server does, or for an unknown prompt."""
+        upstream, prompt = await self._prompt(params.name, visible)
+        copied = params.model_copy(update={"name": prompt["name"]})
+        result = await upstream.request(types.GetPromptRequest(params=copied))
+        await self._contents.answered(upstream.server.name, f"prompts/{prompt['name']}", result)
+        return result
+
+    async def read(self, params: types.ReadResourceRequestParams, visible: Visible = everything) -> Result:
+        """Read from the server that lists the resource, else from the first one that answers. Raises MCPError."""
+        request = types.ReadResourceRequest(params=params)
+
+        async def read(upstream: Upstream) -> Result:
+            result = await upstream.request(request)
+            await self._contents.answered(upstream.server.name, f"resources/{params.uri}", result)
+            return result
+
+        return dict(await self._first(str(params.uri), read, visible))
+
+    async def complete(self, params: types.CompleteRequestParams, visible: Visible = everything) -> Result:
+        if isinstance(params.ref, types.PromptReference):
+            upstream, prompt = await self._prompt(params.ref.name, visible)
+            ref = params.ref.model_copy(update={"name": prompt["name"]})
+            request = types.CompleteRequest(params=params.model_copy(update={"ref": ref}))
+            return await upstream.request(request)
+        request = types.CompleteRequest(params=params)
+        return dict(await self._first(str(params.ref.uri), lambda each: each.request(request), visible))
+
+    async def subscribe(self, who: object, uri: str, tell: OnUpdate | None, visible: Visible = everything) -> None:
+        """Await ``tell`` when the resource changes; with None, changes go to the bus only. Raises MCPError."""
+
+        async def watch(upstream: Upstream) -> str:
+            await upstream.watch(uri)
+            return upstream.server.name
+
+        if uri not in self._watchers:
+            self._watched_at[uri] = await self._first(uri, watch, visible)
+        elif not visible(self._watched_at[uri]):
+            raise _not_found(uri)
+        self._watchers.setdefault(uri, {})[who] = tell
+
+    async def unsubscribe(self, who: object, uri: str) -> None:
+        watchers = self._watchers.get(uri, {})
+        watchers.pop(who, None)
+        if not watchers and self._watchers.pop(uri, None) is not None:
+            self._watched_at.pop(uri, None)
+            for upstream in self._there("resources"):
+                await upstream.unwatch(uri)
+
+    async def forget(self, who: object) -> None:
+        """A session has ended."""
+        for uri in [uri for uri, watchers in self._watchers.items() if who in watchers]:
+            await self.unsubscribe(who, uri)
+
+    async def on_notification(self, server: ServerName, message: types.ServerNotification) -> None:
+        """Pass a server's notification about its lists and resources on to the clients concerned."""
+        upstream = next((each for each in self._there() if each.server.name == server), None)
+        if upstream is None:
+            return
+        items = self._lists.get(upstream, {})
+        if isinstance(message, types.ResourceUpdatedNotification):
+            await self._updated(str(message.params.uri))
+        elif isinstance(message, types.PromptListChangedNotification):
+            items.pop("prompts", None)
+            await self.prompts_announcer.tell_all()
+        elif isinstance(message, types.ResourceListChangedNotification):
+            items.pop("resources", None)
+            items.pop("resourceTemplates", None)
+            await self.resources_announcer.tell_all()
+
+    async def _updated(self, uri: str) -> None:
+        told = [each for each in self._watchers.get(uri, {}).values() if each is not None]
+        await self._bus.publish(ResourceUpdated(uri))
+        await asyncio.gather(*(each(uri) for each in told), return_exceptions=True)
+
+    async def _prompt(self, name: str, visible: Visible) -> tuple[Upstream, JsonObject]:
+        prompts = _named(await self._of("prompts", visible))
+        if name not in prompts:
+            raise MCPError(types.INVALID_PARAMS, f"Prompt {name!r} not found", {"available": list(prompts)})
+        return prompts[name]
+
+    async def _first(self, uri: str, act: Callable[[Upstream], Awaitable[Any]], visible: Visible) -> Any:
+        """The result of the first server that does not refuse; servers that list the resource or its template come
+        first."""
+        error: MCPError | PegboardError | None = None
+        for upstream in await self._holders(uri, visible):
+            try:
+                return await act(upstream)
+            except (MCPError, PegboardError) as refusal:
+                error = error or refusal
+        raise error or _not_found(uri)
+
+    async def _holders(self, uri: str, visible: Visible) -> list[Upstream]:
+        """The server that lists the resource, else one with a matching template, else all: not every resource is
+        listed."""
+        listed = [
+            each for each, items in await self._of("resources", visible) if any(one["uri"] == uri for one in items)
+        ]
+        if listed:
+            return listed[:1]
+        templates = await self._of("resourceTemplates", visible)
+        fitting = [each for each, items in templates if any(fits(one["uriTemplate"], uri) for one in items)]
+        return fitting[:1] or self._there("resources", visible)
+
+    def _there(self, capability: str | None = None, visible: Visible = everything) -> list[Upstream]:
+        within = self._within()
+        return [
+            each
+            for each in self._upstreams()
+            if visible(each.server.name)
+            and (within is None or each.server.name in within)
+            and (capability is None or capability in each.capabilities)
+        ]
+
+    async def _of(self, kind: Kind, visible: Visible) -> list[tuple[Upstream, Sequence[JsonObject]]]:
+        """Each server's list of a kind. Lists are requested once, and again after the server reports a change."""
+        tasks = {each: self._task(each, kind) for each in self._there(KINDS[kind].capability, visible)}
+        if tasks:
+            await asyncio.wait(tasks.values(), timeout=PATIENCE)
+        return [(each, task.result()) for each, task in tasks.items() if _succeeded(task)]
+
+    def _task(self, upstream: Upstream, kind: Kind) -> asyncio.Task[Sequence[JsonObject]]:
+        items = self._lists.setdefault(upstream, {})
+        if kind not in items or (items[kind].done() and not _succeeded(items[kind])):
+            items[kind] = asyncio.create_task(self._read(upstream, kind))
+        return items[kind]
+
+    async def _read(self, upstream: Upstream, kind: Kind) -> Sequence[JsonObject]:
+        return await self._contents.listed(upstream.server.name, kind, await _read_unattributed(upstream, kind))
+
+
+async def _read_unattributed(upstream: Upstream, kind: Kind) -> Sequence[JsonObject]:
+    """Read a list that all clients share: it is not requested on behalf of any client."""
+    ORIGIN.set(None)
+    try:
+        return await read_list(upstream, kind)
+    except (MCPError, PegboardError) as error:
+        LOGGER.warning("The %s of server %s could not be listed: %s", kind, upstream.server.name, error)
+        raise
+
+
+def _not_found(uri: str) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": uri})
+
+
+def fits(template: str, uri: str) -> bool:
+    try:
+        return UriTemplate.parse(template).match(uri) is not None
+    except InvalidUriTemplate:
+        return False
+
+
+def _succeeded(task: asyncio.Task[Any]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
+def _named(lists: Sequence[tuple[Upstream, Sequence[JsonObject]]]) -> Mapping[str, tuple[Upstream, JsonObject]]:
+    """Prompts by their listed names: their own, prefixed with the server's if the name is taken (M11)."""
+    names: dict[str, tuple[Upstream, JsonObject]] = {}
+    for upstream, items in lists:
+        for prompt in items:
+            name = prompt["name"]
+            names[f"{upstream.server.name}_{name}" if name in names else name] = (upstream, prompt)
+    return names

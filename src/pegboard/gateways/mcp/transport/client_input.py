@@ -1,0 +1,243 @@
+"""Requests from servers to the client whose request is in progress: sent at once, or returned with a result that asks
+for input (MCP 2026-07-28)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, get_args
+from uuid import uuid4
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server.connection import allowed_log_levels
+from mcp.server.context import ServerRequestContext
+from mcp.shared.message import ServerMessageMetadata
+
+from pegboard.gateways.mcp.gateway.caller import Caller
+from pegboard.upstreams import ORIGIN, Inputs
+
+Context = ServerRequestContext[Any, Any]
+Answer = types.InputResponse | types.ErrorData
+LEVELS: tuple[types.LoggingLevel, ...] = get_args(types.LoggingLevel)
+"""From `debug` to `emergency`."""
+Result = dict[str, Any]
+Params = types.CallToolRequestParams | types.GetPromptRequestParams | types.ReadResourceRequestParams
+PARKED = "pegboard:"
+"""The prefix of the request state of a parked request. Like every state, it is sealed before it is sent."""
+PARKED_SECONDS = 600.0
+MOST_PARKED = 1000
+Work = Callable[[], Awaitable[Result]]
+
+
+class ClientOrigin:
+    """The `Origin` of upstream requests that are made for one client request.
+
+    ``level`` is the lowest log level that a client of the handshake era wants; None is every level. A client of
+    revision 2026-07-28 takes no requests: ``questions`` collects them, `PendingInputs` returns them with a result, and
+    the work continues when the client has answered.
+    """
+
+    def __init__(self, ctx: Context, caller: Caller, *, level: types.LoggingLevel | None = None) -> None:
+        self.inputs = Inputs()
+        self.questions: dict[str, types.InputRequest] = {}
+        self.asked = asyncio.Event()
+        self._answers: dict[str, asyncio.Future[types.InputResponse]] = {}
+        self._ctx = ctx
+        self._modern = caller.modern
+        self._level = level
+        self._name = caller.session or uuid4().hex
+        self.named = caller.session is not None
+
+    @property
+    def client(self) -> str:
+        return self._name
+
+    @property
+    def takes_requests(self) -> bool:
+        return not self._modern
+
+    @property
+    def capabilities(self) -> types.ClientCapabilities:
+        return self._ctx.session.client_capabilities or types.ClientCapabilities()
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Within it, requests and notifications from servers are for this client."""
+        token = ORIGIN.set(self)
+        try:
+            yield
+        finally:
+            ORIGIN.reset(token)
+
+    def retried(self, ctx: Context, answers: types.InputResponses) -> None:
+        """The client has sent its request again, with these answers; answered questions are removed."""
+        self._ctx = ctx
+        for key in self.questions.keys() & answers.keys():
+            del self.questions[key]
+            self._answers.pop(key).set_result(answers[key])
+        if not self.questions:
+            self.asked.clear()
+
+    async def ask(self, request: types.ServerRequest) -> Answer:
+        if refused := unable(self.capabilities, request):
+            return types.ErrorData(code=types.INVALID_REQUEST, message=refused)
+        if self._modern:
+            return await self._ask_with_result(request)
+        where = ServerMessageMetadata(related_request_id=self._ctx.request_id)
+        try:
+            return await self._ctx.session.send_request(request, _result_of(request), metadata=where)
+        except MCPError as error:
+            return error.error
+
+    async def tell(self, message: types.ServerNotification) -> None:
+        if isinstance(message, types.LoggingMessageNotification) and message.params.level not in self._heard():
+            return
+        await self._ctx.session.send_notification(message, related_request_id=self._ctx.request_id)
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Reports progress of the open request; the SDK drops it if the caller asked for none (M17)."""
+        await self._ctx.session.report_progress(progress, total, message)
+
+    @property
+    def log_level(self) -> types.LoggingLevel | None:
+        """The lowest level that a server of revision 2026-07-28 should log; None for no logs."""
+        if self._modern:
+            level: types.LoggingLevel | None = self._meta().get(types.LOG_LEVEL_META_KEY)
+            return level
+        return self._level or "info"
+
+    def _heard(self) -> frozenset[types.LoggingLevel]:
+        if self._modern:
+            return allowed_log_levels(self._ctx.protocol_version, self._meta())
+        return frozenset(LEVELS[LEVELS.index(self._level or LEVELS[0]) :])
+
+    def _meta(self) -> dict[str, Any]:
+        return (self._ctx.params or {}).get("_meta") or {}
+
+    async def _ask_with_result(self, request: types.ServerRequest) -> Answer:
+        if isinstance(request, types.PingRequest):
+            return types.ErrorData(code=types.INVALID_REQUEST, message="This client takes no requests.")
+        key = uuid4().hex
+        self._answers[key] = asyncio.get_running_loop().create_future()
+        self.questions[key] = request
+        self.asked.set()
+        return await self._answers[key]
+
+
+@dataclass(slots=True, kw_only=True)
+class Parked:
+    """A request in progress that waits for its client to send it again with answers."""
+
+    origin: ClientOrigin
+    task: asyncio.Task[Result]
+    late: asyncio.TimerHandle | None = None
+
+
+class PendingInputs:
+    """The requests of all clients that wait for input from their clients."""
+
+    def __init__(self) -> None:
+        self._parked: dict[str, Parked] = {}
+
+    async def result(self, ctx: Context, params: Params, origin: ClientOrigin, work: Work) -> Result:
+        """The result of ``work``, which is done for ``origin``, or the questions that it must answer first.
+
+        Raises MCPError for a state that is no longer known, and for answers that are not an object.
+        """
+        if "inputResponses" in (ctx.params or {}) and params.input_responses is None:
+            raise MCPError(types.INVALID_PARAMS, "inputResponses must be an object")
+        if origin.takes_requests:
+            with origin.answering():
+                return await work()
+        state = params.request_state
+        if state is not None and state.startswith(PARKED):
+            return await self._next(self._again(ctx, state, params.input_responses or {}))
+        origin.inputs = Inputs(responses=params.input_responses, state=state)
+        with origin.answering():
+            return await self._next(Parked(origin=origin, task=asyncio.create_task(_begun(work))))
+
+    def close(self) -> None:
+        for key in list(self._parked):
+            self._give_up(key)
+
+    def _again(self, ctx: Context, state: str, answers: types.InputResponses) -> Parked:
+        parked = self._parked.pop(state, None)
+        if parked is None:
+            raise MCPError(types.INVALID_PARAMS, "The request these answers belong to has expired: start again.")
+        if parked.late is not None:
+            parked.late.cancel()
+        parked.origin.retried(ctx, answers)
+        return parked
+
+    async def _next(self, parked: Parked) -> Result:
+        """Waits until it is done or has questions."""
+        asked = asyncio.ensure_future(parked.origin.asked.wait())
+        try:
+            await asyncio.wait({parked.task, asked}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            parked.task.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({parked.task})
+            raise
+        finally:
+            asked.cancel()
+        return parked.task.result() if parked.task.done() else self._park(parked)
+
+    def _park(self, parked: Parked) -> Result:
+        while len(self._parked) >= MOST_PARKED:
+            self._give_up(next(iter(self._parked)))
+        key = f"{PARKED}{uuid4().hex}"
+        self._parked[key] = parked
+        parked.late = asyncio.get_running_loop().call_later(PARKED_SECONDS, self._give_up, key)
+        questions = {
+            name: each.model_dump(by_alias=True, mode="json", exclude_none=True)
+            for name, each in parked.origin.questions.items()
+        }
+        return {"resultType": "input_required", "inputRequests": questions, "requestState": key}
+
+    def _give_up(self, key: str) -> None:
+        parked = self._parked.pop(key, None)
+        if parked is not None:
+            if parked.late is not None:
+                parked.late.cancel()
+            parked.task.cancel()
+
+
+def unable(capabilities: types.ClientCapabilities, request: types.ServerRequest) -> str:
+    """Why a client cannot answer this request, or an empty string: only declared capabilities may be used."""
+    match request:
+        case types.CreateMessageRequest(params=params):
+            sampling = capabilities.sampling
+            if sampling is None:
+                return "Sampling not supported"
+            if (params.tools or params.tool_choice) and sampling.tools is None:
+                return "Sampling with tools not supported"
+        case types.ElicitRequest(params=wanted):
+            elicitation = capabilities.elicitation
+            if elicitation is None:
+                return "Elicitation not supported"
+            if wanted.mode == "url" and elicitation.url is None:
+                return "Elicitation by URL not supported"
+        case types.ListRootsRequest():
+            if capabilities.roots is None:
+                return "List roots not supported"
+    return ""
+
+
+def _result_of(request: types.ServerRequest) -> type[Any]:
+    match request:
+        case types.CreateMessageRequest(params=params):
+            with_tools = params.tools or params.tool_choice
+            return types.CreateMessageResultWithTools if with_tools else types.CreateMessageResult
+        case types.ElicitRequest():
+            return types.ElicitResult
+        case types.ListRootsRequest():
+            return types.ListRootsResult
+    return types.EmptyResult
+
+
+async def _begun(work: Work) -> Result:
+    return await work()

@@ -1,0 +1,126 @@
+"""Reloads the configuration when its files change, without a restart (M27)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pegboard.errors import ConfigError, PegboardError
+from pegboard.events import ConfigurationRefused
+from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.settings import Settings, load_settings
+from pegboard.settings.reload_checks import REMEDY, weakened
+
+LOGGER = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.5
+FIXED = (
+    *("host", "port", "allowed_hosts", "start_wait", "connect_timeout", "call_timeout", "lazy", "idle_stop"),
+    *("often_used", "session_ttl", "encoder", "encoder_threads", "cache_dir", "state_dir", "index", "chroma"),
+    *("state", "statistics", "replica_url", "metrics", "log_format", "drain_wait", "drain_timeout"),
+    "allowed_origins",
+)
+"""Settings that take effect only at start."""
+FIXED_OF_LLM = ("record", "most_recorded")
+"""The same, in `[llm]`."""
+
+Prepare = Callable[[Settings], Callable[[], Awaitable[None]]]
+"""Prepares another part of the process for new settings and returns the function that applies them. Raises
+PegboardError for settings that it cannot use."""
+
+Stamps = tuple[tuple[int, int] | None, ...]
+
+
+class Weaker(ConfigError):  # noqa: N818
+    """A changed configuration that would remove protection."""
+
+    code = "configuration_weaker"
+
+
+@dataclass(slots=True, kw_only=True)
+class Source:
+    """The source of the settings: these files, read by ``load``, which raises PegboardError for files it cannot read.
+
+    Create it before they are read, so that no change is missed. ``refused`` is a public message that the current files
+    are not used, or empty.
+    """
+
+    files: Sequence[Path] = ()
+    load: Callable[[], Settings] = load_settings
+    seen: Stamps = ()
+    refused: str = ""
+
+    @classmethod
+    def of(cls, files: Sequence[Path], load: Callable[[], Settings]) -> Source:
+        return cls(files=files, load=load, seen=tuple(map(_stamp, files)))
+
+    @asynccontextmanager
+    async def followed(self, host: Host, *others: Prepare) -> AsyncIterator[Callable[[], None]]:
+        """Within it, the host and ``others`` follow the files. Yields a function that makes them read the files at
+        once."""
+        asked = asyncio.Event()
+        following = asyncio.create_task(self.follow(host, *others, asked=asked))
+        try:
+            yield asked.set
+        finally:
+            following.cancel()
+
+    async def follow(self, host: Host, *others: Prepare, asked: asyncio.Event | None = None) -> None:
+        """Reconfigure the host when the files have changed and are stable again, or when ``asked``, until cancelled."""
+        seen = latest = self.seen or self._stamps()
+        asked = asked or asyncio.Event()
+        while self.files:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asked.wait(), POLL_SECONDS)
+            before, latest = latest, self._stamps()
+            if asked.is_set() or (latest != seen and latest == before):
+                asked.clear()
+                seen = latest
+                await self._apply(host, others)
+
+    async def _apply(self, host: Host, others: Sequence[Prepare]) -> None:
+        before = host.settings
+        try:
+            settings = self.load()
+            if lost := weakened(before, settings):
+                raise Weaker(f"It would remove protection: {lost}.", remedy=REMEDY)
+            prepared = [prepare(settings) for prepare in others]
+            changes = await host.reconfigure(settings)
+            for apply in prepared:
+                await apply()
+        except PegboardError as error:
+            LOGGER.error("The changed configuration is not used; the previous one stays in effect: %s", error)
+            self._refuse(host, error.code, error.message if isinstance(error, Weaker) else "It cannot be used.")
+            return
+        except Exception:
+            LOGGER.exception("The changed configuration could not be applied")
+            self._refuse(host, "defect", "It could not be applied.")
+            return
+        self.refused = ""
+        waiting = [name for name in FIXED if getattr(settings, name) != getattr(before, name)]
+        waiting += [f"llm.{name}" for name in FIXED_OF_LLM if getattr(settings.llm, name) != getattr(before.llm, name)]
+        if waiting:
+            LOGGER.warning("These changes take effect after a restart: %s", ", ".join(waiting))
+        LOGGER.info(
+            "The configuration changed. Servers added: %s; removed: %s; restarted: %s",
+            *(", ".join(names) or "none" for names in (changes.added, changes.removed, changes.restarted)),
+        )
+
+    def _refuse(self, host: Host, code: str, why: str) -> None:
+        self.refused = f"The changed configuration is not used; the previous one stays in effect. {why}"
+        host.parts.events.emit(ConfigurationRefused(at=host.parts.clock.time(), code=code, reason=why))
+
+    def _stamps(self) -> Stamps:
+        return tuple(map(_stamp, self.files))
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size

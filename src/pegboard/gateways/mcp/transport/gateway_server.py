@@ -1,0 +1,151 @@
+"""The gateway as an MCP server: the SDK's low-level server, whose results are sent as the dictionaries they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from importlib.metadata import version
+from typing import Any
+
+import mcp_types as types
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+
+from pegboard.gateways.mcp.embedded.hooked_server import as_dictionary
+from pegboard.gateways.mcp.gateway import session_changes
+from pegboard.gateways.mcp.gateway.caller import CallContext, Caller, Notify
+from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.transport.client_connection import at_end, caller_of
+from pegboard.gateways.mcp.transport.client_input import ClientOrigin
+from pegboard.gateways.mcp.transport.resource_handlers import ResourceHandlers
+from pegboard.gateways.mcp.transport.results import HANDLER_RESULTS, HINTS, foreign_meta, kept, page
+
+BEGINNINGS = ("initialize", "server/discover")
+Context = ServerRequestContext[Any, Any]
+
+
+class GatewayServer(Server[Any]):
+    """Declares `listChanged` for its lists on every transport."""
+
+    def create_initialization_options(
+        self, notification_options: NotificationOptions | None = None, *more: Any, **options: Any
+    ) -> InitializationOptions:
+        """The SDK's HTTP transport passes no options, which would declare the opposite."""
+        given = notification_options or NotificationOptions(
+            tools_changed=True, prompts_changed=True, resources_changed=True
+        )
+        return super().create_initialization_options(given, *more, **options)
+
+
+def wire(gateway: Gateway, sealed: RequestStateSecurity | None = None) -> Server[Any]:
+    """A server for both protocol eras.
+
+    ``sealed`` protects the request states that clients hold; by default only this process can open them.
+    """
+    pending = gateway.pending_inputs
+
+    def connected(ctx: Context) -> Caller:
+        return _connected(gateway, ctx)
+
+    async def list_tools(ctx: Context, params: types.PaginatedRequestParams | None) -> dict[str, Any]:
+        caller = connected(ctx)
+        found = page(await gateway.list_tools(caller), params.cursor if params else None)
+        return kept(ctx, found | HINTS)
+
+    async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> dict[str, Any]:
+        caller = connected(ctx)
+        origin = ClientOrigin(ctx, caller, level=gateway.levels.of(caller.session))
+        meta = foreign_meta(ctx) | ({types.LOG_LEVEL_META_KEY: origin.log_level} if origin.log_level else {})
+        context = CallContext(caller=caller, meta=meta, progress=origin.progress, notify=list_changed_notifier(ctx))
+        call = partial(gateway.call, params.name, params.arguments or {}, context)
+        return kept(ctx, await pending.result(ctx, params, origin, call))
+
+    async def initialized(ctx: Context, _params: types.NotificationParams | None) -> None:
+        caller, client = connected(ctx), ctx.session.client_params
+        if caller.session is not None and client is not None:
+            said = client.model_dump(by_alias=True, mode="json", exclude_none=True)
+            said["protocolVersion"] = ctx.protocol_version
+            await gateway.book.update(caller.session, session_changes.introduced(said))
+            _present(gateway, ctx, caller.session)
+
+    async def roots_changed(_ctx: Context, _params: types.NotificationParams | None) -> None:
+        gateway.fleet.roots_changed()
+
+    handlers = ResourceHandlers(gateway, pending, connected)
+    server = GatewayServer(
+        "pegboard",
+        version=version("pegboard"),
+        on_list_tools=list_tools,  # type: ignore[arg-type]  # the SDK takes dictionaries too
+        on_call_tool=call_tool,  # type: ignore[arg-type]
+        **handlers.handlers(),
+        get_tool_input_schema=gateway.input_schema,
+    )
+    server.add_notification_handler("notifications/initialized", types.NotificationParams, initialized)
+    server.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, roots_changed)
+    handlers.join(server)
+    boundary = RequestStateBoundary(sealed or RequestStateSecurity.ephemeral(), default_audience="pegboard")
+    server.middleware += [boundary, verbatim, _introduces(gateway)]
+    return server
+
+
+async def verbatim(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """A middleware that sends what the handler returned: the SDK would drop the fields its models do not know (M7).
+
+    The SDK still validates the result: one that breaks the protocol is an error.
+    """
+    results: list[dict[str, Any]] = []
+    token = HANDLER_RESULTS.set(results)
+    try:
+        shaped = await call_next(ctx)
+    finally:
+        HANDLER_RESULTS.reset(token)
+    return results[0] if results else shaped
+
+
+def _introduces(gateway: Gateway) -> ServerMiddleware[Any]:
+    """A middleware that adds the gateway's instructions to the answer to a client's first request."""
+
+    async def introduce(ctx: Context, call_next: CallNext) -> HandlerResult:
+        result = await call_next(ctx)
+        if ctx.method not in BEGINNINGS:
+            return result
+        caller = caller_of(ctx, gateway.kind)
+        if client := (ctx.params or {}).get("clientInfo"):
+            caller = replace(caller, kind=gateway.kind(client.get("name", ""), client.get("title")))
+        said = await gateway.introduction(caller)
+        return as_dictionary(result) | ({"instructions": said} if said else {})
+
+    return introduce
+
+
+def _present(gateway: Gateway, ctx: Context, session: str) -> None:
+    """Lets servers ask the client for its roots outside its requests, until its connection ends."""
+    wire = ctx.session
+
+    async def ask() -> types.ListRootsResult:
+        return await wire.send_request(types.ListRootsRequest(), types.ListRootsResult)
+
+    capabilities = wire.client_capabilities
+    gateway.fleet.join(session, ask if capabilities and capabilities.roots is not None else None)
+    at_end(ctx, lambda: gateway.fleet.leave(session))
+
+
+def _connected(gateway: Gateway, ctx: Context) -> Caller:
+    """The caller. Notifications for its session go to its latest connection, which is this one."""
+    caller = caller_of(ctx, gateway.kind)
+    if caller.session is not None and not caller.modern:
+        gateway.announcer.connect(caller.session, ctx.session.send_tool_list_changed)
+        gateway.resources.prompts_announcer.connect(caller.session, ctx.session.send_prompt_list_changed)
+        gateway.resources.resources_announcer.connect(caller.session, ctx.session.send_resource_list_changed)
+    return caller
+
+
+def list_changed_notifier(ctx: Context) -> Notify:
+    """Sends list_changed on the stream of this request's answer, if the transport has a stream for each request."""
+
+    async def notify() -> None:
+        await ctx.session.send_notification(types.ToolListChangedNotification(), related_request_id=ctx.request_id)
+
+    return notify

@@ -1,0 +1,174 @@
+"""The MCP gateway on HTTP: streamable HTTP at /mcp and /mcp/TOOLSET, for both protocol eras, and /healthz."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+from anyio.abc import TaskStatus
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.mcp.cluster.forwarder import Forwarder
+from pegboard.gateways.mcp.cluster.http_messages import header
+from pegboard.gateways.mcp.cluster.peers import Peers
+from pegboard.gateways.mcp.cluster.session_affinity import SessionAffinity
+from pegboard.gateways.mcp.cluster.session_recovery import SESSION, ResumableSessions, SessionRecovery
+from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.gateway.host import Host, NoToolset
+from pegboard.gateways.mcp.transport import auth
+from pegboard.gateways.mcp.transport.client_connection import wished
+from pegboard.gateways.mcp.transport.gateway_server import wire
+
+PATH = "/mcp"
+HEALTH = "/healthz"
+WHITE_SPACE = b" \t"
+"""White space around a header's value, which is not part of it (RFC 9110, 5.5) but which HTTP servers may leave
+there."""
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """The endpoint of one gateway."""
+
+    gateway: Gateway
+    app: SessionRecovery | SessionAffinity
+    scope: anyio.CancelScope
+
+
+class NoSession(PegboardError):  # noqa: N818
+    """The session does not exist, or belongs to another holder."""
+
+    code = "session_not_found"
+    http_status = 404
+
+    def __init__(self) -> None:
+        super().__init__("There is no such session.", remedy="Start one with `initialize`.")
+
+
+class HttpDoor:
+    """The ASGI application of a host. Serve it within `running`, and end its connections with `hang_up`.
+
+    With ``peers``, requests of a session are forwarded to the process that owns it.
+    """
+
+    def __init__(
+        self, host: Host, *, health: Callable[[], Mapping[str, Any]] = dict, peers: Peers | None = None
+    ) -> None:
+        self._host = host
+        self._health = health
+        self._peers = peers
+        self._forwarder = Forwarder(peers) if peers else None
+        ours = [urlsplit(peers.me.url).hostname or ""] if peers else []
+        self.security = guard(host.settings.host, (*host.settings.allowed_hosts, *ours), host.settings.allowed_origins)
+        self._guard = TransportSecurityMiddleware(self.security)
+        self._endpoints: dict[str, Endpoint] = {}
+        self._tasks = anyio.create_task_group()
+        self._opening = anyio.Lock()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[HttpDoor]:
+        async with AsyncExitStack() as stack:
+            if self._forwarder is not None:
+                await stack.enter_async_context(self._forwarder.opened())
+            await stack.enter_async_context(self._tasks)
+            stack.callback(self.hang_up)
+            yield self
+
+    def hang_up(self) -> None:
+        """End every connection."""
+        for endpoint in self._endpoints.values():
+            endpoint.scope.cancel()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        scope = {**scope, "headers": [(name, value.strip(WHITE_SPACE)) for name, value in scope["headers"]]}
+        answer = await self._answer(scope, receive, send)
+        if answer is not None:
+            await answer(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+        path = scope["path"].rstrip("/")
+        if path == HEALTH:
+            refused = await self._guard.validate_request(Request(scope))
+            more = {} if self._host.access.needed else dict(self._health())
+            return refused or JSONResponse({"status": "ok"} | more)
+        if path != PATH and not path.startswith(f"{PATH}/"):
+            remedy = f"MCP is at {PATH}; models are served if [llm] is configured."
+            return _error(ConfigError(f"Nothing is served at {path or '/'!r}.", remedy=remedy), 404)
+        request = Request(scope)
+        toolset = path[len(PATH) + 1 :]
+        try:
+            holder = self._host.access.holder(scope["headers"])
+            wished(request.headers, dict(request.query_params))
+            endpoint = await self._endpoint(toolset)
+            auth.check_scope(holder, self._host.scope_of(toolset))
+        except auth.Unauthorized as error:
+            return auth.refused(error)
+        except PegboardError as error:
+            return _error(error, 404 if isinstance(error, NoToolset) else 400)
+        session = header(scope["headers"], SESSION)
+        if holder is not None and session is not None and not await self._host.signing.owns(holder, session):
+            return _error(NoSession(), NoSession.http_status)
+        await endpoint.app(dict(scope) | {auth.HOLDER_KEY: holder}, receive, send)
+        return None
+
+    async def _endpoint(self, toolset: str) -> Endpoint:
+        """The endpoint of this toolset. Raises NoToolset, also if it was removed from the configuration."""
+        async with self._opening:
+            known = self._endpoints.get(toolset)
+            try:
+                gateway = self._host.gateway(toolset)
+            except NoToolset:
+                if known is not None:
+                    self._endpoints.pop(toolset).scope.cancel()
+                raise
+            if (
+                known is not None and known.gateway is not gateway
+            ):  # removed and added again, with no request in between
+                known.scope.cancel()
+                known = None
+            if known is None:
+                self._endpoints[toolset] = await self._tasks.start(self._serve, gateway, toolset)
+            return self._endpoints[toolset]
+
+    async def _serve(self, gateway: Gateway, toolset: str, *, task_status: TaskStatus[Endpoint]) -> None:
+        """Serve one toolset's endpoint until the door closes or the toolset is removed."""
+        sealed = self._host.signing.states(f"pegboard/{toolset}")
+        manager = ResumableSessions(wire(gateway, sealed), security_settings=self.security)
+        with anyio.CancelScope() as scope:
+            async with manager.run():
+                task_status.started(Endpoint(gateway=gateway, app=self._app(manager, gateway), scope=scope))
+                await anyio.sleep_forever()
+
+    def _app(self, manager: StreamableHTTPSessionManager, gateway: Gateway) -> SessionRecovery | SessionAffinity:
+        local = SessionRecovery(manager.handle_request, gateway, self._host.signing)
+        if self._peers is None or self._forwarder is None:
+            return local
+        return SessionAffinity(local, gateway, self._peers, self._forwarder)
+
+
+def guard(host: str, allowed: tuple[str, ...], pages: tuple[str, ...] = ()) -> TransportSecuritySettings:
+    """Accepts only host names by which this server is known: a web page cannot rebind its own name to this machine.
+
+    ``pages`` are further origins that may use it.
+    """
+    ours = f"[{host}]" if ":" in host else host
+    names = [*LOOPBACK, *([ours] if host not in ("", "0.0.0.0", "::") else [])]  # noqa: S104
+    hosts = [each for name in (*names, *allowed) for each in (name, f"{name}:*")]
+    origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in hosts]
+    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[*origins, *pages])
+
+
+def _error(error: PegboardError, status: int) -> JSONResponse:
+    return JSONResponse(error.payload(), status_code=status)

@@ -1,0 +1,130 @@
+"""Handlers for everything but tools: resources, prompts, completion and logging."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import mcp_types as types
+from mcp.server.lowlevel import Server
+from mcp.server.subscriptions import ListenHandler
+
+from pegboard.gateways.mcp.gateway.caller import Caller
+from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind
+from pegboard.gateways.mcp.resources.resources import Visible, everything
+from pegboard.gateways.mcp.transport.client_input import ClientOrigin, Params, PendingInputs, Work
+from pegboard.gateways.mcp.transport.results import HINTS, Context, foreign_meta, kept, page
+
+Result = dict[str, Any]
+Connected = Callable[[Context], Caller]
+
+
+class ResourceHandlers:
+    """Handlers for the SDK's server. ``connected`` returns the caller of a request."""
+
+    def __init__(self, gateway: Gateway, pending: PendingInputs, connected: Connected) -> None:
+        self._gateway = gateway
+        self._resources = gateway.resources
+        self._pending = pending
+        self._connected = connected
+        self._listen = ListenHandler(gateway.announcer.bus)
+
+    def join(self, server: Server[Any]) -> None:
+        """Registers `logging/setLevel` without the SDK's warning that revision 2026-07-28 lacks it: handshake clients
+        use it."""
+        server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self.set_level)
+
+    def handlers(self) -> dict[str, Any]:
+        """The handlers as arguments of the SDK's server."""
+        return {
+            "on_list_resources": self._lister("resources"),
+            "on_list_resource_templates": self._lister("resourceTemplates"),
+            "on_list_prompts": self._lister("prompts"),
+            "on_read_resource": self.read,
+            "on_get_prompt": self.get_prompt,
+            "on_completion": self.complete,
+            "on_subscribe_resource": self.subscribe,
+            "on_unsubscribe_resource": self.unsubscribe,
+            "on_subscriptions_listen": self.listen,
+        }
+
+    async def read(self, ctx: Context, params: types.ReadResourceRequestParams) -> Result:
+        """The server decides how long the result may be cached; the gateway makes the cache private (M25)."""
+        visible = self._visible(ctx)
+        result = await self._answered(ctx, params, partial(self._resources.read, _forwarded(ctx, params), visible))
+        if result.get("resultType") == "input_required":
+            return kept(ctx, result)
+        return kept(ctx, {"ttlMs": 0} | result | {"cacheScope": "private"})
+
+    async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> Result:
+        visible = self._visible(ctx)
+        return kept(
+            ctx, await self._answered(ctx, params, partial(self._resources.prompt, _forwarded(ctx, params), visible))
+        )
+
+    async def complete(self, ctx: Context, params: types.CompleteRequestParams) -> Result:
+        await self._started(ctx)
+        return kept(ctx, await self._resources.complete(params, self._visible(ctx)))
+
+    async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> Result:
+        """Notifications go to the session's latest connection."""
+        caller, session = await self._started(ctx), ctx.session
+
+        async def tell(uri: str) -> None:
+            await session.send_resource_updated(uri)
+
+        await self._resources.subscribe(caller.session, str(params.uri), tell, self._visible(ctx))
+        return {}
+
+    async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> Result:
+        caller = await self._started(ctx)
+        await self._resources.unsubscribe(caller.session, str(params.uri))
+        return {}
+
+    async def listen(self, ctx: Context, params: types.SubscriptionsListenRequestParams) -> Any:
+        """One stream of a client of revision 2026-07-28; its resources are watched while it is open."""
+        await self._started(ctx)
+        stream = object()
+        try:
+            for uri in params.notifications.resource_subscriptions or ():
+                await self._resources.subscribe(stream, str(uri), None, self._visible(ctx))
+            return await self._listen(ctx, params)
+        finally:
+            await self._resources.forget(stream)
+
+    async def set_level(self, ctx: Context, params: types.SetLevelRequestParams) -> Result:
+        caller = self._connected(ctx)
+        await self._gateway.levels.set(caller.session, params.level)
+        return {}
+
+    def _lister(self, kind: Kind) -> Any:
+        async def list_them(ctx: Context, params: types.PaginatedRequestParams | None) -> Result:
+            await self._started(ctx)
+            found = await self._resources.listed(kind, self._visible(ctx))
+            cursor = params.cursor if params else None
+            return kept(ctx, page(found, cursor, part=kind, identity=KINDS[kind].identity) | HINTS)
+
+        return list_them
+
+    async def _answered(self, ctx: Context, params: Params, work: Work) -> Result:
+        caller = await self._started(ctx)
+        origin = ClientOrigin(ctx, caller, level=self._gateway.levels.of(caller.session))
+        return await self._pending.result(ctx, params, origin, work)
+
+    def _visible(self, ctx: Context) -> Visible:
+        """The servers whose resources and prompts the caller may use: those of which it may use every tool."""
+        holder = self._connected(ctx).holder
+        return everything if holder is None else holder.opens
+
+    async def _started(self, ctx: Context) -> Caller:
+        """The caller, after the servers have had time to start."""
+        caller = self._connected(ctx)
+        await self._gateway.view.started()
+        return caller
+
+
+def _forwarded(ctx: Context, params: Any) -> Any:
+    """The request with the caller's own `_meta` keys only."""
+    return params.model_copy(update={"meta": foreign_meta(ctx) or None})

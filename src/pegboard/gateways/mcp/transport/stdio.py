@@ -1,0 +1,33 @@
+"""`pegboard mcp`: one client on standard input and output."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import AsyncExitStack
+from dataclasses import replace
+
+from mcp.server.stdio import stdio_server
+
+from pegboard.compose import opened_parts
+from pegboard.gateways.mcp.gateway.host import open_host
+from pegboard.gateways.mcp.transport.config_reload import Source
+from pegboard.gateways.mcp.transport.gateway_server import wire
+from pegboard.settings import Settings
+from pegboard.stores import MemorySessions, MemorySigningKeys
+
+
+async def serve_stdio(settings: Settings, source: Source = Source(), *, toolset: str = "") -> None:  # noqa: B008
+    """Serve one client until it disconnects; then end its session and every server.
+
+    An interrupt ends the process at once, as SIGTERM does: a thread that is waiting for input cannot be cancelled. The
+    servers are ended by their reapers when the gateway is gone.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    async with AsyncExitStack() as stack:
+        parts = await stack.enter_async_context(opened_parts(settings))
+        parts = replace(parts, sessions=MemorySessions(parts.clock), signing_keys=MemorySigningKeys(), replicas=None)
+        host = await stack.enter_async_context(open_host(settings, parts))
+        read, write = await stack.enter_async_context(stdio_server())
+        server = wire(host.gateway(toolset))
+        async with source.followed(host):
+            await server.run(read, write, server.create_initialization_options())

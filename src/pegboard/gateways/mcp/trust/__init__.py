@@ -1,0 +1,1 @@
+"""Approval of definitions, scanning, and the notices about both."""

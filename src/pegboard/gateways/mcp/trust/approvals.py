@@ -1,0 +1,277 @@
+"""Approved definitions, and what happens to others (M28). Rights fail closed, with or without a store.
+
+The definitions that a server lists at first count as approved, except for suspicious ones under the policy `quarantine`
+for scans (M29). Calls need only what is in memory: no call waits for the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from pegboard.catalog import Catalog
+from pegboard.errors import HeldBack, NotApproved, PegboardError
+from pegboard.gateways.mcp.gateway.store_health import StoreHealth
+from pegboard.gateways.mcp.trust.approval_notices import ApprovalNotices
+from pegboard.gateways.mcp.trust.fingerprints import ScannedDefinition, ScannedDefinitions, text_of
+from pegboard.model import Fingerprint, Pin, Server, Tool, ToolId
+from pegboard.protocols import Clock, EventSink, Pins
+from pegboard.settings.storage import PinPolicy, ScanPolicy
+from pegboard.trust import crowds, only_order
+
+RETRY_SECONDS = 1.0
+"""Seconds between retries, while the store does not know everything that is listed."""
+REFRESH_SECONDS = 10.0
+"""Seconds after which an approval by another process is known at the latest."""
+
+
+class Approvals:
+    """The approval state of all listed definitions; shared by all gateways of a process.
+
+    ``changed`` is called when the set of held-back tools changes. Tools are held back under `quarantine` only.
+    """
+
+    def __init__(
+        self,
+        store: Pins,
+        policy: PinPolicy,
+        scanning: ScanPolicy = "off",
+        *,
+        events: EventSink,
+        clock: Clock,
+        changed: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._policy = policy
+        self._scanning = scanning
+        self._notices = ApprovalNotices(events, clock)
+        self._changed = changed
+        self._catalog = self._taken = self._watched = Catalog.build([])
+        self._definitions = ScannedDefinitions()
+        self._listed: Mapping[ToolId, ScannedDefinition] = {}
+        self._pins: dict[ToolId, Pin] = {}
+        self._noted: dict[ToolId, Fingerprint] = {}
+        self._compared: dict[ToolId, tuple[Fingerprint, Fingerprint, bool]] = {}
+        """By tool: the approved and the seen fingerprint, and whether they differ only in the order of listed
+        values."""
+        self._held_back: frozenset[ToolId] = frozenset()
+        self._asking = asyncio.Lock()
+        self._wanted = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._health = StoreHealth("Approved definitions cannot be read")
+
+    def adopt(self, policy: PinPolicy, scanning: ScanPolicy = "off") -> None:
+        """Use these policies from now on."""
+        self._policy, self._scanning = policy, scanning
+        self._notices.reset()
+        self._take()
+        self._judge()
+        self._report(self._pins)
+        self._wanted.set()
+
+    def admitted(self, catalog: Catalog) -> Catalog:
+        """The catalog without held-back tools and without servers' unapproved texts about themselves, in the same
+        order."""
+        if not self._strict:
+            return catalog
+        groups = [
+            (self._introduced(server), [tool for tool in catalog.of_server(name) if self._admits(tool)])
+            for name, server in catalog.servers.items()
+        ]
+        return Catalog.build(groups, counter=catalog.counter)
+
+    def is_new(self, tool: ToolId) -> bool:
+        """Whether no definition of the tool was ever approved, as far as is known."""
+        pin = self._pins.get(tool)
+        return pin is None or pin.new
+
+    def check(self, tool: ToolId) -> None:
+        """Raises NotApproved for a tool that is held back."""
+        if tool in self._held_back:
+            raise NotApproved(str(tool), self._why(tool))
+
+    async def see(self, catalog: Catalog) -> None:
+        """Take in what the servers list now. Known approvals apply at once; the store is asked if that matters."""
+        self._catalog = catalog
+        if not self._strict:
+            self._wanted.set()
+            return
+        self._take()
+        if self._unnoted:
+            self._settled.clear()
+        self._judge()  # before the first await: a call may be waiting for this very server
+        if self._unnoted:
+            await self.ask()
+
+    async def settled(self, timeout: float) -> None:
+        """Wait until the store has been asked about everything that is listed, or has failed."""
+        if self._strict and self._listed and not self._settled.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._settled.wait(), timeout)
+
+    async def run(self) -> None:
+        """Record in the store what is listed, and read the approvals of other processes, until cancelled."""
+        while True:
+            self._wanted.clear()
+            if self._unnoted or self._catalog is not self._taken or self._strict:
+                await self.ask()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(RETRY_SECONDS if self._unnoted else REFRESH_SECONDS):
+                    await self._wanted.wait()  # `wait_for` would miss a cancellation that arrives with the event
+
+    async def ask(self) -> None:
+        """Record what is new in the store, and apply its answer. If it fails, its last answer stays in effect."""
+        async with self._asking:
+            await asyncio.to_thread(self._definitions.look, self._catalog)
+            self._take()
+            await self._watch_crowds()
+            try:
+                asked_for = frozenset(self._listed)
+                before = await self._store.get(list(asked_for))
+                self._pins |= before
+                await self._compare()
+                await self._scan()
+                noted = {
+                    tool: seen
+                    for tool, seen in self._unnoted.items()
+                    if tool in asked_for
+                    and not self._is_unscanned(tool)  # definitions that were listed meanwhile come first
+                }
+                now = await self._note(noted, before)
+            except PegboardError as error:
+                self._health.began(error)
+                before = self._pins
+                asked = False
+            else:
+                self._health.ended()
+                self._noted = {tool: seen for tool, seen in self._noted.items() if tool in self._listed} | noted
+                self._pins |= now
+                asked = True
+            self._judge()
+            self._report(before)
+            self._notices.unknown(frozenset() if asked else self._held_back - self._pins.keys())
+            if not asked or not self._unnoted:
+                self._settled.set()
+
+    async def _watch_crowds(self) -> None:
+        """Compare all tools with each other, whenever there are new ones."""
+        if self._scanning != "off" and self._taken is not self._watched:
+            self._watched = self._taken
+            self._notices.crowded(await asyncio.to_thread(crowds, self._watched.tools))
+
+    async def _compare(self) -> None:
+        """Find the tools that differ from the approved text only in the order of listed values."""
+        self._compared = {tool: each for tool, each in self._compared.items() if tool in self._listed}
+        changed = [
+            tool
+            for tool, seen in self._listed.items()
+            if tool.name and not self._fits(tool, seen) and self._is_uncompared(tool, seen.fingerprint)
+        ]
+        if not changed:
+            return
+        approved = await self._store.wordings(changed)
+        for tool in changed:
+            said, now = approved[tool].approved if tool in approved else None, text_of(tool, self._taken)
+            same = said is not None and now is not None and only_order(said, now)
+            self._compared[tool] = (self._pins[tool].approved, self._listed[tool].fingerprint, same)
+
+    def _is_uncompared(self, tool: ToolId, seen: Fingerprint) -> bool:
+        pin = self._pins.get(tool)
+        return pin is not None and not pin.new and self._compared.get(tool, ())[:2] != (pin.approved, seen)
+
+    async def _note(self, seen: Mapping[ToolId, Fingerprint], before: Mapping[ToolId, Pin]) -> dict[ToolId, Pin]:
+        """Record in the store what was seen. A server has a pin of its own, which is written after those of its
+        tools."""
+        known = {tool.server for tool in (*before, *self._pins) if tool == tool.whole}
+        doubted = {
+            tool
+            for tool in seen.keys() - before.keys()
+            if tool in self._pins or tool.server in known or (self._scanning == "quarantine" and self._suspects(tool))
+        }
+        texts = {tool: text for tool in seen if (text := text_of(tool, self._taken)) is not None}
+        pins: dict[ToolId, Pin] = {}
+        for whole in (False, True):
+            some = {tool: each for tool, each in seen.items() if (tool == tool.whole) is whole}
+            if some:
+                pins |= await self._store.put(some, texts=texts, doubted=doubted)
+        return pins
+
+    @property
+    def _strict(self) -> bool:
+        return "quarantine" in (self._policy, self._scanning)
+
+    @property
+    def _unnoted(self) -> dict[ToolId, Fingerprint]:
+        """Listed definitions that this process has not recorded in the store."""
+        return {
+            tool: each.fingerprint for tool, each in self._listed.items() if self._noted.get(tool) != each.fingerprint
+        }
+
+    async def _scan(self) -> None:
+        """Scan the definitions that are not approved. Those in the store were scanned when they were first seen."""
+        unscanned = {tool for tool in self._listed if self._is_unscanned(tool)}
+        if unscanned:
+            await asyncio.to_thread(self._definitions.scan, self._taken, unscanned)
+            self._take()
+
+    def _is_unscanned(self, tool: ToolId) -> bool:
+        seen = self._listed[tool]
+        return self._scanning != "off" and seen.verdict is None and not self._fits(tool, seen)
+
+    def _take(self) -> None:
+        """Use the latest scan results of what is listed."""
+        self._listed = self._definitions.taken(self._catalog)
+        self._taken = self._catalog
+
+    def _introduced(self, server: Server) -> Server:
+        if not self._holds(ToolId(server.name, ""), self._definitions.of_server(server)):
+            return server
+        own = server.description == server.title
+        return replace(server, instructions="", title="", description="" if own else server.description)
+
+    def _admits(self, tool: Tool) -> bool:
+        return not self._holds(tool.id, self._definitions.of(tool))
+
+    def _holds(self, tool: ToolId, seen: ScannedDefinition) -> bool:
+        if self._fits(tool, seen):
+            return False
+        if self._policy == "quarantine":
+            return True
+        return self._scanning == "quarantine" and (seen.verdict is None or seen.verdict.suspicious)
+
+    def _fits(self, tool: ToolId, seen: ScannedDefinition) -> bool:
+        pin = self._pins.get(tool)
+        return pin is not None and (
+            pin.approved == seen.fingerprint
+            or self._compared.get(tool) == (pin.approved, seen.fingerprint, True)  # it may be approved between the two
+        )
+
+    def _suspects(self, tool: ToolId) -> bool:
+        verdict = self._listed[tool].verdict if tool in self._listed else None
+        return verdict is not None and verdict.suspicious
+
+    def _why(self, tool: ToolId) -> HeldBack:
+        pin = self._pins.get(tool)
+        if pin is None:
+            return "unknown"
+        if self._suspects(tool):
+            return "suspicious"
+        return "new" if pin.new else "changed"
+
+    def _judge(self) -> None:
+        held_back = frozenset(tool for tool, seen in self._listed.items() if self._holds(tool, seen))
+        if held_back != self._held_back:
+            self._held_back = held_back
+            self._changed()
+
+    def _report(self, before: Mapping[ToolId, Pin]) -> None:
+        """Issue the notices. ``before`` are the pins as they were before this process recorded what it saw."""
+        unfit = {tool: seen for tool, seen in self._listed.items() if not self._fits(tool, seen)}
+        changed = {tool: seen.fingerprint for tool, seen in unfit.items() if tool in self._pins}
+        reordered = {tool: now for tool, (_, now, same) in self._compared.items() if same and tool not in unfit}
+        self._notices.reordered(reordered, self._pins)
+        self._notices.changed(changed, self._pins, before, self._held_back, aloud=self._policy != "allow")
+        suspected = unfit if self._scanning == "quarantine" else self._listed
+        self._notices.suspected({tool: suspected[tool] for tool in suspected if self._suspects(tool)}, self._held_back)

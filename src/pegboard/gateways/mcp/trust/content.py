@@ -1,0 +1,109 @@
+"""Scans what servers send besides tool definitions: prompts, resources and results (M29)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+from pegboard.catalog import compact_json
+from pegboard.events import ContentSuspected
+from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind
+from pegboard.model import JsonObject, ServerName
+from pegboard.protocols import Clock, EventSink
+from pegboard.settings.storage import ScanPolicy
+from pegboard.trust import ScanResult, scan_content
+
+LOGGER = logging.getLogger(__name__)
+
+MOST_READ = 20_000
+"""Characters up to which a result is scanned; scanning takes 1 ms per 1,000, and longer ones would delay the answer."""
+AT_ONCE = 1_000
+"""Characters that are scanned on the event loop; longer texts are scanned on a thread."""
+MOST_REPORTED = 10_000
+"""Findings that are remembered, so that none is reported twice."""
+
+
+class Contents:
+    """Reports suspicious content, and under `quarantine` leaves it out of lists. Results are always relayed
+    unchanged."""
+
+    def __init__(self, policy: ScanPolicy, *, events: EventSink, clock: Clock) -> None:
+        self.policy = policy
+        self._events = events
+        self._clock = clock
+        self._reported: OrderedDict[tuple[str, str, tuple[str, ...]], None] = OrderedDict()
+
+    async def listed(self, server: ServerName, kind: Kind, items: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        """The prompts, resources or templates of a server that may be listed."""
+        if self.policy == "off" or not items:
+            return items
+        verdicts = await asyncio.to_thread(lambda: [scan_content(each) for each in items])
+        shown = []
+        for item, verdict in zip(items, verdicts, strict=True):
+            held_back = verdict.suspicious and self.policy == "quarantine"
+            if verdict.suspicious:
+                where = f"{kind}/{item.get(KINDS[kind].identity, '')}"
+                self._report(server, where, "definition", verdict, held_back=held_back)
+            if not held_back:
+                shown.append(item)
+        return shown
+
+    async def answered(self, server: ServerName, where: str, result: JsonObject) -> None:
+        """Report a result that seems poisoned."""
+        if self.policy == "off":
+            return
+        texts = _texts(result)
+        size = sum(map(len, texts))
+        if 0 < size <= MOST_READ:
+            said = {"content": texts}
+            verdict = scan_content(said) if size <= AT_ONCE else await asyncio.to_thread(scan_content, said)
+            if verdict.suspicious:
+                self._report(server, where, "result", verdict, held_back=False)
+
+    def _report(self, server: ServerName, where: str, what: str, verdict: ScanResult, *, held_back: bool) -> None:
+        key = (server, f"{what} {where}", verdict.rules)
+        if key in self._reported:
+            return
+        self._reported[key] = None
+        while len(self._reported) > MOST_REPORTED:
+            self._reported.popitem(last=False)
+        self._events.emit(
+            ContentSuspected(
+                at=self._clock.time(),
+                server=server,
+                where=where,
+                what=what,
+                score=verdict.score,
+                rules=verdict.rules,
+                held_back=held_back,
+            )
+        )
+        LOGGER.warning(
+            "The %s of %s of server %s seems poisoned (%s, score %.2f); it is %s.",
+            what,
+            ascii(where),
+            server,
+            ", ".join(verdict.rules),
+            verdict.score,
+            "held back" if held_back else "relayed anyway",
+        )
+
+
+def _texts(result: JsonObject) -> list[str]:
+    """The texts of a result that a model reads, including embedded ones, or its structured content if it has no
+    text."""
+    parts = [*_objects(result.get("content")), *_objects(result.get("contents"))]
+    parts += [part for message in _objects(result.get("messages")) for part in _objects(message.get("content"))]
+    parts += [inner for part in parts for inner in _objects(part.get("resource"))]
+    found = [text for part in parts if isinstance(text := part.get("text"), str)]
+    structured = result.get("structuredContent")
+    return found if found or not structured else [compact_json(structured)]
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list, or the single object."""
+    values = value if isinstance(value, list) else [value]
+    return [each for each in values if isinstance(each, dict)]

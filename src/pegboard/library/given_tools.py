@@ -1,0 +1,103 @@
+"""Tools that the caller passes: functions, schemas of any provider, catalogs. Tools without a server belong to
+`local`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import TypeAdapter
+from pydantic_core import ArgsKwargs
+
+from pegboard.catalog import Catalog
+from pegboard.catalog.ingest import read_catalog, tools_of_any_format
+from pegboard.errors import CatalogError
+from pegboard.model import JsonObject, Server, ServerName, Tool, ToolId
+
+LOCAL = "local"
+
+Function = Callable[[JsonObject], Any]
+"""Takes a call's arguments and returns a value or an awaitable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenTools:
+    """Tools grouped by server, and the functions that execute some of them."""
+
+    groups: tuple[tuple[Server, tuple[Tool, ...]], ...] = ()
+    functions: Mapping[ToolId, Function] = field(default_factory=dict)
+
+
+def given_tools(tools: object) -> GivenTools:
+    """The tools of a catalog, a file in any known format, or a sequence.
+
+    Each element of a sequence is a function, described by its signature and docstring; a schema in any provider's form;
+    a pair of a schema and a callable; or a `Tool`. Raises CatalogError for anything else.
+    """
+    if isinstance(tools, Catalog):
+        return GivenTools(groups=_grouped(tools.tools, tools.servers))
+    if isinstance(tools, str | Path):
+        catalog = read_catalog(Path(tools))
+        return GivenTools(groups=_grouped(catalog.tools, catalog.servers))
+    if not isinstance(tools, Iterable) or isinstance(tools, Mapping):
+        raise CatalogError(
+            f"Tools were given as {type(tools).__name__}.", remedy="Give a list of tools, a catalog, or a file path."
+        )
+    found: list[Tool] = []
+    functions: dict[ToolId, Function] = {}
+    for each in tools:
+        of_entry, function = _entry(each)
+        found += of_entry
+        if function is not None:
+            functions[of_entry[0].id] = function
+    return GivenTools(groups=_grouped(found, {}), functions=functions)
+
+
+def _entry(each: object) -> tuple[Sequence[Tool], Function | None]:
+    match each:
+        case Tool():
+            return [each], None
+        case (schema, function) if callable(function):
+            tools = _schemas(schema)
+            if len(tools) != 1:
+                raise CatalogError(f"A function was paired with {len(tools)} tools.", remedy="Pair it with one tool.")
+            return tools, _keywords(function)
+        case Mapping():
+            return _schemas(each), None
+        case _ if callable(each):
+            return _function(each)
+    raise CatalogError(
+        f"A tool was given as {type(each).__name__}.", remedy="Give a function, a schema, a pair of both, or a Tool."
+    )
+
+
+def _schemas(schema: object) -> list[Tool]:
+    return [schema] if isinstance(schema, Tool) else tools_of_any_format(LOCAL, [schema])
+
+
+def _function(function: Callable[..., Any]) -> tuple[Sequence[Tool], Function]:
+    """A function as a tool: its name, its docstring, and the schema of its arguments, which also converts them."""
+    name = getattr(function, "__name__", type(function).__name__)
+    adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", function))
+    definition = {
+        "name": name,
+        "description": inspect.getdoc(function) or "",
+        "inputSchema": adapter.json_schema(),
+    }
+    return tools_of_any_format(LOCAL, [definition]), lambda said: adapter.validate_python(ArgsKwargs((), dict(said)))
+
+
+def _keywords(function: Callable[..., Any]) -> Function:
+    return lambda arguments: function(**arguments)
+
+
+def _grouped(tools: Iterable[Tool], servers: Mapping[str, Server]) -> tuple[tuple[Server, tuple[Tool, ...]], ...]:
+    groups: dict[str, list[Tool]] = {name: [] for name in servers}
+    for tool in tools:
+        groups.setdefault(tool.server, []).append(tool)
+    return tuple(
+        (servers.get(name) or Server(name=ServerName(name)), tuple(of_server)) for name, of_server in groups.items()
+    )

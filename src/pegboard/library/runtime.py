@@ -1,0 +1,208 @@
+"""What boards of one configuration share: a loop, stores, an encoder, servers."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import logging
+import os
+import weakref
+from collections.abc import Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from pegboard.compose import Parts, default_parts
+from pegboard.errors import ConfigError
+from pegboard.library.portal import Portal
+from pegboard.model import JsonObject, Outcome, Server, Tool, ToolId
+from pegboard.settings import Settings
+from pegboard.usage import Usage
+
+if TYPE_CHECKING:
+    from pegboard.upstreams import Fleet
+
+LOGGER = logging.getLogger(__name__)
+_living: weakref.WeakSet[ForkAware] = weakref.WeakSet()
+T = TypeVar("T")
+
+
+class ForkAware(Protocol):
+    def forget(self) -> object:
+        """Reset after a fork; returns everything that belongs to the parent process."""
+        ...
+
+
+class BoardRuntime:
+    """Opens on first use: stores, the encoder, and servers, which get ``start_wait`` seconds to list their tools.
+
+    In a forked process it opens again: threads, connections and locks belong to the parent.
+    """
+
+    def __init__(self, settings: Settings, replaced: Mapping[str, Any]) -> None:
+        self.settings = settings
+        self._replaced = replaced
+        self._begin()
+        reset_at_fork(self)
+
+    def _begin(self) -> None:
+        self._portal = Portal()
+        self._bind()
+        self._parts: Parts | None = None
+        self._fleet: Fleet | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self._usage: Usage | None = None
+        self._counting: asyncio.Task[None] | None = None
+        self.changes = 0
+        """How often servers have changed their tool lists."""
+
+    def _bind(self) -> None:
+        """Create what is bound to one event loop."""
+        self._opening = asyncio.Lock()
+        self._ended = asyncio.Event()
+        self.renewing = asyncio.Lock()
+
+    @property
+    def parts(self) -> Parts | None:
+        """None while nothing is open."""
+        return self._parts
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._portal.run(work)
+
+    async def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return await self._portal.wait(work)
+
+    async def opened(self) -> Parts:
+        """The parts; call it in the portal's loop."""
+        if self._parts is not None:
+            return self._parts
+        async with self._opening:
+            if self._parts is None:
+                parts = await asyncio.to_thread(default_parts, self.settings, **self._replaced)
+                if self.settings.enabled_servers:
+                    await self._start(parts)
+                self._usage = Usage(parts.statistics, parts.knowledge.observe, parts.resting.observe)
+                self._counting = asyncio.create_task(self._usage.run())
+                self._parts = parts
+            return self._parts
+
+    def listed(self) -> Mapping[str, tuple[Server, tuple[Tool, ...]]]:
+        """The current tools of the servers."""
+        if self._fleet is None:
+            return {}
+        catalog = self._fleet.catalog()
+        return {server.name: (server, catalog.of_server(name)) for name, server in catalog.servers.items()}
+
+    async def call(self, tool: ToolId, arguments: JsonObject) -> dict[str, Any]:
+        """The response of the tool's server. Raises ConfigError if the tool has none, UpstreamError, and MCPError."""
+        await self.opened()
+        if self._fleet is None or tool.server not in self.settings.enabled_servers:
+            raise _nothing_to_call(tool)
+        return await self._fleet.call(tool, arguments)
+
+    def observe(self, outcome: Outcome) -> None:
+        """Record the outcome of a call: at once for the next turn, soon after in the store."""
+        if self._usage is None:
+            self.run(self.opened())
+        assert self._usage is not None  # noqa: S101 - opened together with the parts
+        self._usage.observe(outcome)
+
+    def close(self) -> None:
+        """Stop servers, stores and the thread. Using it again opens it again."""
+        if self._portal.started:
+            try:
+                self._portal.run(self._closed())
+            finally:
+                self._portal.close()
+        self._bind()
+
+    def forget(self) -> object:
+        """Reset after a fork; returns everything that belongs to the parent process."""
+        theirs = dict(vars(self))
+        self._begin()
+        return theirs
+
+    async def _start(self, parts: Parts) -> None:
+        """Start the servers and wait until they have listed their tools or their time is up."""
+        listed = asyncio.Event()
+        self._serving = asyncio.create_task(self._serve(parts, listed))
+        waiting = asyncio.create_task(listed.wait())
+        await asyncio.wait({self._serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if self._serving.done():
+            self._serving.result()
+
+    async def _serve(self, parts: Parts, listed: asyncio.Event) -> None:
+        """Run the servers within one task."""
+        settings = self.settings
+        fleet = (await asyncio.to_thread(_fleet))(
+            settings.enabled_servers,
+            connect_timeout=settings.connect_timeout,
+            call_timeout=settings.call_timeout,
+            events=parts.events,
+            clock=parts.clock,
+            on_change=self._changed,
+            definitions=parts.definitions,
+            lazy=settings.lazy,
+            idle_stop=settings.idle_stop,
+        )
+        async with fleet:
+            self._fleet = fleet
+            await fleet.settled(settings.start_wait)
+            listed.set()
+            await self._ended.wait()
+
+    async def _changed(self) -> None:
+        self.changes += 1
+
+    async def _closed(self) -> None:
+        self._ended.set()
+        if self._serving is not None:
+            await self._serving
+        if self._counting is not None and self._usage is not None:
+            self._counting.cancel()
+            await asyncio.wait([self._counting])
+            await _written(self._usage)
+        if self._parts is not None:
+            await self._parts.close()
+        self._parts = self._fleet = self._serving = self._usage = self._counting = None
+
+
+def _fleet() -> type[Fleet]:
+    """Import lazily: boards without servers do not need the MCP SDK, which is slow to import."""
+    from pegboard.upstreams import Fleet
+
+    return Fleet
+
+
+async def _written(usage: Usage) -> None:
+    """Flush the counts. A board that is never closed loses only those of its last seconds."""
+    try:
+        await usage.flush()
+    except RuntimeError as error:  # the interpreter is shutting down and starts no more threads
+        LOGGER.debug("Calls of the last seconds were not counted: %s", error)
+
+
+def _nothing_to_call(tool: ToolId) -> ConfigError:
+    return ConfigError(
+        f"Tool {str(tool)!r} has neither a function nor a server.",
+        remedy="Pair its schema with a callable, or call it yourself.",
+    )
+
+
+def reset_at_fork(owner: ForkAware) -> None:
+    """``owner`` is reset in every process forked from now on, before other code runs there."""
+    _living.add(owner)
+
+
+def _reset_all() -> None:
+    for owner in list(_living):
+        _never_finalize(owner.forget())
+
+
+def _never_finalize(theirs: object) -> None:
+    """Never finalize: closing the copy of a connection here would end the parent's server or its transaction."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(theirs))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset_all)

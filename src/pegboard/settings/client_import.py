@@ -1,0 +1,264 @@
+"""Plans how the servers of many clients move into one pegboard.toml. This module reads and writes no files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from pegboard.errors import ConfigError
+from pegboard.settings.client_configs import Client, is_pegboard, servers_of
+from pegboard.settings.server_spec import SECRET_NAME, UNKNOWN, VARIABLE, ServerSpec
+
+JsonObject = Mapping[str, Any]
+
+ENTRY_NAME = "pegboard"
+ENTRY_NAMES: Mapping[str, str] = {"user": ENTRY_NAME, "project": f"{ENTRY_NAME}-project"}
+"""By scope. The names differ because of two entries with one name, clients start only the project's."""
+FOLDER = "${workspaceFolder}"
+EDITOR_ONLY = frozenset({"workspaceFolder", "workspaceFolderBasename", "pathSeparator"})
+"""Variables that only editors expand."""
+CARRIED = frozenset(
+    {"command", "args", "env", "cwd", "url", "serverUrl", "headers", "type", "disabled", "description"}
+    | {"envFile", "env_file"}
+)
+"""Fields of an entry that Pegboard supports or can ignore."""
+PLACEHOLDER = re.compile(rf"{UNKNOWN.pattern}|\$\{{[\w:./-]+\}}")
+"""A variable without a default. Any other text that begins with `${` is not a variable and may be secret."""
+SIGN_IN = frozenset({"auth", "oauth"})
+MAY_SIGN_IN = (
+    "It is remote and its entry has no credentials: its client may have to sign in (OAuth), which Pegboard does not "
+    "support yet. If no sign-in is needed, add it to pegboard.toml by hand; then it moves."
+)
+HIDDEN = "***"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientFile:
+    """A client's file with its server entries as written."""
+
+    client: Client
+    path: Path
+    text: str
+    entries: JsonObject
+
+    @property
+    def own(self) -> set[str]:
+        """The entries that point at a pegboard.toml."""
+        return {name for name, entry in self.entries.items() if is_own_entry(entry)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A server of a client and its ``name`` in pegboard.toml; ``left`` are the fields that are not carried over."""
+
+    server: str
+    name: str
+    file: ClientFile
+    left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stays:
+    """A server that stays in its client's file, and the reason."""
+
+    server: str
+    file: ClientFile
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """``new`` are the servers to add to one pegboard.toml."""
+
+    new: Mapping[str, JsonObject]
+    moved: tuple[Moved, ...]
+    stays: tuple[Stays, ...]
+
+
+def plan(existing: Mapping[str, JsonObject], files: Iterable[ClientFile]) -> Plan:
+    """Decide which servers move and which stay. ``existing`` are the servers of pegboard.toml, with resolved paths.
+
+    A server that exists already, under any name, is not added again. If another server has the name, the client's name
+    is appended. A remote server that may need a sign-in stays, unless it exists already.
+    """
+    known = {identity(entry): name for name, entry in existing.items()}
+    taken = set(existing)
+    new: dict[str, JsonObject] = {}
+    moved: list[Moved] = []
+    stays: list[Stays] = []
+    for file in files:
+        for server, entry in file.entries.items():
+            if server in file.own:
+                continue
+            try:
+                made = definition(server, entry, file)
+            except ConfigError as error:
+                stays.append(Stays(server=server, file=file, reason=error.message))
+                continue
+            same = identity(made)
+            if same not in known and may_sign_in(made):
+                stays.append(Stays(server=server, file=file, reason=MAY_SIGN_IN))
+                continue
+            if same not in known:
+                known[same] = name = _free(server, file.client.name, taken)
+                taken.add(name)
+                new[name] = made
+            left = tuple(sorted(set(entry) - CARRIED))
+            moved.append(Moved(server=server, name=known[same], file=file, left=left))
+    return Plan(new=new, moved=tuple(moved), stays=tuple(stays))
+
+
+def definition(name: str, entry: Any, file: ClientFile) -> JsonObject:
+    """The entry for pegboard.toml, without relative paths. Raises ConfigError with the reason if it cannot move."""
+    spec = servers_of({"mcpServers": {name: entry}}, file.path)[name]
+    if is_pegboard(spec):
+        raise ConfigError("It is Pegboard itself.")
+    if spec.disabled:
+        raise ConfigError("It is disabled.")
+    if SIGN_IN & set(entry):
+        raise ConfigError("Its client signs in to it (OAuth).")
+    made = resolved(spec, in_project=file.client.scope == "project")
+    if foreign := _foreign(made):
+        raise ConfigError(f"It uses {foreign}, which only its client knows.")
+    return made
+
+
+def may_sign_in(definition: JsonObject) -> bool:
+    """Whether it is a remote server without credentials; only the server knows whether it needs a sign-in."""
+    spec = ServerSpec(name=ENTRY_NAME, **definition)
+    return spec.is_remote and not spec.has_credentials
+
+
+def resolved(spec: ServerSpec, *, in_project: bool) -> dict[str, Any]:
+    """The fields that are set, with absolute paths. A project's server runs in the project folder."""
+    folder = Path(spec.folder)
+
+    def here(text: str) -> str:
+        return text.replace(FOLDER, spec.folder) if in_project else text
+
+    def path(text: str | None) -> str | None:
+        return str(folder / here(text)) if text and not text.startswith(("~", "${")) else text and here(text)
+
+    is_path = spec.command and "/" in spec.command
+    made: dict[str, Any] = {
+        "command": path(spec.command) if is_path and not spec.cwd else spec.command and here(spec.command),
+        "args": [here(each) for each in spec.args],
+        "env": {key: here(value) for key, value in spec.env.items()},
+        "cwd": path(spec.cwd) or (spec.folder if in_project and spec.command else None),
+        "env_file": path(spec.env_file),
+        "type": "sse" if spec.type == "sse" else "",
+        "url": spec.url,
+        "headers": dict(spec.headers),
+        "description": spec.description,
+    }
+    return {key: value for key, value in made.items() if value}
+
+
+def entry_for(client: Client, command: Sequence[str], target: Path) -> dict[str, Any]:
+    """The entry by which a client starts Pegboard with the configuration ``target``."""
+    program, *words = command
+    return {**client.spelling, "command": program, "args": [*words, "mcp", "--config", str(target)]}
+
+
+def is_own_entry(entry: Any) -> bool:
+    """Whether `entry_for` may have written the entry: it starts Pegboard with a TOML file."""
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("args"), list):
+        return False
+    args = tuple(map(str, entry["args"]))
+    if args[-3:-1] != ("mcp", "--config") or not args[-1].endswith(".toml"):
+        return False
+    return is_pegboard(ServerSpec(name=ENTRY_NAME, command=str(entry.get("command")), args=args))
+
+
+def replaced(file: ClientFile, gone: Iterable[str], entry: JsonObject, name: str) -> dict[str, Any]:
+    """The servers of a client's file without those in ``gone``, and with the new entry, under ``name`` or a similar
+    name, unless the file has that entry already."""
+    kept = {name: each for name, each in file.entries.items() if name not in set(gone)}
+    if started(file.entries, entry["args"][-1]):
+        return kept
+    return {_free(name, "", set(kept)): dict(entry)} | kept
+
+
+def started(entries: JsonObject, target: Path | str) -> list[str]:
+    """Names of the entries that start Pegboard with the configuration ``target``."""
+    return [name for name, entry in entries.items() if is_own_entry(entry) and entry["args"][-1] == str(target)]
+
+
+def entry_name(file: ClientFile, target: Path, users: JsonObject) -> str:
+    """The name of Pegboard's entry in this file. ``users`` are the entries of the same client's user file.
+
+    If an entry there starts the same board, both get the same name, so that the client starts the board once.
+    """
+    same = started(users, target) if file.client.scope == "project" else []
+    return same[0] if same else ENTRY_NAMES[file.client.scope]
+
+
+def hiding(users: JsonObject, projects: JsonObject) -> list[str]:
+    """Names under which a project's entry hides a user's entry that starts Pegboard with another configuration."""
+    both = [name for name in users if name in projects and is_own_entry(users[name]) and is_own_entry(projects[name])]
+    return [name for name in both if users[name]["args"][-1] != projects[name]["args"][-1]]
+
+
+def masked(definition: JsonObject) -> dict[str, Any]:
+    """The definition without secrets, fit to be shown: values of env and headers, and credentials in URLs and flags,
+    are masked (M30)."""
+    shown = dict(definition)
+    for key in ("env", "headers"):
+        if key in shown:
+            shown[key] = dict.fromkeys(shown[key], HIDDEN)
+    if "url" in shown:
+        shown["url"] = re.sub(r"(?<=://)[^/@]*@|(?<=\?).*", HIDDEN, shown["url"], flags=re.DOTALL)
+    if "args" in shown:
+        shown["args"] = list(_masked_args(shown["args"]))
+    return shown
+
+
+def _masked_args(args: Sequence[str]) -> Iterable[str]:
+    secret = False
+    for arg in args:
+        flag, equals, _ = arg.partition("=")
+        named = bool(SECRET_NAME.search(flag))
+        if secret and not arg.startswith("-"):
+            yield HIDDEN
+        elif equals and (named or "://" in arg):
+            yield f"{flag}={HIDDEN}"
+        else:
+            yield re.sub(r"(?<=://)[^/@\s]*@|(?<=\?).*", HIDDEN, arg) if "://" in arg else arg
+        secret = named and arg.startswith("-") and not equals
+
+
+def _foreign(value: Any) -> str | None:
+    """The first variable in any string of the value that only an editor can expand."""
+    if isinstance(value, str):
+        return next((found.group() for found in PLACEHOLDER.finditer(value) if _is_editors(found.group())), None)
+    inner = value.values() if isinstance(value, Mapping) else value
+    return next(filter(None, map(_foreign, inner)), None)
+
+
+def _is_editors(placeholder: str) -> bool:
+    variable = VARIABLE.fullmatch(placeholder)
+    return variable is None or variable.group(1) in EDITOR_ONLY
+
+
+def identity(entry: JsonObject) -> str:
+    """Equal for two definitions of the same server."""
+    return json.dumps({key: value for key, value in entry.items() if key != "description"}, sort_keys=True)
+
+
+def _free(name: str, suffix: str, taken: set[str]) -> str:
+    """The name, or a similar one that is not taken."""
+    wanted = f"{name}-{suffix}" if suffix and name in taken else name
+    numbered = (f"{wanted}-{number}" for number in count(2))
+    return wanted if wanted not in taken else next(each for each in numbered if each not in taken)
+
+
+def existing_servers(document: JsonObject, path: Path) -> dict[str, JsonObject]:
+    """The servers of a pegboard.toml with their paths resolved, as `plan` compares them."""
+    if "servers" not in document:
+        return {}
+    return {name: resolved(spec, in_project=False) for name, spec in servers_of(document, path).items()}

@@ -1,0 +1,55 @@
+"""Checks whether a configuration that is reloaded while the process runs would remove a protection.
+
+A file that was truncated while being written is often still valid: it has only lost its end. So a reload never removes
+a protection. It may be rewritten; to remove it, an operator restarts the process.
+"""
+
+from __future__ import annotations
+
+from pegboard.settings import Settings
+
+REMEDY = "If this is intended, restart the process."
+
+
+def weakened(before: Settings, after: Settings) -> str:
+    """The access limits that ``after`` would remove, in words that contain no names; empty if there are none.
+
+    >>> from pegboard.settings import Settings
+    >>> kept = {"ann": {"hash": "sha256:" + "0" * 64}}
+    >>> weakened(Settings(access=kept), Settings())
+    'no token would be required any more ([access])'
+    >>> weakened(Settings(), Settings(access=kept))
+    ''
+    """
+    lost = (
+        (before.access and not after.access, "no token would be required any more ([access])"),
+        (before.llm.keys and not after.llm.keys, "no key would be required for models any more ([llm.keys])"),
+        (_any_upstream(before, after), "a key for some upstreams would permit all of them ([llm.keys])"),
+        (_unlimited(before, after), "a token that permits some tools would permit all of them (tools, [grants])"),
+        (_scoped_rules(before) and not _scoped_rules(after), "no tool would require a scope any more (rules)"),
+        (_open_toolset(before, after), "a toolset would require no scope any more ([toolsets])"),
+    )
+    return "; ".join(said for is_so, said in lost if is_so)
+
+
+def _unlimited(before: Settings, after: Settings) -> bool:
+    """Whether a token that had patterns would have none; `tools = ["*"]` counts as a pattern."""
+    limited = {name for name, each in before.access.items() if each.tools is not None or before.grants}
+    silent = {name for name, each in after.access.items() if each.tools is None and not after.grants}
+    return bool(limited & silent)
+
+
+def _any_upstream(before: Settings, after: Settings) -> bool:
+    """Whether a key for models that named upstreams would name none."""
+    chosen = {name for name, each in before.llm.keys.items() if "upstreams" in each.model_fields_set}
+    silent = {name for name, each in after.llm.keys.items() if "upstreams" not in each.model_fields_set}
+    return bool(chosen & silent)
+
+
+def _scoped_rules(settings: Settings) -> bool:
+    return any(rule.scope is not None for rule in settings.rules)
+
+
+def _open_toolset(before: Settings, after: Settings) -> bool:
+    kept = before.toolsets.keys() & after.toolsets.keys()
+    return any(before.toolsets[name].scope is not None and after.toolsets[name].scope is None for name in kept)

@@ -1,0 +1,211 @@
+"""The specification of one MCP server, and the expansion of its variables."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import json
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from dotenv import dotenv_values
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from pegboard.errors import ConfigError
+
+SAFE = (
+    (
+        *("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE"),
+        *("SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE"),
+    )
+    if sys.platform == "win32"
+    else ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
+)
+"""Variables that every server's process inherits: `mcp.client.stdio.DEFAULT_INHERITED_ENV_VARS`."""
+VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^{}]|\{[^{}]*\})*))?\}")
+UNKNOWN = re.compile(r"\$\{(?:input|command|config):[^}]*\}")
+WORD_BREAK = re.compile(r"[\s:/@?&=;,]+")
+SECRET_NAME = re.compile(r"(?i)(key|token|secret|passw|credential|auth|cookie)")
+"""Names of headers, flags and parameters whose values are secret."""
+SECRET_LENGTH = 5
+HARMLESS = frozenset({"https", "bearer", "basic", "localhost", "127.0.0.1", "false", "token"})
+"""Words of URLs and headers that are not secret and occur in many messages."""
+
+
+class ServerSpec(BaseModel):
+    """How to reach one server: a command to run, or a URL. Values may contain variables until `expanded`."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True)
+
+    name: str
+    command: str | None = None
+    args: tuple[str, ...] = Field(default=(), repr=False)
+    env: dict[str, str] = Field(default_factory=dict, repr=False)
+    cwd: str | None = None
+    url: str | None = Field(default=None, repr=False)
+    headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    type: str | None = None
+    disabled: bool = False
+    description: str = ""
+    env_file: str | None = Field(default=None, alias="envFile")
+    folder: str = "."
+    """The folder of the configuration: `${workspaceFolder}`, and the base of a relative cwd."""
+    lazy: bool | None = None
+    """Whether to start it only with its first call; None means as the settings say for all servers."""
+    inherit_env: bool | None = Field(default=None, alias="inheritEnv")
+    """Whether its process inherits the gateway's whole environment; None means as the settings say for all servers."""
+    per_client: bool = Field(default=False, alias="perClient")
+    """Whether each client gets its own connection, or its own process on stdio."""
+
+    @model_validator(mode="after")
+    def _one_way_in(self) -> ServerSpec:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("needs either a command or a url")
+        return self
+
+    @field_validator("env", "headers", mode="before")
+    @classmethod
+    def _as_text(cls, value: Any) -> Any:
+        """Editors also write numbers, and null for a variable that is not to be set."""
+        if not isinstance(value, Mapping):
+            return value
+        given = {key: each for key, each in value.items() if each is not None}
+        return {key: json.dumps(each) if isinstance(each, bool | int | float) else each for key, each in given.items()}
+
+    @property
+    def is_http(self) -> bool:
+        return self.url is not None
+
+    @property
+    def is_sse(self) -> bool:
+        """Whether it uses the transport that streamable HTTP replaced (MCP 2024-11-05, HTTP with SSE), by its type or
+        by the usual end of such a URL."""
+        if self.url is None or self.type not in (None, "sse"):
+            return False
+        return self.type == "sse" or self.url.partition("?")[0].rstrip("/").endswith("/sse")
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it has a URL on another machine."""
+        if self.url is None:
+            return False
+        try:
+            host = urlsplit(self.url).hostname or ""
+            return not (host == "localhost" or ipaddress.ip_address(host).is_loopback)
+        except ValueError:  # a name, or a variable
+            return True
+
+    @property
+    def has_credentials(self) -> bool:
+        """Whether its headers or its URL contain a token or key, so that no sign-in is needed."""
+        url = urlsplit(VARIABLE.sub("", self.url or ""))
+        names = [*self.headers, *(name for name, _ in parse_qsl(url.query, keep_blank_values=True))]
+        return bool(url.password) or any(SECRET_NAME.search(name) for name in names)
+
+    def identity(self) -> str:
+        """SHA-256 of everything that determines which server this is, except its name; reveals no secret.
+
+        Use it on an `expanded` spec: another value of a variable may mean another server.
+        """
+        named = [sorted(self.env), sorted(self.headers)]
+        values = [_hashed(dict(sorted(each.items()))) for each in (self.env, self.headers)]
+        return _hashed([self.command, self.args, self.folder, self.cwd, self.url, named, values])
+
+    def expanded(self, environment: Mapping[str, str]) -> ServerSpec:
+        """The spec with all variables expanded (M26). Raises ConfigError naming the variable and the server."""
+        expand = Expander(f"Server {self.name!r}", environment, self.folder)
+        return self.model_copy(
+            update={
+                "command": expand(self.command),
+                "args": tuple(expand(arg) or "" for arg in self.args),
+                "env": self._env_file(expand) | {key: expand(value) or "" for key, value in self.env.items()},
+                "cwd": expand(self.cwd),
+                "url": expand(self.url),
+                "headers": {key: expand(value) or "" for key, value in self.headers.items()},
+            }
+        )
+
+    def handed(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The environment of its process, for an `expanded` spec: the safe variables, plus those that its entry names.
+
+        So a server does not see secrets of the gateway or of other servers. The list is the one of the SDK's client.
+        """
+        inherited = (
+            environment if self.inherit_env else {name: environment[name] for name in SAFE if name in environment}
+        )
+        return dict(inherited) | self.env
+
+    def secrets(self, environment: Mapping[str, str]) -> set[str]:
+        """All strings that must not appear in a message (M30).
+
+        These are the values of env and headers, the values of variables, and the words of headers and of values that
+        contain a URL (credentials, parameters). Words of other values are left out, because the folders of a path occur
+        in many legitimate messages.
+        """
+        raw = [*self.args, *self.env.values(), *self.headers.values(), self.url or "", self.command or ""]
+        found = {environment.get(name, "") for text in raw for name, _ in VARIABLE.findall(text)}
+        try:
+            spec = self.expanded(environment)
+        except ConfigError:
+            spec = self
+        values = [*spec.env.values(), *spec.headers.values(), *filter(None, [spec.url])]
+        worded = [*spec.headers.values(), *(value for value in values if "://" in value)]
+        found |= set(values) | {word for value in worded for word in WORD_BREAK.split(value)}
+        return {secret for secret in found if len(secret) >= SECRET_LENGTH and secret.lower() not in HARMLESS}
+
+    def _env_file(self, expand: Expander) -> dict[str, str]:
+        """The variables of VS Code's `envFile`."""
+        if self.env_file is None:
+            return {}
+        path = Path(self.folder, Path(expand(self.env_file) or "").expanduser())
+        if not path.is_file():
+            raise ConfigError(
+                f"Server {self.name!r} has the envFile {self.env_file!r}, which does not exist.",
+                remedy="Correct its path.",
+            )
+        return {key: value or "" for key, value in dotenv_values(path).items()}
+
+
+def _hashed(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Expander:
+    """Expands `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${workspaceFolder}` and `${userHome}` in a text (M26).
+
+    ``owner`` names the text's owner in errors: "Server 'github'".
+    """
+
+    owner: str
+    environment: Mapping[str, str]
+    folder: str
+
+    def __call__(self, text: str | None) -> str | None:
+        if text is None or "${" not in text:
+            return text
+        if unknown := UNKNOWN.search(text):
+            raise ConfigError(
+                f"{self.owner} uses {unknown.group()}, which only its editor can prompt for.",
+                remedy="Put the value into an environment variable and write ${NAME} instead.",
+            )
+        return VARIABLE.sub(self._value, text)
+
+    def _value(self, match: re.Match[str]) -> str:
+        name, default = match.groups()
+        known = {"workspaceFolder": self.folder, "userHome": str(Path.home())} | dict(self.environment)
+        if known.get(name):
+            return known[name]
+        if default is not None:
+            return self(default) or ""
+        if name in known:
+            return ""
+        raise ConfigError(
+            f"{self.owner} needs the environment variable {name}, which is not set.",
+            remedy=f"Set {name}, or write ${{{name}:-default}} in the configuration.",
+        )

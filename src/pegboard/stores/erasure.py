@@ -1,0 +1,97 @@
+"""Removes everything that belongs to a client's session, a caller's key or a server.
+
+Holds are removed first, so that a call that ends meanwhile is not charged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+
+from pegboard.protocols import Archive
+from pegboard.records import KINDS, HoldRecord, Kind, MeterRecord, PinRecord, Record, StatisticsRecord
+from pegboard.stores.sessions import session_key
+
+Removed = Mapping[Kind, int]
+SPENDING: tuple[Kind, ...] = ("hold", "meter")
+TOOLS: tuple[Kind, ...] = ("statistics", "pin")
+
+
+async def forget_session(archive: Archive, session: str, endpoints: Collection[str]) -> Removed:
+    """Forget the session that a client knows by this id, at these endpoints, and its spend.
+
+    Its share of the totals of its key and of each day stays.
+    """
+    known = _names(session, endpoints)
+
+    def is_its(record: Record) -> bool:
+        match record:
+            case HoldRecord():
+                return _session_of(record.session)[1] in known
+            case MeterRecord(kind="session"):
+                return _session_of(record.name)[1] in known
+        return False
+
+    return await _spending(archive, is_its) | {"session": await _sessions(archive, known)}
+
+
+async def forget_caller(archive: Archive, caller: str, endpoints: Collection[str]) -> Removed:
+    """Forget the spend of a key, by the key's name: in total, by day and by session; and forget those sessions."""
+    names = set[str]()
+
+    def is_its(record: Record) -> bool:
+        match record:
+            case HoldRecord():
+                return record.caller == caller
+            case MeterRecord(kind="key"):
+                return record.name == caller
+            case MeterRecord(kind="day"):
+                return record.name.partition(" ")[2] == caller
+            case MeterRecord():
+                key, session = _session_of(record.name)
+                if key == caller:
+                    names.update(_names(session, endpoints))
+                return key == caller
+        return False
+
+    return await _spending(archive, is_its) | {"session": await _sessions(archive, names)}
+
+
+async def forget_tools(archive: Archive, belongs: Callable[[str, str], bool]) -> Removed:
+    """Forget statistics and pins of the tools for which ``belongs(server, name)``. They are pinned again when seen."""
+
+    def is_its(record: Record) -> bool:
+        return isinstance(record, StatisticsRecord | PinRecord) and belongs(record.server, record.name)
+
+    return {kind: await _remove(archive, kind, is_its) for kind in TOOLS}
+
+
+async def forget_everything(archive: Archive) -> Removed:
+    return {kind: await archive.remove(kind) for kind in reversed(KINDS)}
+
+
+async def _spending(archive: Archive, chosen: Callable[[Record], bool]) -> dict[Kind, int]:
+    return {kind: await _remove(archive, kind, chosen) for kind in SPENDING}
+
+
+async def _sessions(archive: Archive, names: Collection[str]) -> int:
+    return await archive.remove("session", keys=[(name,) for name in names])
+
+
+async def _remove(archive: Archive, kind: Kind, chosen: Callable[[Record], bool]) -> int:
+    keys = [record.identity async for record in archive.read(kind) if chosen(record)]
+    return await archive.remove(kind, keys=keys)
+
+
+def _names(session: str, endpoints: Collection[str]) -> set[str]:
+    """Every key that a session may have in a store."""
+    return {session, *(session_key(session, endpoint) for endpoint in endpoints)}
+
+
+def _session_of(meter: str) -> tuple[str, str]:
+    """The key and the session in the name of a session's meter, as `spend_limits.meters` writes it."""
+    try:
+        key, session = json.loads(meter)
+    except (ValueError, TypeError):
+        return "", meter
+    return str(key), str(session)

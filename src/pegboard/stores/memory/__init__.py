@@ -1,0 +1,24 @@
+"""Stores in memory, for one process. They are the shortest description of what every backend does.
+
+Begin with `sessions`.
+"""
+
+from pegboard.stores.memory.cache import MemoryDefinitions, MemoryEmbeddings
+from pegboard.stores.memory.events import MemoryEvents
+from pegboard.stores.memory.pins import MemoryPins
+from pegboard.stores.memory.sessions import MemoryReplicas, MemorySessions, MemorySigningKeys
+from pegboard.stores.memory.spend import MemorySpend
+from pegboard.stores.memory.statistics import MemoryLessons, MemoryStatistics
+
+__all__ = [
+    "MemoryDefinitions",
+    "MemoryEmbeddings",
+    "MemoryEvents",
+    "MemoryLessons",
+    "MemoryPins",
+    "MemoryReplicas",
+    "MemorySessions",
+    "MemorySigningKeys",
+    "MemorySpend",
+    "MemoryStatistics",
+]

@@ -1,0 +1,54 @@
+"""Opens the stores in files on this machine from the settings."""
+
+from __future__ import annotations
+
+from pegboard.protocols import Clock
+from pegboard.settings import Settings
+from pegboard.stores.backend import Backend
+from pegboard.stores.sqlite import (
+    FileStore,
+    SqliteArchive,
+    SqliteEmbeddings,
+    SqliteLessons,
+    SqlitePins,
+    SqliteSessions,
+    SqliteSigningKeys,
+    SqliteSpend,
+    SqliteStatistics,
+)
+
+EMBEDDINGS_FILE = "embeddings.sqlite"
+SIGNING_FILE = "signing.sqlite"
+STATE_FILE = "state.sqlite"
+
+
+def open_sqlite(settings: Settings, clock: Clock) -> Backend:
+    """Stores in files of ``state_dir`` and ``cache_dir``."""
+    state, cached = settings.state_dir / STATE_FILE, settings.cache_dir / EMBEDDINGS_FILE
+    averages = settings.statistics
+    sessions = SqliteSessions(state, clock, ttl=settings.session_ttl)
+    statistics = SqliteStatistics(state, prior=averages.start, smoothing=averages.weights, clock=clock)
+    spend, pins, lessons = SqliteSpend(state, clock), SqlitePins(state), SqliteLessons(state, clock=clock)
+    embeddings = SqliteEmbeddings(cached, clock=clock)
+    signing_keys = SqliteSigningKeys(settings.state_dir / SIGNING_FILE)
+    archive = SqliteArchive(state, cached, clock, prior=averages.start)
+    files: list[FileStore] = [sessions, statistics, lessons, spend, pins, embeddings, signing_keys]
+
+    async def close() -> None:
+        for each in files:
+            each.close()
+        archive.close()
+
+    return Backend(
+        sessions=sessions,
+        signing_keys=signing_keys,
+        statistics=statistics,
+        lessons=lessons,
+        spend=spend,
+        pins=pins,
+        embeddings=embeddings,
+        replicas=None,
+        archive=archive,
+        close=close,
+        amiss=lambda: next((each.amiss for each in files if each.amiss), ""),
+    )

@@ -1,0 +1,351 @@
+"""Rules on wording: a definition describes its tool and must not give orders to the agent that reads it.
+
+Patterns look at `ScannedText.plain`: case folded, look-alikes and invisible characters gone. They stay within a
+sentence, and every repetition has an end: servers choose the texts that they are matched against.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pegboard.trust.findings import Finding, ScannedText
+
+Weighted = tuple[tuple[float, re.Pattern[str]], ...]
+
+
+def _patterns(*pairs: tuple[float, str]) -> Weighted:
+    return tuple((weight, re.compile(pattern, re.VERBOSE)) for weight, pattern in pairs)
+
+
+def _near(most: int) -> str:
+    """A pattern for at most ``most`` characters within one sentence."""
+    return rf"[^.!?\n]{{0,{most}}}"
+
+
+OVERRIDE = _patterns(
+    (
+        0.9,
+        rf"""\b(?:ignore|disregard|forget|override|bypass|discard|set\ aside|supersedes?|takes?\ precedence\ over)\b
+        {_near(40)}?
+        \b(?:previous|prior|above|earlier|preceding|existing|system|original|other|safety|all|any|your)\b
+        {_near(30)}?
+        \b(?:instructions?|prompts?|guidelines?|directives?|rules?|guardrails?|policy|policies|orders|constraints
+        |safeguards)\b""",
+    ),
+    (
+        0.9,
+        rf"""\byou\ are\ (?:now|no\ longer)\b{_near(60)}
+        \b(?:mode|assistant|restricted|bound|agent|admin\w*|root)\b""",
+    ),
+    (0.7, r"\b(?:new|updated|real|actual)\ (?:system\ )?(?:instructions?|directives?|prompt)\b\ *:"),
+    (0.9, r"忽略[^。\n]{0,12}(?:指令|指示|提示|规则)|無視して|(?:以前|上記)の指示を|игнорируй[^.\n]{0,30}инструкци"),
+    (
+        0.9,
+        rf"""\b(?:ignora|ignore[rz]?|ignoriere\w*|missachte\w*|olvida|omite|descarta|oublie[rz]?|vergiss
+        |vergesse)\b{_near(40)}
+        \b(?:instrucciones|indicaciones|instruc[oõ]es|anweisungen|vorgaben|befehle|consignes|r[eè]gles|regeln|reglas
+        |instructions\ (?:pr[eé]c[eé]dentes|ant[eé]rieures|ci-dessus))\b""",
+    ),
+    (0.9, r"(?:无视|忘记|忽视|不理会)[^。\n]{0,12}(?:指令|指示|提示|规则|要求)"),
+)
+"""Orders to ignore earlier instructions."""
+
+_NOT = r"(?:do\ not|don'?t|never|must\ not|should\ not|avoid|without|no\ need\ to|refrain\ from)"
+_TELL = r"""(?:tell|telling|inform|informing|alert|alerting|notify|notifying|warn|warning|disclos\w+|reveal\w*
+    |mention\w*)"""
+SECRECY = _patterns(
+    (0.7, rf"\b{_NOT}\ (?:ever\ |explicitly\ )?{_TELL}\b{_near(60)}\b(?:users?|humans?|anyone|person|operator)\b"),
+    (
+        0.5,
+        r"""\b(?:user|human|operator)\b\ (?:must|should|need|does|may|can)\ ?(?:not|n'?t|never)\ (?:\w+\ )?
+        (?:know|notice|see\ this|be\ (?:told|aware|informed))\b""",
+    ),
+    (
+        0.6,
+        rf"""\b(?:keep|hide|conceal)\b{_near(30)}
+        \b(?:from\ (?:the\ )?(?:user|human|operator)|secret\ from|between\ us)\b""",
+    ),
+    (
+        0.5,
+        rf"""\b(?:silently|secretly|covertly|quietly|discreetly)\b{_near(40)}
+        \b(?:send|call|read|copy|forward|add|append|include|upload|run|execute|pass|post|collect|attach)\w*\b""",
+    ),
+    (
+        0.7,
+        rf"""\b(?:sage?|erz[aä]hle?|verrate|teile|informiere|melde
+        |zeige)\b{_near(40)}\b(?:be)?nutzer\w*{_near(30)}\bnich(?:t|ts)\b
+        |\bohne\ (?:den|dem|die|es\ dem)\ (?:be)?nutzer\w*\ {_near(20)}\bzu\ (?:informieren|fragen|sagen|zeigen|warnen)
+        |\b(?:be)?nutzer\w*\ (?:darf|soll)\b{_near(30)}\bnicht\b{_near(20)}\b(?:erfahren|wissen|merken|sehen)\b""",
+    ),
+    (
+        0.7,
+        rf"""\bne\ (?:l[ea]s?\ |lui\ )?(?:dis|dites|mentionne[rz]?|r[eé]v[eè]le[rz]?|informe[rz]?|pr[eé]viens
+        |montre[rz]?)\b
+        {_near(30)}\b(?:rien|pas|jamais)\b{_near(30)}utilisateur
+        |\bsans\ (?:en\ |le\ )?(?:informer|pr[eé]venir|avertir|dire|demander)\b{_near(20)}utilisateur
+        |[aà]\ l'insu\ de\ l'utilisateur""",
+    ),
+    (
+        0.7,
+        rf"""\b(?:no|nunca)\ (?:se\ |le\ |lo\ )*(?:digas|diga|menciones|mencione|informes|informe|reveles|revele
+        |avises|avise
+        |muestres)\b{_near(40)}\busuari[oa]\b
+        |\bsin\ (?:informar|avisar|decir\w*|preguntar|que\ lo\ sepa)\b{_near(20)}\busuari[oa]\b""",
+    ),
+    (
+        0.7,
+        r"(?:不要|别|切勿|不得)(?:告诉|通知|告知|提醒|让|向)[^。\n]{0,6}用户|(?:瞒着|隐瞒)[^。\n]{0,4}用户|(?:对|向)用户(?:隐瞒|保密)",
+    ),
+)
+"""Orders to hide something from the user."""
+
+MARKUP = _patterns(
+    (
+        0.5,
+        r"""<\s{0,3}/?\s{0,3}(?:important|system|secret|instructions?|hidden|admin|assistant|priority|override|critical)
+        [\w-]{0,40}\s{0,3}>""",
+    ),
+    (0.8, r"<\|[\w ]{2,20}\|>|\[/?inst\]|<<\s{0,3}/?sys\s{0,3}>>"),
+    (
+        0.5,
+        r"""\[(?:system|admin|developer|assistant)(?:\ \w+)?\]
+        |(?:^|\n)[^\S\n]{0,9}(?:system|assistant|developer)\ {0,3}:\s""",
+    ),
+    (0.4, r"<!--[^>]{15,2000}+>"),
+)
+"""Text disguised as another part of the conversation, or hidden when Markdown is rendered."""
+
+_PRIVATE = r"""(?:~?/?\.ssh\b|id_(?:rsa|ed25519|dsa)|\.aws/|\.env\b(?!\w)|/etc/(?:passwd|shadow)|\.netrc|\.npmrc
+    |\.git-credentials|mcp\.json|claude_desktop_config|\.kube/|\.gnupg|\.pgpass|wallet\.dat|keychain
+    |private\ keys?\b|\bid\ (?:rsa|ed25519)\b|\bssh\ (?:private\ )?keys?\b
+    |seed\ phrase|(?:browser|session)\ cookies|login\ data|credentials?\ (?:file|store)s?|environment\ variables
+    |password\ (?:store|manager))"""
+_HAND = r"""\b(?:include|attach|append|pass|provide|supply|send|copy|paste|put|embed|add|insert|includ|provid|past)
+    (?:ing)?\b"""
+_TAKE = rf"(?:{_HAND}|\b(?:read|open|cat|load|fetch|retrieve|retriev|collect)(?:ing)?\b)"
+"""Imperatives only: `reads` and `provided` describe."""
+CREDENTIALS = _patterns(
+    (0.6, rf"{_TAKE}{_near(60)}{_PRIVATE}"),
+    (0.3, rf"{_PRIVATE}[^!?\n]{{0,60}}{_TAKE}"),
+    (
+        0.6,
+        rf"""(?:\b(?:lies|lese|[oö]ffne|h[aä]nge|sende|schicke|kopiere|lis|lisez|ouvre|ouvrez|envoie|envoyez|copie
+        |copiez|lee|lea|abre
+        |env[ií]a|env[ií]e|copia|adjunta)\b|读取|打开|发送|复制|上传){_near(60)}{_PRIVATE}""",
+    ),
+    (
+        0.5,
+        rf"""(?:{_TAKE}|\bask\b){_near(50)}
+        \b(?:user'?s?|their|your|his|my|any|all|every|available|known)\ (?:\w+\ ){{0,2}}
+        (?:passwords?|api\ ?keys?|secrets?|credentials?|access\ tokens?|auth\ tokens?|bearer\ tokens?|passphrases?
+        |pin\ codes?|one-time\ codes?)\b""",
+    ),
+)
+"""Orders to hand over credentials."""
+
+CONVERSATION = _patterns(
+    (
+        0.6,
+        rf"""{_HAND}{_near(40)}
+        \b(?:system\ prompt|(?:conversation|chat)\ (?:history|log|transcript)
+        |(?:all|every|the)\ (?:previous|prior|earlier)\ messages?)\b""",
+    ),
+)
+WHOLE_CONVERSATION = _patterns(
+    (
+        0.5,
+        rf"""\b(?:full|entire|complete|whole|verbatim|all|raw)\b{_near(30)}
+        \b(?:conversation|chat|dialogue?|message\ history|messages?|system\ prompt|prompt|instructions
+        |context\ window)\b{_near(30)}(?:history|so\ far|transcript|verbatim|above|until\ now|word\ for\ word)""",
+    ),
+)
+"""Only in descriptions of parameters: chat tools describe their results in these words."""
+
+_OTHER = r"(?:any\ other|other|built-?in|another|existing|native|default|competing)"
+STEERING = _patterns(
+    (
+        0.4,
+        rf"""\b(?:before|after|when|whenever|every\ time|each\ time|if)\b{_near(30)}
+        \b(?:using|calling|invoking|running|use|call)\b{_near(20)}\b(?:any|every|all|each)\b{_near(15)}\btools?\b""",
+    ),
+    (
+        0.4,
+        rf"""\b(?:do\ not|don'?t|never|avoid|stop)\ (?:use|us|call|invok|trust|rely)\w*\b{_near(30)}
+        \b{_OTHER}\b{_near(25)}\b(?:tools?|servers?|functions?|integrations?)\b""",
+    ),
+    (
+        0.5,
+        rf"""\b(?:instead\ of|rather\ than|in\ place\ of|replaces?|supersedes?|deprecates?)\b{_near(20)}
+        \b(?:any|all|every|the)\ other\b{_near(20)}\b(?:tools?|servers?|functions?)\b""",
+    ),
+    (
+        0.6,
+        rf"""\b(?:when|whenever|if|every\ time|once)\b{_near(20)}\b(?:the\ )?
+        [`'\"]?[a-z]\w{{0,40}}_\w{{1,40}}[`'\"]?(?:\ tool)?
+        \ is\ (?:called|used|invoked|available|present|enabled)\b[^.\n]{{0,120}}
+        \b(?:must|always|change|add|set|replace|redirect|also|first|bcc)\b""",
+    ),
+    (
+        0.5,
+        rf"""\b(?:other|all|any)\ tools?\b{_near(40)}
+        \b(?:must|are\ (?:broken|unsafe|deprecated|outdated|insecure|malicious)|have\ to|should)\b""",
+    ),
+    (
+        0.4,
+        rf"""\b(?:must|always|have\ to|required\ to)\b{_near(25)}
+        \b(?:call|use|run|invoke)\ this(?:\ \w+)?\ (?:tool|function)?\ ?
+        (?:first|before\ (?:any|every|all|each|answering|responding|anything))\b""",
+    ),
+    (
+        0.5,
+        rf"""\b(?:always|must|should)\ (?:be\ )?(?:choose|select|prefer|prioriti[sz]e|pick|chosen|selected
+        |preferred|prioriti[sz]ed)\b
+        {_near(20)}\b(?:this\ (?:tool|function)|(?:over|above|before)\ (?:all|any|every)\b{_near(15)}\btools?)\b""",
+    ),
+    (
+        0.5,
+        rf"""\b(?:best|superior|most\ (?:accurate|reliable|powerful|trusted|effective))\ (?:\w+\ ){{0,2}}(?:tool
+        |choice|option)\b{_near(40)}
+        \b(?:always\ (?:use|choose|call|select|prefer)|(?:than|over)\ (?:all|any|every)\b{_near(10)}\b(?:tools?
+        |others?))\b""",
+    ),
+)
+"""Orders about the use of other tools, or to prefer this one."""
+
+_DATA = r"""(?:conversations?|history|secrets?|credentials?|contents?|keys?|passwords?|tokens?|messages?|user\ data
+    |environment|files?|results?|outputs?|arguments|data|inbox|emails?|payload|everything|copy)"""
+IMPERSONATION = _patterns(
+    (
+        0.7,
+        rf"""\b(?:message|request|order|instruction|note)s?\ from\ (?:me|your\ user|your\ owner|the\ user)\b
+        {_near(60)}\bto\ you\b""",
+    ),
+    (0.7, r"\b(?:task|request|question)s?\ (?:that\ )?i\ (?:gave|have\ given|asked|assigned)\b"),
+    (
+        0.6,
+        rf"""\b(?:before|after)\ (?:you\ )?(?:can\ |may\ )?(?:solv|complet|finish|start|begin|answer|process|handl)\w*
+        \ (?:the|my|your|any|this|every)\ (?:user'?s?\ |original\ |current\ )?(?:task|request|query
+        |question)s?\b{_near(30)}
+        \b(?:you\ (?:must|have\ to|need\ to|should)|do\ the\ following|first)\b""",
+    ),
+    (
+        0.6,
+        r"""\b(?:must|should|have\ to|are\ required\ to|need\ to|please)\ (?:strictly\ |immediately\ |always\ )?
+        (?:adhere\ to|follow|obey|execute|comply\ with|carry\ out)\ (?:the\ |this\ |these\ )?(?:following|below)
+        \ (?:instruction|order|command|directive)s?\b""",
+    ),
+    (
+        0.5,
+        rf"""\bto\ (?:complete|finish|solve|fulfil\w*)\ (?:the|any|this|every)\ (?:user'?s?\ )?(?:task
+        |request)s?\b{_near(15)}
+        \b(?:must|need\ to|have\ to)\ (?:first\ |also\ )?(?:call|use|invoke|execute|run)\b""",
+    ),
+)
+"""Text that pretends to come from the agent's user."""
+
+LEET = str.maketrans("013457@$", "oieastas")
+LEETED = re.compile(r"[a-z@$]{0,20}[013457@$]{1,3}[a-z]{1,20}")
+SPACED = re.compile(r"(?<!\w)\w(?:[ .\-*_|]\w){7,400}(?!\w)")
+PHRASES = re.compile(
+    r"""(?:ignore|disregard|forget)(?:all|any)?(?:the|your)?(?:previous|prior|above|earlier|other)|(?:previous
+    |prior)instructions
+    |donot(?:tell|inform|mention|notify)|donttelltheuser|systemprompt|conversationhistory|privatekey|sshkey|apikey""",
+    re.VERBOSE,
+)
+"""Phrases of orders, without blanks."""
+
+EXFILTRATION = _patterns(
+    (
+        0.6,
+        rf"""\b(?:send|post|forward|upload|transmit|leak|exfiltrate|report|submit|relay|beacon|copy)\b{_near(40)}
+        \b{_DATA}\b[^!?\n]{{0,50}}\bto\b[^!?\n]{{0,20}}
+        (?:https?://|\b[\w.+-]+@[\w-]+\.\w+|\b\d{{1,3}}(?:\.\d{{1,3}}){{3}}\b)""",
+    ),
+    (
+        0.6,
+        rf"""\b(?:bcc|cc|blind\ copy|recipient)\b{_near(50)}\b(?:always|must|also|every|change|replace|set)\b
+        |\b(?:always|also|must|secretly)\b{_near(40)}\b(?:bcc|cc|blind\ copy)\b""",
+    ),
+    (0.6, r"!\[[^\]]{0,100}+\]\(https?://[^)?{$]{0,300}+[?{$][^)]{0,300}+\)"),
+    (0.6, r"\b(?:curl|wget|nc|fetch)\b[^\n]{0,60}https?://[^\n]{0,60}(?:\$|`|\||@|\?\w+=\{)"),
+)
+"""Orders to send data to places that the user did not choose."""
+
+PRESSURE = _patterns(
+    (
+        0.2,
+        r"""\b(?:mandatory|non-negotiable|critical|very\ important|strictly\ required|important)\b[^.\n]{0,80}
+        \b(?:otherwise|or\ else|will\ (?:fail|break|not\ work|crash)|must)\b""",
+    ),
+    (
+        0.3,
+        rf"""\b(?:otherwise|or)\b{_near(30)}\b(?:the\ )?(?:user|data|account|system)\b{_near(20)}
+        \bwill\ be\ (?:lost|deleted|harmed|locked|banned|terminated|shut\ down)\b""",
+    ),
+    (
+        0.3,
+        rf"""\b(?:do\ not|don'?t|never|without)\ (?:ask|asking|wait|waiting|request|requesting|seek|seeking)\w*\b
+        {_near(30)}\b(?:confirm\w*|permission|approval|consent)\b""",
+    ),
+)
+"""Pressure to act without thinking. Honest tools use it too, so it weighs little on its own."""
+
+
+def override(text: ScannedText) -> Iterator[Finding]:
+    yield from _heaviest(text, "override", OVERRIDE)
+
+
+def secrecy(text: ScannedText) -> Iterator[Finding]:
+    yield from _heaviest(text, "secrecy", SECRECY)
+
+
+def markup(text: ScannedText) -> Iterator[Finding]:
+    yield from _heaviest(text, "markup", MARKUP)
+
+
+def credentials(text: ScannedText) -> Iterator[Finding]:
+    yield from _heaviest(text, "credentials", CREDENTIALS)
+
+
+def conversation(text: ScannedText) -> Iterator[Finding]:
+    takes = text.where.startswith("inputSchema")
+    yield from _heaviest(text, "conversation", CONVERSATION + (WHOLE_CONVERSATION if takes else ()))
+
+
+def steering(text: ScannedText) -> Iterator[Finding]:
+    yield from _heaviest(text, "steering", STEERING)
+
+
+def exfiltration(text: ScannedText) -> Iterator[Finding]:
+    yield from _heaviest(text, "exfiltration", EXFILTRATION)
+
+
+def pressure(text: ScannedText) -> Iterator[Finding]:
+    yield from _heaviest(text, "pressure", PRESSURE)
+
+
+def impersonation(text: ScannedText) -> Iterator[Finding]:
+    yield from _heaviest(text, "impersonation", IMPERSONATION)
+
+
+def disguise(text: ScannedText) -> Iterator[Finding]:
+    """Orders written with digits for letters, or letter by letter."""
+    if len(LEETED.findall(text.plain)) > 1:
+        read = text.plain.translate(LEET)
+        for _, pattern in OVERRIDE + SECRECY:
+            if (hit := pattern.search(read)) and not pattern.search(text.plain):
+                yield text.finding("disguise", 0.8, text.plain[slice(*hit.span())])
+                return
+    for run in SPACED.finditer(text.plain):
+        if PHRASES.search("".join(filter(str.isalnum, run.group()))):
+            yield text.finding("disguise", 0.8, run.group())
+            return
+
+
+def _heaviest(text: ScannedText, rule: str, patterns: Weighted) -> Iterator[Finding]:
+    """The heaviest match only: repetition adds no weight."""
+    found = [(weight, hit) for weight, pattern in patterns if (hit := pattern.search(text.plain))]
+    if found:
+        weight, hit = max(found, key=lambda each: each[0])
+        yield text.finding(rule, weight, hit.group())

@@ -1,0 +1,153 @@
+"""Error messages about servers, without secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import mcp_types as types
+from mcp import MCPError
+from pydantic import ValidationError
+
+from pegboard.errors import PegboardError, UpstreamError
+from pegboard.settings.server_spec import SAFE, ServerSpec
+from pegboard.upstreams.http_transport import BROKE_OFF, NO_ANSWER, REFUSED, SIGN_IN
+from pegboard.upstreams.line_reader import UNPARSED, Size
+
+WHY_CHARACTERS = 200
+NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,63}\b")
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Redactor:
+    """Replaces the secrets of a server's configuration by ``***`` (M30)."""
+
+    spec: ServerSpec
+    environment: Mapping[str, str]
+
+    def __call__(self, text: str) -> str:
+        for secret in sorted(self.spec.secrets(self.environment), key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text
+
+
+def missing_variables(spec: ServerSpec, environment: Mapping[str, str], words: str) -> str:
+    """Advice if a server's output names variables that are set here but not passed to it; empty otherwise."""
+    given = {*SAFE, *spec.env}
+    named = [name for name in NAME.findall(words) if name in environment and name not in given]
+    if spec.is_http or spec.inherit_env or not named:
+        return ""
+    names = list(dict.fromkeys(named))[:MOST_NAMED]
+    put = ", ".join(f'"{name}": "${{{name}}}"' for name in names)
+    return f' It mentions {", ".join(names)}, which it is not given: write "env": {{{put}}} in its entry.'
+
+
+def described(error: BaseException) -> str:
+    """One sentence per error. A connection closed before the first answer means that the program ended."""
+    return " ".join(_sentence(each) for each in _leaves(error))
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, PegboardError):
+        return str(error)
+    if isinstance(error, MCPError):
+        closed = error.code == types.CONNECTION_CLOSED
+        return "It ended or closed the connection before it answered." if closed else f"{error.message}."
+    return f"{type(error).__name__}: {error}."
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        yield error
+        return
+    for each in error.exceptions:
+        yield from _leaves(each)
+
+
+class ConnectionLost(UpstreamError):  # noqa: N818
+    """The connection ended during a call."""
+
+
+class AnswerLost(UpstreamError):  # noqa: N818
+    """The answer did not arrive, or not completely, on an open connection: the server may have failed."""
+
+
+class NotCarriedOut(UpstreamError):  # noqa: N818
+    """The server certainly did not carry out the call: it never received it, or refused it."""
+
+
+class SessionExpired(NotCarriedOut):
+    """An HTTP server forgot the session: connect again and retry once (M14)."""
+
+
+TIMED_OUT = "The request timed out"
+UNREADABLE = (UNPARSED, "Failed to parse SSE message: ", "SSE stream failed: ")
+"""Prefixes of the SDK's messages about an answer that it could not read."""
+BROKEN_OFF = "SSE stream ended"
+UNKNOWN_EFFECT = "It is not known whether the call took effect."
+UNAUTHORIZED: Mapping[str, str] = {
+    SIGN_IN: "Leave it to the client, or give it a token in the headers of its entry.",
+    REFUSED: "Give its entry a token that holds.",
+}
+"""Remedies for a server that answers 401."""
+
+
+def failed_call(error: MCPError | ValidationError, server: str, tool: str, seconds: float) -> Exception:
+    """The error for a call that failed; errors that the server itself sent stay unchanged (M8). ``seconds`` was its
+    limit."""
+    if isinstance(error, ValidationError):
+        return UpstreamError(
+            server,
+            f"Server {server!r} answered {tool!r} with an invalid result.",
+            remedy="Report it to the server's authors.",
+        )
+    if isinstance(error.data, Size):
+        return _too_large(server, tool, f"{error.data.bytes:,} bytes, but {error.data.limit:,} are allowed")
+    match error.code, error.message:
+        case types.CONNECTION_CLOSED, "Connection closed":
+            return ConnectionLost(
+                server,
+                f"Server {server!r} closed the connection during the call.",
+                remedy="It is being restarted; it is not known whether the call took effect.",
+            )
+        case types.REQUEST_TIMEOUT, message if message == TIMED_OUT:
+            return AnswerLost(
+                server,
+                f"Server {server!r} did not answer within {seconds:g} s.",
+                remedy="Raise call_timeout, or ask for less.",
+            )
+        case types.INVALID_REQUEST, message if message in UNAUTHORIZED:
+            return NotCarriedOut(server, f"Server {server!r}: {message}.", remedy=UNAUTHORIZED[message])
+        case types.INVALID_REQUEST, "Session terminated":
+            return SessionExpired(
+                server, f"Server {server!r} forgets its sessions immediately.", remedy="Try again later."
+            )
+        case types.CONNECTION_CLOSED, message if message == NO_ANSWER or message.startswith(BROKEN_OFF):
+            return AnswerLost(server, f"Server {server!r} broke off its answer to {tool!r}.", remedy=UNKNOWN_EFFECT)
+        case ((types.CONNECTION_CLOSED | types.PARSE_ERROR), message) if message.startswith(UNREADABLE):
+            return _unreadable(server, tool, message)
+    return error
+
+
+def _unreadable(server: str, tool: str, message: str) -> UpstreamError:
+    why = next(message.removeprefix(each) for each in UNREADABLE if message.startswith(each)).rstrip(".")
+    if why == BROKE_OFF:
+        return AnswerLost(server, f"Server {server!r} broke off its answer to {tool!r}.", remedy=UNKNOWN_EFFECT)
+    if "byte limit" in why or "result_limit" in why:
+        return _too_large(server, tool, "more than is allowed")
+    why = "it is not a JSON-RPC response" if "validation error" in why else why[:WHY_CHARACTERS]
+    return UpstreamError(
+        server,
+        f"The answer of server {server!r} to {tool!r} cannot be read: {why}.",
+        remedy="Report it to the server's authors.",
+    )
+
+
+def _too_large(server: str, tool: str, how_much: str) -> UpstreamError:
+    return UpstreamError(
+        server,
+        f"Server {server!r} answered {tool!r} with {how_much}.",
+        remedy="Ask for less, or raise result_limit. The call was carried out.",
+    )

@@ -1,0 +1,36 @@
+"""Options that all servers of a fleet share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pegboard.model import ToolId
+from pegboard.protocols import Clock, Definitions
+from pegboard.upstreams.limits import DEFAULT_LIMITS, UpstreamLimits
+from pegboard.upstreams.server_requests import ConnectedClients
+
+HEALTH_TIMEOUT = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetOptions:
+    """Times are in seconds; ``idle_stop`` 0 is never. Servers inherit ``environment``, and variables come from it.
+
+    After a call timed out, a server has ``health_timeout`` to send anything at all.
+
+    ``admit`` is called right before a call is sent, once the server is connected, and raises for a tool that has
+    changed since it was chosen. ``clients`` can be asked for their roots outside any request.
+    """
+
+    connect_timeout: float
+    call_timeout: float
+    clock: Clock
+    environment: Mapping[str, str]
+    definitions: Definitions | None = None
+    lazy: bool = False
+    idle_stop: float = 0.0
+    limits: UpstreamLimits = DEFAULT_LIMITS
+    health_timeout: float = HEALTH_TIMEOUT
+    admit: Callable[[ToolId], None] = lambda tool: None
+    clients: ConnectedClients = field(default_factory=ConnectedClients)

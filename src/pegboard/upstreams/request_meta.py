@@ -1,0 +1,61 @@
+"""What revision 2026-07-28 requires with each request beyond the SDK's part: client capabilities, arguments as
+headers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import mcp_types as types
+from mcp import Client
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
+
+from pegboard.model import JsonObject
+from pegboard.protocols import Listing
+from pegboard.upstreams.request_origin import ORIGIN
+
+HeaderMap = Mapping[tuple[str, ...], str]
+
+
+class ParameterHeaders:
+    """The tool arguments that are also sent as headers (`x-mcp-header`)."""
+
+    def __init__(self) -> None:
+        self._maps: dict[str, HeaderMap] = {}
+
+    def read(self, listing: Listing) -> None:
+        """Read them from a listing. Tools with invalid marks are skipped; they are not offered either."""
+        self._maps = {}
+        for page in listing.pages:
+            for tool in page.get("tools") or ():
+                schema = tool.get("inputSchema") or {}
+                if "x-mcp-header" in str(schema) and find_invalid_x_mcp_header(schema) is None:
+                    self._maps[tool["name"]] = x_mcp_header_map(schema)
+
+    def of(self, name: str, arguments: JsonObject) -> dict[str, str]:
+        return mcp_param_headers(self._maps[name], arguments) if name in self._maps else {}
+
+
+def send_client_capabilities(client: Client, headers: ParameterHeaders) -> None:
+    """Send the capabilities of the client behind each request, and argument headers. The SDK would always send its own.
+
+    Servers of the handshake era got the capabilities once, when the connection opened. The SDK knows headers only of
+    tools that were listed through it.
+    """
+    session = client.session
+    if session.discover_result is None:
+        return
+    stamp = session._stamp
+
+    def stamped(data: dict[str, Any], options: CallOptions) -> None:
+        stamp(data, options)
+        origin = ORIGIN.get()
+        if origin is not None:
+            capabilities = origin.capabilities.model_dump(by_alias=True, mode="json", exclude_none=True)
+            data["params"]["_meta"][types.CLIENT_CAPABILITIES_META_KEY] = capabilities
+        if data["method"] == "tools/call":
+            params = data["params"]
+            options.setdefault("headers", {}).update(headers.of(params["name"], params.get("arguments") or {}))
+
+    session._stamp = stamped

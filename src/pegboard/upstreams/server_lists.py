@@ -1,0 +1,161 @@
+"""Reads what a server says of itself and its tools, and remembers it for the next start."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp import Client
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.inbound import find_invalid_x_mcp_header
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel, TypeAdapter
+
+from pegboard.catalog.ingest import tools_from_list_result
+from pegboard.errors import ConfigError
+from pegboard.model import JsonObject, Server, ServerName, Tool
+from pegboard.protocols import Definitions, Listing
+from pegboard.settings.server_spec import ServerSpec
+from pegboard.upstreams.limits import ListBudget, UpstreamLimits
+
+LOGGER = logging.getLogger(__name__)
+
+ANY_OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+MOST_PAGES = 1000
+PATIENCE = 2.0
+"""Maximum seconds to wait for the store, even while shutting down."""
+
+
+class ListingCache:
+    """The last listing of one server, in a store. Failures of the store are logged and ignored: it is only a cache."""
+
+    def __init__(self, store: Definitions | None, spec: ServerSpec, environment: Mapping[str, str]) -> None:
+        self._store = store
+        self._spec = spec
+        self._environment = environment
+        self._last: Listing | None = None
+
+    async def get(self) -> Listing | None:
+        key = self._key()
+        if self._store is None or key is None:
+            return None
+        try:
+            self._last = await self._store.get(key)
+        except Exception:
+            LOGGER.exception("The stored listing of server %s cannot be read", self._spec.name)
+        return self._last
+
+    async def put(self, listing: Listing) -> None:
+        """Store a listing, even during shutdown: the server then need not start for its list next time."""
+        key = self._key()
+        if self._store is None or key is None or listing == self._last:
+            return
+        try:
+            with anyio.move_on_after(PATIENCE, shield=True):
+                await self._store.put(key, listing)
+                self._last = listing
+        except Exception:
+            LOGGER.exception("The listing of server %s cannot be stored", self._spec.name)
+
+    def _key(self) -> str | None:
+        """None for an invalid configuration: connecting will report why."""
+        try:
+            return self._spec.expanded(self._environment).identity()
+        except (ConfigError, OSError):
+            return None
+
+
+async def read_listing(name: str, client: Client, seconds: float, limits: UpstreamLimits) -> Listing:
+    """Every page of the tool listing of server ``name``.
+
+    An empty page is not the end, and an empty cursor is a cursor (M9); a repeated cursor ends the listing. Entries
+    beyond the limits are dropped with a warning. Each page may take ``seconds``. Raises MCPError.
+    """
+    pages: list[JsonObject] = []
+    cursor: str | None = None
+    seen: set[str | None] = {None}
+    room = ListBudget(limits)
+    for _ in range(MOST_PAGES):
+        request = types.ListToolsRequest(params=types.PaginatedRequestParams(cursor=cursor))
+        page = await untouched(client, request, seconds)
+        pages.append(_within(room, page))
+        if room.full:
+            LOGGER.warning("Server %s lists %s; the rest is dropped.", name, room.full)
+            break
+        cursor = page.get("nextCursor")
+        if cursor in seen:
+            break
+        seen.add(cursor)
+    return Listing(introduction=_introduction(client), pages=tuple(pages), protocol=str(client.protocol_version))
+
+
+def _within(room: ListBudget, page: dict[str, Any]) -> dict[str, Any]:
+    """The page without the entries that exceed the limits."""
+    tools = page.get("tools")
+    if not isinstance(tools, list):
+        return page
+    kept = room.taken(tools)
+    return page if len(kept) == len(tools) else {**page, "tools": list(kept)}
+
+
+def server_of(spec: ServerSpec, listing: Listing) -> Server:
+    info = listing.introduction.get("serverInfo", {})
+    return Server(
+        name=ServerName(spec.name),
+        description=spec.description or info.get("title", ""),
+        title=info.get("title", ""),
+        instructions=listing.introduction.get("instructions", ""),
+        version=info.get("version", ""),
+    )
+
+
+def tools_of(spec: ServerSpec, listing: Listing) -> tuple[Tool, ...]:
+    """The tools that can be called. Raises CatalogError for invalid pages."""
+    tools = tools_from_list_result(spec.name, listing.pages)
+    unusable = {tool.id: reason for tool in tools if (reason := why_unusable(tool, listing.protocol))}
+    for tool, reason in unusable.items():
+        LOGGER.warning("Tool %s is left out: %s", tool, reason)
+    return tuple(tool for tool in tools if tool.id not in unusable)
+
+
+def why_unusable(tool: Tool, protocol: str) -> str:
+    """Why no call of the tool could succeed; empty if one can.
+
+    A tool with ``taskSupport: required`` can only be called as a task (MCP 2025-11-25, tasks), which Pegboard does not
+    support. Clients of 2026-07-28 must reject tools with an invalid `x-mcp-header` (transports, custom headers).
+    """
+    execution = tool.definition.get("execution")
+    if isinstance(execution, Mapping) and execution.get("taskSupport") == "required":
+        return "it can only be called as a task, which Pegboard does not support yet."
+    if protocol in MODERN_PROTOCOL_VERSIONS and (invalid := find_invalid_x_mcp_header(tool.input_schema)):
+        return f"its x-mcp-header is invalid ({invalid})."
+    return ""
+
+
+async def untouched(
+    client: Client, request: types.ClientRequest, seconds: float | None, progress: ProgressFnT | None = None
+) -> dict[str, Any]:
+    """The unchanged result, as a dictionary (M7)."""
+    return await client.session.send_request(
+        request,
+        ANY_OBJECT,  # type: ignore[type-var]  # a plain dictionary is validated by its adapter all the same
+        request_read_timeout_seconds=seconds,
+        progress_callback=progress,
+    )
+
+
+def _introduction(client: Client) -> JsonObject:
+    """A server's introduction in either era, with the field names of `initialize` (MCP 2025-11-25, lifecycle)."""
+    parts: Mapping[str, object] = {
+        "serverInfo": _plain(client.server_info),
+        "instructions": client.instructions,
+        "capabilities": _plain(client.server_capabilities),
+    }
+    return {name: part for name, part in parts.items() if part is not None}
+
+
+def _plain(model: BaseModel | None) -> dict[str, Any] | None:
+    return None if model is None else model.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -1,0 +1,213 @@
+"""Several streams as one, in pieces cut anywhere: what passes, when it passes, and what never does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mock_providers.scripted import SCRIPTED, STREAMS, Calls, Says
+from mock_providers.wire import event_bytes
+from model_bodies import TOOL_SEARCH, asking
+from pegboard.gateways.event_stream import EventLines
+from pegboard.gateways.llm.formats.tool_search import Joiner
+
+SEARCH = Calls(tool="search_tools", arguments={"query": "fly"})
+HIDDEN = Calls(tool="beta", arguments={"what": "Zoë"})
+REAL = Calls(tool="alpha", arguments={"what": "a \u2028 b"})
+USAGES = ("usage", "usageMetadata")
+
+formats = pytest.mark.parametrize("name", TOOL_SEARCH)
+
+
+def ours(tool: str) -> bool:
+    return tool in ("search_tools", "beta")
+
+
+def streamed(name: str, says: Says, id_: str = "answer_0") -> list[bytes]:
+    """The events of an answer."""
+    more = {STREAMS: True, "stream": True, "stream_options": {"include_usage": True}, "store": False}
+    reply = SCRIPTED[name](lambda _: says, asking(name, tools=["alpha"], **more), id_)
+    return [event_bytes(*event) for event in reply.events or ()]
+
+
+def joined(name: str, *answers: Sequence[bytes], hides: Any = ours) -> bytes:
+    joiner, out = TOOL_SEARCH[name].joiner(), b""
+    for pieces in answers:
+        joiner.begin(ours)
+        out += b"".join(map(joiner.feed, pieces))
+        joiner.close()
+    return out + joiner.finish(hides)
+
+
+def data_of(stream: bytes) -> list[Any]:
+    """What the events hold, but for the usage; those that only say that the provider is there are left out."""
+    found = [json.loads(data) for data in EventLines().feed(stream) if data != b"[DONE]"]
+    return [_without_usage(event) for event in found if event.get("type") != "ping"]
+
+
+def _without_usage(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_usage(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _without_usage(each) for name, each in value.items() if name not in USAGES}
+    return value
+
+
+def cut_up(events: Sequence[bytes], places: Sequence[int]) -> list[bytes]:
+    text = b"".join(events)
+    edges = [0, *sorted(min(place, len(text)) for place in places), len(text)]
+    return [text[start:end] for start, end in pairwise(edges)]
+
+
+@pytest.mark.requirement("P27")
+@formats
+@pytest.mark.parametrize("says", [Says(text="Hello, Zoë."), Says(text="So:", calls=[REAL, REAL])])
+def test_an_answer_without_calls_of_ours_is_the_bytes_that_came(name: str, says: Says) -> None:
+    events = streamed(name, says)
+
+    assert joined(name, events) == b"".join(events)
+
+
+@formats
+@pytest.mark.parametrize("after", [Says(text="Done, Zoë."), Says(calls=[REAL]), Says(text="So:", calls=[REAL, REAL])])
+def test_a_search_and_what_follows_are_the_events_of_what_follows_alone(name: str, after: Says) -> None:
+    search, rest = streamed(name, Says(calls=[SEARCH])), streamed(name, after, "answer_1")
+
+    out = joined(name, search, rest).replace(b"answer_1", b"answer_0")
+
+    expected = data_of(b"".join(streamed(name, after)))
+    if name == "openai_chat":  # whether there will be a text is said before it is known
+        expected[0]["choices"][0]["delta"]["content"] = None
+    assert data_of(out) == expected
+
+
+@formats
+def test_whatever_pieces_they_come_in_the_client_gets_the_same(name: str) -> None:
+    answers = [
+        streamed(name, Says(text="Let me look.", calls=[SEARCH, HIDDEN])),
+        streamed(name, Says(text="Once more.", calls=[SEARCH]), "answer_1"),
+        streamed(name, Says(text="So:", calls=[REAL, HIDDEN, REAL]), "answer_2"),
+    ]
+    whole = joined(name, *answers)
+
+    @given(places=st.lists(st.integers(0, 4000), max_size=40))
+    def holds(places: list[int]) -> None:
+        assert joined(name, *(cut_up(events, places) for events in answers)) == whole
+
+    holds()
+
+
+def test_a_last_word_that_comes_with_the_reason_of_the_end_passes_at_once() -> None:
+    def chunk(delta: dict[str, Any], finish: str | None) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return event_bytes("", {"id": "a", "choices": [choice]})
+
+    call = {"index": 0, "id": "c", "function": {"name": "search_tools", "arguments": "{}"}}
+    searches = [chunk({"tool_calls": [call]}, None), chunk({"content": "Hm."}, "tool_calls")]
+    ends = [chunk({"role": "assistant", "content": "So."}, "stop"), event_bytes("", "[DONE]")]
+
+    assert joined("openai_chat", ends) == b"".join(ends)
+    words = [event["choices"][0] for event in data_of(joined("openai_chat", searches, ends))]
+    assert [(word["delta"].get("content"), word["finish_reason"]) for word in words] == [
+        ("Hm.", None),
+        ("\n\nSo.", "stop"),
+    ]
+
+
+@pytest.mark.requirement("P27")
+@formats
+def test_text_passes_before_its_answer_has_ended(name: str) -> None:
+    joiner: Joiner = TOOL_SEARCH[name].joiner()
+    joiner.begin(ours)
+    passed = b""
+    for event in streamed(name, Says(text="Let me look.", calls=[SEARCH])):
+        passed += joiner.feed(event)
+        if b"search_tools" in event and b"arguments" in event:
+            break
+
+    assert b"Let m" in passed
+    assert b"k." in passed
+
+
+@formats
+def test_nothing_of_ours_passes_in_any_round(name: str) -> None:
+    rounds = [streamed(name, Says(text="Hm.", calls=[SEARCH, HIDDEN]), f"answer_{number}") for number in range(4)]
+
+    out = joined(name, *rounds)
+
+    assert b"search_tools" not in out
+    assert b"fly" not in out
+
+
+@formats
+def test_a_hidden_call_that_is_not_asked_again_passes_whole_behind_the_others(name: str) -> None:
+    first = streamed(name, Says(calls=[SEARCH]))
+    last = streamed(name, Says(calls=[HIDDEN, SEARCH, REAL]), "answer_1")
+
+    out = json.dumps(data_of(joined(name, first, last, hides=lambda tool: tool == "search_tools")))
+
+    assert out.index('"alpha"') < out.index('"beta"')
+    assert "search_tools" not in out
+    assert "Zo" in out
+
+
+@formats
+def test_usage_is_that_of_all_answers(name: str) -> None:
+    rounds = [streamed(name, Says(calls=[SEARCH]), f"answer_{number}") for number in range(3)]
+
+    out = joined(name, *rounds).decode()
+
+    assert '_tokens":300' in out or '"promptTokenCount":300' in out
+    assert '_tokens":60' in out or '"candidatesTokenCount":60' in out
+
+
+@formats
+def test_an_answer_that_breaks_off_is_none_to_go_on_from(name: str) -> None:
+    events = streamed(name, Says(calls=[SEARCH]))
+    ends = {"openai_chat": 3, "openai_responses": 1, "anthropic": 2, "gemini": 1}
+    joiner = TOOL_SEARCH[name].joiner()
+    joiner.begin(ours)
+
+    for event in events[: -ends[name]]:
+        joiner.feed(event)
+
+    assert joiner.close() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "event"),
+    [
+        ("openai_chat", {"choices": [{"index": 0, "delta": {"audio": {"data": "AAAA"}}}]}),
+        ("anthropic", {"type": "content_block_delta", "index": 0, "delta": {"type": "new_delta"}}),
+    ],
+)
+def test_nor_is_one_with_parts_that_cannot_be_put_together_again(name: str, event: dict[str, Any]) -> None:
+    events = streamed(name, Says(calls=[SEARCH]))
+    joiner = TOOL_SEARCH[name].joiner()
+    joiner.begin(ours)
+
+    for each in [*events[:3], event_bytes("", event), *events[3:]]:
+        joiner.feed(each)
+
+    assert joiner.close() is None
+    assert b"search_tools" not in joiner.finish(ours)
+
+
+@formats
+def test_an_error_of_a_further_answer_ends_the_stream_with_its_words(name: str) -> None:
+    joiner = TOOL_SEARCH[name].joiner()
+    joiner.begin(ours)
+    for event in streamed(name, Says(text="Let me look.", calls=[SEARCH])):
+        joiner.feed(event)
+
+    last = joiner.failed(json.dumps({"error": {"message": "overloaded", "type": "overloaded_error"}}).encode())
+
+    assert last.endswith(b"\n\n")
+    assert "overloaded" in json.dumps(data_of(last))
+    assert "not JSON" in json.dumps(data_of(joiner.failed(b"not JSON")))

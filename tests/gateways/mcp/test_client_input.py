@@ -1,0 +1,103 @@
+"""Calls that wait for a client which can only be asked with a result."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp import MCPError
+
+from pegboard.gateways.mcp.gateway.caller import Caller
+from pegboard.gateways.mcp.transport.client_input import PARKED, ClientOrigin, PendingInputs
+from pegboard.upstreams import ORIGIN
+
+FORM = types.ElicitRequestFormParams(message="A word?", requested_schema={"type": "object", "properties": {}})
+CAPABILITIES = types.ClientCapabilities(elicitation=types.ElicitationCapability(form=types.FormElicitationCapability()))
+
+
+def context(**params: Any) -> Any:
+    session = SimpleNamespace(client_capabilities=CAPABILITIES)
+    return SimpleNamespace(session=session, params=params, request_id=1, protocol_version="2026-07-28")
+
+
+def call(state: str | None = None, **words: str) -> types.CallToolRequestParams:
+    answers: Any = {key: types.ElicitResult(action="accept", content={"word": word}) for key, word in words.items()}
+    return types.CallToolRequestParams(name="t", request_state=state, input_responses=answers or None)
+
+
+def client() -> ClientOrigin:
+    return ClientOrigin(context(), Caller(session="s", modern=True))
+
+
+async def asks_twice_at_once() -> dict[str, Any]:
+    """What a server does that asks two things and goes on when it has both."""
+    origin = ORIGIN.get()
+    assert origin is not None
+    told = await asyncio.gather(*(origin.ask(types.ElicitRequest(params=FORM)) for _ in range(2)))
+    return {"words": sorted(each.content["word"] for each in told)}  # type: ignore[union-attr,index]
+
+
+@pytest.mark.requirement("M21")
+async def test_a_call_goes_on_when_everything_was_answered_and_asks_again_for_what_was_not() -> None:
+    rounds = PendingInputs()
+    first = await rounds.result(context(), call(), client(), asks_twice_at_once)
+    while len(first["inputRequests"]) < 2:
+        first = await rounds.result(context(), call(first["requestState"]), client(), asks_twice_at_once)
+    one, two = first["inputRequests"]
+    second = await rounds.result(context(), call(first["requestState"], **{one: "a"}), client(), asks_twice_at_once)
+    third = await rounds.result(context(), call(second["requestState"], **{two: "b"}), client(), asks_twice_at_once)
+
+    assert (first["resultType"], list(second["inputRequests"])) == ("input_required", [two])
+    assert first["requestState"].startswith(PARKED)
+    assert third == {"words": ["a", "b"]}
+
+
+@pytest.mark.requirement("M21")
+async def test_answers_that_nobody_waits_for_are_refused_and_so_is_a_second_time() -> None:
+    rounds = PendingInputs()
+    first = await rounds.result(context(), call(), client(), asks_twice_at_once)
+    state = first["requestState"]
+    await rounds.result(context(), call(state), client(), asks_twice_at_once)
+
+    for unknown in (state, f"{PARKED}unknown"):
+        with pytest.raises(MCPError, match="start again"):
+            await rounds.result(context(), call(unknown, q="a"), client(), asks_twice_at_once)
+    rounds.close()
+
+
+async def test_answers_that_are_no_object_are_refused() -> None:
+    with pytest.raises(MCPError, match="must be an object"):
+        await PendingInputs().result(context(inputResponses=None), call(), client(), asks_twice_at_once)
+
+
+@pytest.mark.requirement("M22")
+async def test_a_call_whose_client_leaves_is_given_up_and_so_are_those_that_wait_at_the_end() -> None:
+    started, given_up = asyncio.Event(), asyncio.Event()
+
+    async def work() -> dict[str, Any]:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            given_up.set()
+        return {}
+
+    rounds = PendingInputs()
+    asking = asyncio.create_task(rounds.result(context(), call(), client(), work))
+    await started.wait()
+    asking.cancel()
+    await given_up.wait()
+
+    async def asks() -> dict[str, Any]:
+        try:
+            return await asks_twice_at_once()
+        finally:
+            given_up.set()
+
+    given_up.clear()
+    await rounds.result(context(), call(), client(), asks)
+    rounds.close()
+    await given_up.wait()

@@ -1,0 +1,183 @@
+"""A configuration that changes while it is served: only what changed is touched, and everybody is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from doors import META, Raw, at_rest, door_on
+from journals import Journal
+from pegboard.compose import default_parts
+from pegboard.gateways.mcp.gateway.host import Host, open_host
+from pegboard.gateways.mcp.transport import config_reload
+from pegboard.gateways.mcp.transport.config_reload import Source
+from pegboard.settings import load_settings
+from pegboard.stores import MemoryEmbeddings, MemoryEvents
+from pegboard.testing import FakeEncoder
+from processes import alive, until
+
+OWN = {"eager_tools": 0, "eager_tokens": 0, "start_wait": 20, "exposure": "auto"}
+
+
+class Configuration:
+    """A file that a host follows."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / "servers.json"
+        self.journals = {name: Journal(name, folder) for name in ("stays", "changes", "goes", "comes")}
+        self.versions = 0
+
+    def write(self, servers: dict[str, list[str]], **own: Any) -> None:
+        specs = {name: self.journals[name].spec(*tools) for name, tools in servers.items()}
+        listed = {name: {"command": spec.command, "args": list(spec.args)} for name, spec in specs.items()}
+        self.write_text(json.dumps({"mcpServers": listed, "pegboard": OWN | own}))
+
+    def write_text(self, text: str) -> None:
+        """At once, with a time of its own: clocks of file systems are coarse."""
+        new = self.path.with_suffix(".new")
+        new.write_text(text)
+        self.versions += 1
+        os.utime(new, (self.versions, self.versions))
+        new.replace(self.path)
+
+
+@pytest.fixture
+def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configuration:
+    monkeypatch.setattr(config_reload, "POLL_SECONDS", 0.02)
+    return Configuration(tmp_path)
+
+
+@pytest.fixture
+def follow(configuration: Configuration, encoder: FakeEncoder, events: MemoryEvents) -> Callable[..., Any]:
+    @asynccontextmanager
+    async def serve() -> AsyncIterator[tuple[str, Host]]:
+        read = partial(
+            load_settings, [configuration.path], cache_dir=configuration.folder, state_dir=configuration.folder
+        )
+        settings = read()
+        parts = default_parts(settings, encoder=encoder, embeddings=MemoryEmbeddings(), events=events)
+        async with open_host(settings, parts) as host, door_on(host) as url:
+            await host.gateway().view.started()
+            await at_rest(host.gateway())
+            following = asyncio.create_task(Source(files=[configuration.path], load=read).follow(host))
+            await asyncio.sleep(0)  # it has looked at the file once
+            yield url, host
+            assert not following.done(), "it follows until it is told to stop"
+            following.cancel()
+
+    return serve
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient(trust_env=False, timeout=30) as client:
+        yield client
+
+
+def servers_of(host: Host) -> list[str]:
+    return [status.name for status in host.fleet.status()]
+
+
+@pytest.mark.requirement("M27")
+async def test_only_what_changed_is_touched_and_the_clients_are_told(
+    configuration: Configuration, follow: Callable[..., Any], http: httpx2.AsyncClient
+) -> None:
+    journals = configuration.journals
+    configuration.write({"stays": ["one"], "changes": ["two"], "goes": ["three"]})
+    async with follow() as (url, host):
+        before = {name: journals[name].starts[0] for name in ("stays", "changes", "goes")}
+        client = await Raw(http, url).begin()
+        assert await client.call("one") == str(before["stays"])
+        assert sorted(await client.search("do one two three", limit=3)) == ["one", "three", "two"]
+        assert len(await client.names()) == len(META) + 3
+        async with client.stream() as heard:
+            configuration.write({"stays": ["one"], "changes": ["two", "more"], "comes": ["four"]})
+            await until(lambda: servers_of(host) == ["stays", "changes", "comes"])
+            await until(lambda: all(status.settled for status in host.fleet.status()))
+            await until(lambda: len(journals["comes"].starts) == 1 and not alive(before["goes"]))
+            await until(lambda: "notifications/tools/list_changed" in heard)
+        async with asyncio.timeout(20):
+            while await client.search("do four", limit=1) != ["four"]:
+                pass
+        assert set(await client.names()) == {*META, "one", "two", "four"}, "its session goes on without what is gone"
+        assert await client.call("one") == str(before["stays"])
+        assert await client.call("more") == str(journals["changes"].starts[1])
+        gone = await client.result("tools/call", name="three", arguments={})
+        assert gone["isError"]
+    assert len(journals["stays"].starts) == len(journals["goes"].starts) == 1
+    assert not alive(before["changes"])
+
+
+@pytest.mark.requirement("M27")
+@pytest.mark.parametrize(
+    "broken", ["{", "", '{"mcpServers": {}, "pegboard": {"no_such": 1}}', '{"pegboard": {"clients": {"x": {}}}}', None]
+)
+async def test_a_configuration_that_cannot_be_used_changes_nothing_and_is_said(
+    configuration: Configuration,
+    follow: Callable[..., Any],
+    http: httpx2.AsyncClient,
+    caplog: pytest.LogCaptureFixture,
+    broken: str | None,
+) -> None:
+    configuration.write({"stays": ["one"]})
+    async with follow() as (url, host):
+        client = await Raw(http, url).begin()
+        with caplog.at_level(logging.INFO, "pegboard"):
+            if broken is None:
+                configuration.path.unlink()
+            else:
+                configuration.write_text(broken)
+            await until(lambda: any("the previous one stays" in record.message for record in caplog.records))
+        assert servers_of(host) == ["stays"]
+        assert await client.call("one") == str(configuration.journals["stays"].starts[0])
+        configuration.write({"stays": ["one"], "comes": ["four"]})
+        await until(lambda: servers_of(host) == ["stays", "comes"])
+    assert len(configuration.journals["stays"].starts) == 1
+
+
+@pytest.mark.requirement("M27")
+async def test_toolsets_and_always_available_tools_follow(
+    configuration: Configuration, follow: Callable[..., Any], http: httpx2.AsyncClient
+) -> None:
+    servers = {"stays": ["one", "two", "three"]}
+    configuration.write(servers, always_available=["one"], toolsets={"few": {"tools": ["stays/two"]}})
+    async with follow() as (url, host):
+        client, few = await Raw(http, url).begin(), await Raw(http, f"{url}/few").begin()
+        assert await client.names() == [*META, "one"]
+        assert await few.search("do one two three", limit=5) == ["two"]
+        configuration.write(
+            servers,
+            always_available=["three"],
+            toolsets={"few": {"tools": ["stays/one"]}, "new": {"tools": ["stays/three"], "exposure": "eager"}},
+        )
+        await until(lambda: "new" in host.settings.toolsets)
+        assert await client.names() == [*META, "three"]
+        assert await few.search("do one two three", limit=5) == ["one"]
+        assert await (await Raw(http, f"{url}/new").begin()).names() == ["three"]
+        configuration.write(servers)
+        await until(lambda: not host.settings.toolsets)
+        assert await client.names() == META
+        assert (await few.post("tools/list", {})).status == 404
+    assert len(configuration.journals["stays"].starts) == 1
+
+
+async def test_a_file_that_was_only_touched_restarts_nothing(
+    configuration: Configuration, follow: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    configuration.write({"stays": ["one"]})
+    async with follow():
+        with caplog.at_level(logging.INFO, "pegboard"):
+            configuration.write({"stays": ["one"]})
+            await until(lambda: any("Servers added: none" in record.message for record in caplog.records))
+    assert len(configuration.journals["stays"].starts) == 1

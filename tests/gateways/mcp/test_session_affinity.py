@@ -1,0 +1,66 @@
+"""A session's requests find the process that has it, whatever the store says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+
+import httpx2
+import pytest
+
+from doors import META, Raw
+from failing import Failing
+from pegboard.clock import SystemClock
+from pegboard.gateways.mcp.cluster import peers
+from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.model import Replica
+from pegboard.stores import MemoryReplicas, MemorySessions
+from pegboard.stores.sessions import session_key
+
+OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
+
+
+@pytest.mark.requirement("design.store-down")
+async def test_a_process_is_known_to_the_other_from_the_first_request_it_brings(
+    open_door: OpenDoor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "BEAT_SECONDS", 3600)  # nobody learns of the other by and by
+    stores = {"sessions": Failing(MemorySessions(SystemClock())), "replicas": Failing(MemoryReplicas(SystemClock()))}
+    async with (
+        open_door(replaced=stores) as (first, _),
+        open_door(replaced=stores) as (second, _),
+        httpx2.AsyncClient(trust_env=False, timeout=30) as http,
+    ):
+        early = await Raw(http, first).begin()
+        early.url = second
+        assert await early.names() == META, "the second process brings it to the first"
+        for store in stores.values():
+            store.down = True
+        late = await Raw(http, second).begin()
+        late.url = first
+        assert await late.names() == META, "the first process asks the second one for it"
+
+
+@pytest.mark.requirement("D9")
+async def test_who_starts_where_another_crashed_goes_on_with_its_sessions_at_once(open_door: OpenDoor) -> None:
+    """The one before said a moment ago that it lives, and every request for its sessions would come back here."""
+    store, replicas = MemorySessions(SystemClock()), MemoryReplicas(SystemClock())
+    stores = {"sessions": store, "replicas": replicas}
+    async with (
+        open_door(replaced=stores) as (url, _),
+        open_door(replaced=stores) as (other, _),
+        httpx2.AsyncClient(trust_env=False, timeout=30) as http,
+    ):
+        direct, brought = await Raw(http, url).begin(), await Raw(http, url).begin()
+        crashed = Replica(id="crashed", url=url.removesuffix("/mcp"))
+        await replicas.beat(crashed)
+        for client in (direct, brought):
+            record = await store.load(session_key(client.session or ""))
+            assert record is not None
+            await store.save(replace(record, replica=crashed.id))
+        brought.url = other
+
+        assert (await brought.post("tools/list", {})).status == 200
+        assert (await direct.post("tools/list", {})).status == 200
+        assert crashed not in await replicas.beat(Replica(id="c", url="http://c"))

@@ -1,0 +1,65 @@
+"""The path of one `tools/call` through the package. `pytest -rP` prints it."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import reduce
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from doors import Raw
+from pegboard import Settings
+from pegboard.gateways.mcp.transport.config_reload import Source
+from pegboard.gateways.serve import serving
+from upstream_specs import scripted
+from walks import Function, Walk, Watch
+
+MOST_FILES = 55
+MOST_PASSED = 8
+"""Files on the way from the server's first middleware to the upstream connection."""
+UPSTREAM = Function("upstreams/connection.py", "Connection.call")
+CALLS = 3
+"""A background task that runs during one call does not run during all of them."""
+
+
+async def walk_of_a_call(folder: Path, *, modern: bool) -> Walk:
+    """What `pegboard serve` calls between the request of a warm call and its answer, in each of a few calls."""
+    settings = Settings(
+        servers={"scripted": scripted()},
+        profile="keyword",
+        port=0,
+        start_wait=20,
+        state_dir=folder,
+        cache_dir=folder,
+    )
+    listening, watch, walks = asyncio.Event(), Watch(), []
+    with watch.watched():
+        async with serving(settings, Source(), started=lambda url: listening.set()) as server:
+            ending = asyncio.create_task(server.until_end())
+            await listening.wait()
+            async with httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+                client = Raw(http, server.url, modern=modern)
+                if not modern:
+                    await client.begin()
+                for _ in range(CALLS):
+                    assert await client.call("echo", text="warm") == "warm"
+                    with watch.walk() as walk:
+                        assert await client.call("echo", text="hello") == "hello"
+                    walks.append(walk)
+            server.end(0)
+            server.end(0)
+            await ending
+    return reduce(Walk.common, sorted(walks, key=lambda walk: len(walk.functions)))
+
+
+@pytest.mark.parametrize("modern", [False, True], ids=["handshake", "2026-07-28"])
+async def test_a_call_goes_through_few_files_and_none_call_each_other(tmp_path: Path, *, modern: bool) -> None:
+    walk = await walk_of_a_call(tmp_path, modern=modern)
+    passed = walk.through(UPSTREAM)
+    print("Through", " → ".join(passed), "\n", walk)
+    assert not walk.circles, f"These files call each other:\n{walk}"
+    assert len(walk.files) <= MOST_FILES, f"More than {MOST_FILES} files:\n{walk}"
+    assert passed[-1] == UPSTREAM.file
+    assert len(passed) <= MOST_PASSED

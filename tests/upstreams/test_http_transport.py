@@ -1,0 +1,62 @@
+"""The HTTP client to one server, as far as no server is needed to show it: tests/gateways/mcp/faults has the rest."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import httpx2
+import pytest
+
+from pegboard.upstreams import UpstreamLimits
+from pegboard.upstreams.http_transport import _Client, _Events, _Whole
+
+ANSWER = b'{"jsonrpc":"2.0","id":7,"result":{}}'
+OTHERS = b'{"jsonrpc":"2.0","id":8,"result":{}}'
+NEWS = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"id":8}}'
+
+
+class Chunks(httpx2.AsyncByteStream):
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self.chunks = list(chunks)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in self.chunks:
+            yield chunk
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+async def read(kind: Any, data: bytes, size: int, limit: int = 1000) -> bytes:
+    body = kind(Chunks(data[at : at + size] for at in range(0, len(data), size)), 7, limit)
+    return b"".join([chunk async for chunk in body])
+
+
+async def test_news_may_be_silent_for_days_and_no_call_waits_for_a_free_connection() -> None:
+    async with _Client({}, UpstreamLimits(result=1000)) as client:
+        assert client.timeout.read is None
+        assert client.timeout.connect is not None
+        assert client._transport._pool._max_connections > 10**6  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+async def test_an_answer_to_this_request_passes_byte_for_byte(size: int) -> None:
+    assert await read(_Whole, ANSWER, size) == ANSWER
+    stream = b"event: message\r\ndata: " + NEWS + b"\r\n\r\n: still here\r\n\r\ndata: " + ANSWER + b"\r\n\r\n"
+    assert await read(_Events, stream, size) == stream
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+async def test_an_answer_to_another_request_does_not_pass(size: int) -> None:
+    with pytest.raises(httpx2.StreamError, match="answers another request"):
+        await read(_Whole, OTHERS, size)
+    stream = b"data: " + OTHERS + b"\n\ndata: " + ANSWER + b"\n\n"
+    assert await read(_Events, stream, size) == b"\ndata: " + ANSWER + b"\n\n"
+
+
+@pytest.mark.parametrize("kind", [_Whole, _Events])
+async def test_nothing_passes_beyond_the_limit(kind: Any) -> None:
+    text = b"data: " + b"x" * 2000 + b"\n\n"
+    with pytest.raises((httpx2.StreamError, httpx2.SSEError), match="allowed 1,000 bytes"):
+        await read(kind, text, 100)
