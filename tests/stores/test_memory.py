@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import sys
+import threading
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -70,3 +73,24 @@ async def test_of_more_keys_than_fit_those_that_were_added_to_last_have_lessons(
         await store.add({key: turn})
 
     assert await store.read(["one", "two", "three"]) == {"one": turn.joined(turn), "three": turn}
+
+
+def test_events_are_read_while_another_thread_emits() -> None:
+    usual = sys.getswitchinterval()
+    events = MemoryEvents()
+    done = threading.Event()
+
+    def emit() -> None:
+        while not done.is_set():
+            events.emit(CallFinished(at=0, tool="walk", success=True, latency_ms=1))
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(emit)
+        sys.setswitchinterval(1e-6)
+        try:
+            found = [len(events.of(CallFinished)) for _ in range(300)]
+        finally:
+            done.set()
+            sys.setswitchinterval(usual)
+
+    assert found[-1] == 1000

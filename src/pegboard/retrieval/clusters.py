@@ -53,8 +53,14 @@ def _scatter(points: Floats, assigned: Assignment) -> Floats:
 def _sides(points: Floats) -> Assignment:
     """On which side of their mean the points lie, along their first principal axis."""
     centred = points - points.mean(axis=0)
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    return np.asarray(centred @ axes[0] > 0).astype(np.intp)
+    return np.asarray(centred @ _main_axis(centred) > 0).astype(np.intp)
+
+
+def _main_axis(centred: Floats) -> Floats:
+    """The first principal axis, shape (d,), of points with mean 0; its sign is arbitrary."""
+    if len(centred) > centred.shape[1]:  # a d × d matrix in memory, not factors of all points
+        return np.asarray(np.linalg.eigh(centred.T @ centred)[1][:, -1])
+    return np.asarray(np.linalg.svd(centred, full_matrices=False)[2][0])
 
 
 def _refined(points: Floats, assigned: Assignment) -> Assignment:

@@ -21,7 +21,7 @@ SIMILAR_NAME = 0.85
 Both were set by reading pairs of tools of real catalogs and depend on the encoder (`scripts/read_duplicates.py`).
 """
 SHARED_WORDS = 0.5
-BLOCK = 1024
+BLOCK = 256
 """Rows of the cosine matrix in memory at a time."""
 
 SYNONYMS = (
@@ -90,6 +90,8 @@ def _alike(
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], Floats]]:
     """Pairs of tools on different servers that do the same job, and their cosines, one block of rows at a time."""
     servers = _numbered([tool.server for tool in tools])
+    if not servers.any():  # one server: most boards of thousands of tools
+        return
     keys = _numbered([name.written for name in names])
     described = np.array(
         [bool(tool.description.strip() and name.written) for tool, name in zip(tools, names, strict=True)], np.bool_
