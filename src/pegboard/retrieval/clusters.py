@@ -37,7 +37,8 @@ def _halved(points: Floats, k: int) -> Assignment:
     assigned = np.zeros(len(points), np.intp)
     while (found := int(assigned.max(initial=-1)) + 1) < min(k, len(points)):
         members = np.flatnonzero(assigned == np.argmax(_scatter(points, assigned)))
-        half = _refined(points[members], _sides(points[members]))
+        of_members = points[members] if found > 1 else points
+        half = _refined(of_members, _sides(of_members))
         if half.max() == 0:
             break
         assigned[members[half == 1]] = found
@@ -46,21 +47,23 @@ def _halved(points: Floats, k: int) -> Assignment:
 
 def _scatter(points: Floats, assigned: Assignment) -> Floats:
     """Of each cluster, the sum of 1 − cosine between its members and its centre."""
-    lost = 1 - np.einsum("nd,nd->n", points, _centres(points, assigned)[assigned])
-    return np.bincount(assigned, weights=lost).astype(points.dtype)
+    near = (points @ _centres(points, assigned).T)[np.arange(len(points)), assigned]
+    return np.bincount(assigned, weights=1 - near).astype(points.dtype)
 
 
 def _sides(points: Floats) -> Assignment:
     """On which side of their mean the points lie, along their first principal axis."""
-    centred = points - points.mean(axis=0)
-    return np.asarray(centred @ _main_axis(centred) > 0).astype(np.intp)
+    mean = points.mean(axis=0)
+    axis = _main_axis(points, mean)
+    return np.asarray(points @ axis > mean @ axis).astype(np.intp)
 
 
-def _main_axis(centred: Floats) -> Floats:
-    """The first principal axis, shape (d,), of points with mean 0; its sign is arbitrary."""
-    if len(centred) > centred.shape[1]:  # a d × d matrix in memory, not factors of all points
-        return np.asarray(np.linalg.eigh(centred.T @ centred)[1][:, -1])
-    return np.asarray(np.linalg.svd(centred, full_matrices=False)[2][0])
+def _main_axis(points: Floats, mean: Floats) -> Floats:
+    """The first principal axis, shape (d,), of points; its sign is arbitrary. No copy of many points is made."""
+    if len(points) > len(mean):
+        scatter = points.T @ points - len(points) * np.outer(mean, mean)
+        return np.asarray(np.linalg.eigh(scatter)[1][:, -1])
+    return np.asarray(np.linalg.svd(points - mean, full_matrices=False)[2][0])
 
 
 def _refined(points: Floats, assigned: Assignment) -> Assignment:
@@ -89,6 +92,7 @@ def _centres(points: Floats, assigned: Assignment) -> Floats:
 
 
 def _unit(rows: Floats) -> Floats:
-    """Rows scaled to length 1; zero rows stay."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(lengths > 0, lengths, 1), rows.dtype)
+    """These rows, scaled in place to length 1; zero rows stay."""
+    lengths = np.sqrt(np.einsum("nd,nd->n", rows, rows))
+    rows /= np.where(lengths > 0, lengths, 1)[:, None]
+    return rows
