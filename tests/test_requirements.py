@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parent
@@ -28,18 +29,29 @@ Shown = tuple[str, str]
 """A line of the manifest and a test of it, as `tests/FILE.py::NAME`; the file alone where all of it is marked."""
 
 
-def marked() -> set[Shown]:
-    return {(line, test) for path in TESTS.rglob("test_*.py") for line, test, _ in _markers_of(path)}
+@cache
+def marked() -> frozenset[Shown]:
+    return frozenset((line, test) for path in _modules() for line, test, _ in _markers_of(path))
 
 
 def listed() -> set[Shown]:
     return {(line, test) for line, entry in MANIFEST.items() for test in entry.get("tests", [])}
 
 
+@cache
+def _modules() -> tuple[Path, ...]:
+    return tuple(TESTS.rglob("test_*.py"))
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
 def _markers_of(path: Path) -> Iterator[tuple[str, str, int]]:
     """Line of the manifest, test, and place in the file, of every marker on a test, a class or a module."""
     file = f"tests/{path.relative_to(TESTS).as_posix()}"
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = _tree(path)
     for statement in tree.body:
         if isinstance(statement, ast.Assign) and "pytestmark" in map(ast.unparse, statement.targets):
             yield from ((line, file, at) for line, at in _lines_in(statement.value))
@@ -59,7 +71,12 @@ def _markers_on(definition: Definition, inside: str) -> Iterator[tuple[str, str,
 
 def _lines_in(expression: ast.AST) -> Iterator[tuple[str, int]]:
     for node in ast.walk(expression):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.requirement":
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "requirement"
+            and ast.unparse(node.func) == "pytest.mark.requirement"
+        ):
             for argument in node.args:
                 yield ast.literal_eval(argument), node.lineno
 
@@ -74,7 +91,7 @@ def _tests_in(path: Path) -> set[str]:
                 names.add(f"{inside}::{statement.name}")
                 walk(statement.body if isinstance(statement, ast.ClassDef) else [], f"{inside}::{statement.name}")
 
-    walk(ast.parse(path.read_text("utf-8")).body, file)
+    walk(_tree(path).body, file)
     return names
 
 
@@ -106,7 +123,7 @@ def test_what_is_planned_names_its_issue_and_what_is_declined_its_reason() -> No
 
 
 def test_every_test_a_line_lists_exists() -> None:
-    existing = {test for path in TESTS.rglob("test_*.py") for test in _tests_in(path)}
+    existing = {test for path in _modules() for test in _tests_in(path)}
 
     assert sorted(shown for shown in listed() if shown[1] not in existing) == []
 
@@ -126,7 +143,7 @@ def test_no_test_is_listed_twice_in_a_line() -> None:
 
 def test_every_marker_stands_where_it_is_read() -> None:
     """On a test, a class or a module; one on a parameter would be missed."""
-    for path in TESTS.rglob("test_*.py"):
-        everywhere = {at for _, at in _lines_in(ast.parse(path.read_text("utf-8")))}
+    for path in (each for each in _modules() if "mark.requirement" in each.read_text("utf-8")):
+        everywhere = {at for _, at in _lines_in(_tree(path))}
         read = {at for _, _, at in _markers_of(path)}
         assert everywhere == read, f"{path.name}: lines {sorted(everywhere - read)}"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 
 from pegboard.errors import RequestNotUnderstood
 from pegboard.inflate import WINDOWS
 
-WINDOW = 128 * 1024 * 1024
-"""The largest zstd window, which the body chooses."""
+WINDOW_LOG = 27
+"""The largest zstd window, which the body chooses: 128 MiB."""
 PIECE = 1024 * 1024
 LONG = 64 * 1024
 """Strings of more bytes are images or files: each is one value, however long."""
@@ -59,14 +61,18 @@ def _inflated(body: bytes, coding: str, most: int) -> bytes:
 
 
 def _unzstd(body: bytes, coding: str, most: int) -> bytes:
-    """A truncated body is not detected here, but fails later as invalid JSON."""
-    import zstandard
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
 
-    undoing = zstandard.ZstdDecompressor(max_window_size=WINDOW)
+    limit = {int(zstd.DecompressionParameter.window_log_max): WINDOW_LOG}
     try:
-        with undoing.stream_reader(body, read_across_frames=True) as reader:
+        with zstd.ZstdFile(io.BytesIO(body), options=limit) as reader:
             return b"".join(_pieces(lambda left: reader.read(min(left, PIECE)), most))
-    except zstandard.ZstdError as error:
+    except EOFError as error:
+        raise RequestNotUnderstood("The compressed body ends too early.", remedy="Send all of it.") from error
+    except zstd.ZstdError as error:
         raise _wrong(coding) from error
 
 
