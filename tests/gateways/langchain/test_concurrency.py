@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20"),
 ]
 
-REQUESTS = 300
+REQUESTS = 100
 RENDERINGS = pytest.mark.parametrize("rendering", ["native", "text"])
 WAYS = pytest.mark.parametrize("way", ["threads", "async"])
 
