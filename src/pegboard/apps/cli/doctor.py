@@ -47,7 +47,7 @@ COLORS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 SAMPLE = "is everything in order?"
-PACKAGES = ("pegboard", "mcp", "onnxruntime", "numpy", "tokenizers", "toktok-rs")
+PACKAGES = ("pegboard", "mcp", "onnxruntime", "numpy", "toktok-rs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pegboard.errors import EncoderError
 from pegboard.model import Floats
+from pegboard.retrieval.encoders.wordpiece import Tokens, WordPiece
 from pegboard.retrieval.intents import Span
 
 BATCH = 32
@@ -117,25 +118,20 @@ class OnnxEncoder:
         (vectors,) = self._session.run(["embedding"], _inputs(cut))
         return np.asarray(vectors, np.float32)
 
-    def _tokens(self, texts: Sequence[str]) -> list[Any]:
+    def _tokens(self, texts: Sequence[str]) -> list[Tokens]:
         """The tokens of each text with their offsets, from as much of it as may be read."""
         limit = self.window * CHARACTERS_PER_TOKEN
-        return list(self._tokenizer.encode_batch([text[:limit].encode("utf-8", "replace").decode() for text in texts]))
+        return [self._tokenizer.encode(text[:limit]) for text in texts]
 
     @cached_property
-    def _tokenizer(self) -> Any:
-        from tokenizers import Tokenizer
-
+    def _tokenizer(self) -> WordPiece:
         try:
-            tokenizer = Tokenizer.from_str((self._folder / "tokenizer.json").read_text("utf-8"))
-        except Exception as error:  # tokenizers raises bare Exception for a file it cannot parse
+            return WordPiece.from_json((self._folder / "tokenizer.json").read_text("utf-8"))
+        except (OSError, ValueError) as error:
             raise EncoderError(
                 f"The encoder's tokenizer cannot be loaded: {error}.",
                 remedy="Install pegboard again; `pegboard doctor` checks it.",
             ) from error
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        return tokenizer
 
     @cached_property
     def _session(self) -> Any:
