@@ -19,7 +19,7 @@ from pegboard.prompt_cache import DeferralRow, DeferralSupport, deferral_rows, d
         ("anthropic", "claude-sonnet-5", "tool_reference", ""),
         ("anthropic", "claude-sonnet-5-5", "tool_reference", "tool_addition"),
         ("anthropic", "claude-opus-5-20260701", "tool_reference", "tool_addition"),
-        ("anthropic", "some-other-model", "none", ""),
+        ("anthropic", "a-name-of-ours", "tool_reference", ""),
         ("openai_responses", "gpt-5.4", "tool_search", ""),
         ("openai_responses", "gpt-5.6-sol", "tool_search", ""),
         ("openai_responses", "gpt-5.10", "tool_search", ""),
