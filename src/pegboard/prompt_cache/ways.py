@@ -48,18 +48,12 @@ def cheapest_way(
 def expected_bills(
     traffic: Traffic, prices: CachePrices, total: float, constant: float, search: float = 0.0
 ) -> Mapping[Way, float]:
-    """The expected bill of a conversation for each way.
-
-    References stand behind the last breakpoint, if the provider has breakpoints: definitions are read once as plain
-    input before they are written.
-    """
-    shown = traffic.wanted + traffic.added * max(traffic.turns - 1, 0.0)
+    """The expected bill of a conversation for each way."""
     return {
         "whole": _begun_alike(total, 0.0, traffic.growth, traffic, prices),
         "tools": _picked(traffic, prices),
         "call_tool": _begun_alike(constant, traffic.wanted, traffic.growth + traffic.added, traffic, prices),
-        "defer": _begun_alike(search, traffic.wanted, traffic.growth + traffic.added, traffic, prices)
-        + (shown if prices.breakpoints else 0.0),
+        "defer": _begun_alike(search, traffic.wanted, traffic.growth + traffic.added, traffic, prices),
     }
 
 
