@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from pegboard.prompt_cache import deferral_support
-from pegboard.prompt_cache.ways import WAYS, cheapest_way
+from pegboard.prompt_cache.ways import REFERENCE, WAYS, cheapest_way
 from pegboard.settings.llm import Way
 from pegboard.traffic import Seen, Traffic
 from pegboard_bench.cache.boards import ToolBoard
@@ -45,8 +45,6 @@ TAUGHT_TURNS, LEAST_TAUGHT = 800, 20
 WAYS_OF: Mapping[str, Sequence[Way]] = {"sticky": ("whole", "tools"), "hybrid": WAYS}
 """`defer` only where the model's results of searches refer to tools."""
 SYSTEM_BLOCK: Block = (-1, SYSTEM)
-SEARCH = 60
-"""Tokens of a query with its references."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +158,7 @@ class _Thread:
 
     def found(self, places: tuple[int, ...]) -> Chain:
         """The prompt with what the model has searched for: it goes on with the same answer."""
-        block = hash(places), SEARCH + sum(self._testbed.tokens[place] for place in places)
+        block = hash(places), REFERENCE + sum(self._testbed.tokens[place] for place in places)
         self._history.append(block)
         self._chain.extend([block])
         return self._chain

@@ -24,6 +24,8 @@ from pegboard.gateways.llm.formats.tool_search import Document
 CLEARS_RESULTS = b'"clear_tool_uses'
 """Occurs in requests that clear old tool results, and references with them."""
 THOUGHTS = ("thinking", "redacted_thinking")
+QUERY = "what this needs"
+"""What the searches in the history look for: the results have the names."""
 ID = "toolu_pegboard_{}"
 """The id of a search in the history, by the number of its message."""
 
@@ -146,7 +148,7 @@ def _taken(request: LlmRequest, content: Span | None) -> tuple[Any, list[Edit]]:
 def _searched(tools: DeferredTools, id_: str, names: Sequence[str], before: bytes = b"", mark: object = None) -> bytes:
     """Two messages: a search, after these blocks, and its result, which carries the breakpoint ``mark``."""
     id_ = ID.format(id_)
-    use = {"type": "tool_use", "id": id_, "name": tools.search.name, "input": {"query": ", ".join(names)}}
+    use = {"type": "tool_use", "id": id_, "name": tools.search.name, "input": {"query": QUERY}}
     found = _result(id_, tuple(names)) | ({"cache_control": mark} if mark else {})
     result = {"role": "user", "content": [found]}
     return b'{"role":"assistant","content":[' + before + written(use) + b"]}," + written(result)
