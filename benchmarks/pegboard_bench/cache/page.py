@@ -20,7 +20,7 @@ METHODS: Mapping[str, str] = {
     "unlearnt": 'the rule alone, always: `ways = ["tools"]`',
     "learning": "as `hybrid`, from a new key's first request on",
     "sticky": "the rule, or left alone, by what traffic has taught: the LLM gateway as it comes",
-    "hybrid": "**Pegboard**: the rule, `call_tool`, `defer` or left alone, by what traffic has taught: with `ways` set",
+    "hybrid": "**Pegboard**: the rule, `call_tool` or left alone, by what traffic has taught: with `ways` set",
     "defer": "what is relevant to the first turn, the others deferred (Anthropic's search)",
     "refer": 'all deferred, what is relevant referred to, Pegboard\'s search: `ways = ["defer"]`',
 }
@@ -47,8 +47,7 @@ All input is billed, tools, system prompt and history, and all methods get the s
 own picks. These are the {cells:,} cells by provider. `worst` and `median` are of what `hybrid` is billed over all tools
 each time; the cheapest is the least of {rivals}.
 
-`hybrid` is the LLM gateway with `ways = ["whole", "tools", "call_tool"]`, at Anthropic with `defer` too, once it has
-learnt what traffic is like;
+`hybrid` is the LLM gateway with `ways = ["whole", "tools", "call_tool"]`, once it has learnt what traffic is like;
 `sticky` is what it does without being told anything, for `call_tool` is by request. Both take the code and the
 constants of the gateway; those were chosen on this grid with other seeds.
 
@@ -110,9 +109,11 @@ DEFERRED = """\
   used whenever a needed tool is not there, to find the five that the router would have found, to weigh as much as
   `call_tool`, and to have the prompt read once more from the cache: the documentation says that what it finds is input,
   and none of the rest. So its recall is the router's, not measured, and `hybrid` does not choose it.
-- `refer` is the gateway's way `defer`. What is relevant is referred to behind the user's message, whose breakpoint
-  moves there. Where a needed tool is not there, the model is taken to
-  search and to find it among five, for one more reading; `call_tool` is not billed for that. So recall is 1 by
+"""
+REFERRED = """\
+- `refer` is the gateway's way `defer`, and where it is measured it is one of the ways of `hybrid`. What is relevant is
+  referred to behind the user's message, whose breakpoint moves there. Where a needed tool is not there, the model is
+  taken to search and to find it among five, for one more reading; `call_tool` is not billed for that. So recall is 1 by
   assumption.
 """
 
@@ -135,8 +136,9 @@ def section(results: Mapping[str, Any]) -> str:
     worst = WORST.format(
         rows="\n".join(f"| {name} | {over:.3f} | {ratio:.3f} |" for name, over, ratio in tables["worst"])
     )
-    has_deferred = any("defer" in methods for methods in tables["models"].values())
-    return head + models + worst + READING + (DEFERRED if has_deferred else "")
+    notes = {"defer": DEFERRED, "refer": REFERRED}
+    there = [text for name, text in notes.items() if any(name in methods for methods in tables["models"].values())]
+    return head + models + worst + READING + "".join(there)
 
 
 def _missed(figures: Mapping[str, float]) -> str:
