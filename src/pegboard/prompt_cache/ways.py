@@ -1,7 +1,9 @@
-"""How the tools of a key's conversations reach the model: all of them, as the rule picks them, or through `call_tool`.
+"""How the tools of a key's conversations reach the model: all of them, as the rule picks them, through `call_tool`, or
+deferred.
 
 `call_tool(name, arguments)` and the summary pool never change, so the prefix stays cached and all conversations share
-it; definitions are put before the user's message when they are first needed and are history from then on. Sharing pays
+it; definitions are put before the user's message when they are first needed and are history from then on. With
+deferred tools the prefix has the search tool in their place, and references follow the user's message. Sharing pays
 only if all conversations do it: so the way is chosen for all conversations of a key, by their averages, and each
 conversation keeps the way it began with.
 """
@@ -15,33 +17,48 @@ from pegboard.prompt_cache.cache_prices import CachePrices
 from pegboard.settings.llm import Way
 from pegboard.traffic import Traffic
 
-WAYS: tuple[Way, ...] = ("whole", "tools", "call_tool")
+WAYS: tuple[Way, ...] = ("whole", "tools", "call_tool", "defer")
 LEAST_SAVING = 0.05
 """Requests are left alone if less than this share of the whole bill would be saved."""
 LESS_SURE = 0.15
 """Added to it if every turn comes too late for the cache, as what is held by then is hard to predict."""
+REFERENCE = 60
+"""Tokens of a search and its result in the history, without the definitions."""
+SEARCHED = 0.2
+"""Prior: the share of intents for which the model searches for deferred tools. Through `call_tool` it may call a tool
+unseen."""
 
 
 def cheapest_way(
-    traffic: Traffic, prices: CachePrices, total: float, constant: float, ways: Sequence[Way] = WAYS
+    traffic: Traffic,
+    prices: CachePrices,
+    total: float,
+    constant: float,
+    ways: Sequence[Way] = WAYS[:3],
+    *,
+    search: float = 0.0,
 ) -> Way:
-    """The cheapest of ``ways``, for tools of ``total`` tokens; `call_tool` with its pool has ``constant`` tokens.
+    """The cheapest of ``ways``, for tools of ``total`` tokens; `call_tool` with its pool has ``constant`` tokens, and
+    the tool that searches for deferred ones ``search``.
 
     If `whole` is one of the ways, another way has to save at least a certain share.
     """
-    bills = expected_bills(traffic, prices, total, constant)
+    bills = expected_bills(traffic, prices, total, constant, search)
     best = min(ways, key=bills.__getitem__)
     least = LEAST_SAVING + LESS_SURE * (1 - traffic.returns)
     saves = "whole" not in ways or bills[best] < (1 - least) * bills["whole"]
     return best if saves else "whole"
 
 
-def expected_bills(traffic: Traffic, prices: CachePrices, total: float, constant: float) -> Mapping[Way, float]:
+def expected_bills(
+    traffic: Traffic, prices: CachePrices, total: float, constant: float, search: float = 0.0
+) -> Mapping[Way, float]:
     """The expected bill of a conversation for each way."""
     return {
         "whole": _begun_alike(total, 0.0, traffic.growth, traffic, prices),
         "tools": _picked(traffic, prices),
         "call_tool": _begun_alike(constant, traffic.wanted, traffic.growth + traffic.added, traffic, prices),
+        "defer": _deferred(search, traffic, prices),
     }
 
 
@@ -51,6 +68,18 @@ def _begun_alike(shared: float, shown: float, growth: float, traffic: Traffic, p
     salvaged = salvage(beginning, traffic.kept, prices)
     outlook = Outlook(turns=traffic.turns, growth=growth, returns=traffic.returns)
     return turn(beginning, new, 0.0, prices, salvaged) + later(beginning + new, outlook, prices, salvaged=salvaged)
+
+
+def _deferred(search: float, traffic: Traffic, prices: CachePrices) -> float:
+    """The bill if tools are referred to when they are relevant; for a share of intents the model searches besides,
+    which is another reading of what was just sent."""
+    growth = traffic.growth + traffic.added + REFERENCE * traffic.news
+    later_turns = max(traffic.turns - 1, 0.0)
+    prefix = search + traffic.system + traffic.asked + traffic.wanted + growth * later_turns / 2
+    searches = SEARCHED * (1 + traffic.news * later_turns)
+    return _begun_alike(search, traffic.wanted + REFERENCE, growth, traffic, prices) + searches * turn(
+        prefix, REFERENCE, 1.0, prices
+    )
 
 
 def _picked(traffic: Traffic, prices: CachePrices) -> float:
