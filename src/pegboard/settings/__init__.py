@@ -14,7 +14,8 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from pegboard.errors import ConfigError
-from pegboard.settings.client_configs import load_document, sentences, servers_of
+from pegboard.settings.client_configs import load_document, sentences, servers_in, servers_of
+from pegboard.settings.client_files import client_of
 from pegboard.settings.economics import BreakerSettings, EconomicsSettings
 from pegboard.settings.llm import KeyName, LlmSettings
 from pegboard.settings.retrieval import ChromaSettings, EncoderSettings, IndexKind
@@ -344,11 +345,10 @@ def _from_its_folder(document: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """Settings and servers of one file: Pegboard's own TOML, or a client's JSON. Raises ConfigError."""
-    if path.suffix != ".toml":
-        document = load_document(path)
-        own = document.get("pegboard", {})
-        return (dict(own) if isinstance(own, Mapping) else {}) | {"servers": servers_of(document, path)}
+    """Settings and servers of one file: Pegboard's own TOML, or a client's file. Raises ConfigError."""
+    if path.suffix != ".toml" or client_of(path):
+        own = load_document(path).get("pegboard", {})
+        return (dict(own) if isinstance(own, Mapping) else {}) | {"servers": servers_in(path)}
     try:
         document = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:

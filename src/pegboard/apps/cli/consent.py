@@ -12,7 +12,8 @@ from pathlib import Path
 import typer
 from platformdirs import user_state_path
 
-from pegboard.settings.client_configs import is_pegboard, is_projects
+from pegboard.settings.client_configs import is_pegboard
+from pegboard.settings.client_files import is_projects
 from pegboard.settings.client_import import masked
 from pegboard.settings.server_spec import ServerSpec
 
