@@ -17,6 +17,7 @@ from dotenv import dotenv_values
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pegboard.errors import ConfigError
+from pegboard.settings.secret_sources import REFERENCE, SecretReader, references
 
 SAFE = (
     (
@@ -28,6 +29,7 @@ SAFE = (
 )
 """Variables that every server's process inherits: `mcp.client.stdio.DEFAULT_INHERITED_ENV_VARS`."""
 VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^{}]|\{[^{}]*\})*))?\}")
+PARTS = re.compile(rf"{REFERENCE.pattern}|{VARIABLE.pattern}")
 UNKNOWN = re.compile(r"\$\{(?:input|command|config):[^}]*\}")
 WORD_BREAK = re.compile(r"[\s:/@?&=;,]+")
 SECRET_NAME = re.compile(r"(?i)(key|token|secret|passw|credential|auth|cookie)")
@@ -116,9 +118,18 @@ class ServerSpec(BaseModel):
         values = [_hashed(dict(sorted(each.items()))) for each in (self.env, self.headers)]
         return _hashed([self.command, self.args, self.folder, self.cwd, self.url, named, values])
 
-    def expanded(self, environment: Mapping[str, str]) -> ServerSpec:
-        """The spec with all variables expanded (M26). Raises ConfigError naming the variable and the server."""
-        expand = Expander(f"Server {self.name!r}", environment, self.folder)
+    @property
+    def references(self) -> list[str]:
+        """The secrets that it names and that are read only when it is connected, such as `${keyring:github}`."""
+        texts = [self.command or "", *self.args, *self.env.values(), self.cwd or "", self.url or ""]
+        return [found for text in [*texts, *self.headers.values()] for found in references(text)]
+
+    def expanded(self, environment: Mapping[str, str], secrets: SecretReader | None = None) -> ServerSpec:
+        """The spec with all variables expanded (M26), and with its secrets if there is a reader for them.
+
+        Raises ConfigError naming the variable and the server; PegboardError if a secret cannot be read now.
+        """
+        expand = Expander(f"Server {self.name!r}", environment, self.folder, secrets)
         return self.model_copy(
             update={
                 "command": expand(self.command),
@@ -179,12 +190,14 @@ def _hashed(value: object) -> str:
 class Expander:
     """Expands `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${workspaceFolder}` and `${userHome}` in a text (M26).
 
-    ``owner`` names the text's owner in errors: "Server 'github'".
+    ``owner`` names the text's owner in errors: "Server 'github'". Without ``secrets``, references to secrets stay as
+    they are written. A value is never expanded itself.
     """
 
     owner: str
     environment: Mapping[str, str]
     folder: str
+    secrets: SecretReader | None = None
 
     def __call__(self, text: str | None) -> str | None:
         if text is None or "${" not in text:
@@ -194,7 +207,15 @@ class Expander:
                 f"{self.owner} uses {unknown.group()}, which only its editor can prompt for.",
                 remedy="Put the value into an environment variable and write ${NAME} instead.",
             )
-        return VARIABLE.sub(self._value, text)
+        return PARTS.sub(self._part, text)
+
+    def _part(self, match: re.Match[str]) -> str:
+        if (variable := VARIABLE.fullmatch(match.group())) is not None:
+            return self._value(variable)
+        if self.secrets is None:
+            return match.group()
+        kind, name = REFERENCE.fullmatch(match.group()).groups()  # type: ignore[union-attr]  # the other of two patterns
+        return self.secrets.read(self.owner, kind, self(name) or "", self.folder)
 
     def _value(self, match: re.Match[str]) -> str:
         name, default = match.groups()

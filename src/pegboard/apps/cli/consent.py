@@ -61,7 +61,7 @@ def _asked(path: Path, starting: Iterable[ServerSpec]) -> bool:
 def _what(spec: ServerSpec) -> str:
     """The command with its arguments, or the URL, with secrets masked."""
     shown = masked({"args": [spec.command, *spec.args]} if spec.command else {"args": [spec.url or ""]})
-    return " ".join(shown["args"])
+    return " ".join(shown["args"]) + (f" with {', '.join(spec.references)}" if spec.references else "")
 
 
 def _allowed() -> dict[str, str]:
