@@ -17,6 +17,7 @@ from dotenv import dotenv_values
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pegboard.errors import ConfigError
+from pegboard.settings.sandbox_settings import SandboxSettings
 from pegboard.settings.secret_sources import REFERENCE, SecretReader, references
 
 SAFE = (
@@ -64,10 +65,15 @@ class ServerSpec(BaseModel):
     per_client: bool = Field(default=False, alias="perClient")
     """Whether each client gets its own connection, or its own process on stdio."""
 
+    sandbox: SandboxSettings | None = None
+    """Where its process runs; None means as the settings say for all servers."""
+
     @model_validator(mode="after")
     def _one_way_in(self) -> ServerSpec:
         if bool(self.command) == bool(self.url):
             raise ValueError("needs either a command or a url")
+        if self.url and self.sandbox:
+            raise ValueError("a sandbox is for a server with a command")
         return self
 
     @field_validator("env", "headers", mode="before")
@@ -138,6 +144,7 @@ class ServerSpec(BaseModel):
                 "cwd": expand(self.cwd),
                 "url": expand(self.url),
                 "headers": {key: expand(value) or "" for key, value in self.headers.items()},
+                "sandbox": self._sandbox(expand),
             }
         )
 
@@ -168,6 +175,12 @@ class ServerSpec(BaseModel):
         worded = [*spec.headers.values(), *(value for value in values if "://" in value)]
         found |= set(values) | {word for value in worded for word in WORD_BREAK.split(value)}
         return {secret for secret in found if len(secret) >= SECRET_LENGTH and secret.lower() not in HARMLESS}
+
+    def _sandbox(self, expand: Expander) -> SandboxSettings | None:
+        if self.sandbox is None:
+            return None
+        paths = {key: tuple(expand(each) or "" for each in getattr(self.sandbox, key)) for key in ("read", "write")}
+        return self.sandbox.model_copy(update=paths)
 
     def _env_file(self, expand: Expander) -> dict[str, str]:
         """The variables of VS Code's `envFile`."""
