@@ -17,6 +17,8 @@ from pegboard.apps.cli.program import load, names
 from pegboard.gateways.mcp.gateway.clients import known_clients
 from pegboard.lint import RULES
 from pegboard.settings import Settings
+from pegboard.settings.client_files import Client
+from pegboard.settings.client_files import clients as init_clients
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -119,7 +121,25 @@ def clients(text: str) -> str:
         at_once = f"`{kind.always_load}`" if kind.always_load else ""
         does = f"{_yes(kind.list_changed)} | {_yes(kind.native_search)} | {at_once}"
         rows.append(f"| `{name}`: {row.title} | {names} | {does} | {limits} | {row.source} ({row.checked}) |")
-    return _generated("clients", "\n".join(rows) + "\n", text)
+    return _generated("client files", client_files(), _generated("clients", "\n".join(rows) + "\n", text))
+
+
+def client_files() -> str:
+    """The table of the files that `pegboard init` knows, one row a client."""
+    rows = ["| client | a project's file | the user's file | servers at | source |", "|---|---|---|---|---|"]
+    by_name: dict[str, list[Client]] = {}
+    for client in init_clients():
+        by_name.setdefault(client.name, []).append(client)
+    for name, of_name in sorted(by_name.items()):
+        project = [f"`{each.file}`" for each in of_name if each.scope == "project"]
+        user = [f"`{each.file}`" for each in of_name if each.scope == "user"]
+        user += [f"on Windows `{each.windows}`" for each in of_name if each.windows]
+        user += [f"for one project: `{'.'.join(each.place)}` in it" for each in of_name if each.scope == "local"]
+        places = dict.fromkeys(f"`{'.'.join(each.place)}`" for each in of_name if each.scope != "local")
+        about = of_name[0]
+        cells = (f"`{name}`", "<br>".join(project), "<br>".join(user), ", ".join(places))
+        rows.append(f"| {' | '.join(cells)} | {about.source} ({about.checked}) |")
+    return "\n".join(rows) + "\n"
 
 
 def lint(text: str) -> str:

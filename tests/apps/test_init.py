@@ -15,7 +15,7 @@ from typer.testing import Result
 from pegboard.apps.cli import atomic_files
 from pegboard.apps.cli.adopt import BACKUP
 from pegboard.apps.cli.configs import given_or_usual
-from pegboard.settings.client_configs import own_file
+from pegboard.settings.client_files import own_file
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -229,24 +229,24 @@ def test_the_same_server_is_imported_once_and_the_same_name_for_another_gets_its
     run_json: RunJson, put: Put
 ) -> None:
     github = {"command": "github-mcp", "env": {"TOKEN": "1"}}
-    put(CURSOR, github=github | {"env": {"TOKEN": "2"}}, hub=github)
-    put(CODE, github=github)
+    put(CODE, github=github | {"env": {"TOKEN": "2"}}, hub=github)
+    put(CURSOR, github=github)
     put(DESKTOP, github=github | {"type": "stdio"})
     report = run_json("init", "--write")
     names = {each["client"]: [moved["as"] for moved in each["moved"]] for each in report["clients"]}
 
-    assert names == {"cursor": ["github", "hub"], "claude-code": ["hub"], "claude-desktop": ["hub"]}
+    assert names == {"claude-code": ["github", "hub"], "cursor": ["hub"], "claude-desktop": ["hub"]}
     assert {name: each["env"]["TOKEN"] for name, each in toml(own_file()).items()} == {"github": "2", "hub": "1"}
 
 
 def test_a_name_that_is_taken_gets_the_clients_name_behind_it(run: Run, put: Put) -> None:
-    put(CURSOR, github={"command": "one"})
-    put(CODE, github={"command": "two"})
+    put(CODE, github={"command": "one"})
+    put(CURSOR, github={"command": "two"})
     put(DESKTOP, github={"command": "three"})
     run("init", "--write")
 
     commands = {name: each["command"] for name, each in toml(own_file()).items()}
-    assert commands == {"github": "one", "github-claude-code": "two", "github-claude-desktop": "three"}
+    assert commands == {"github": "one", "github-cursor": "two", "github-claude-desktop": "three"}
 
 
 def test_paths_of_a_project_are_written_whole(run: Run, put: Put, project: Path) -> None:
@@ -420,7 +420,7 @@ def test_one_client_into_a_file_of_its_own(run: Run, run_json: RunJson, everythi
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["--client", "emacs"], "claude-code, claude-desktop, cursor, vscode"),
+        (["--client", "emacs"], "claude-code, claude-desktop, cline, codex"),
         (["--undo", "--write"], "--undo"),
         (["--to", "servers.json"], ".toml"),
     ],

@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 from typer.testing import Result
 
 from pegboard.gateways.mcp.attach.serve_discovery import running_folder
-from pegboard.settings.client_configs import own_file
+from pegboard.settings.client_files import own_file
 from servers.scripted import TOOLS
 from serves import Serve
 from upstream_specs import SCRIPTED

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.errors import ConfigError
-from pegboard.settings.client_configs import load_document, servers_of, usual_files
+from pegboard.settings.client_configs import load_document, servers_of
+from pegboard.settings.client_files import usual_files
 from pegboard.settings.server_spec import ServerSpec
 
 ENVIRONMENT = {"TICKETS_TOKEN": "t0ken", "SEARCH_TOKEN": "s3arch", "NOTES_KEY": "n0tes"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,3 +75,32 @@ async def test_what_a_terminal_would_obey_is_written_out(fleet_of: MakeFleet) ->
         reason = fleet.status()[0].reason
     assert r"\x1b[2J\x1b]0;owned\x07 gone" in reason
     assert reason.isprintable()
+
+
+@pytest.mark.requirement("M30")
+async def test_a_secret_reaches_its_server_anew_with_each_start_and_no_message(
+    fleet_of: MakeFleet, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("first-s3cret\n")
+    spec = scripted(env={"GREETING": f"${{file:{token}}}"})
+    assert await seen(fleet_of, spec, "GREETING") == ["first-s3cret"]
+    token.write_text("second-s3cret\n")
+    assert await seen(fleet_of, spec, "GREETING") == ["second-s3cret"]
+
+    told = python("told", "import os, sys; sys.exit('bad token ' + os.environ['TOKEN'])")
+    told = told.model_copy(update={"env": {"TOKEN": f"${{file:{token}}}"}})
+    async with fleet_of(told) as fleet:
+        await fleet.settled(20)
+        assert "bad token ***" in fleet.status()[0].reason
+
+
+async def test_a_server_whose_secret_is_missing_says_so_and_the_others_start(
+    fleet_of: MakeFleet, tmp_path: Path
+) -> None:
+    lost = scripted(env={"GREETING": f"${{file:{tmp_path}/absent}}"}).model_copy(update={"name": "lost"})
+    async with fleet_of(lost, scripted()) as fleet:
+        await fleet.settled(20)
+        found = {status.name: status for status in fleet.status()}
+    assert "absent" in found["lost"].reason
+    assert found["scripted"].available

@@ -14,10 +14,12 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from pegboard.errors import ConfigError
-from pegboard.settings.client_configs import load_document, sentences, servers_of
+from pegboard.settings.client_configs import load_document, sentences, servers_in, servers_of
+from pegboard.settings.client_files import client_of
 from pegboard.settings.economics import BreakerSettings, EconomicsSettings
 from pegboard.settings.llm import KeyName, LlmSettings
 from pegboard.settings.retrieval import ChromaSettings, EncoderSettings, IndexKind
+from pegboard.settings.sandbox_settings import SandboxSettings
 from pegboard.settings.sections import (
     AccessSettings,
     ClientSettings,
@@ -189,6 +191,11 @@ class Settings(BaseSettings):
         description="Whether servers get the whole environment of this process, instead of PATH, HOME and a few more "
         "variables, plus those that their entries name.",
     )
+    sandbox: Annotated[SandboxSettings, NoDecode] = Field(
+        SandboxSettings(),
+        description="Where the processes of servers run whose entries do not say it: none, bubblewrap or docker, or a "
+        "table with kind, network, read, write and image.",
+    )
     state: Annotated[StateSettings, NoDecode] = Field(
         StateSettings(), description="Where shared state is kept; a string alone is its url."
     )
@@ -285,9 +292,10 @@ class Settings(BaseSettings):
 
     def _told(self, spec: ServerSpec) -> ServerSpec:
         """The spec with the options for all servers that its entry does not set."""
-        if spec.inherit_env is not None or not self.inherit_env:
-            return spec
-        return spec.model_copy(update={"inherit_env": True})
+        told: dict[str, Any] = {"inherit_env": True} if spec.inherit_env is None and self.inherit_env else {}
+        if spec.command and spec.sandbox is None and self.sandbox.kind != "none":
+            told["sandbox"] = self.sandbox
+        return spec.model_copy(update=told) if told else spec
 
 
 def load_settings(files: Sequence[Path] = (), **flags: Any) -> Settings:
@@ -344,11 +352,10 @@ def _from_its_folder(document: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """Settings and servers of one file: Pegboard's own TOML, or a client's JSON. Raises ConfigError."""
-    if path.suffix != ".toml":
-        document = load_document(path)
-        own = document.get("pegboard", {})
-        return (dict(own) if isinstance(own, Mapping) else {}) | {"servers": servers_of(document, path)}
+    """Settings and servers of one file: Pegboard's own TOML, or a client's file. Raises ConfigError."""
+    if path.suffix != ".toml" or client_of(path):
+        own = load_document(path).get("pegboard", {})
+        return (dict(own) if isinstance(own, Mapping) else {}) | {"servers": servers_in(path)}
     try:
         document = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:

@@ -11,23 +11,25 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.errors import ConfigError
-from pegboard.settings.client_configs import Client, is_pegboard, servers_of
+from pegboard.settings.client_configs import is_pegboard, servers_of
+from pegboard.settings.client_files import Client
 from pegboard.settings.server_spec import SECRET_NAME, UNKNOWN, VARIABLE, ServerSpec
 
 JsonObject = Mapping[str, Any]
 
 ENTRY_NAME = "pegboard"
-ENTRY_NAMES: Mapping[str, str] = {"user": ENTRY_NAME, "project": f"{ENTRY_NAME}-project"}
-"""By scope. The names differ because of two entries with one name, clients start only the project's."""
+SUFFIXES: Mapping[str, str] = {"user": "", "project": "-project", "local": "-local"}
+ENTRY_NAMES: Mapping[str, str] = {scope: ENTRY_NAME + suffix for scope, suffix in SUFFIXES.items()}
+"""By scope. The names differ because of two entries with one name, clients start only the nearest."""
 FOLDER = "${workspaceFolder}"
 EDITOR_ONLY = frozenset({"workspaceFolder", "workspaceFolderBasename", "pathSeparator"})
 """Variables that only editors expand."""
 CARRIED = frozenset(
-    {"command", "args", "env", "cwd", "url", "serverUrl", "headers", "type", "disabled", "description"}
-    | {"envFile", "env_file"}
+    {"command", "args", "env", "cwd", "url", "serverUrl", "headers", "type", "disabled", "enabled", "description"}
+    | {"envFile", "env_file", "bearer_token_env_var", "env_http_headers"}
 )
 """Fields of an entry that Pegboard supports or can ignore."""
-PLACEHOLDER = re.compile(rf"{UNKNOWN.pattern}|\$\{{[\w:./-]+\}}")
+PLACEHOLDER = re.compile(rf"{UNKNOWN.pattern}|\$\{{[\w:./-]+\}}|\$\{{\{{[^}}]*\}}\}}|\{{file:[^}}]*\}}")
 """A variable without a default. Any other text that begins with `${` is not a variable and may be secret."""
 SIGN_IN = frozenset({"auth", "oauth"})
 MAY_SIGN_IN = (
@@ -39,17 +41,27 @@ HIDDEN = "***"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientFile:
-    """A client's file with its server entries as written."""
+    """A client's file with its server entries as written. ``place`` are the keys that lead to them, ``folder`` is the
+    project's or the file's."""
 
     client: Client
     path: Path
+    place: tuple[str, ...]
+    folder: Path
     text: str
     entries: JsonObject
 
     @property
     def own(self) -> set[str]:
         """The entries that point at a pegboard.toml."""
-        return {name for name, entry in self.entries.items() if is_own_entry(entry)}
+        return {name for name in self.entries if self.board(name)}
+
+    def board(self, name: str) -> str:
+        """The pegboard.toml with which an entry starts Pegboard; empty for another server."""
+        try:
+            return started_board(self.client.common(self.entries[name]))
+        except ConfigError:
+            return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,21 +120,21 @@ def plan(existing: Mapping[str, JsonObject], files: Iterable[ClientFile]) -> Pla
                 known[same] = name = _free(server, file.client.name, taken)
                 taken.add(name)
                 new[name] = made
-            left = tuple(sorted(set(entry) - CARRIED))
+            left = tuple(sorted(set(file.client.common(entry)) - CARRIED - {*file.client.spelling}))
             moved.append(Moved(server=server, name=known[same], file=file, left=left))
     return Plan(new=new, moved=tuple(moved), stays=tuple(stays))
 
 
 def definition(name: str, entry: Any, file: ClientFile) -> JsonObject:
     """The entry for pegboard.toml, without relative paths. Raises ConfigError with the reason if it cannot move."""
-    spec = servers_of({"mcpServers": {name: entry}}, file.path)[name]
+    spec = servers_of({"mcpServers": {name: file.client.common(entry)}}, file.path, file.folder)[name]
     if is_pegboard(spec):
         raise ConfigError("It is Pegboard itself.")
     if spec.disabled:
         raise ConfigError("It is disabled.")
-    if SIGN_IN & set(entry):
+    if any(entry.get(field) not in (None, False) for field in SIGN_IN):
         raise ConfigError("Its client signs in to it (OAuth).")
-    made = resolved(spec, in_project=file.client.scope == "project")
+    made = resolved(spec, in_project=file.client.scope != "user")
     if foreign := _foreign(made):
         raise ConfigError(f"It uses {foreign}, which only its client knows.")
     return made
@@ -159,49 +171,43 @@ def resolved(spec: ServerSpec, *, in_project: bool) -> dict[str, Any]:
     return {key: value for key, value in made.items() if value}
 
 
-def entry_for(client: Client, command: Sequence[str], target: Path) -> dict[str, Any]:
+def entry_for(client: Client, name: str, command: Sequence[str], target: Path) -> dict[str, Any]:
     """The entry by which a client starts Pegboard with the configuration ``target``."""
-    program, *words = command
-    return {**client.spelling, "command": program, "args": [*words, "mcp", "--config", str(target)]}
+    return client.entry(name, [*command, "mcp", "--config", str(target)])
 
 
-def is_own_entry(entry: Any) -> bool:
-    """Whether `entry_for` may have written the entry: it starts Pegboard with a TOML file."""
+def started_board(entry: Any) -> str:
+    """The TOML file with which an entry starts Pegboard, as `entry_for` writes it; empty for another server."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("args"), list):
-        return False
+        return ""
     args = tuple(map(str, entry["args"]))
     if args[-3:-1] != ("mcp", "--config") or not args[-1].endswith(".toml"):
-        return False
-    return is_pegboard(ServerSpec(name=ENTRY_NAME, command=str(entry.get("command")), args=args))
+        return ""
+    return args[-1] if is_pegboard(ServerSpec(name=ENTRY_NAME, command=str(entry.get("command")), args=args)) else ""
 
 
-def replaced(file: ClientFile, gone: Iterable[str], entry: JsonObject, name: str) -> dict[str, Any]:
-    """The servers of a client's file without those in ``gone``, and with the new entry, under ``name`` or a similar
-    name, unless the file has that entry already."""
-    kept = {name: each for name, each in file.entries.items() if name not in set(gone)}
-    if started(file.entries, entry["args"][-1]):
-        return kept
-    return {_free(name, "", set(kept)): dict(entry)} | kept
+def boards(file: ClientFile) -> dict[str, str]:
+    """The entries of Pegboard in a file and what each starts."""
+    return {name: board for name in file.entries if (board := file.board(name))}
 
 
-def started(entries: JsonObject, target: Path | str) -> list[str]:
-    """Names of the entries that start Pegboard with the configuration ``target``."""
-    return [name for name, entry in entries.items() if is_own_entry(entry) and entry["args"][-1] == str(target)]
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """The name, or a similar one that is not taken."""
+    return _free(name, "", set(taken))
 
 
-def entry_name(file: ClientFile, target: Path, users: JsonObject) -> str:
-    """The name of Pegboard's entry in this file. ``users`` are the entries of the same client's user file.
+def entry_name(file: ClientFile, target: Path, users: Mapping[str, str]) -> str:
+    """The name of Pegboard's entry in this file. ``users`` are the boards that the client's user file starts, by name.
 
     If an entry there starts the same board, both get the same name, so that the client starts the board once.
     """
-    same = started(users, target) if file.client.scope == "project" else []
+    same = [name for name, board in users.items() if board == str(target)] if file.client.scope != "user" else []
     return same[0] if same else ENTRY_NAMES[file.client.scope]
 
 
-def hiding(users: JsonObject, projects: JsonObject) -> list[str]:
-    """Names under which a project's entry hides a user's entry that starts Pegboard with another configuration."""
-    both = [name for name in users if name in projects and is_own_entry(users[name]) and is_own_entry(projects[name])]
-    return [name for name in both if users[name]["args"][-1] != projects[name]["args"][-1]]
+def hiding(users: Mapping[str, str], nearer: Mapping[str, str]) -> list[str]:
+    """Names under which the entry of a nearer file hides one that starts Pegboard with another configuration."""
+    return [name for name, board in users.items() if name in nearer and nearer[name] != board]
 
 
 def masked(definition: JsonObject) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def with_value(text: str, place: Sequence[str], value: Any) -> str:
     '{"a": 1, "b": {"c": {}}} // note'
     """
     start, end = span(text, place)
-    return text[:start] + _written(value, text, start) + text[end:]
+    return text[:start] + written_value(value, text, start) + text[end:]
 
 
 def span(text: str, place: Sequence[str]) -> tuple[int, int]:
@@ -47,7 +47,7 @@ def _values(text: str) -> Iterator[tuple[tuple[str | None, ...], int, int]]:
             continue
         mark = token.group() if token.lastgroup == "mark" else ""
         if mark == ":" and before is not None:
-            key = _key(before)
+            key = decoded_key(before)
         elif mark and mark in "{[":
             opened.append((token.start(), key))
             key = None
@@ -68,19 +68,25 @@ def _path(opened: Sequence[tuple[int, str | None]], key: str | None) -> tuple[st
     return (*(name for _, name in opened[1:]), key)
 
 
-def _key(token: re.Match[str]) -> str:
+def decoded_key(token: re.Match[str]) -> str:
+    """The key that a token is, without its quotes."""
     text = token.group()
     if text.startswith('"'):
         return str(json.loads(text))
     return text[1:-1] if text.startswith("'") else text
 
 
-def _written(value: Any, text: str, start: int) -> str:
-    """The value as JSON, indented like the line on which it begins."""
+def written_value(value: Any, text: str, start: int) -> str:
+    """The value as JSON, indented like the line of ``text`` on which it begins."""
     if "\n" not in text:
         return json.dumps(value, ensure_ascii=False)
-    line = text[text.rfind("\n", 0, start) + 1 : start]
-    margin = line[: len(line) - len(line.lstrip())]
+    margin = margin_at(text, start)
     step = "\t" if margin.startswith("\t") else 4 if len(margin) % 4 == 0 and margin else 2
     end = "\r\n" if "\r\n" in text else "\n"
     return json.dumps(value, ensure_ascii=False, indent=step).replace("\n", end + margin)
+
+
+def margin_at(text: str, start: int) -> str:
+    """The white space with which the line of ``start`` begins."""
+    line = text[text.rfind("\n", 0, start) + 1 : start]
+    return line[: len(line) - len(line.lstrip())]

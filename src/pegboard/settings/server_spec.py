@@ -17,6 +17,8 @@ from dotenv import dotenv_values
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pegboard.errors import ConfigError
+from pegboard.settings.sandbox_settings import SandboxSettings
+from pegboard.settings.secret_sources import REFERENCE, SecretReader, references
 
 SAFE = (
     (
@@ -28,6 +30,7 @@ SAFE = (
 )
 """Variables that every server's process inherits: `mcp.client.stdio.DEFAULT_INHERITED_ENV_VARS`."""
 VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^{}]|\{[^{}]*\})*))?\}")
+PARTS = re.compile(rf"{REFERENCE.pattern}|{VARIABLE.pattern}")
 UNKNOWN = re.compile(r"\$\{(?:input|command|config):[^}]*\}")
 WORD_BREAK = re.compile(r"[\s:/@?&=;,]+")
 SECRET_NAME = re.compile(r"(?i)(key|token|secret|passw|credential|auth|cookie)")
@@ -62,10 +65,15 @@ class ServerSpec(BaseModel):
     per_client: bool = Field(default=False, alias="perClient")
     """Whether each client gets its own connection, or its own process on stdio."""
 
+    sandbox: SandboxSettings | None = None
+    """Where its process runs; None means as the settings say for all servers."""
+
     @model_validator(mode="after")
     def _one_way_in(self) -> ServerSpec:
         if bool(self.command) == bool(self.url):
             raise ValueError("needs either a command or a url")
+        if self.url and self.sandbox:
+            raise ValueError("a sandbox is for a server with a command")
         return self
 
     @field_validator("env", "headers", mode="before")
@@ -116,9 +124,18 @@ class ServerSpec(BaseModel):
         values = [_hashed(dict(sorted(each.items()))) for each in (self.env, self.headers)]
         return _hashed([self.command, self.args, self.folder, self.cwd, self.url, named, values])
 
-    def expanded(self, environment: Mapping[str, str]) -> ServerSpec:
-        """The spec with all variables expanded (M26). Raises ConfigError naming the variable and the server."""
-        expand = Expander(f"Server {self.name!r}", environment, self.folder)
+    @property
+    def references(self) -> list[str]:
+        """The secrets that it names and that are read only when it is connected, such as `${keyring:github}`."""
+        texts = [self.command or "", *self.args, *self.env.values(), self.cwd or "", self.url or ""]
+        return [found for text in [*texts, *self.headers.values()] for found in references(text)]
+
+    def expanded(self, environment: Mapping[str, str], secrets: SecretReader | None = None) -> ServerSpec:
+        """The spec with all variables expanded (M26), and with its secrets if there is a reader for them.
+
+        Raises ConfigError naming the variable and the server; PegboardError if a secret cannot be read now.
+        """
+        expand = Expander(f"Server {self.name!r}", environment, self.folder, secrets)
         return self.model_copy(
             update={
                 "command": expand(self.command),
@@ -127,6 +144,7 @@ class ServerSpec(BaseModel):
                 "cwd": expand(self.cwd),
                 "url": expand(self.url),
                 "headers": {key: expand(value) or "" for key, value in self.headers.items()},
+                "sandbox": self._sandbox(expand),
             }
         )
 
@@ -158,6 +176,12 @@ class ServerSpec(BaseModel):
         found |= set(values) | {word for value in worded for word in WORD_BREAK.split(value)}
         return {secret for secret in found if len(secret) >= SECRET_LENGTH and secret.lower() not in HARMLESS}
 
+    def _sandbox(self, expand: Expander) -> SandboxSettings | None:
+        if self.sandbox is None:
+            return None
+        paths = {key: tuple(expand(each) or "" for each in getattr(self.sandbox, key)) for key in ("read", "write")}
+        return self.sandbox.model_copy(update=paths)
+
     def _env_file(self, expand: Expander) -> dict[str, str]:
         """The variables of VS Code's `envFile`."""
         if self.env_file is None:
@@ -179,12 +203,14 @@ def _hashed(value: object) -> str:
 class Expander:
     """Expands `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${workspaceFolder}` and `${userHome}` in a text (M26).
 
-    ``owner`` names the text's owner in errors: "Server 'github'".
+    ``owner`` names the text's owner in errors: "Server 'github'". Without ``secrets``, references to secrets stay as
+    they are written. A value is never expanded itself.
     """
 
     owner: str
     environment: Mapping[str, str]
     folder: str
+    secrets: SecretReader | None = None
 
     def __call__(self, text: str | None) -> str | None:
         if text is None or "${" not in text:
@@ -194,7 +220,15 @@ class Expander:
                 f"{self.owner} uses {unknown.group()}, which only its editor can prompt for.",
                 remedy="Put the value into an environment variable and write ${NAME} instead.",
             )
-        return VARIABLE.sub(self._value, text)
+        return PARTS.sub(self._part, text)
+
+    def _part(self, match: re.Match[str]) -> str:
+        if (variable := VARIABLE.fullmatch(match.group())) is not None:
+            return self._value(variable)
+        if self.secrets is None:
+            return match.group()
+        kind, name = REFERENCE.fullmatch(match.group()).groups()  # type: ignore[union-attr]  # the other of two patterns
+        return self.secrets.read(self.owner, kind, self(name) or "", self.folder)
 
     def _value(self, match: re.Match[str]) -> str:
         name, default = match.groups()

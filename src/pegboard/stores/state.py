@@ -15,6 +15,7 @@ from pegboard import stores
 from pegboard.errors import ConfigError
 from pegboard.protocols import Clock, Definitions
 from pegboard.settings import Settings
+from pegboard.settings.secret_sources import SecretReader
 from pegboard.settings.server_spec import Expander
 from pegboard.stores.backend import AddressedBackend, Backend
 from pegboard.stores.retention import RetentionJob
@@ -65,7 +66,10 @@ def _backend(settings: Settings, clock: Clock) -> Backend:
     """Without an address, state is in SQLite files."""
     if settings.state.url is None:
         return open_sqlite(settings, clock)
-    url = Expander("The address of the state", os.environ, ".")(settings.state.url.get_secret_value()) or ""
+    url = (
+        Expander("The address of the state", os.environ, ".", SecretReader())(settings.state.url.get_secret_value())
+        or ""
+    )
     scheme = urlsplit(url).scheme
     known = list(addressed_backends())
     chosen = next((each for each in known if scheme in each.schemes), None)

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.protocols import Listing
+from pegboard.settings.secret_sources import SecretReader
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.terminal import printable
 from pegboard.upstreams.error_text import TIMED_OUT, Redactor, described, missing_variables
@@ -186,7 +187,7 @@ class Connection:
         """Connect and list, within ``connect_timeout``."""
         seconds = self._conditions.connect_timeout
         client = Client(
-            self._transport(self._spec.expanded(self._conditions.environment)),
+            self._transport(await self._expanded()),
             mode=self._mode,
             cache=None,
             message_handler=self._on_message,
@@ -206,6 +207,14 @@ class Connection:
                 yield client, listing
         if limit.cancelled_caught:
             raise _Late
+
+    async def _expanded(self) -> ServerSpec:
+        """The spec with its variables, and with its secrets, which are read anew for each connection."""
+        environment = self._conditions.environment
+        if not self._spec.references:
+            return self._spec.expanded(environment)
+        secrets = SecretReader(environment, values=self._redacted.resolved)
+        return await asyncio.to_thread(self._spec.expanded, environment, secrets)
 
     @asynccontextmanager
     async def _transport(self, spec: ServerSpec) -> AsyncIterator[TransportStreams]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import mcp_types as types
 from mcp import MCPError
 from pydantic import ValidationError
 
 from pegboard.errors import PegboardError, UpstreamError
-from pegboard.settings.server_spec import SAFE, ServerSpec
+from pegboard.settings.server_spec import SAFE, SECRET_LENGTH, ServerSpec
 from pegboard.upstreams.http_transport import BROKE_OFF, NO_ANSWER, REFUSED, SIGN_IN
 from pegboard.upstreams.line_reader import UNPARSED, Size
 
@@ -26,9 +26,12 @@ class Redactor:
 
     spec: ServerSpec
     environment: Mapping[str, str]
+    resolved: set[str] = field(default_factory=set, repr=False)
+    """The secrets that were read from a keyring, a file or a command."""
 
     def __call__(self, text: str) -> str:
-        for secret in sorted(self.spec.secrets(self.environment), key=len, reverse=True):
+        read = {secret for secret in self.resolved if len(secret) >= SECRET_LENGTH}
+        for secret in sorted(self.spec.secrets(self.environment) | read, key=len, reverse=True):
             text = text.replace(secret, "***")
         return text
 

@@ -26,6 +26,7 @@ from pegboard.upstreams.http_transport import event_stream, streamable_http
 from pegboard.upstreams.limits import UpstreamLimits
 from pegboard.upstreams.line_reader import Unattributable
 from pegboard.upstreams.pipes import piped
+from pegboard.upstreams.sandbox import container_environment, sandboxed
 
 TAIL_LINES = 5
 LINE_CHARACTERS = 4000
@@ -66,7 +67,8 @@ def open_transport(
 async def _stdio(
     spec: ServerSpec, environment: Mapping[str, str], stderr: StderrTail, limits: UpstreamLimits
 ) -> AsyncIterator[TransportStreams]:
-    env = spec.handed(environment)
+    in_container = spec.sandbox is not None and spec.sandbox.kind == "docker"
+    env = container_environment(spec, environment) if in_container else spec.handed(environment)
     argv, cwd = await asyncio.to_thread(_command, spec, env)  # it checks files, which may be on a network
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as errlog:
@@ -93,8 +95,12 @@ def _process(
 
 
 def _command(spec: ServerSpec, env: Mapping[str, str]) -> tuple[list[str], Path | None]:
+    """The command line, and the folder in which to start it. Raises UpstreamError for what is not there."""
     cwd = _folder(spec)
-    return [_executable(spec, env), *spec.args], cwd
+    if spec.sandbox is None or spec.sandbox.kind == "none":
+        return [_executable(spec, env), *spec.args], cwd
+    inside = spec.command or "" if spec.sandbox.kind == "docker" else _executable(spec, env)
+    return sandboxed([inside, *spec.args], spec, env, cwd), None
 
 
 def _executable(spec: ServerSpec, env: Mapping[str, str]) -> str:

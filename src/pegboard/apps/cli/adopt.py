@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +16,22 @@ import tomli_w
 from pegboard.apps.cli.atomic_files import FileChanges
 from pegboard.errors import ConfigError
 from pegboard.settings import read_file
-from pegboard.settings.client_configs import CLIENTS, OWN_NAME, Client, own_file, parse_document, project_of
+from pegboard.settings.client_edits import edited
+from pegboard.settings.client_files import OWN_NAME, own_file
 from pegboard.settings.client_import import (
+    ENTRY_NAME,
     ClientFile,
     JsonObject,
     Plan,
+    boards,
     entry_for,
     entry_name,
     existing_servers,
+    free_name,
     hiding,
     plan,
-    replaced,
+    started_board,
 )
-from pegboard.settings.jsonc import with_value
 
 BACKUP = ".before-pegboard"
 HEADING = "# The MCP servers behind Pegboard. `pegboard doctor` checks them.\n\n"
@@ -34,13 +39,30 @@ HEADING = "# The MCP servers behind Pegboard. `pegboard doctor` checks them.\n\n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientChange:
-    """The change of a client's file whose servers become one ``entry``, with its new ``servers`` and ``text``."""
+    """The change of a client's file whose servers ``gone`` become one ``entry`` called ``name``.
+
+    The name is empty if the file has that entry already.
+    """
 
     file: ClientFile
     entry: JsonObject
-    servers: JsonObject
-    text: str
+    name: str
+    gone: tuple[str, ...]
     backup: Path
+
+    @property
+    def boards(self) -> dict[str, str]:
+        """What the entries of Pegboard start afterwards."""
+        before = {name: board for name, board in boards(self.file).items() if name not in self.gone}
+        return before | ({self.name: self.entry_board} if self.name else {})
+
+    @property
+    def entry_board(self) -> str:
+        return started_board(self.file.client.common(self.entry))
+
+    def text(self, file: ClientFile) -> str:
+        """The new text, made from that of ``file``."""
+        return edited(file, self.gone, {self.name: self.entry} if self.name else {}, {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,59 +76,6 @@ class Adoption:
     changes: tuple[ClientChange, ...]
 
 
-def client_files(home: Path, folder: Path, names: Sequence[str] = ()) -> tuple[list[ClientFile], list[str]]:
-    """The files with servers of these clients (of all, if none is named), and notes on what was left out."""
-    files: list[ClientFile] = []
-    notes: list[str] = []
-    for client, path in rows(home, folder, names):
-        try:
-            file, said = read(client, path)
-        except ConfigError as error:
-            notes.append(f"Left out: {error.message}")
-        else:
-            files += [file] if file else []
-            notes += said
-    return files, notes
-
-
-def rows(home: Path, folder: Path, names: Sequence[str] = ()) -> list[tuple[Client, Path]]:
-    """The rows of the table of clients with their paths, each path once. Raises ConfigError for an unknown client."""
-    known = sorted({client.name for client in CLIENTS})
-    if unknown := sorted(set(names) - set(known)):
-        raise ConfigError(f"There is no client {unknown[0]!r}.", remedy=f"Known are {', '.join(known)}.")
-    wanted = [client for client in CLIENTS if not names or client.name in names]
-    by_path = {client.path(home, folder): client for client in wanted}
-    return [(client, path) for path, client in by_path.items()]
-
-
-def read(client: Client, path: Path) -> tuple[ClientFile | None, list[str]]:
-    try:
-        text = path.read_bytes().decode()
-    except FileNotFoundError:
-        return None, []
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"Cannot read {str(path)!r}: {error}.") from error
-    document = parse_document(text.lstrip("\ufeff"), path)
-    entries: Any = document
-    for key in client.place:
-        entries = entries.get(key, {}) if isinstance(entries, Mapping) else {}
-    if not isinstance(entries, Mapping):
-        raise ConfigError(f"The servers in {str(path)!r} are not an object.")
-    file = ClientFile(client=client, path=path, text=text, entries=entries)
-    return (file if entries else None), _of_projects(document, path)
-
-
-def _of_projects(document: Mapping[str, Any], path: Path) -> list[str]:
-    """Claude Code keeps servers of single projects in its user file; they apply to one folder only."""
-    projects = document.get("projects")
-    found = projects.items() if isinstance(projects, Mapping) else ()
-    return [
-        f"Stays in {path}: {len(about['mcpServers'])} servers that are only for the project {folder}."
-        for folder, about in found
-        if isinstance(about, Mapping) and about.get("mcpServers")
-    ]
-
-
 def adoptions(files: Iterable[ClientFile], command: Sequence[str], to: Path | None = None) -> list[Adoption]:
     """What would be written where: a project's servers into the project, a user's into the user's own file, or all to
     one file. Raises ConfigError for a pegboard.toml that cannot be read or extended.
@@ -118,7 +87,10 @@ def adoptions(files: Iterable[ClientFile], command: Sequence[str], to: Path | No
 
 
 def _place(file: ClientFile) -> Path:
-    return own_file() if file.client.scope == "user" else project_of(file.path) / OWN_NAME
+    if file.client.scope == "local":  # the user's own, so outside the project, whose files others may read
+        digest = hashlib.sha256(str(file.folder).encode()).hexdigest()[:8]
+        return own_file().parent / "projects" / f"{file.folder.name}-{digest}.toml"
+    return own_file() if file.client.scope == "user" else file.folder / OWN_NAME
 
 
 def _adoption(target: Path, files: Sequence[ClientFile], command: Sequence[str]) -> Adoption:
@@ -127,20 +99,19 @@ def _adoption(target: Path, files: Sequence[ClientFile], command: Sequence[str])
     document = raw_document(target) if target.exists() else {}
     before = target.read_bytes() if target.exists() else None
     made = plan(existing_servers(document, target), files)
-    changes: dict[Path, ClientChange] = {}
-    users: dict[str, JsonObject] = {}
+    changes: list[ClientChange] = []
+    users: dict[str, dict[str, str]] = {}
     for file in sorted(files, key=lambda file: file.client.scope != "user"):
         change = _change(file, made, command, target, users.get(file.client.name, {}))
-        if change:
-            changes[file.path] = change
+        changes += [change] if change else []
         if file.client.scope == "user":
-            users[file.client.name] = change.servers if change else file.entries
+            users[file.client.name] = change.boards if change else boards(file)
     return Adoption(
         target=target,
         before=before,
         text=_extended((before or HEADING.encode()).decode(), document, made.new, target),
         plan=made,
-        changes=tuple(changes[file.path] for file in files if file.path in changes),
+        changes=tuple(sorted(changes, key=lambda change: files.index(change.file))),
     )
 
 
@@ -170,64 +141,51 @@ def _extended(text: str, document: JsonObject, new: JsonObject, target: Path) ->
 
 
 def _change(
-    file: ClientFile, made: Plan, command: Sequence[str], target: Path, users: JsonObject
+    file: ClientFile, made: Plan, command: Sequence[str], target: Path, users: Mapping[str, str]
 ) -> ClientChange | None:
-    gone = [moved.server for moved in made.moved if moved.file is file]
+    gone = tuple(moved.server for moved in made.moved if moved.file is file)
     if not gone:
         return None
-    entry = entry_for(file.client, command, target)
-    servers = replaced(file, gone, entry, entry_name(file, target, users))
+    has = str(target) in boards(file).values()
+    name = "" if has else free_name(entry_name(file, target, users), set(file.entries) - set(gone))
     return ClientChange(
         file=file,
-        entry=entry,
-        servers=servers,
-        text=with_servers(file, servers),
+        entry=entry_for(file.client, name or ENTRY_NAME, command, target),
+        name=name,
+        gone=gone,
         backup=next_backup(file.path),
     )
 
 
-def with_servers(file: ClientFile, servers: JsonObject) -> str:
-    """The file's text with new servers; everything else stays unchanged. Raises ConfigError."""
-    text = with_value(file.text, file.client.place, servers)
-    expected = parse_document(file.text.lstrip("\ufeff"), file.path)
-    inner = expected
-    for key in file.client.place[:-1]:
-        inner = inner[key]
-    inner[file.client.place[-1]] = servers
-    if parse_document(text.lstrip("\ufeff"), file.path) != expected:
-        raise ConfigError(
-            f"{str(file.path)!r} has a form that cannot be changed safely.",
-            remedy="Leave that client out: name the others with --client.",
-        )
-    return text
-
-
 def hidden(files: Sequence[ClientFile], adoptions: Iterable[Adoption]) -> list[str]:
-    """Notes on entries for different boards that have one name in a user's and a project's file."""
-    after = {change.file.path: change.servers for each in adoptions for change in each.changes}
-    users = {file.client.name: file for file in files if file.client.scope == "user"}
-    pairs = [
-        (users[file.client.name], file)
-        for file in files
-        if file.client.scope == "project" and file.client.name in users
-    ]
+    """Notes on entries for different boards that have one name in two scopes of a client."""
+    after = {id(change.file): change.boards for each in adoptions for change in each.changes}
+    nearest = [file for scope in ("local", "project", "user") for file in files if file.client.scope == scope]
+    pairs = [(near, far) for near, far in combinations(nearest, 2) if near.client.name == far.client.name]
     return [
-        f"{user.path} and {file.path} both start Pegboard as {name!r}, and {file.client.name} starts only the "
-        f"project's: rename one of the two."
-        for user, file in pairs
-        for name in hiding(after.get(user.path, user.entries), after.get(file.path, file.entries))
+        f"{far.path} and {near.path} both start Pegboard as {name!r}, and {near.client.name} starts only the "
+        f"{near.client.scope}'s: rename one of the two."
+        for near, far in pairs
+        if near.client.scope != far.client.scope
+        for name in hiding(after.get(id(far), boards(far)), after.get(id(near), boards(near)))
     ]
 
 
-def write(adoptions: Iterable[Adoption], changes: FileChanges) -> None:
+def write(adoptions: Sequence[Adoption], changes: FileChanges) -> None:
     """Write every pegboard.toml before the clients that name it."""
     for adoption in adoptions:
         if adoption.plan.new:
             changes.write(adoption.target, adoption.text.encode(), before=adoption.before)
-        for change in adoption.changes:
-            mode, old = change.file.path.stat().st_mode & 0o777, change.file.text.encode()
-            changes.create(change.backup, old, mode)
-            changes.write(change.file.path, change.text.encode(), before=old, mode=mode)
+    by_path: dict[Path, list[ClientChange]] = {}
+    for change in (change for adoption in adoptions for change in adoption.changes):
+        by_path.setdefault(change.file.path, []).append(change)
+    for path, of_path in by_path.items():
+        mode, old = path.stat().st_mode & 0o777, of_path[0].file.text
+        text = old
+        for change in of_path:
+            text = change.text(replace(change.file, text=text))
+        changes.create(of_path[0].backup, old.encode(), mode)
+        changes.write(path, text.encode(), before=old.encode(), mode=mode)
 
 
 def backups(path: Path) -> dict[int, Path]:

@@ -10,7 +10,8 @@ from typing import Any
 from pegboard.apps.cli import consent
 from pegboard.errors import ConfigError
 from pegboard.settings import Settings, load_settings, read_file
-from pegboard.settings.client_configs import OWN_NAME, is_pegboard, is_projects, own_file, usual_files
+from pegboard.settings.client_configs import is_pegboard
+from pegboard.settings.client_files import OWN_NAME, client_of, is_projects, own_file, usual_files
 from pegboard.settings.server_spec import ServerSpec
 
 RUNNERS = frozenset({"npx", "bunx", "uvx", "uv", "pipx", "run", "node", "python", "python3", "docker"})
@@ -66,6 +67,8 @@ def given_or_usual(files: Sequence[Path], **flags: Any) -> Configured:
         except ConfigError as error:
             notes.append(f"Left out: {error.message}")
             continue
+        if not servers and (client := client_of(path)) and client.differs:
+            continue  # settings of a program that has no servers
         if consent.may_start(path, servers):
             usable.append(path)
         else:

@@ -12,7 +12,8 @@ from pathlib import Path
 import typer
 from platformdirs import user_state_path
 
-from pegboard.settings.client_configs import is_pegboard, is_projects
+from pegboard.settings.client_configs import is_pegboard
+from pegboard.settings.client_files import is_projects
 from pegboard.settings.client_import import masked
 from pegboard.settings.server_spec import ServerSpec
 
@@ -60,7 +61,7 @@ def _asked(path: Path, starting: Iterable[ServerSpec]) -> bool:
 def _what(spec: ServerSpec) -> str:
     """The command with its arguments, or the URL, with secrets masked."""
     shown = masked({"args": [spec.command, *spec.args]} if spec.command else {"args": [spec.url or ""]})
-    return " ".join(shown["args"])
+    return " ".join(shown["args"]) + (f" with {', '.join(spec.references)}" if spec.references else "")
 
 
 def _allowed() -> dict[str, str]:

@@ -23,6 +23,7 @@ import typer
 from pegboard import compose
 from pegboard.apps.cli.configs import Configured, given, given_or_usual
 from pegboard.apps.cli.options import Configs, Json, Verbose, examples
+from pegboard.apps.cli.shared_process import SharedProcess
 from pegboard.apps.cli.tool_sources import load
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError, PegboardError
@@ -31,6 +32,7 @@ from pegboard.gateways.llm.proxy.model_upstream import ModelUpstream
 from pegboard.gateways.llm.selection.policy_rules import Policies
 from pegboard.retrieval import OnnxEncoder
 from pegboard.settings import Settings
+from pegboard.settings.client_files import own_file
 from pegboard.stores import SqliteEmbeddings
 from pegboard.stores.sqlite.backend import EMBEDDINGS_FILE
 from pegboard.stores.state import open_state
@@ -82,7 +84,7 @@ async def _examine(files: Sequence[Path]) -> list[Check]:
     from pegboard.settings import load_settings
 
     found, configured = configurations(files)
-    every = [*versions(), *found]
+    every = [*versions(), *found, *shared(files)]
     if configured is not None:
         every += [
             *profile(configured.settings),
@@ -149,6 +151,17 @@ def _configuration(path: Path) -> Check:
     off = sum(spec.disabled for spec in servers.values())
     detail = f"{len(servers)} servers" + (f", {off} of them disabled" if off else "")
     return Check(name=str(path), status="ok" if servers else "warn", detail=detail)
+
+
+def shared(files: Sequence[Path]) -> list[Check]:
+    """Says whether a process that all clients share runs these files, or the user's own."""
+    chosen = [path.absolute() for path in files or [own_file()]]
+    if not all(path.is_file() for path in chosen):
+        return []
+    if url := SharedProcess(files=tuple(chosen)).url():
+        return [Check(name="shared process", status="ok", detail=f"runs at {url}")]
+    remedy = "`pegboard up` starts one process for all clients."
+    return [Check(name="shared process", status="ok", detail="none: each client starts its servers", remedy=remedy)]
 
 
 def profile(settings: Settings) -> list[Check]:

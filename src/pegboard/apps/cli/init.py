@@ -40,7 +40,7 @@ def init(
         typer.Option(
             "--client",
             metavar="NAME",
-            help="Only this client: claude-code, claude-desktop, cursor or vscode. Can be given more than once.",
+            help="Only this client, as claude-code; a wrong name lists all. Can be given more than once.",
         ),
     ] = None,
     to: Annotated[
@@ -73,10 +73,10 @@ def init(
 
 
 def _init(names: Sequence[str], to: Path | None, *, write: bool) -> dict[str, Any]:
-    from pegboard.apps.cli import adopt
+    from pegboard.apps.cli import adopt, client_reader
     from pegboard.apps.cli.atomic_files import file_changes
 
-    files, notes = adopt.client_files(Path.home(), Path.cwd(), names)
+    files, notes = client_reader.client_files(Path.home(), Path.cwd(), names)
     if not files:
         raise ConfigError(
             " ".join(["No MCP client with servers was found in the usual places.", *notes]),

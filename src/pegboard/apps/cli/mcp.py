@@ -70,7 +70,7 @@ def mcp(
 
 
 def nothing_given(otherwise: str = "") -> ConfigError:
-    from pegboard.settings.client_configs import OWN_NAME, own_file
+    from pegboard.settings.client_files import OWN_NAME, own_file
 
     return ConfigError(
         f"No configuration was given, and there is no {OWN_NAME} here or in {str(own_file().parent)!r}.",

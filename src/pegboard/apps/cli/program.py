@@ -42,6 +42,8 @@ COMMANDS = {
     "init": "Move the MCP servers of the clients on this machine into pegboard.toml, and point each client at Pegboard.",  # noqa: E501
     "mcp": "Serve one MCP client on standard input and output, as a gateway to all configured servers.",
     "serve": "Serve many MCP clients on streamable HTTP, as a gateway to all configured servers, started once.",
+    "up": "Run `pegboard serve` as a service of your session, so that all clients share one process and its servers.",
+    "down": "Stop the process that `pegboard up` started, and remove its service. Clients then start servers of their own.",  # noqa: E501
     "shadow": "Show what filtering would have done to shadow requests: tokens saved, and tool calls lost.",
     "replay": "Run recorded requests through the filters of a configuration, and compare what each keeps.",
     "keys": "Make and check keys for the LLM gateway and tokens for the MCP gateway.",

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pegboard.apps.cli.adopt import backups, raw_document, read, rows, with_servers
+from pegboard.apps.cli.adopt import backups, raw_document
 from pegboard.apps.cli.atomic_files import FileChanges
+from pegboard.apps.cli.client_reader import is_read_only, read, rows
 from pegboard.errors import ConfigError
-from pegboard.settings.client_configs import Client
-from pegboard.settings.client_import import ClientFile, definition, existing_servers, identity, may_sign_in
+from pegboard.settings.client_configs import load_document
+from pegboard.settings.client_edits import edited, is_plain_rewrite
+from pegboard.settings.client_files import FOLDER, Client
+from pegboard.settings.client_import import (
+    ClientFile,
+    boards,
+    definition,
+    existing_servers,
+    identity,
+    may_sign_in,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +42,14 @@ class Restoration:
     kept: tuple[Path, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """One place of servers in a file, as it is ``now`` and in backups, the oldest first."""
+
+    now: ClientFile
+    chain: tuple[tuple[Path, ClientFile], ...]
+
+
 def restorations(home: Path, folder: Path, names: Sequence[str] = ()) -> tuple[list[Restoration], list[str]]:
     """Restorations of all files that have a backup and Pegboard's entry, and notes on files that have only a backup.
 
@@ -39,56 +57,115 @@ def restorations(home: Path, folder: Path, names: Sequence[str] = ()) -> tuple[l
     """
     made: list[Restoration] = []
     notes: list[str] = []
+    by_path: dict[Path, list[Client]] = {}
     for client, path in rows(home, folder, names):
+        by_path.setdefault(path, []).append(client)
+    for path, of_path in by_path.items():
         kept = list(backups(path).values())
         if not kept:
             continue
-        now, _ = read(client, path)
-        if now is None or not now.own:
+        now = [each for each in _parts(of_path, path, folder) if each.own]
+        if not now:
             notes.append(f"{path} has no entry of Pegboard and is left unchanged. Its backup is {kept[-1]}.")
-            continue
-        made.append(_restoration(now, _chain(client, path, kept)))
+        elif is_read_only(path):
+            notes.append(f"{path} is read-only and is left unchanged. Make it writable, and undo again.")
+        else:
+            made.append(_restoration([_Part(now=each, chain=_chain(each, kept)) for each in now]))
     return made, notes
 
 
-def _chain(client: Client, path: Path, kept: Sequence[Path]) -> list[ClientFile]:
-    """The backups since the file last had no entry of Pegboard, the oldest first; each move removed some servers."""
-    chain: list[ClientFile] = []
+def _parts(of_path: Sequence[Client], path: Path, folder: Path) -> list[ClientFile]:
+    """Every place of servers in a file, of all projects."""
+    parts = []
+    for client in of_path:
+        folders = _projects(client, path) if FOLDER in client.place and path.is_file() else [folder]
+        parts += [read(client, path, client.place_in(each), each) for each in folders]
+    return [each for each in parts if each]
+
+
+def _projects(client: Client, path: Path) -> list[Path]:
+    """The folders for which a user's file has a part."""
+    found: Any = load_document(path)
+    for key in client.place[: client.place.index(FOLDER)]:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return [Path(each) for each in found] if isinstance(found, Mapping) else []
+
+
+def _chain(now: ClientFile, kept: Sequence[Path]) -> tuple[tuple[Path, ClientFile], ...]:
+    """The backups since the place last had no entry of Pegboard, the oldest first; each move removed some servers."""
+    chain: list[tuple[Path, ClientFile]] = []
     for backup in reversed(kept):
-        file, _ = read(client, backup)
-        if file is None:
+        file = read(now.client, now.path, now.place, now.folder, backup)
+        if file is None or not file.entries:
             break
-        chain.insert(0, replace(file, path=backup))
+        chain.insert(0, (backup, file))
         if not file.own:
             break
     if not chain:
-        raise ConfigError(f"{str(kept[-1])!r} contains no servers.", remedy=f"Correct {str(path)!r} by hand.")
-    return chain
+        raise ConfigError(f"{str(kept[-1])!r} contains no servers.", remedy=f"Correct {str(now.path)!r} by hand.")
+    return tuple(chain)
 
 
-def _restoration(now: ClientFile, chain: Sequence[ClientFile]) -> Restoration:
-    known = _known(now)
-    moved = {
-        name: entry
-        for backup in chain
-        for name, entry in backup.entries.items()
-        if name not in backup.own and _moves(name, entry, now, known)
-    }
-    stayed = {name: entry for name, entry in now.entries.items() if name not in now.own}
-    servers = _in_order({**moved, **stayed}, chain[0])
-    oldest = chain[0]
-    same = len(chain) == 1 and servers == oldest.entries and with_servers(now, {}) == with_servers(oldest, {})
-    text = oldest.text if same else with_servers(now, servers)
+def _restoration(parts: Sequence[_Part]) -> Restoration:
+    now = parts[0].now
+    put_back: list[str] = []
+    superseded: list[str] = []
+    text = now.text
+    for part in parts:
+        moved = _moved(part)
+        kept = {name: entry for name, entry in part.now.entries.items() if name not in part.now.own}
+        back = {name: entry for name, (entry, _) in moved.items() if name not in kept}
+        origins = {name: moved[name][1] for name in back}
+        text = edited(replace(part.now, text=text), part.now.own, back, origins)
+        put_back += back
+        superseded += [name for name, (entry, _) in moved.items() if name in kept and entry != kept[name]]
+    spent = _unchanged_since(parts)
+    every = sorted({backup for part in parts for backup, _ in part.chain}, key=lambda path: (len(path.name), path.name))
     return Restoration(
         client=now.client,
         path=now.path,
         before=now.text.encode(),
-        after=text.encode(),
-        put_back=tuple(name for name in servers if name not in stayed),
-        superseded=tuple(name for name in moved if name in stayed and moved[name] != stayed[name]),
-        spent=oldest.path if same else None,
-        kept=() if same else tuple(backup.path for backup in chain),
+        after=spent.read_bytes() if spent else text.encode(),
+        put_back=tuple(put_back),
+        superseded=tuple(superseded),
+        spent=spent,
+        kept=() if spent else tuple(every),
     )
+
+
+def _moved(part: _Part) -> dict[str, tuple[Any, ClientFile]]:
+    """The servers that `init` took away, in the order of the oldest backup, each with the newest text of it."""
+    known = _known(part.now)
+    return {
+        name: (entry, file)
+        for _, file in part.chain
+        for name, entry in file.entries.items()
+        if name not in file.own and _moves(name, entry, part.now, known)
+    }
+
+
+def _unchanged_since(parts: Sequence[_Part]) -> Path | None:
+    """The backup from which `init` made exactly the present text; None if somebody has edited the file since."""
+    oldest = {part.chain[0][0] for part in parts}
+    if len(oldest) != 1 or any(len(part.chain) != 1 for part in parts):
+        return None
+    now, text = parts[0].now, parts[0].chain[0][1].text
+    try:
+        for part in parts:
+            _, before = part.chain[0]
+            own = {name: entry for name, entry in part.now.entries.items() if name in part.now.own - before.own}
+            gone = [name for name in before.entries if name not in part.now.entries or name in own]
+            text = edited(replace(before, text=text), gone, own, {})
+    except ConfigError:
+        return None
+    rewritten = len(parts) == 1 and is_plain_rewrite(now, parts[0].chain[0][1]) and not _missing(parts[0])
+    return oldest.pop() if text == now.text or rewritten else None
+
+
+def _missing(part: _Part) -> list[str]:
+    """Servers that would come back although `init` did not take them away: the user deleted them since."""
+    moved = _moved(part)
+    return [name for name in part.chain[0][1].entries if name not in part.now.entries and name not in moved]
 
 
 def _moves(name: str, entry: Any, file: ClientFile, known: Collection[str] | None) -> bool:
@@ -107,17 +184,11 @@ def _moves(name: str, entry: Any, file: ClientFile, known: Collection[str] | Non
 
 def _known(file: ClientFile) -> frozenset[str] | None:
     """Identities of the servers of every pegboard.toml that the file's entries name; None if one cannot be read."""
-    targets = {Path(file.entries[name]["args"][-1]) for name in file.own}
     try:
-        boards = [existing_servers(raw_document(target), target) for target in targets]
+        found = [existing_servers(raw_document(Path(board)), Path(board)) for board in boards(file).values()]
     except ConfigError:
         return None
-    return frozenset(identity(entry) for board in boards for entry in board.values())
-
-
-def _in_order(servers: dict[str, Any], oldest: ClientFile) -> dict[str, Any]:
-    first = [name for name in oldest.entries if name in servers]
-    return {name: servers[name] for name in dict.fromkeys([*first, *servers])}
+    return frozenset(identity(entry) for board in found for entry in board.values())
 
 
 def put_back(restorations: Sequence[Restoration], changes: FileChanges) -> None:

@@ -28,7 +28,7 @@ from pegboard.evaluation.summary_quality import METRICS, Retrieval, mean_tokens,
 from pegboard.model import ToolId
 from pegboard.retrieval.tool_texts import name_and_description
 from pegboard.settings import Settings, SummariesSettings, read_file
-from pegboard.settings.client_configs import is_projects
+from pegboard.settings.client_files import is_projects
 from pegboard.settings.services import key_in
 from pegboard.summaries import Summaries, Summary, as_lines, read_summaries
 from pegboard.summaries.catalog_summaries import WrittenSummaries, batches, still_good, write

@@ -16,6 +16,7 @@ from yarl import URL
 from pegboard.errors import ConfigError, UpstreamError
 from pegboard.gateways.llm.formats.registry import key_headers, provider_named
 from pegboard.settings.llm import Format, UpstreamSettings
+from pegboard.settings.secret_sources import SecretReader
 from pegboard.settings.server_spec import Expander
 
 Headers = list[tuple[bytes, bytes]]
@@ -64,7 +65,7 @@ class ModelUpstream:
         self.name = name
         self.format: Format = settings.format
         known = os.environ if environment is None else environment
-        expand = Expander(f"The upstream {name!r}", known, ".")
+        expand = Expander(f"The upstream {name!r}", known, ".", SecretReader(known))
         self._settings = settings
         self._base = settings.url
         self._own = {key.lower().encode(): (expand(value) or "").encode() for key, value in settings.headers.items()}

@@ -1,0 +1,206 @@
+"""The one `pegboard serve` that all clients of a user share: started, found, stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+from platformdirs import user_state_path
+
+from pegboard.apps.cli.init import own_command
+from pegboard.apps.cli.service_files import STOP_SECONDS, ServiceDefinition, ServiceManager, managers
+from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.mcp.attach.serve_discovery import HEALTH, SETTING, running_folder, running_for
+from pegboard.settings.client_files import own_file
+
+PROCESS = "process"
+"""The manager of systems that have none: a process in the background, until the user logs out or the machine ends."""
+BY_PLATFORM = {"darwin": "launchd", "win32": "task"}
+POLL_SECONDS = 0.1
+TAIL_LINES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedProcess:
+    """`pegboard serve` with exactly ``files``."""
+
+    files: tuple[Path, ...]
+    port: int | None = None
+
+    @property
+    def name(self) -> str:
+        """`pegboard` for the user's own file, else with a digest of the files."""
+        if self.files == (own_file(),):
+            return "pegboard"
+        return "pegboard-" + hashlib.sha256("\0".join(map(str, self.files)).encode()).hexdigest()[:8]
+
+    @property
+    def definition(self) -> ServiceDefinition:
+        configs = [word for file in self.files for word in ("--config", str(file))]
+        port = [] if self.port is None else ["--port", str(self.port)]
+        return ServiceDefinition(
+            name=self.name,
+            command=(*own_command(), "serve", *configs, *port),
+            path=os.environ.get("PATH", os.defpath),
+            env_file=own_file().parent / "up.env",
+            log=self.folder / f"{self.name}.log",
+        )
+
+    @property
+    def folder(self) -> Path:
+        """Where logs and numbers of processes are."""
+        return user_state_path("pegboard", appauthor=False) / "up"
+
+    def managers(self) -> dict[str, ServiceManager]:
+        user = os.getuid() if sys.platform != "win32" else 0
+        return dict(managers(self.definition, Path.home(), own_file().parent, user))
+
+    def url(self) -> str | None:
+        """Its MCP endpoint, if it runs and answers."""
+        return running_for(self.files, running_folder())
+
+    def up(self, manager: str) -> None:
+        """Start it. Raises PegboardError if the manager refuses."""
+        if manager == PROCESS:
+            return self._spawn()
+        if set_here := sorted(name for name in os.environ if SETTING.match(name)):
+            raise ConfigError(
+                f"{', '.join(set_here)} is set in this shell, and the service would not see it.",
+                remedy="Put it into the configuration file, or start a plain process with --manager process.",
+            )
+        chosen = self.managers()[manager]
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        chosen.file.parent.mkdir(parents=True, exist_ok=True)
+        chosen.file.write_text(chosen.text, chosen.encoding)
+        try:
+            _all(chosen.start)
+        except PegboardError:
+            self.remove(chosen)
+            raise
+        return None
+
+    def wait(self, seconds: float) -> str:
+        """Its URL, as soon as it answers. Raises PegboardError with the end of its log if it does not in time."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if url := self.url():
+                return url
+            if self._has_ended():
+                break
+            time.sleep(POLL_SECONDS)
+        raise PegboardError(
+            f"`pegboard serve` did not get ready. {self._said()}".strip(),
+            remedy=f"Run `{' '.join(self.definition.command)}` to see why; `pegboard down` removes the service.",
+        )
+
+    def down(self) -> list[str]:
+        """Stop it, however it was started; the names of the managers that ran it. Raises PegboardError."""
+        ran = [manager for manager in self.managers().values() if manager.file.exists()]
+        for manager in ran:
+            self.remove(manager)
+        stopped = self._stop()
+        return [manager.name for manager in ran] + [PROCESS] * stopped
+
+    def remove(self, manager: ServiceManager) -> None:
+        """Stop a service and remove its definition. What is stopped already is no error."""
+        for commands in (manager.stop, manager.after):
+            with suppress(PegboardError):
+                _all(commands)
+            manager.file.unlink(missing_ok=True)
+
+    def _spawn(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._pid_file.write_text(str(_detached(self.definition.command, self.definition.log)))
+
+    @property
+    def _pid_file(self) -> Path:
+        return self.folder / f"{self.name}.pid"
+
+    def _has_ended(self) -> bool:
+        """Whether a process that this program started is gone."""
+        with suppress(OSError, ValueError):
+            pid = int(self._pid_file.read_text())
+            with suppress(ChildProcessError):
+                return os.waitpid(pid, os.WNOHANG)[0] == pid
+        return False
+
+    def _said(self) -> str:
+        with suppress(OSError):
+            return " | ".join(self.definition.log.read_text("utf-8", "replace").splitlines()[-TAIL_LINES:])
+        return ""
+
+    def _stop(self) -> bool:
+        """End the process of the pid file if it is still the serve of these files: the number may be another's now."""
+        url, pid = self.url(), self._pid()
+        self._pid_file.unlink(missing_ok=True)
+        if url is None or pid is None or pid != _pid_at(url):
+            return False
+        os.kill(pid, signal.SIGTERM)
+        until = time.monotonic() + STOP_SECONDS
+        while self.url() is not None:
+            if time.monotonic() > until:
+                raise PegboardError(
+                    f"The process {pid} did not end in {STOP_SECONDS} seconds.", remedy="End it by hand."
+                )
+            time.sleep(POLL_SECONDS)
+        return True
+
+    def _pid(self) -> int | None:
+        try:
+            return int(self._pid_file.read_text())
+        except (OSError, ValueError):
+            return None
+
+
+def _detached(command: Sequence[str], log: Path) -> int:
+    """Start a process that goes on without this one, in a session of its own, and return its number."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    if sys.platform == "win32":
+        apart = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.DETACHED_PROCESS
+        with log.open("wb") as out:
+            null = subprocess.DEVNULL
+            return subprocess.Popen(command, stdin=null, stdout=out, stderr=out, creationflags=apart).pid
+    files = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(log), flags, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    return os.posix_spawnp(command[0], list(command), os.environ, file_actions=files, setsid=True)
+
+
+def usual_manager() -> str:
+    """The manager of this system: that of its user's session if it answers, else a plain process."""
+    if sys.platform in BY_PLATFORM:
+        return BY_PLATFORM[sys.platform]
+    if shutil.which("systemctl") is None:
+        return PROCESS
+    asked = subprocess.run(["systemctl", "--user", "show-environment"], capture_output=True, check=False)  # noqa: S607
+    return PROCESS if asked.returncode else "systemd"
+
+
+def _pid_at(url: str) -> int | None:
+    with suppress(httpx2.HTTPError, ValueError), httpx2.Client(trust_env=False, timeout=2) as client:
+        pid = client.get(httpx2.URL(url).copy_with(path=HEALTH, query=None)).json().get("pid")
+        return pid if isinstance(pid, int) else None
+    return None
+
+
+def _all(commands: Iterable[Sequence[str]]) -> None:
+    """Run each. Raises PegboardError with what a command said if it fails."""
+    for command in commands:
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise PegboardError(f"Cannot run {command[0]!r}: {error.strerror}.") from error
+        if done.returncode:
+            raise PegboardError(f"`{' '.join(command)}` failed: {(done.stderr or done.stdout).strip()}")
