@@ -16,6 +16,7 @@ from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind
 from pegboard.gateways.mcp.resources.resources import Visible, everything
 from pegboard.gateways.mcp.transport.client_input import ClientOrigin, Params, PendingInputs, Work
 from pegboard.gateways.mcp.transport.results import HINTS, Context, foreign_meta, kept, page
+from pegboard.gateways.mcp.transport.task_handlers import TaskHandlers
 
 Result = dict[str, Any]
 Connected = Callable[[Context], Caller]
@@ -24,11 +25,12 @@ Connected = Callable[[Context], Caller]
 class ResourceHandlers:
     """Handlers for the SDK's server. ``connected`` returns the caller of a request."""
 
-    def __init__(self, gateway: Gateway, pending: PendingInputs, connected: Connected) -> None:
+    def __init__(self, gateway: Gateway, pending: PendingInputs, connected: Connected, tasks: TaskHandlers) -> None:
         self._gateway = gateway
         self._resources = gateway.resources
         self._pending = pending
         self._connected = connected
+        self._tasks = tasks
         self._listen = ListenHandler(gateway.announcer.bus)
 
     def join(self, server: Server[Any]) -> None:
@@ -90,7 +92,8 @@ class ResourceHandlers:
         try:
             for uri in params.notifications.resource_subscriptions or ():
                 await self._resources.subscribe(stream, str(uri), None, self._visible(ctx))
-            return await self._listen(ctx, params)
+            async with self._tasks.listening(ctx, params) as hearing:
+                return await self._listen(hearing, params)
         finally:
             await self._resources.forget(stream)
 
