@@ -1,5 +1,5 @@
-"""Requests and notifications of extensions, which the SDK has no models for: tasks (SEP-2663; MCP 2025-11-25) and skills
-(SEP-2640)."""
+"""Requests and notifications of extensions, which the SDK has no models for: tasks (SEP-2663; MCP 2025-11-25, tasks),
+skills (SEP-2640)."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from pegboard.gateways.mcp.gateway.session_changes import SessionBook
 from pegboard.gateways.mcp.gateway.tool_calls import ToolCalls
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
 from pegboard.gateways.mcp.resources.resources import ServerResources
+from pegboard.gateways.mcp.resources.skills import SkillLibrary
 from pegboard.gateways.mcp.tasks.server_tasks import ServerTasks
 from pegboard.gateways.mcp.tasks.task_ids import TaskIds
 from pegboard.gateways.mcp.transport.client_input import PendingInputs
@@ -83,6 +84,7 @@ class Gateway:
         self.resources = ServerResources(
             upstreams, self.announcer.bus, lambda: self._caller_view.servers, self._contents
         )
+        self.skills = SkillLibrary(self.resources)
         self.tasks = ServerTasks(
             upstreams,
             reach,
@@ -106,7 +108,9 @@ class Gateway:
             contents=self._contents,
             tasks=self.tasks,
         )
-        self._meta = MetaCalls(self._caller_view, self._calls, fleet, self.announcer, events=events, clock=clock)
+        self._meta = MetaCalls(
+            self._caller_view, self._calls, fleet, self.announcer, events=events, clock=clock, skills=self.skills
+        )
         self._events, self._clock = events, clock
 
     def close(self) -> None:

@@ -23,6 +23,7 @@ from pegboard.gateways.mcp.transport.client_input import ClientOrigin
 from pegboard.gateways.mcp.transport.declared import with_extensions
 from pegboard.gateways.mcp.transport.resource_handlers import ResourceHandlers
 from pegboard.gateways.mcp.transport.results import HANDLER_RESULTS, HINTS, foreign_meta, kept, page
+from pegboard.gateways.mcp.transport.skill_handlers import SkillHandlers
 from pegboard.gateways.mcp.transport.task_handlers import TaskHandlers
 
 BEGINNINGS = ("initialize", "server/discover")
@@ -102,6 +103,7 @@ def wire(gateway: Gateway, sealed: RequestStateSecurity | None = None) -> Server
     server.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, roots_changed)
     handlers.join(server)
     tasks.join(server)
+    SkillHandlers(gateway, connected).join(server)
     boundary = RequestStateBoundary(sealed or RequestStateSecurity.ephemeral(), default_audience="pegboard")
     server.middleware += [boundary, verbatim, _introduces(gateway), called_as_task]
     return server
