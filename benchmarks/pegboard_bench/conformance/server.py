@@ -163,11 +163,11 @@ def made() -> Server[Any]:
         "on_list_prompts": list_prompts,
         "on_get_prompt": get_prompt,
         "on_completion": complete,
-        "on_set_logging_level": set_level,
         "on_subscriptions_listen": jobs.listen,
     }
     schemas = {each["name"]: each["inputSchema"] for each in (*tools.definitions(), *tasks.DEFINITIONS)}
     server: Server[Any] = Server("conforming", version="1.0", get_tool_input_schema=schemas.get, **handlers)
+    server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, set_level)
     jobs.join(server)
     skills.join(server)
     server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="conforming"))

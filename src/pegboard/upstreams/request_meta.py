@@ -55,7 +55,7 @@ def send_client_capabilities(client: Client, headers: ParameterHeaders) -> None:
         if origin is not None:
             capabilities = origin.capabilities.model_dump(by_alias=True, mode="json", exclude_none=True)
             meta[types.CLIENT_CAPABILITIES_META_KEY] = capabilities
-        if origin is None or origin.takes_requests:
+        if data["method"] == "tools/call" and (origin is None or origin.takes_requests):
             meta[types.CLIENT_CAPABILITIES_META_KEY] = without_tasks(meta[types.CLIENT_CAPABILITIES_META_KEY])
         if data["method"] == "tools/call":
             params = data["params"]

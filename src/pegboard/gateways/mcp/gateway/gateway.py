@@ -10,6 +10,7 @@ from typing import Any
 from pegboard.errors import ArgumentsInvalid, PegboardError
 from pegboard.events import ToolsListed
 from pegboard.gateways.mcp.gateway import session_changes
+from pegboard.gateways.mcp.gateway.app_tools import app_resource
 from pegboard.gateways.mcp.gateway.call_charges import CallCharges
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView, listing, tokens_listed, tokens_of
@@ -29,7 +30,7 @@ from pegboard.gateways.mcp.tasks.task_ids import TaskIds
 from pegboard.gateways.mcp.transport.client_input import PendingInputs
 from pegboard.gateways.mcp.trust.approvals import Approvals
 from pegboard.gateways.mcp.trust.content import Contents
-from pegboard.model import Fingerprint, JsonObject, Outcome
+from pegboard.model import Fingerprint, JsonObject, Outcome, Session
 from pegboard.protocols import Clock, EventSink
 from pegboard.routing import check_arguments
 from pegboard.routing_board import RoutingBoard
@@ -144,6 +145,7 @@ class Gateway:
             most=caller.kind.most_tools,
             always_load=caller.kind.always_load,
         )
+        listed = self._caller_view.with_apps(listed, permitted, caller)
         whole = tokens_of(board.catalog, permitted)
         sent = whole if len(listed) == len(permitted) else tokens_listed(board.catalog, listed)
         self._events.emit(
@@ -226,6 +228,13 @@ class Gateway:
                 for extension in RELAYED & extensions_of(upstream.capabilities).keys():
                     found.setdefault(extension, []).append(extensions_of(upstream.capabilities)[extension] or {})
         return {extension: merged_settings(settings) for extension, settings in sorted(found.items())}
+
+    def shows(self, uri: str, server: str, caller: Caller) -> bool:
+        """Whether a resource is the interface of a tool of this server that the caller may use (MCP Apps)."""
+        view = self._caller_view
+        allowed = view.board.permitted(view.turn("", Session(), caller))
+        tools = (tool for tool in view.board.catalog.of_server(server) if tool.id in allowed)
+        return any(app_resource(tool) == uri for tool in tools)
 
     def kind(self, name: str, title: str | None) -> ClientKind:
         """What is known about a client with this name."""

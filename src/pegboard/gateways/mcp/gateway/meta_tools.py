@@ -13,6 +13,7 @@ from mcp import MCPError
 from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.events import ToolsSearched
 from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
+from pegboard.gateways.mcp.gateway.app_tools import for_apps_alone
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView, on_the_wire
 from pegboard.gateways.mcp.gateway.example_calls import how_to_call
@@ -106,7 +107,8 @@ class MetaCalls:
             limit = arguments.get("limit", profile.results or meta_definitions.DEFAULT_LIMIT)
             decision = await view.board.route(turn, self._filter(arguments))
             best = matching(decision, profile)
-            found = [candidate.tool for candidate in best if candidate.tool in names.of][:limit]
+            found = [candidate.tool for candidate in best if candidate.tool in names.of]
+            found = [tool for tool in found if not for_apps_alone(view.board.catalog[tool])][:limit]
             by_words = self._by_words(decision)
         call = self._how_to_call(found, session, caller)
         self._events.emit(ToolsSearched(at=self._clock.time(), found=len(found), by_words=bool(by_words)))
