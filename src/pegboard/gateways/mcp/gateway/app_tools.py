@@ -16,8 +16,8 @@ MOST_APPS = 40
 def app_resource(tool: Tool) -> str | None:
     """The address of the tool's interface, in the present form or in the one of before 2026.
 
-    >>> from pegboard.testing import fake_tool
-    >>> app_resource(fake_tool("clock", _meta={"ui": {"resourceUri": "ui://clock/app.html"}}))
+    >>> definition = {"name": "tell", "_meta": {"ui": {"resourceUri": "ui://clock/app.html"}}}
+    >>> app_resource(Tool(id=ToolId("clock", "tell"), definition=definition))
     'ui://clock/app.html'
     """
     meta = tool.definition.get("_meta")
