@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pegboard_bench import results
+from pegboard_bench.conformance.client import SIDES
 from pegboard_bench.conformance.page import page as made_page
 from pegboard_bench.conformance.sides import Subject, subjects
 from pegboard_bench.conformance.suite import Checked, Suite, lost, passed
@@ -43,14 +44,18 @@ def main(
         STDERR.print(f"There is no suite in {suite}: python scripts/install_clients.py")
         raise typer.Exit(2)
     found = asyncio.run(checked(installed, subjects(servers)))
+    as_client = asyncio.run(checked_client(installed))
     figures: dict[str, float] = {}
     missing: list[str] = []
+    missing += [f"client half: {each}" for each in lost(as_client["direct"], as_client["gateway"])]
+    figures |= {f"passed/client/{side}": passed(statuses) for side, statuses in as_client.items()}
+    figures["lost/client/gateway"] = len(missing)
     for server, sides in found.items():
         for side, statuses in sides.items():
             gone = lost(sides["direct"], statuses)
             figures |= {f"passed/{server}/{side}": passed(statuses), f"lost/{server}/{side}": len(gone)}
             missing += [f"{server}, {side}: {each}" for each in gone]
-    tables: dict[str, Any] = {"suite": installed.version, "checks": found}
+    tables: dict[str, Any] = {"suite": installed.version, "checks": found, "client": as_client}
     path = results.write(
         "conformance", command="make conformance", seed=SEED, figures=figures, tables=tables, folder=out
     )
@@ -80,6 +85,11 @@ async def checked(suite: Suite, servers: Sequence[Subject]) -> dict[str, dict[st
                     sides[transport] = await suite.run(url)
             found[subject.name] = sides
     return found
+
+
+async def checked_client(suite: Suite) -> dict[str, Checked]:
+    """What the suite says of a client by itself, and of the same client with the gateway between."""
+    return {side: await suite.run_client(side) for side in SIDES}
 
 
 if __name__ == "__main__":

@@ -10,9 +10,11 @@ from pegboard_bench.results import measured
 
 HEAD = """# Conformance
 
-What the protocol's own test suite (npm `@modelcontextprotocol/conformance` {version}, every scenario for servers) says
-of servers by themselves, and of the gateway before each of them, which lists all tools (`exposure = "eager"`). Nothing
-that a server passes may be lost behind the gateway; a test of CI holds that, and so does this command.
+What the protocol's own test suite (npm `@modelcontextprotocol/conformance` {version}, its newest version) says of
+servers by themselves, and of the gateway before each of them, which lists all tools (`exposure = "eager"`): everything
+that revisions 2025-11-25 and 2026-07-28 require, each in its own run, and the extensions for tasks and skills. The
+[client half](#the-client-half) of the suite says the same of the gateway as a client of servers. Nothing that passes
+directly may be lost behind the gateway; a test of CI holds that, and so does this command.
 
 ```console
 $ make conformance
@@ -22,13 +24,19 @@ $ make conformance
 
 - **server-everything** is the protocol's reference server. It has none of the tools that most scenarios call, and
   speaks the handshake era alone, so it fails much of the suite by itself.
-- **conforming** is a server of ours that has what the suite asks for, in both eras, but for tasks and skills, which are
-  extensions.
+- **conforming** is a server of ours that has what the suite asks for, in both eras, with tasks and skills.
 
 `direct` is the server by itself, on HTTP. `stdio` and `http` are the gateway on HTTP, and say how the server is
 connected to it. A cell has the checks passed of those that were made; skipped ones, and those that only inform, do not
 count. What the gateway passes and a server does not is the gateway's own: its guard against DNS rebinding, its headers,
 its answers to revision 2026-07-28.
+"""
+CLIENT_HALF = """## The client half
+
+The suite's own servers check a client: the Python SDK by itself (`direct`), and the same client with the gateway
+between (`gateway`), whose requests are then what the suite sees. The scenarios of authorization (`auth/…`) are left
+out: Pegboard [signs in to no server](mcp-gateway.md#from-your-clients-configurations-to-one). The SDK has no skills, so
+that it loads none; the gateway loads them for `describe_tools`, and checks them.
 """
 COUNTED = ("SUCCESS", "FAILURE", "WARNING")
 
@@ -36,11 +44,12 @@ COUNTED = ("SUCCESS", "FAILURE", "WARNING")
 def page(results: Mapping[str, Any]) -> str:
     """The whole page."""
     parts = [HEAD.format(version=results["tables"]["suite"], measured=measured(results))]
-    return "\n".join([*parts, *(_server(name, sides) for name, sides in results["tables"]["checks"].items())])
+    parts += [_table(f"## {name}", sides) for name, sides in results["tables"]["checks"].items()]
+    return "\n".join([*parts, _table(CLIENT_HALF, results["tables"]["client"])])
 
 
-def _server(name: str, sides: Mapping[str, Checked]) -> str:
-    rows = [f"## {name}", "", f"| scenario | {' | '.join(sides)} |", f"|---|{'---|' * len(sides)}"]
+def _table(head: str, sides: Mapping[str, Checked]) -> str:
+    rows = [head, "", f"| scenario | {' | '.join(sides)} |", f"|---|{'---|' * len(sides)}"]
     for scenario in sides["direct"]:
         cells = [_cell(checked.get(scenario, {})) for checked in sides.values()]
         rows.append(f"| {scenario} | {' | '.join(cells)} |")

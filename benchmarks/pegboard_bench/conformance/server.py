@@ -17,7 +17,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, PromptsListChanged, ToolsListChanged
 
-from pegboard_bench.conformance import tools
+from pegboard_bench.conformance import skills, tasks, tools
 from pegboard_bench.conformance.tools import IMAGE, PIXEL, Context, Result, text
 
 COMPLETE = {"resultType": "complete"}
@@ -57,13 +57,16 @@ PROMPTS = [
 extra: list[Result] = []
 """A tool that comes and goes."""
 bus = InMemorySubscriptionBus()
+jobs = tasks.Tasks(ListenHandler(bus))
 
 
 async def list_tools(_ctx: Context, _params: Any) -> Result:
-    return {"tools": [*tools.definitions(), *extra]} | CACHED
+    return {"tools": [*tools.definitions(), *tasks.DEFINITIONS, *extra]} | CACHED
 
 
 async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> Result:
+    if params.name in tasks.SCHEMAS:
+        return COMPLETE | await jobs.call(ctx, params)
     try:
         result = await tools.call(ctx, params)
     except tools.Unanswered as question:
@@ -79,7 +82,7 @@ async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> Result
 
 
 async def list_resources(_ctx: Context, _params: Any) -> Result:
-    return {"resources": RESOURCES} | CACHED
+    return {"resources": [*RESOURCES, *map(skills.resource, skills.FILES)]} | CACHED
 
 
 async def list_templates(_ctx: Context, _params: Any) -> Result:
@@ -89,7 +92,9 @@ async def list_templates(_ctx: Context, _params: Any) -> Result:
 async def read_resource(_ctx: Context, params: types.ReadResourceRequestParams) -> Result:
     uri = str(params.uri)
     number = uri.removeprefix("test://template/").removesuffix("/data")
-    if uri in TEXTS:
+    if uri in skills.FILES:
+        content = {"uri": uri, "mimeType": "text/markdown", "text": skills.FILES[uri]}
+    elif uri in TEXTS:
         content = {"uri": uri, "mimeType": "text/plain", "text": TEXTS[uri]}
     elif uri == "test://static-binary":
         content = {"uri": uri, "mimeType": "image/png", "blob": PIXEL}
@@ -158,11 +163,13 @@ def made() -> Server[Any]:
         "on_list_prompts": list_prompts,
         "on_get_prompt": get_prompt,
         "on_completion": complete,
-        "on_set_logging_level": set_level,
-        "on_subscriptions_listen": ListenHandler(bus),
+        "on_subscriptions_listen": jobs.listen,
     }
-    schemas = {each["name"]: each["inputSchema"] for each in tools.definitions()}
+    schemas = {each["name"]: each["inputSchema"] for each in (*tools.definitions(), *tasks.DEFINITIONS)}
     server: Server[Any] = Server("conforming", version="1.0", get_tool_input_schema=schemas.get, **handlers)
+    server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, set_level)
+    jobs.join(server)
+    skills.join(server)
     server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="conforming"))
     return server
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +15,10 @@ from typing import Any
 PACKAGE = "@modelcontextprotocol/conformance"
 WORST_FIRST = ("FAILURE", "WARNING", "SKIPPED", "INFO", "SUCCESS")
 SECONDS = 240.0
+MODERN = "2026-07-28"
+REVISIONS = ("2025-11-25", MODERN)
+EXTENSIONS = ("sep-2640-skills-directory", "sep-2640-skills-enumeration", "sep-2640-skills-manifest")
+"""Scenarios of an extension that came after the requirements of either revision were frozen."""
 
 Checked = Mapping[str, Mapping[str, str]]
 """The status of each check, by scenario. One that was made several times has the worst of its statuses."""
@@ -34,25 +39,60 @@ class Suite:
         return str(json.loads((self._packages / PACKAGE / "package.json").read_text("utf-8"))["version"])
 
     async def run(self, url: str) -> Checked:
-        """Every scenario there is for servers. Raises RuntimeError where the suite itself broke."""
-        with tempfile.TemporaryDirectory(prefix="pegboard-conformance-") as out:
-            programs = self._packages.absolute() / ".bin"
-            process = await asyncio.create_subprocess_exec(
-                *(str(programs / "node"), str(programs / "conformance"), "server"),
-                *("--url", url, "--suite", "all", "--output-dir", out),
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-            )
-            try:
-                said, _ = await asyncio.wait_for(process.communicate(), SECONDS)
-            finally:
-                if process.returncode is None:
-                    process.kill()
-                    await process.wait()
-            found = read(Path(out))
-        if not found:
-            raise RuntimeError(f"The suite checked nothing: {said.decode('utf-8', 'replace')[-2000:]}")
+        """What both revisions require of servers, and the extensions. Raises RuntimeError where the suite itself broke.
+
+        A scenario that applies to both revisions is run once with each: one run does not cover the other.
+        """
+        found: dict[str, Mapping[str, str]] = {}
+        for revision in REVISIONS:
+            found |= await self._run(revision, "server", "--url", url, "--requirements", revision)
+        for scenario in EXTENSIONS:
+            found |= await self._run(MODERN, "server", "--url", url, "--scenario", scenario)
         return found
+
+    async def run_client(self, side: str) -> Checked:
+        """What the suite's servers say of a client: by itself (`direct`), or with the `gateway` between.
+
+        Scenarios of authorization are left out: Pegboard signs in to no server.
+        """
+        command = f"{sys.executable} -m pegboard_bench.conformance.client {side}"
+        found: dict[str, Mapping[str, str]] = {}
+        for revision in REVISIONS:
+            for scenario in await self._client_scenarios(revision):
+                wanted = ("--scenario", scenario, "--spec-version", revision, "--force", "--timeout", "60000")
+                found |= await self._run(revision, "client", "--command", command, *wanted)
+        return found
+
+    async def _client_scenarios(self, revision: str) -> list[str]:
+        """The scenarios for clients of a revision; those of extensions are run with the last one."""
+        listed = (await self._said("list")).partition("Client scenarios")[2].partition("\n\n")[0]
+        scenarios = re.findall(r"- (\S+) \[([^]]+)\]", listed)
+        wanted = {revision} | ({"extension"} if revision == MODERN else set())
+        return [name for name, where in scenarios if wanted & {*where.split(",")} and not name.startswith("auth/")]
+
+    async def _run(self, revision: str, *arguments: str) -> Checked:
+        with tempfile.TemporaryDirectory(prefix="pegboard-conformance-") as out:
+            said = await self._said(*arguments, "--output-dir", out)
+            found = {f"{scenario} ({revision})": checks for scenario, checks in read(Path(out)).items()}
+        if not found:
+            raise RuntimeError(f"The suite checked nothing: {said[-2000:]}")
+        return found
+
+    async def _said(self, *arguments: str) -> str:
+        programs = self._packages.absolute() / ".bin"
+        process = await asyncio.create_subprocess_exec(
+            *(str(programs / "node"), str(programs / "conformance")),
+            *arguments,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        try:
+            said, _ = await asyncio.wait_for(process.communicate(), SECONDS)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        return said.decode("utf-8", "replace")
 
     @property
     def _packages(self) -> Path:
@@ -60,10 +100,10 @@ class Suite:
 
 
 def read(folder: Path) -> Checked:
-    """What the suite wrote: a folder for each scenario, named `server-SCENARIO-DATE`, with its checks."""
+    """What the suite wrote: a folder for each scenario, named `SCENARIO-DATE` with `server-` before it for servers."""
     return {
         _scenario(path.parent.name): _statuses(json.loads(path.read_text("utf-8")))
-        for path in sorted(folder.glob("server-*/checks.json"))
+        for path in sorted(folder.glob("*/checks.json"))
     }
 
 

@@ -24,11 +24,13 @@ from pegboard.settings.secret_sources import SecretReader
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.terminal import printable
 from pegboard.upstreams.error_text import TIMED_OUT, Redactor, described, missing_variables
+from pegboard.upstreams.extension_requests import AnyNotification, client_extensions
 from pegboard.upstreams.fleet_options import FleetOptions
 from pegboard.upstreams.request_meta import ParameterHeaders, send_client_capabilities
-from pegboard.upstreams.server_lists import read_listing, untouched
+from pegboard.upstreams.server_lists import AnyRequest, read_listing, untouched
 from pegboard.upstreams.server_requests import ProgressRelay, ServerRequests
 from pegboard.upstreams.subscriptions import ListChanges, ResourceSubscriptions
+from pegboard.upstreams.task_streams import TaskStreams
 from pegboard.upstreams.transport import MonitoredStream, StderrTail, open_transport
 
 VERSION = version("pegboard")
@@ -48,7 +50,7 @@ QUOTED_CHARACTERS = 80
 STDERR_CHARACTERS = 1000
 
 Listed = Callable[[Listing], Awaitable[None]]
-Heard = Callable[[types.ServerNotification], Awaitable[None]]
+Heard = Callable[[types.ServerNotification | AnyNotification], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,7 @@ class Connection:
         self._heard = heard
         self._server_requests = ServerRequests(spec.name, conditions.clients)
         self._subscriptions = ResourceSubscriptions(spec.name)
+        self._task_streams = TaskStreams(spec.name)
         self._headers = ParameterHeaders()
         self._spec = spec
         self._conditions = conditions
@@ -114,7 +117,7 @@ class Connection:
             return self._ended(self._because(self._broke(described(error))), at_once=another_era)
         return self._ended(self._because(self._broke()))
 
-    async def call(self, request: types.ClientRequest, seconds: float, progress: ProgressFnT | None) -> dict[str, Any]:
+    async def call(self, request: AnyRequest, seconds: float, progress: ProgressFnT | None) -> dict[str, Any]:
         """The unchanged result, after everything the server sent before it has been passed on.
 
         ``seconds`` limits the server's own time; the time that clients take to answer its questions does not count.
@@ -142,6 +145,13 @@ class Connection:
 
     async def unwatch(self, uri: str) -> None:
         await self._subscriptions.remove(self._opened_client(), uri, self._conditions.connect_timeout)
+
+    def watch_task(self, task: str) -> None:
+        """Ask to hear of a task."""
+        self._task_streams.add(self._opened_client(), task)
+
+    def unwatch_task(self, task: str) -> None:
+        self._task_streams.remove(task)
 
     async def tell_roots_changed(self) -> None:
         """Notify a server of the handshake era, which then asks for roots again; later ones ask only within
@@ -196,6 +206,7 @@ class Connection:
             sampling_capabilities=ALL_OF_SAMPLING,
             elicitation_callback=self._server_requests.elicitation,  # type: ignore[arg-type]
             list_roots_callback=self._server_requests.roots,  # type: ignore[arg-type]
+            extensions=client_extensions(self._heard),
         )
         with anyio.CancelScope(deadline=anyio.current_time() + seconds) as limit:
             async with client:
@@ -234,6 +245,7 @@ class Connection:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._announcements.follow, client, self._conditions.connect_timeout, listed_again)
             tasks.start_soon(self._subscriptions.follow, client)
+            tasks.start_soon(self._task_streams.follow)
             tasks.start_soon(self._look_after, client, self._watched)
             await self._watched.ended.wait()
             with anyio.move_on_after(LAST_ANSWERS if self._agreed else 0):

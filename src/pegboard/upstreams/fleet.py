@@ -21,6 +21,7 @@ from pegboard.model import JsonObject, ServerName, ToolId
 from pegboard.protocols import Clock, Definitions, EventSink
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.upstreams.error_text import NotCarriedOut
+from pegboard.upstreams.extension_requests import AnyNotification
 from pegboard.upstreams.fleet_options import HEALTH_TIMEOUT, FleetOptions
 from pegboard.upstreams.limits import DEFAULT_LIMITS, UpstreamLimits
 from pegboard.upstreams.per_client import ClientConnections, RunningServer
@@ -32,7 +33,7 @@ from pegboard.upstreams.upstream import Upstream
 LOGGER = logging.getLogger(__name__)
 
 Listener = Callable[[], Awaitable[None]]
-NewsListener = Callable[[ServerName, types.ServerNotification], Awaitable[None]]
+NewsListener = Callable[[ServerName, types.ServerNotification | AnyNotification], Awaitable[None]]
 
 LOOKS_PER_STOP = 4
 LONGEST_LOOK = 30.0
@@ -190,10 +191,15 @@ class Fleet:
         progress: ProgressFnT | None = None,
     ) -> dict[str, Any]:
         """The unchanged result of the tool's server."""
-        upstream, origin = self.upstream(tool.server), ORIGIN.get()
+        return await self.reached(tool.server).call(tool.name, arguments, meta=meta, progress=progress)
+
+    def reached(self, server: str) -> Upstream:
+        """The server of a name, on the connection that the current request uses. Raises NotCarriedOut if there is
+        none."""
+        upstream, origin = self.upstream(server), ORIGIN.get()
         if upstream.spec.per_client and origin is not None and origin.named:
-            upstream = self._client_connections.of(upstream, origin.client)
-        return await upstream.call(tool.name, arguments, meta=meta, progress=progress)
+            return self._client_connections.of(upstream, origin.client)
+        return upstream
 
     def forget(self, client: str) -> None:
         """A client has left: end its connections."""
@@ -270,7 +276,7 @@ class Fleet:
         self._tell(upstream)
         await self._notify()
 
-    async def _heard(self, server: ServerName, message: types.ServerNotification) -> None:
+    async def _heard(self, server: ServerName, message: types.ServerNotification | AnyNotification) -> None:
         if self._on_news is not None:
             await self._on_news(server, message)
 

@@ -13,6 +13,7 @@ from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_m
 
 from pegboard.model import JsonObject
 from pegboard.protocols import Listing
+from pegboard.upstreams.extension_requests import TASKS, extensions_of
 from pegboard.upstreams.request_origin import ORIGIN
 
 HeaderMap = Mapping[tuple[str, ...], str]
@@ -50,12 +51,26 @@ def send_client_capabilities(client: Client, headers: ParameterHeaders) -> None:
 
     def stamped(data: dict[str, Any], options: CallOptions) -> None:
         stamp(data, options)
-        origin = ORIGIN.get()
+        origin, meta = ORIGIN.get(), data["params"]["_meta"]
         if origin is not None:
             capabilities = origin.capabilities.model_dump(by_alias=True, mode="json", exclude_none=True)
-            data["params"]["_meta"][types.CLIENT_CAPABILITIES_META_KEY] = capabilities
+            meta[types.CLIENT_CAPABILITIES_META_KEY] = capabilities
+        if data["method"] == "tools/call" and (origin is None or origin.takes_requests):
+            meta[types.CLIENT_CAPABILITIES_META_KEY] = without_tasks(meta[types.CLIENT_CAPABILITIES_META_KEY])
         if data["method"] == "tools/call":
             params = data["params"]
             options.setdefault("headers", {}).update(headers.of(params["name"], params.get("arguments") or {}))
 
     session._stamp = stamped
+
+
+def without_tasks(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """The capabilities of a caller that cannot ask for the result of a task later: it has no such request in its era,
+    or is not there any more.
+
+    >>> without_tasks({"roots": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}})
+    {'roots': {}}
+    """
+    kept = {name: settings for name, settings in extensions_of(capabilities).items() if name != TASKS}
+    others = {name: value for name, value in capabilities.items() if name != "extensions"}
+    return others | ({"extensions": kept} if kept else {})

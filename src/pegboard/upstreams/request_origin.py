@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import mcp_types as types
 
@@ -21,6 +22,12 @@ class Origin(Protocol):
     """A client that waits for the answer to a request, over one or more rounds."""
 
     inputs: Inputs
+
+    @property
+    def task(self) -> Mapping[str, Any] | None:
+        """What the client wants of the task that its call is to become (MCP 2025-11-25, tasks); None for a plain
+        call."""
+        ...
 
     @property
     def client(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import mcp_types as types
 from mcp import Client
-from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.dispatcher import CallOptions, ProgressFnT
 from mcp.shared.inbound import find_invalid_x_mcp_header
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter
@@ -19,10 +19,12 @@ from pegboard.errors import ConfigError
 from pegboard.model import JsonObject, Server, ServerName, Tool
 from pegboard.protocols import Definitions, Listing
 from pegboard.settings.server_spec import ServerSpec
+from pegboard.upstreams.extension_requests import TASKS, accepts_tasks, extensions_of
 from pegboard.upstreams.limits import ListBudget, UpstreamLimits
 
 LOGGER = logging.getLogger(__name__)
 
+AnyRequest = types.ClientRequest | types.Request[Any, Any]
 ANY_OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 MOST_PAGES = 1000
 PATIENCE = 2.0
@@ -115,36 +117,59 @@ def server_of(spec: ServerSpec, listing: Listing) -> Server:
 def tools_of(spec: ServerSpec, listing: Listing) -> tuple[Tool, ...]:
     """The tools that can be called. Raises CatalogError for invalid pages."""
     tools = tools_from_list_result(spec.name, listing.pages)
-    unusable = {tool.id: reason for tool in tools if (reason := why_unusable(tool, listing.protocol))}
+    capabilities = listing.introduction.get("capabilities") or {}
+    unusable = {tool.id: reason for tool in tools if (reason := why_unusable(tool, listing.protocol, capabilities))}
     for tool, reason in unusable.items():
         LOGGER.warning("Tool %s is left out: %s", tool, reason)
     return tuple(tool for tool in tools if tool.id not in unusable)
 
 
-def why_unusable(tool: Tool, protocol: str) -> str:
+def why_unusable(tool: Tool, protocol: str, capabilities: JsonObject) -> str:
     """Why no call of the tool could succeed; empty if one can.
 
-    A tool with ``taskSupport: required`` can only be called as a task (MCP 2025-11-25, tasks), which Pegboard does not
-    support. Clients of 2026-07-28 must reject tools with an invalid `x-mcp-header` (transports, custom headers).
+    A tool with ``taskSupport: required`` can only be called as a task (MCP 2025-11-25, tasks), where its server says
+    that it runs tasks. Clients of 2026-07-28 must reject tools with an invalid `x-mcp-header` (transports, custom
+    headers).
     """
-    execution = tool.definition.get("execution")
-    if isinstance(execution, Mapping) and execution.get("taskSupport") == "required":
-        return "it can only be called as a task, which Pegboard does not support yet."
+    if needs_task(tool) and not (accepts_tasks(capabilities) or TASKS in extensions_of(capabilities)):
+        return "it can only be called as a task, and its server does not say that it runs tasks."
     if protocol in MODERN_PROTOCOL_VERSIONS and (invalid := find_invalid_x_mcp_header(tool.input_schema)):
         return f"its x-mcp-header is invalid ({invalid})."
     return ""
 
 
+def needs_task(tool: Tool) -> bool:
+    """Whether the tool can only be called as a task (MCP 2025-11-25, tasks, tool-level negotiation)."""
+    execution = tool.definition.get("execution")
+    return isinstance(execution, Mapping) and execution.get("taskSupport") == "required"
+
+
 async def untouched(
-    client: Client, request: types.ClientRequest, seconds: float | None, progress: ProgressFnT | None = None
+    client: Client, request: AnyRequest, seconds: float | None, progress: ProgressFnT | None = None
 ) -> dict[str, Any]:
     """The unchanged result, as a dictionary (M7)."""
+    if isinstance(request, types.CallToolRequest) and request.params.task is not None:
+        return await _unvalidated(client, request, seconds, progress)
     return await client.session.send_request(
         request,
         ANY_OBJECT,  # type: ignore[type-var]  # a plain dictionary is validated by its adapter all the same
         request_read_timeout_seconds=seconds,
         progress_callback=progress,
     )
+
+
+async def _unvalidated(
+    client: Client, request: AnyRequest, seconds: float | None, progress: ProgressFnT | None
+) -> dict[str, Any]:
+    """As the SDK sends it, without its check of the result: it has no model of a call that is answered with a task."""
+    session, data = client.session, request.model_dump(by_alias=True, mode="json", exclude_none=True)
+    options: CallOptions = {}
+    session._stamp(data, options)
+    if seconds is not None:
+        options["timeout"] = seconds
+    if progress is not None:
+        options["on_progress"] = progress
+    return await session._dispatcher.send_raw_request(data["method"], data.get("params"), options)
 
 
 def _introduction(client: Client) -> JsonObject:

@@ -210,7 +210,7 @@ class InputRounds:
     A client of the handshake era is asked at once. Another one gets the result, and sends its request again.
     """
 
-    def __init__(self, request: types.ClientRequest) -> None:
+    def __init__(self, request: types.ClientRequest | types.Request[Any, Any]) -> None:
         self._request = request if isinstance(request, MULTI_ROUND) else None
         self._origin = ORIGIN.get()
         self._left = MOST_ROUNDS

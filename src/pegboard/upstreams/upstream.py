@@ -22,11 +22,14 @@ from pegboard.protocols import Listing
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.upstreams.connection import Connection, ConnectionEnd, mode_of
 from pegboard.upstreams.error_text import AnswerLost, ConnectionLost, NotCarriedOut, SessionExpired, failed_call
+from pegboard.upstreams.extension_requests import AnyNotification, accepts_tasks
 from pegboard.upstreams.fleet_options import FleetOptions
 from pegboard.upstreams.limits import ListBudget
-from pegboard.upstreams.server_lists import ListingCache, server_of, tools_of
+from pegboard.upstreams.request_origin import ORIGIN
+from pegboard.upstreams.server_lists import AnyRequest, ListingCache, needs_task, server_of, tools_of
 from pegboard.upstreams.server_requests import InputRounds
 from pegboard.upstreams.status import ServerStatus
+from pegboard.upstreams.task_runs import awaited_task
 
 LOGGER = logging.getLogger(__name__)
 
@@ -53,13 +56,14 @@ class Upstream:
         spec: ServerSpec,
         changed: Callable[[Upstream], Awaitable[None]],
         conditions: FleetOptions,
-        heard: Callable[[ServerName, types.ServerNotification], Awaitable[None]],
+        heard: Callable[[ServerName, types.ServerNotification | AnyNotification], Awaitable[None]],
     ) -> None:
         self.spec = spec
         self.server = Server(name=ServerName(spec.name), description=spec.description)
         self.tools: tuple[Tool, ...] = ()
         self.status = ServerStatus(name=spec.name, state="starting")
         self.capabilities: JsonObject = {}
+        self._tasks_only: frozenset[str] = frozenset()
         self._changed = changed
         self._heard = heard
         self._watched: Counter[str] = Counter()
@@ -122,14 +126,23 @@ class Upstream:
         """The server's unchanged result (M7). Raises MCPError as the server sent it, UpstreamError if the server
         failed.
 
-        Cancelling the call cancels it at the server. Its progress reports arrive before its result.
+        Cancelling the call cancels it at the server. Its progress reports arrive before its result. A client may want a
+        task instead of the result (MCP 2025-11-25, tasks); for others, a tool that only runs as a task is awaited.
         """
         params = types.CallToolRequestParams(name=name, arguments=None if arguments is None else dict(arguments))
         if meta:
             params.meta = dict(meta)  # type: ignore[assignment]  # any JSON object is a legal _meta
-        return await self.request(types.CallToolRequest(params=params), progress)
+        request, origin = types.CallToolRequest(params=params), ORIGIN.get()
+        if accepts_tasks(self.capabilities):
+            wanted = None if origin is None else origin.task
+            if wanted is not None:
+                params.task = types.TaskMetadata.model_validate(wanted)
+            elif name in self._tasks_only:
+                params.task = types.TaskMetadata()
+                return await awaited_task(self.request, request, progress)
+        return await self.request(request, progress)
 
-    async def request(self, request: types.ClientRequest, progress: ProgressFnT | None = None) -> dict[str, Any]:
+    async def request(self, request: AnyRequest, progress: ProgressFnT | None = None) -> dict[str, Any]:
         """The result of any request, handled like a call; the server's questions go to the request's `ORIGIN`."""
         rounds = InputRounds(request)
         with self._in_use():
@@ -153,6 +166,14 @@ class Upstream:
         elif self._watched.pop(uri, 0) and self._connection is not None:
             await self._connection.unwatch(uri)
 
+    async def watch_task(self, task: str) -> None:
+        """Ask to hear of a task. Raises UpstreamError for a server that is not there."""
+        (await self._connected()).watch_task(task)
+
+    def unwatch_task(self, task: str) -> None:
+        if self._connection is not None:
+            self._connection.unwatch_task(task)
+
     async def set_level(self, level: types.LoggingLevel) -> None:
         """Set the log level of a server of the handshake era; one that is not running gets it when it starts."""
         self._level = level
@@ -166,7 +187,7 @@ class Upstream:
 
     def inherit(self, before: Upstream) -> None:
         """Take over the tools of the same server under its old configuration, until it lists its own."""
-        self.tools = before.tools
+        self.tools, self.capabilities, self._tasks_only = before.tools, before.capabilities, before._tasks_only
         self.server = replace(before.server, description=self.spec.description or before.server.description)
         self.status = replace(self.status, tools=len(self.tools))
 
@@ -201,13 +222,13 @@ class Upstream:
             self._calls -= 1
             self._last_used = self._conditions.clock.monotonic()
 
-    async def _sent(self, request: types.ClientRequest, progress: ProgressFnT | None) -> dict[str, Any]:
+    async def _sent(self, request: AnyRequest, progress: ProgressFnT | None) -> dict[str, Any]:
         """As `_send`; once more, on a new connection, if the session had expired."""
         with suppress(SessionExpired):
             return await self._send(request, progress)
         return await self._send(request, progress)
 
-    async def _send(self, request: types.ClientRequest, progress: ProgressFnT | None) -> dict[str, Any]:
+    async def _send(self, request: AnyRequest, progress: ProgressFnT | None) -> dict[str, Any]:
         connection, seconds = await self._connected(), self._conditions.call_timeout
         if isinstance(request, types.CallToolRequest):
             self._conditions.admit(ToolId(self.spec.name, request.params.name))
@@ -380,6 +401,7 @@ class Upstream:
         tools = await asyncio.to_thread(tools_of, self.spec, listing)
         self.server, self.tools = server_of(self.spec, listing), tools
         self.capabilities = listing.introduction.get("capabilities") or {}
+        self._tasks_only = frozenset(tool.name for tool in tools if needs_task(tool))
         self._listed = True
         self._protocol = listing.protocol
 
@@ -396,6 +418,6 @@ class Upstream:
         await self._changed(self)
 
 
-def _what(request: types.ClientRequest) -> str:
+def _what(request: AnyRequest) -> str:
     """The name of the called tool, or the request's method."""
     return request.params.name if isinstance(request, types.CallToolRequest) else request.method

@@ -49,8 +49,18 @@ async def test_what_a_server_passes_of_the_suite_the_gateway_before_it_passes_to
     async with subject.behind(transport, tmp_path) as url:
         through = await SUITE.run(url)
 
-    assert passed(direct) > 40
+    assert passed(direct) > 60
     assert lost(direct, through) == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not SUITE.installed and not os.environ.get("CI"), reason="install it: scripts/install_clients.py")
+async def test_what_a_client_passes_of_the_client_half_it_passes_with_the_gateway_between_too() -> None:
+    through = await SUITE.run_client("gateway")
+    recorded = json.loads((ROOT / "bench" / "results" / "conformance.json").read_text("utf-8"))["tables"]["client"]
+
+    assert passed(recorded["direct"]) > 60
+    assert lost(recorded["direct"], through) == []
 
 
 def write(folder: Path, scenario: str, *checks: tuple[str, str]) -> None:
@@ -79,10 +89,12 @@ def test_the_page_has_a_column_for_each_side_and_names_what_is_lost() -> None:
     sides = {"direct": {"one": {"a": "SUCCESS", "b": "INFO"}}, "stdio": {"one": {"a": "FAILURE"}}, "http": {}}
     machine = {"cores": 2, "cpu": "a cpu", "python": "3.11"}
     results: dict[str, Any] = {"commit": "c" * 40, "date": "2026-11-22T00:00:00", "machine": machine}
-    shown = page(results | {"tables": {"suite": "1.0", "checks": {"a-server": sides}}})
+    client = {"direct": sides["direct"], "gateway": sides["stdio"]}
+    shown = page(results | {"tables": {"suite": "1.0", "checks": {"a-server": sides}, "client": client}})
 
     assert "| one | 1 of 1 | 0 of 1 | – |" in shown
     assert "Lost behind the gateway: `one/a` (stdio), `one/a` (http)." in shown
+    assert "Lost behind the gateway: `one/a` (gateway)." in shown
 
 
 def test_the_page_in_the_documentation_is_that_of_the_results_file() -> None:

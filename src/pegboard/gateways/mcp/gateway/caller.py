@@ -23,6 +23,7 @@ class Caller:
     ``session`` is the key of its conversation; without one, nothing is kept between its requests. ``modern`` is
     revision 2026-07-28, whose lists may not depend on earlier requests. ``exposure`` is what the connection asked for;
     it overrides the client's own. ``holder`` is the holder of the token it presented, if tokens are required.
+    ``apps`` is whether it shows interfaces of tools (MCP Apps).
     """
 
     session: str | None = None
@@ -30,6 +31,7 @@ class Caller:
     modern: bool = False
     exposure: Exposure | None = None
     holder: Holder | None = None
+    apps: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

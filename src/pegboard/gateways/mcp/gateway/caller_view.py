@@ -12,9 +12,11 @@ route      meta-tools that rank by price, speed and reliability too, and always-
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 
 from pegboard.catalog import Catalog, WireNames, compact_json
 from pegboard.gateways.mcp.gateway import meta_definitions
+from pegboard.gateways.mcp.gateway.app_tools import MOST_APPS, is_for_apps, missing_apps
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.catalog_view import CatalogView, wire_names
 from pegboard.gateways.mcp.gateway.meta_definitions import introduction
@@ -96,8 +98,17 @@ class CallerView:
         budget = self._settings.instruction_tokens
         return introduction(seen, self.exposure(caller, session), budget, catalog.counter)
 
+    def with_apps(self, listed: list[JsonObject], allowed: frozenset[ToolId], caller: Caller) -> list[JsonObject]:
+        """The listing and, for a host that shows interfaces, the tools that have one (MCP Apps)."""
+        if not caller.apps:
+            return listed
+        names, most = self.names(caller), caller.kind.most_tools
+        room = MOST_APPS if most is None else max(0, most - len(listed))
+        missing = missing_apps(self.board.catalog, allowed, [each["name"] for each in listed], names)
+        return [*listed, *(on_the_wire(tool, names) for tool in islice(missing, room))]
+
     def is_listed(self, tool: ToolId, caller: Caller, session: Session) -> bool:
-        if tool in self.board.pinned:
+        if tool in self.board.pinned or (caller.apps and is_for_apps(self.board.catalog[tool])):
             return True
         chosen = self.exposure(caller, session)
         return chosen in ("eager", "native") or (chosen == "dynamic" and tool in session.enabled)

@@ -10,6 +10,7 @@ from typing import Any
 from pegboard.errors import ArgumentsInvalid, PegboardError
 from pegboard.events import ToolsListed
 from pegboard.gateways.mcp.gateway import session_changes
+from pegboard.gateways.mcp.gateway.app_tools import app_resource
 from pegboard.gateways.mcp.gateway.call_charges import CallCharges
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView, listing, tokens_listed, tokens_of
@@ -23,16 +24,20 @@ from pegboard.gateways.mcp.gateway.session_changes import SessionBook
 from pegboard.gateways.mcp.gateway.tool_calls import ToolCalls
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
 from pegboard.gateways.mcp.resources.resources import ServerResources
+from pegboard.gateways.mcp.resources.skills import SkillLibrary
+from pegboard.gateways.mcp.tasks.server_tasks import ServerTasks
+from pegboard.gateways.mcp.tasks.task_ids import TaskIds
 from pegboard.gateways.mcp.transport.client_input import PendingInputs
 from pegboard.gateways.mcp.trust.approvals import Approvals
 from pegboard.gateways.mcp.trust.content import Contents
-from pegboard.model import Fingerprint, JsonObject, Outcome
+from pegboard.model import Fingerprint, JsonObject, Outcome, Session
 from pegboard.protocols import Clock, EventSink
 from pegboard.routing import check_arguments
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
 from pegboard.stores import MemorySessions, MemorySpend
-from pegboard.upstreams import Upstream
+from pegboard.upstreams import NotCarriedOut, Upstream
+from pegboard.upstreams.extension_requests import RELAYED, extensions_of, merged_settings
 
 Result = dict[str, Any]
 
@@ -41,6 +46,11 @@ MOST_REMEMBERED = 10_000
 
 ALONE = CallContext(caller=Caller(session="alone"))
 """The only client of a gateway that has a single client."""
+
+
+def _nowhere(server: str) -> Upstream:
+    """An embedded gateway has no connections to servers."""
+    raise NotCarriedOut(server, f"There is no connection to server {server!r}.")
 
 
 class Gateway:
@@ -60,6 +70,8 @@ class Gateway:
         charges: CallCharges | None = None,
         approvals: Approvals | None = None,
         upstreams: Callable[[], Sequence[Upstream]] = tuple,
+        reach: Callable[[str], Upstream] = _nowhere,
+        task_ids: TaskIds | None = None,
     ) -> None:
         self.announcer = Announcer()
         self.pending_inputs = PendingInputs()
@@ -73,14 +85,33 @@ class Gateway:
         self.resources = ServerResources(
             upstreams, self.announcer.bus, lambda: self._caller_view.servers, self._contents
         )
+        self.skills = SkillLibrary(self.resources)
+        self.tasks = ServerTasks(
+            upstreams,
+            reach,
+            lambda: self._caller_view.servers,
+            task_ids or TaskIds(),
+            self._contents,
+            lambda session, tool: self.book.update(session, session_changes.answered(tool)),
+        )
+        self._upstreams = upstreams
         self._recognize_clients(settings)
         self._last_listed: OrderedDict[str, Fingerprint] = OrderedDict()
         self.fleet = fleet
         charges = CallCharges(MemorySpend(clock), settings.spend, clock) if charges is None else charges
         self._calls = ToolCalls(
-            fleet, self.book, charges, events=events, clock=clock, observe=observe, contents=self._contents
+            fleet,
+            self.book,
+            charges,
+            events=events,
+            clock=clock,
+            observe=observe,
+            contents=self._contents,
+            tasks=self.tasks,
         )
-        self._meta = MetaCalls(self._caller_view, self._calls, fleet, self.announcer, events=events, clock=clock)
+        self._meta = MetaCalls(
+            self._caller_view, self._calls, fleet, self.announcer, events=events, clock=clock, skills=self.skills
+        )
         self._events, self._clock = events, clock
 
     def close(self) -> None:
@@ -114,6 +145,7 @@ class Gateway:
             most=caller.kind.most_tools,
             always_load=caller.kind.always_load,
         )
+        listed = self._caller_view.with_apps(listed, permitted, caller)
         whole = tokens_of(board.catalog, permitted)
         sent = whole if len(listed) == len(permitted) else tokens_listed(board.catalog, listed)
         self._events.emit(
@@ -179,11 +211,30 @@ class Gateway:
         for announcer in (self.announcer, self.resources.prompts_announcer, self.resources.resources_announcer):
             announcer.disconnect(session)
         self.levels.forget(session)
+        self.tasks.forget(session)
         await self.resources.forget(session)
         self._meta.forget(session)
         self._calls.forget(session)
         self.fleet.forget(session)
         await self.book.forget(session)
+
+    def extensions(self, caller: Caller) -> dict[str, JsonObject]:
+        """The extensions that the gateway relays for this caller, with the settings of its servers (SEP-2133)."""
+        within, holder = self._caller_view.servers, caller.holder
+        found: dict[str, list[JsonObject]] = {}
+        for upstream in self._upstreams():
+            name = upstream.server.name
+            if (within is None or name in within) and (holder is None or holder.opens(name)):
+                for extension in RELAYED & extensions_of(upstream.capabilities).keys():
+                    found.setdefault(extension, []).append(extensions_of(upstream.capabilities)[extension] or {})
+        return {extension: merged_settings(settings) for extension, settings in sorted(found.items())}
+
+    def shows(self, uri: str, server: str, caller: Caller) -> bool:
+        """Whether a resource is the interface of a tool of this server that the caller may use (MCP Apps)."""
+        view = self._caller_view
+        allowed = view.board.permitted(view.turn("", Session(), caller))
+        tools = (tool for tool in view.board.catalog.of_server(server) if tool.id in allowed)
+        return any(app_resource(tool) == uri for tool in tools)
 
     def kind(self, name: str, title: str | None) -> ClientKind:
         """What is known about a client with this name."""

@@ -18,6 +18,7 @@ from pegboard.gateways.mcp.gateway.clients import client_rows
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
+from pegboard.gateways.mcp.tasks.task_ids import TaskIds
 from pegboard.gateways.mcp.transport.auth import Access
 from pegboard.gateways.mcp.transport.signed_ids import Signing
 from pegboard.gateways.mcp.trust.approvals import Approvals
@@ -26,6 +27,7 @@ from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
 from pegboard.stores import MemorySessions, MemorySigningKeys
 from pegboard.upstreams import Changes, Fleet, UpstreamLimits
+from pegboard.upstreams.extension_requests import AnyNotification
 from pegboard.usage import Usage
 
 SAVE_SECONDS = 2.0
@@ -121,6 +123,8 @@ class Host:
                 charges=self._charges,
                 approvals=self._approvals,
                 upstreams=lambda: self.fleet.upstreams,
+                reach=self.fleet.reached,
+                task_ids=TaskIds(self.signing),
             )
             self._gateways[toolset].view.renew()
         return self._gateways[toolset]
@@ -194,9 +198,12 @@ class Host:
         await self._approvals.see(self.fleet.catalog())
         self._renew_views()
 
-    async def _on_notification(self, server: ServerName, message: types.ServerNotification) -> None:
+    async def _on_notification(self, server: ServerName, message: types.ServerNotification | AnyNotification) -> None:
         for gateway in list(self._gateways.values()):
-            await gateway.resources.on_notification(server, message)
+            if isinstance(message, AnyNotification):
+                await gateway.tasks.on_notification(server, message)
+            else:
+                await gateway.resources.on_notification(server, message)
 
     def _renew_views(self) -> None:
         for gateway in self._gateways.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,7 @@ from mcp import MCPError
 from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.events import ToolsSearched
 from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
+from pegboard.gateways.mcp.gateway.app_tools import for_apps_alone
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView, on_the_wire
 from pegboard.gateways.mcp.gateway.example_calls import how_to_call
@@ -32,6 +34,8 @@ from pegboard.gateways.mcp.gateway.meta_results import (
 )
 from pegboard.gateways.mcp.gateway.notifications import Announcer
 from pegboard.gateways.mcp.gateway.tool_calls import ToolCalls
+from pegboard.gateways.mcp.resources.resources import Visible, everything
+from pegboard.gateways.mcp.resources.skills import SkillLibrary
 from pegboard.model import Decision, JsonObject, Session, Tool, ToolId
 from pegboard.protocols import Clock, EventSink, Filter
 from pegboard.routing import Profile
@@ -60,7 +64,9 @@ class MetaCalls:
         *,
         events: EventSink,
         clock: Clock,
+        skills: SkillLibrary | None = None,
     ) -> None:
+        self._skills = skills
         self._view = view
         self._events = events
         self._clock = clock
@@ -101,15 +107,27 @@ class MetaCalls:
             limit = arguments.get("limit", profile.results or meta_definitions.DEFAULT_LIMIT)
             decision = await view.board.route(turn, self._filter(arguments))
             best = matching(decision, profile)
-            found = [candidate.tool for candidate in best if candidate.tool in names.of][:limit]
+            found = [candidate.tool for candidate in best if candidate.tool in names.of]
+            found = [tool for tool in found if not for_apps_alone(view.board.catalog[tool])][:limit]
             by_words = self._by_words(decision)
         call = self._how_to_call(found, session, caller)
         self._events.emit(ToolsSearched(at=self._clock.time(), found=len(found), by_words=bool(by_words)))
         categories, catalog = view.catalog_view.categories, view.board.catalog
         tools = [entry(catalog[tool], names.of[tool], categories.get(tool)) for tool in found]
         await self._enable(found, session, context)
-        nothing = {} if tools else self._nothing(view.board.allowed(turn))
-        return json_result({"tools": tools} | call | by_words | nothing | self._not_ready(caller))
+        skills = await self._matching_skills(arguments, caller)
+        nothing = {} if tools or skills else self._nothing(view.board.allowed(turn))
+        return json_result({"tools": tools} | call | skills | by_words | nothing | self._not_ready(caller))
+
+    async def _matching_skills(self, arguments: JsonObject, caller: Caller) -> Result:
+        """The skills that a search without filters finds, and how to read one; empty if there is none."""
+        if self._skills is None or self._filter(arguments) is not None:
+            return {}
+        found = await self._skills.found(arguments["query"], visible_to(caller))
+        if not found:
+            return {}
+        names = json.dumps({"names": [found[0]["uri"]]})
+        return {"skills": found, "read_skill": f"Call {meta_definitions.DESCRIBE} with {names}."}
 
     def _whole_category(
         self, arguments: JsonObject, profile: Profile, allowed: frozenset[ToolId]
@@ -155,6 +173,7 @@ class MetaCalls:
     async def _describe(self, arguments: JsonObject, context: CallContext) -> Result:
         """Unknown names are returned next to the definitions."""
         described: list[JsonObject] = []
+        skills: list[JsonObject] = []
         unknown: dict[str, list[str]] = {}
         for name in arguments["names"]:
             try:
@@ -162,8 +181,13 @@ class MetaCalls:
                 definition = self._view.board.catalog[tool]
                 described.append(on_the_wire(definition, self._view.names(context.caller)))
             except ToolNotAvailable as error:
-                unknown[name] = list(error.available)
-        return json_result({"tools": described} | ({"unknown": unknown} if unknown else {}))
+                skill = None if self._skills is None else await self._skills.loaded(name, visible_to(context.caller))
+                if skill is None:
+                    unknown[name] = list(error.available)
+                else:
+                    skills.append(skill)
+        found = {"tools": described} | ({"skills": skills} if skills else {})
+        return json_result(found | ({"unknown": unknown} if unknown else {}))
 
     async def _route(self, arguments: JsonObject, context: CallContext) -> Result:
         """ROUTE (EHRR, algorithm 2), under any profile."""
@@ -257,3 +281,8 @@ class MetaCalls:
     def _not_ready(self, caller: Caller) -> Result:
         holder = caller.holder
         return not_ready(each for each in self._fleet.status() if holder is None or holder.may_see(each.name))
+
+
+def visible_to(caller: Caller) -> Visible:
+    """The servers whose skills a caller may use: those of which it may use every tool."""
+    return everything if caller.holder is None else caller.holder.opens

@@ -16,6 +16,8 @@ from pegboard.gateways.mcp.gateway.call_charges import CallCharges
 from pegboard.gateways.mcp.gateway.caller import CallContext
 from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
+from pegboard.gateways.mcp.tasks.server_tasks import ServerTasks
+from pegboard.gateways.mcp.tasks.task_results import created_task
 from pegboard.gateways.mcp.trust.content import Contents
 from pegboard.model import JsonObject, Outcome, ServerName, Tool, ToolId
 from pegboard.protocols import Clock, EventSink
@@ -44,8 +46,10 @@ class ToolCalls:
         clock: Clock,
         observe: Callable[[Outcome], None],
         contents: Contents,
+        tasks: ServerTasks,
     ) -> None:
         self._contents = contents
+        self._tasks = tasks
         self._fleet = fleet
         self._book = book
         self._charges = charges
@@ -67,6 +71,8 @@ class ToolCalls:
         session, tool = context.caller.session, called.id
         async with self._charges.charged(session, tool, stated=stated_usd(called, "price_usd")):
             result = await self._observed(called, arguments, context)
+        if created_task(result) is not None:
+            return self._tasks.created(tool, result, context.caller)
         await self._contents.answered(ServerName(tool.server), tool.name, result)
         if not result.get("isError", False) and result.get("resultType") != "input_required":
             await self._book.update(session, session_changes.answered(tool.name))
@@ -145,7 +151,9 @@ async def _failed(tool: Tool, result: Result) -> bool:
     """Whether the result is an error or violates the tool's output schema. The client gets it unchanged in any case."""
     if result.get("isError", False):
         return True
-    return result.get("resultType") != "input_required" and not await matches_output_schema(tool, result)
+    if result.get("resultType") == "input_required" or created_task(result) is not None:
+        return False
+    return not await matches_output_schema(tool, result)
 
 
 def fault_of(error: Exception) -> Fault:

@@ -1,39 +1,57 @@
-"""Reads a server's lists of resources, templates and prompts completely."""
+"""Reads a server's lists of resources, templates, prompts and skills completely."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 import mcp_types as types
 
 from pegboard.model import JsonObject
 from pegboard.upstreams import Upstream
+from pegboard.upstreams.extension_requests import SKILLS, ExtensionRequest, extensions_of
 
 LOGGER = logging.getLogger(__name__)
 
 MOST_PAGES = 1000
 
-Kind = Literal["resources", "resourceTemplates", "prompts"]
+Kind = Literal["resources", "resourceTemplates", "prompts", "skills"]
 
 
 @dataclass(frozen=True, slots=True)
 class ListSpec:
-    """How to request a list, which capability it needs, and which key identifies its items."""
+    """How to request a page of a list by its cursor, which capability or extension it needs, and which key identifies
+    its items."""
 
-    request: type[types.ListResourcesRequest | types.ListResourceTemplatesRequest | types.ListPromptsRequest]
+    request: Callable[[str | None], types.ClientRequest | ExtensionRequest]
     capability: str
     identity: str
+
+    def offered(self, capabilities: JsonObject) -> bool:
+        """Whether a server with these capabilities has the list."""
+        return self.capability in capabilities or self.capability in extensions_of(capabilities)
+
+
+def _page(cursor: str | None) -> types.PaginatedRequestParams:
+    return types.PaginatedRequestParams(cursor=cursor)
+
+
+def _skills(cursor: str | None) -> ExtensionRequest:
+    params: dict[str, Any] = {} if cursor is None else {"cursor": cursor}
+    return ExtensionRequest(method="skills/list", params=params)
 
 
 KINDS: Mapping[Kind, ListSpec] = MappingProxyType(
     {
-        "resources": ListSpec(types.ListResourcesRequest, "resources", "uri"),
-        "resourceTemplates": ListSpec(types.ListResourceTemplatesRequest, "resources", "uriTemplate"),
-        "prompts": ListSpec(types.ListPromptsRequest, "prompts", "name"),
+        "resources": ListSpec(lambda cursor: types.ListResourcesRequest(params=_page(cursor)), "resources", "uri"),
+        "resourceTemplates": ListSpec(
+            lambda cursor: types.ListResourceTemplatesRequest(params=_page(cursor)), "resources", "uriTemplate"
+        ),
+        "prompts": ListSpec(lambda cursor: types.ListPromptsRequest(params=_page(cursor)), "prompts", "name"),
+        "skills": ListSpec(_skills, SKILLS, "uri"),
     }
 )
 
@@ -48,8 +66,7 @@ async def read_list(upstream: Upstream, kind: Kind) -> Sequence[JsonObject]:
     seen: set[str | None] = {None}
     room = upstream.room()
     for _ in range(MOST_PAGES):
-        request = KINDS[kind].request(params=types.PaginatedRequestParams(cursor=cursor))
-        page = await upstream.request(request)
+        page = await upstream.request(KINDS[kind].request(cursor))
         found += room.taken(page.get(kind) or [])
         if room.full:
             LOGGER.warning("Server %s lists %s in %s; the rest is left out.", upstream.spec.name, room.full, kind)

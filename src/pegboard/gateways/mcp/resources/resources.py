@@ -1,4 +1,4 @@
-"""Resources, resource templates and prompts of all servers, merged."""
+"""Resources, resource templates, prompts and skills of all servers, merged."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ LOGGER = logging.getLogger(__name__)
 
 PATIENCE = 10.0
 """Seconds that a list waits for a slow server, whose items are then included the next time (M15)."""
+
+SKILL_SECONDS = 60.0
+"""Seconds after which a list of skills is read again."""
 
 Result = dict[str, Any]
 OnUpdate = Callable[[str], Awaitable[None]]
@@ -55,6 +58,7 @@ class ServerResources:
         self._upstreams = upstreams
         self._within = within
         self._lists: WeakKeyDictionary[Upstream, dict[Kind, asyncio.Task[Sequence[JsonObject]]]] = WeakKeyDictionary()
+        self.on_read: Callable[[str, Result], None] = lambda uri, result: None
         self._watchers: dict[str, dict[object, OnUpdate | None]] = {}
         self._watched_at: dict[str, str] = {}
 
@@ -65,10 +69,10 @@ class ServerResources:
             for task in items.values():
                 task.cancel()
 
-    async def listed(self, kind: Kind, visible: Visible = everything) -> list[JsonObject]:
+    async def listed(self, kind: Kind, visible: Visible = everything, *, running: bool = False) -> list[JsonObject]:
         """All items of a kind, in the order of the servers. If two servers have the same resource, the first one's is
-        listed."""
-        lists = await self._of(kind, visible)
+        listed. With ``running``, only of servers that run: none is started."""
+        lists = await self._of(kind, visible, running=running)
         if kind == "prompts":
             return [{**each, "name": name} for name, (_, each) in _named(lists).items()]
         return list(
@@ -92,7 +96,9 @@ class ServerResources:
             await self._contents.answered(upstream.server.name, f"resources/{params.uri}", result)
             return result
 
-        return dict(await self._first(str(params.uri), read, visible))
+        result = dict(await self.first(str(params.uri), read, visible))
+        self.on_read(str(params.uri), result)
+        return result
 
     async def complete(self, params: types.CompleteRequestParams, visible: Visible = everything) -> Result:
         if isinstance(params.ref, types.PromptReference):
@@ -101,7 +107,7 @@ class ServerResources:
             request = types.CompleteRequest(params=params.model_copy(update={"ref": ref}))
             return await upstream.request(request)
         request = types.CompleteRequest(params=params)
-        return dict(await self._first(str(params.ref.uri), lambda each: each.request(request), visible))
+        return dict(await self.first(str(params.ref.uri), lambda each: each.request(request), visible))
 
     async def subscribe(self, who: object, uri: str, tell: OnUpdate | None, visible: Visible = everything) -> None:
         """Await ``tell`` when the resource changes; with None, changes go to the bus only. Raises MCPError."""
@@ -111,7 +117,7 @@ class ServerResources:
             return upstream.server.name
 
         if uri not in self._watchers:
-            self._watched_at[uri] = await self._first(uri, watch, visible)
+            self._watched_at[uri] = await self.first(uri, watch, visible)
         elif not visible(self._watched_at[uri]):
             raise _not_found(uri)
         self._watchers.setdefault(uri, {})[who] = tell
@@ -143,6 +149,7 @@ class ServerResources:
         elif isinstance(message, types.ResourceListChangedNotification):
             items.pop("resources", None)
             items.pop("resourceTemplates", None)
+            items.pop("skills", None)
             await self.resources_announcer.tell_all()
 
     async def _updated(self, uri: str) -> None:
@@ -156,11 +163,22 @@ class ServerResources:
             raise MCPError(types.INVALID_PARAMS, f"Prompt {name!r} not found", {"available": list(prompts)})
         return prompts[name]
 
-    async def _first(self, uri: str, act: Callable[[Upstream], Awaitable[Any]], visible: Visible) -> Any:
+    def servers(self, visible: Visible = everything) -> list[Upstream]:
+        """The servers that the caller may see."""
+        return self._there(None, visible)
+
+    async def first(
+        self,
+        uri: str,
+        act: Callable[[Upstream], Awaitable[Any]],
+        visible: Visible,
+        among: Sequence[Upstream] | None = None,
+    ) -> Any:
         """The result of the first server that does not refuse; servers that list the resource or its template come
-        first."""
+        first. ``among`` are the servers to ask where there are others that never answer."""
         error: MCPError | PegboardError | None = None
-        for upstream in await self._holders(uri, visible):
+        holders = await self._holders(uri, visible)
+        for upstream in holders if among is None else [each for each in holders if each in among] or among:
             try:
                 return await act(upstream)
             except (MCPError, PegboardError) as refusal:
@@ -175,23 +193,30 @@ class ServerResources:
         ]
         if listed:
             return listed[:1]
+        skills = await self._of("skills", visible)
+        owners = [each for each, items in skills if any(uri.startswith(folder_of(one["uri"])) for one in items)]
+        if owners:
+            return owners[:1]
         templates = await self._of("resourceTemplates", visible)
         fitting = [each for each, items in templates if any(fits(one["uriTemplate"], uri) for one in items)]
         return fitting[:1] or self._there("resources", visible)
 
-    def _there(self, capability: str | None = None, visible: Visible = everything) -> list[Upstream]:
+    def _there(self, kind: Kind | None = None, visible: Visible = everything) -> list[Upstream]:
         within = self._within()
         return [
             each
             for each in self._upstreams()
             if visible(each.server.name)
             and (within is None or each.server.name in within)
-            and (capability is None or capability in each.capabilities)
+            and (kind is None or KINDS[kind].offered(each.capabilities))
         ]
 
-    async def _of(self, kind: Kind, visible: Visible) -> list[tuple[Upstream, Sequence[JsonObject]]]:
+    async def _of(
+        self, kind: Kind, visible: Visible, *, running: bool = False
+    ) -> list[tuple[Upstream, Sequence[JsonObject]]]:
         """Each server's list of a kind. Lists are requested once, and again after the server reports a change."""
-        tasks = {each: self._task(each, kind) for each in self._there(KINDS[kind].capability, visible)}
+        there = [each for each in self._there(kind, visible) if not running or each.status.state == "ready"]
+        tasks = {each: self._task(each, kind) for each in there}
         if tasks:
             await asyncio.wait(tasks.values(), timeout=PATIENCE)
         return [(each, task.result()) for each, task in tasks.items() if _succeeded(task)]
@@ -200,6 +225,8 @@ class ServerResources:
         items = self._lists.setdefault(upstream, {})
         if kind not in items or (items[kind].done() and not _succeeded(items[kind])):
             items[kind] = asyncio.create_task(self._read(upstream, kind))
+            if kind == "skills":  # no server tells of a change of its skills (SEP-2640)
+                asyncio.get_running_loop().call_later(SKILL_SECONDS, items.pop, kind, None)
         return items[kind]
 
     async def _read(self, upstream: Upstream, kind: Kind) -> Sequence[JsonObject]:
@@ -218,6 +245,15 @@ async def _read_unattributed(upstream: Upstream, kind: Kind) -> Sequence[JsonObj
 
 def _not_found(uri: str) -> MCPError:
     return MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": uri})
+
+
+def folder_of(manifest: str) -> str:
+    """Where the files of a skill are.
+
+    >>> folder_of("skill://billing/refunds/SKILL.md")
+    'skill://billing/refunds/'
+    """
+    return manifest.rpartition("/")[0] + "/"
 
 
 def fits(template: str, uri: str) -> bool:

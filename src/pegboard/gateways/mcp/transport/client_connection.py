@@ -17,6 +17,7 @@ from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.clients import ClientKind
 from pegboard.gateways.mcp.transport.auth import HOLDER_KEY, Holder
 from pegboard.settings import Exposure
+from pegboard.upstreams.extension_requests import APPS
 
 SESSION_KEY = "pegboard.session"
 """The key of the ASGI scope under which the HTTP door stores the id of a handshake session."""
@@ -41,13 +42,15 @@ def caller_of(ctx: ServerRequestContext[Any, Any], kind_of: KindOf) -> Caller:
     client = ctx.session.client_params
     info = client.client_info if client else None
     kind = kind_of(info.name, info.title) if info else kind_of("", None)
+    capabilities = ctx.session.client_capabilities
+    apps = capabilities is not None and APPS in (capabilities.extensions or {})
     if ctx.request is None:
-        return Caller(session=STREAM if modern else _stream_of(ctx), kind=kind, modern=modern)
+        return Caller(session=STREAM if modern else _stream_of(ctx), kind=kind, modern=modern, apps=apps)
     request = ctx.request
     named, holder = request.headers.get(SESSION_HEADER), request.scope.get(HOLDER_KEY)
     session = (named and named_session(named, holder)) if modern else _handshake_session(ctx, request)
     wish = wished(request.headers, dict(request.query_params))
-    return Caller(session=session, kind=kind, modern=modern, exposure=wish, holder=holder)
+    return Caller(session=session, kind=kind, modern=modern, exposure=wish, holder=holder, apps=apps)
 
 
 def named_session(name: str, holder: Holder | None) -> str:

@@ -56,6 +56,12 @@ class ClientOrigin:
         return self._name
 
     @property
+    def task(self) -> dict[str, Any] | None:
+        """A client of revision 2026-07-28 does not ask for tasks: it says that it takes them (SEP-2663)."""
+        wanted = None if self._modern else (self._ctx.params or {}).get("task")
+        return wanted if isinstance(wanted, dict) else None
+
+    @property
     def takes_requests(self) -> bool:
         return not self._modern
 

@@ -12,6 +12,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, Server
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.gateways.mcp.embedded.hooked_server import as_dictionary
 from pegboard.gateways.mcp.gateway import session_changes
@@ -19,8 +20,11 @@ from pegboard.gateways.mcp.gateway.caller import CallContext, Caller, Notify
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.transport.client_connection import at_end, caller_of
 from pegboard.gateways.mcp.transport.client_input import ClientOrigin
+from pegboard.gateways.mcp.transport.declared import with_extensions
 from pegboard.gateways.mcp.transport.resource_handlers import ResourceHandlers
 from pegboard.gateways.mcp.transport.results import HANDLER_RESULTS, HINTS, foreign_meta, kept, page
+from pegboard.gateways.mcp.transport.skill_handlers import SkillHandlers
+from pegboard.gateways.mcp.transport.task_handlers import TaskHandlers
 
 BEGINNINGS = ("initialize", "server/discover")
 Context = ServerRequestContext[Any, Any]
@@ -62,6 +66,18 @@ def wire(gateway: Gateway, sealed: RequestStateSecurity | None = None) -> Server
         call = partial(gateway.call, params.name, params.arguments or {}, context)
         return kept(ctx, await pending.result(ctx, params, origin, call))
 
+    async def called_as_task(ctx: Context, call_next: CallNext) -> HandlerResult:
+        """A middleware that answers a call that is to become a task: the SDK has no model of its result."""
+        if (
+            ctx.method != "tools/call"
+            or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+            or "task" not in (ctx.params or {})
+        ):
+            return await call_next(ctx)
+        caller = connected(ctx)
+        gateway.tasks.connect(caller.session, ctx.session.send_notification)
+        return await call_tool(ctx, types.CallToolRequestParams.model_validate(ctx.params, by_name=False))
+
     async def initialized(ctx: Context, _params: types.NotificationParams | None) -> None:
         caller, client = connected(ctx), ctx.session.client_params
         if caller.session is not None and client is not None:
@@ -73,7 +89,8 @@ def wire(gateway: Gateway, sealed: RequestStateSecurity | None = None) -> Server
     async def roots_changed(_ctx: Context, _params: types.NotificationParams | None) -> None:
         gateway.fleet.roots_changed()
 
-    handlers = ResourceHandlers(gateway, pending, connected)
+    tasks = TaskHandlers(gateway, connected)
+    handlers = ResourceHandlers(gateway, pending, connected, tasks)
     server = GatewayServer(
         "pegboard",
         version=version("pegboard"),
@@ -85,8 +102,10 @@ def wire(gateway: Gateway, sealed: RequestStateSecurity | None = None) -> Server
     server.add_notification_handler("notifications/initialized", types.NotificationParams, initialized)
     server.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, roots_changed)
     handlers.join(server)
+    tasks.join(server)
+    SkillHandlers(gateway, connected).join(server)
     boundary = RequestStateBoundary(sealed or RequestStateSecurity.ephemeral(), default_audience="pegboard")
-    server.middleware += [boundary, verbatim, _introduces(gateway)]
+    server.middleware += [boundary, verbatim, _introduces(gateway), called_as_task]
     return server
 
 
@@ -115,7 +134,10 @@ def _introduces(gateway: Gateway) -> ServerMiddleware[Any]:
         if client := (ctx.params or {}).get("clientInfo"):
             caller = replace(caller, kind=gateway.kind(client.get("name", ""), client.get("title")))
         said = await gateway.introduction(caller)
-        return as_dictionary(result) | ({"instructions": said} if said else {})
+        answer = with_extensions(
+            as_dictionary(result), gateway, replace(caller, modern=ctx.method == "server/discover")
+        )
+        return answer | ({"instructions": said} if said else {})
 
     return introduce
 

@@ -10,12 +10,14 @@ import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import ListenHandler
 
+from pegboard.gateways.mcp.gateway.app_tools import SCHEME
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind
 from pegboard.gateways.mcp.resources.resources import Visible, everything
 from pegboard.gateways.mcp.transport.client_input import ClientOrigin, Params, PendingInputs, Work
 from pegboard.gateways.mcp.transport.results import HINTS, Context, foreign_meta, kept, page
+from pegboard.gateways.mcp.transport.task_handlers import TaskHandlers
 
 Result = dict[str, Any]
 Connected = Callable[[Context], Caller]
@@ -24,11 +26,12 @@ Connected = Callable[[Context], Caller]
 class ResourceHandlers:
     """Handlers for the SDK's server. ``connected`` returns the caller of a request."""
 
-    def __init__(self, gateway: Gateway, pending: PendingInputs, connected: Connected) -> None:
+    def __init__(self, gateway: Gateway, pending: PendingInputs, connected: Connected, tasks: TaskHandlers) -> None:
         self._gateway = gateway
         self._resources = gateway.resources
         self._pending = pending
         self._connected = connected
+        self._tasks = tasks
         self._listen = ListenHandler(gateway.announcer.bus)
 
     def join(self, server: Server[Any]) -> None:
@@ -52,7 +55,7 @@ class ResourceHandlers:
 
     async def read(self, ctx: Context, params: types.ReadResourceRequestParams) -> Result:
         """The server decides how long the result may be cached; the gateway makes the cache private (M25)."""
-        visible = self._visible(ctx)
+        visible = self._visible(ctx, str(params.uri))
         result = await self._answered(ctx, params, partial(self._resources.read, _forwarded(ctx, params), visible))
         if result.get("resultType") == "input_required":
             return kept(ctx, result)
@@ -90,7 +93,8 @@ class ResourceHandlers:
         try:
             for uri in params.notifications.resource_subscriptions or ():
                 await self._resources.subscribe(stream, str(uri), None, self._visible(ctx))
-            return await self._listen(ctx, params)
+            async with self._tasks.listening(ctx, params) as hearing:
+                return await self._listen(hearing, params)
         finally:
             await self._resources.forget(stream)
 
@@ -113,10 +117,16 @@ class ResourceHandlers:
         origin = ClientOrigin(ctx, caller, level=self._gateway.levels.of(caller.session))
         return await self._pending.result(ctx, params, origin, work)
 
-    def _visible(self, ctx: Context) -> Visible:
-        """The servers whose resources and prompts the caller may use: those of which it may use every tool."""
-        holder = self._connected(ctx).holder
-        return everything if holder is None else holder.opens
+    def _visible(self, ctx: Context, uri: str = "") -> Visible:
+        """The servers whose resources and prompts the caller may use: those of which it may use every tool, and for the
+        interface of a tool that it may use, the tool's."""
+        caller = self._connected(ctx)
+        holder = caller.holder
+        if holder is None:
+            return everything
+        if not uri.startswith(SCHEME):
+            return holder.opens
+        return lambda server: holder.opens(server) or self._gateway.shows(uri, server, caller)
 
     async def _started(self, ctx: Context) -> Caller:
         """The caller, after the servers have had time to start."""
