@@ -272,6 +272,8 @@ class CatalogView:
         )
         self._categories = None
         self._small = is_small(catalog, self._settings)
+        self.tokens = sum(catalog.token_counts)
+        """Tokens of all definitions, in the form that all token figures use."""
 
 
 def is_small(catalog: Catalog, settings: Settings) -> bool:
