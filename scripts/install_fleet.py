@@ -2,7 +2,7 @@
 
     python scripts/install_fleet.py [FOLDER]          # default .demo; writes FOLDER/fleet.json
 
-Those of `install_servers.py` and more from npm, each in a folder of its own. They list their tools without
+Those of `install_servers.py` and more from npm and PyPI, each in a folder of its own. They list their tools without
 credentials: where one wants a token to start, it is given a word in its place. What cannot be installed here is said
 and left out. A second run installs nothing.
 """
@@ -16,14 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import install_servers
-from environments import binary, from_npm, say
+from environments import binary, from_npm, from_pypi, say
 
 NO_TOKEN = "none"  # noqa: S105
+NO_SITE = "https://example.invalid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
-    """A server from npm, and how it starts."""
+    """A server from npm or PyPI, and how it starts."""
 
     package: str
     program: str
@@ -67,6 +68,31 @@ NPM = {
     "thinking": Package(
         package="@modelcontextprotocol/server-sequential-thinking", program="mcp-server-sequential-thinking"
     ),
+    "monday": Package(
+        package="@mondaydotcomorg/monday-api-mcp", program="mcp-server-monday-api", arguments=("-t", NO_TOKEN)
+    ),
+    "hubspot": Package(
+        package="@hubspot/mcp-server", program="mcp-hubspot", environment={"PRIVATE_APP_ACCESS_TOKEN": NO_TOKEN}
+    ),
+    "slack": Package(
+        package="@modelcontextprotocol/server-slack",
+        program="mcp-server-slack",
+        environment={"SLACK_BOT_TOKEN": NO_TOKEN, "SLACK_TEAM_ID": NO_TOKEN},
+    ),
+    "airtable": Package(
+        package="airtable-mcp-server", program="airtable-mcp-server", environment={"AIRTABLE_API_KEY": NO_TOKEN}
+    ),
+}
+PYPI = {
+    "atlassian": Package(
+        package="mcp-atlassian",
+        program="mcp-atlassian",
+        environment={
+            f"{product}_{field}": value
+            for product in ("JIRA", "CONFLUENCE")
+            for field, value in (("URL", NO_SITE), ("USERNAME", NO_TOKEN), ("API_TOKEN", NO_TOKEN))
+        },
+    ),
 }
 
 
@@ -75,21 +101,25 @@ def install(folder: Path) -> Path:
     folder = folder.absolute()
     servers: dict[str, Any] = json.loads(install_servers.install(folder).read_text("utf-8"))["mcpServers"]
     missing = []
-    for name, each in NPM.items():
-        place = folder / "fleet" / "npm" / name
-        if from_npm(place, [each.package]):
-            servers[name] = {
-                "command": str(binary(place, each.program)),
-                "args": list(each.arguments),
-                "env": each.environment,
-            }
-        else:
+    for name, each in (NPM | PYPI).items():
+        program = _installed(folder / "fleet", name, each)
+        if program is None:
             missing.append(name)
+        else:
+            servers[name] = {"command": str(program), "args": list(each.arguments), "env": each.environment}
     if missing:
         say(f"going on without {', '.join(missing)}: could not be installed")
     config = folder / "fleet.json"
     config.write_text(json.dumps({"mcpServers": servers}, indent=2) + "\n")
     return config
+
+
+def _installed(folder: Path, name: str, each: Package) -> Path | None:
+    """The path of the server's program; None where it could not be installed."""
+    if name in PYPI:
+        return from_pypi(folder / "pypi" / name, each.package, each.program)
+    place = folder / "npm" / name
+    return binary(place, each.program) if from_npm(place, [each.package]) else None
 
 
 if __name__ == "__main__":

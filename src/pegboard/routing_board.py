@@ -104,6 +104,10 @@ class RoutingBoard:
         """Decide which tools a turn gets, among those that pass ``where``."""
         return await self._router.route(_turn(turn), where)
 
+    async def search(self, turn: Turn | str, where: Filter | None = None, *, shown: int = 20) -> Decision:
+        """`route` for a search, whose decision has at least ``shown`` candidates if there are so many."""
+        return await self._router.route(_turn(turn), where, shown=shown)
+
     async def explain(self, turn: Turn | str) -> Explanation:
         """`route`, with the scores, the order and the prices behind the decision, and its event."""
         return await self._router.explain(_turn(turn))

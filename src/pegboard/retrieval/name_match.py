@@ -18,6 +18,7 @@ ABBREVIATIONS: Mapping[str, str] = {
     "db": "database",
     "dir": "directory",
     "dm": "direct message",
+    "k8s": "kubernetes",
     "mr": "merge request",
     "msg": "message",
     "org": "organization",

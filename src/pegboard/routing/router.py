@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -77,12 +77,13 @@ class Router:
         self._visible = VisibleTools(catalog, self.profile.pool)
         self._found: Mentions | None = None
 
-    async def route(self, turn: Turn, where: Filter | None = None) -> Decision:
-        """The tools for a turn, among those that pass ``where``.
+    async def route(self, turn: Turn, where: Filter | None = None, *, shown: int = SHOWN) -> Decision:
+        """The tools for a turn, among those that pass ``where``, with at least ``shown`` candidates if there are so
+        many.
 
         Never raises because relevance is unknown: tools that cannot be ranked pass (fails open).
         """
-        return (await self._routed(turn, where))[0]
+        return (await self._routed(turn, where, shown))[0]
 
     async def explain(self, turn: Turn) -> Explanation:
         """Like `route`, with everything that the decision is based on, from the same scoring pass."""
@@ -136,7 +137,9 @@ class Router:
         """Every eligible tool, best first, without gating."""
         return self._candidates(await self.scores(turn), self._eligibility.of(turn).allowed)
 
-    async def _routed(self, turn: Turn, where: Filter | None) -> tuple[Decision, ScoringPass, RouteDecided]:
+    async def _routed(
+        self, turn: Turn, where: Filter | None, shown: int = SHOWN
+    ) -> tuple[Decision, ScoringPass, RouteDecided]:
         started = self._clock.monotonic()
         scored = await self._scored(turn, where)
         eligible, scores = scored.eligible, scored.scores
@@ -148,7 +151,7 @@ class Router:
             query=scored.query,
             scores=scores,
             selection=scored.selection,
-            shown=self._shown,
+            shown=self._shown - SHOWN + shown,
             gated_out=eligible.gated_out_by_state,
             withheld=eligible.withheld,
             reachable=self._visible.ids(eligible.allowed),
@@ -157,7 +160,9 @@ class Router:
             latency_ms=(self._clock.monotonic() - started) * 1000,
             encoder=scored.ranking.encoder_of(scores),
         )
-        event = route_decided(decision, scores, at=self._clock.time())
+        usual = max(len(decision.active), self._shown)
+        told = replace(decision, candidates=decision.candidates[:usual]) if shown > SHOWN else decision
+        event = route_decided(told, scores, at=self._clock.time())
         self._events.emit(event)
         return decision, scored, event
 

@@ -101,6 +101,12 @@ class Settings(BaseSettings):
         "auto",
         description="Which tools MCP clients are listed: eager, static, dynamic, native or route; auto: by client.",
     )
+    list_budget: int = Field(
+        6000,
+        ge=0,
+        description="Most tokens of definitions that an MCP client is listed, whatever it asks for; what does not fit "
+        "is found by search. Only a client whose own tool search is known to be on is listed more. 0: no limit.",
+    )
     session_tools: int = Field(40, ge=1, description="Most tools that searches add to a session's list.")
     session_ttl: float = Field(7 * 86_400.0, gt=0, description="Seconds after which an unused session is forgotten.")
     often_used: int = Field(

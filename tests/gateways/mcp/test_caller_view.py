@@ -14,7 +14,7 @@ from pegboard import Catalog, Settings
 from pegboard.catalog.ingest.mcp import tool_from_mcp
 from pegboard.gateways.mcp.gateway import session_changes
 from pegboard.gateways.mcp.gateway.caller import Caller
-from pegboard.gateways.mcp.gateway.caller_view import choose, listing, room
+from pegboard.gateways.mcp.gateway.caller_view import choose, listing, room, tokens_listed
 from pegboard.gateways.mcp.gateway.catalog_view import is_small, wire_names
 from pegboard.gateways.mcp.gateway.clients import ClientKind, client_kind, known_clients
 from pegboard.gateways.mcp.gateway.gateway import Gateway
@@ -193,6 +193,21 @@ def test_a_board_is_small_by_tools_or_by_tokens() -> None:
     assert not is_small(board(9, 5_000), Settings(eager_tools=0, eager_tokens=0))
 
 
+@pytest.mark.requirement("B1")
+@pytest.mark.parametrize("wish", ["eager", "native"])
+def test_a_board_beyond_the_list_budget_is_listed_whole_only_to_who_is_known_to_defer_it(wish: Exposure) -> None:
+    def chosen(kind: ClientKind, tokens: int, **settings: Any) -> Exposure:
+        who = caller(kind, exposure=wish)
+        return choose(who, Session(), Settings(**settings), small=True, tools=50, tokens=tokens)
+
+    assert chosen(LISTENS, 6_000) == wish
+    assert chosen(LISTENS, 6_001) == "dynamic"
+    assert chosen(DEAF, 6_001) == "static"
+    assert chosen(DEAF, 6_001, list_budget=0) == wish
+    assert chosen(SEARCHES, 6_001) == ("native" if wish == "native" else "dynamic")
+    assert choose(caller(), Session(), Settings(), small=True, tools=9, tokens=6_001) == "static"
+
+
 def catalog(size: int, description: str = "") -> Catalog:
     tools = [fake_tool(f"tool{number}", description) for number in range(size)]
     return Catalog.build([(Server(name=ServerName("fake")), tools)])
@@ -249,3 +264,31 @@ def test_no_listing_ever_exceeds_the_cap_of_its_client(
     assert len(set(found)) == len(found)
     if len(found) < len(names):
         assert any(set(each) <= set(found) for each in (SEARCHING, ROUTING)), "what is not listed can be found"
+
+
+@pytest.mark.requirement("B1")
+@pytest.mark.parametrize("exposure", ["auto", "eager", "static", "dynamic", "native", "route"])
+@pytest.mark.parametrize("kind", [DEAF, LISTENS])
+async def test_no_listing_exceeds_the_list_budget_and_what_is_left_out_is_logged_once(
+    exposure: Any, kind: ClientKind, board_of: Callable[..., RoutingBoard], caplog: pytest.LogCaptureFixture
+) -> None:
+    tools = catalog(60, "word " * 150)
+    names = [tool.name for tool in tools.tools]
+    board = board_of(tools, always_available=tuple(names[:40]), patient=False)
+    config = Settings(exposure=exposure, list_budget=3_000)
+    gateway = Gateway(config, board, NoServers(), events=MemoryEvents(), clock=FakeClock(1.0))  # type: ignore[arg-type]
+    found = [tool.id for tool in tools.tools[45:]]
+    await gateway.book.update("x", session_changes.enable(found, cap=300))
+
+    await gateway.list_tools(caller(kind))
+    listed = await gateway.list_tools(caller(kind))
+    gateway.close()
+
+    shown = [each["name"] for each in listed]
+    assert 2_500 < tokens_listed(tools, listed) <= 3_000
+    assert "tool0" in shown, "what comes first is kept"
+    assert "tool39" not in shown
+    assert [text for text in caplog.messages if "list_budget" in text] == list(
+        dict.fromkeys(text for text in caplog.messages if "list_budget" in text)
+    )
+    assert any("list_budget is 3000 tokens" in text for text in caplog.messages)

@@ -102,6 +102,7 @@ async def test_search_finds_a_tool_by_what_it_does(client_of: OpenClient, events
         "server": "scripted",
         "category": "scripted",
         "signature": "add(a: number, b: number)",
+        "sure": "high",
         "description": "Add two numbers",
     }
     assert len(answer["tools"]) <= 3

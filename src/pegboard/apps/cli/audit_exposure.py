@@ -64,7 +64,9 @@ async def exposed(catalog: Catalog, settings: Settings) -> ExposureCost:
     listed = [tool_from_mcp("pegboard", definition) for definition in await gateway.list_tools()]
     *counts, phase1 = BpeCounter().count([*map(canonical_text, listed), board.pool(Turn.ask(""))])
     small = is_small(board.catalog, settings)
-    eager = choose(Caller(), Session(), settings, small=small, tools=len(board.catalog)) in ("eager", "native")
+    tools, tokens = len(board.catalog), sum(board.catalog.token_counts)
+    chosen = choose(Caller(), Session(), settings, small=small, tools=tools, tokens=tokens)
+    eager = chosen in ("eager", "native")
     return ExposureCost(
         mode="eager" if eager else "static",
         definitions={tool.name: count for tool, count in zip(listed, counts, strict=True)},

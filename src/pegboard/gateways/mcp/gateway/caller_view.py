@@ -1,7 +1,7 @@
 """What a caller sees: the exposure of its tools, their names on the wire, its rights and its session.
 
 =========  =========================================================================================================
-eager      the whole board, because it is small or because the configuration says so
+eager      the whole board, because it is small or because the configuration says so; within ``list_budget``
 static     the meta-tools and the always-available tools: the same for every caller with the same rights
 dynamic    like static, and tools that searches enabled in this session; for clients that honour list_changed
 native     the whole board in stable order, for clients known to defer its tools and search them themselves
@@ -11,6 +11,7 @@ route      meta-tools that rank by price, speed and reliability too, and always-
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 
@@ -26,6 +27,8 @@ from pegboard.model import AgentState, JsonObject, Message, Part, Session, Tool,
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Exposure, Settings
 
+LOGGER = logging.getLogger(__name__)
+
 
 class CallerView:
     """The catalog view as each caller sees it."""
@@ -35,6 +38,7 @@ class CallerView:
     ) -> None:
         self.catalog_view = catalog_view
         self.book = book
+        self._said: set[str] = set()
         self.follow(settings, toolset)
 
     def follow(self, settings: Settings, toolset: ToolsetView | None) -> None:
@@ -78,8 +82,44 @@ class CallerView:
         return session, self.catalog_view.resolve(name, allowed, self.names(caller), turn, finder=finder)
 
     def exposure(self, caller: Caller, session: Session) -> Exposure:
-        small, tools = self.catalog_view.is_small, len(self.board.catalog)
-        return choose(caller, session, self._settings, small=small, tools=tools)
+        view = self.catalog_view
+        tools, tokens = len(self.board.catalog), view.tokens
+        return choose(caller, session, self._settings, small=view.is_small, tools=tools, tokens=tokens)
+
+    def listed(self, caller: Caller, session: Session) -> tuple[Exposure, list[JsonObject]]:
+        """The exposure of a `tools/list` request, and the definitions that it is answered with."""
+        board, turn, room = self.board, self.turn("", session, caller), self.room(caller)
+        chosen, budget = self.exposure(caller, session), self._settings.list_budget
+        definitions = listing(
+            board.catalog,
+            self.names(caller),
+            exposure=chosen,
+            pool=board.pool(turn),
+            allowed=board.permitted(turn),
+            always=board.pinned,
+            enabled=session.enabled[-room:] if room else (),
+            most=caller.kind.most_tools,
+            always_load=caller.kind.always_load,
+            budget=budget,
+        )
+        self._warn_of_budget(caller, chosen, {each["name"] for each in definitions})
+        return chosen, definitions
+
+    def _warn_of_budget(self, caller: Caller, chosen: Exposure, listed: Collection[str]) -> None:
+        """Say once what ``list_budget`` keeps from a listing that somebody asked for."""
+        wish = caller.exposure or caller.kind.exposure or self._settings.exposure
+        names, budget = self.names(caller), self._settings.list_budget
+        pinned = [names.of[tool] for tool in self.board.pinned if tool in names.of]
+        left_out = [name for name in pinned if name not in listed]
+        if budget and wish in ("eager", "native") and chosen != wish and self.catalog_view.tokens > budget:
+            self._warn(f"All tools take {self.catalog_view.tokens} tokens: {chosen} instead of {wish}.")
+        elif budget and left_out and caller.kind.most_tools is None and caller.holder is None:
+            self._warn(f"Always-available tools that do not fit: {', '.join(left_out)}.")
+
+    def _warn(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            LOGGER.warning("list_budget is %d tokens. %s Search finds them.", self._settings.list_budget, text)
 
     def room(self, caller: Caller) -> int:
         """How many tools searches may add to the caller's list."""
@@ -118,13 +158,16 @@ class CallerView:
         return self._toolset.arguments(tool, arguments) if self._toolset else arguments
 
 
-def choose(caller: Caller, session: Session, settings: Settings, *, small: bool, tools: int) -> Exposure:
-    """The exposure of a request. ``small`` is whether the board is known to be small, ``tools`` how many would be
-    listed.
+def choose(
+    caller: Caller, session: Session, settings: Settings, *, small: bool, tools: int, tokens: int = 0
+) -> Exposure:
+    """The exposure of a request. ``small`` is whether the board is known to be small, ``tools`` and ``tokens`` are what
+    would be listed.
 
-    The connection's wish comes first, then the setting for its client, then the setting for all clients. Three limits
-    apply: a list of revision 2026-07-28 never depends on the session, a client's cap on tools is never exceeded, and a
-    session that ignored list_changed gets a static list.
+    The connection's wish comes first, then the setting for its client, then the setting for all clients. Four limits
+    apply: a list of revision 2026-07-28 never depends on the session, neither a client's cap on tools nor
+    ``list_budget`` is ever exceeded (except by a client that is known to defer what it is listed), and a session that
+    ignored list_changed gets a static list.
     """
     kind = caller.kind
     wish = caller.exposure or kind.exposure or (None if settings.exposure == "auto" else settings.exposure)
@@ -133,6 +176,9 @@ def choose(caller: Caller, session: Session, settings: Settings, *, small: bool,
     if wish is None:
         wish = "eager" if small else "native" if kind.native_search else by_kind
     if wish in ("eager", "native") and kind.most_tools is not None and tools > kind.most_tools:
+        wish = by_kind
+    deferred = wish == "native" and kind.native_search
+    if wish in ("eager", "native") and 0 < settings.list_budget < tokens and not deferred:
         wish = by_kind
     if wish == "dynamic" and (not listens or is_demoted(session)):
         wish = "static"
@@ -158,12 +204,14 @@ def listing(
     enabled: Iterable[ToolId] = (),
     most: int | None = None,
     always_load: str | None = None,
+    budget: int = 0,
 ) -> list[JsonObject]:
     """The definitions of a `tools/list` answer, in an order that depends on the catalog alone (P18).
 
-    Always-available tools beyond the client's cap of ``most`` tools are left out. The others and the meta-tools get the
-    key ``always_load`` in their `_meta`. Tools that a search found do not: for a client with its own tool search they
-    would invalidate the prompt cache.
+    Always-available tools beyond the client's cap of ``most`` tools are left out, and so is what does not fit into a
+    ``budget`` of tokens (0: no limit): always-available tools come first, then the last found. The meta-tools and the
+    always-available tools get the key ``always_load`` in their `_meta`. Tools that a search found do not: for a client
+    with its own tool search they would invalidate the prompt cache.
     """
     pinned = [tool for tool in always if tool in allowed]
 
@@ -176,9 +224,21 @@ def listing(
         return shown(allowed)
     routes, dynamic = exposure == "route", exposure == "dynamic"
     first = meta_definitions.routing_definitions() if routes else meta_definitions.definitions(pool, dynamic=dynamic)
-    kept = set(pinned if most is None else pinned[: max(0, most - len(first))])
-    kept |= allowed.intersection(enabled) if dynamic else set()
+    wanted = pinned if most is None else pinned[: max(0, most - len(first))]
+    wanted = [*wanted, *(tool for tool in reversed([*enabled]) if tool in allowed)] if dynamic else wanted
+    kept = wanted if not budget else _fitting(catalog, wanted, names, budget - tokens_listed(catalog, first))
     return [*(loaded(each, always_load) for each in first), *shown(kept)]
+
+
+def _fitting(catalog: Catalog, wanted: Iterable[ToolId], names: WireNames, room: int) -> list[ToolId]:
+    """Of these tools, the most important first, those that fit into ``room`` tokens; too large ones are skipped."""
+    kept = []
+    for tool in dict.fromkeys(wanted):
+        tokens = tokens_listed(catalog, [on_the_wire(catalog[tool], names)])
+        if tokens <= room:
+            kept.append(tool)
+            room -= tokens
+    return kept
 
 
 def on_the_wire(tool: Tool, names: WireNames) -> JsonObject:

@@ -20,6 +20,7 @@ from pegboard.gateways.mcp.trust.approvals import Approvals
 from pegboard.model import Floats, Tool, ToolId, Turn
 from pegboard.protocols import Clock
 from pegboard.retrieval.categories import categories_of
+from pegboard.retrieval.search_index import SearchIndex
 from pegboard.routing import Eligibility
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
@@ -69,6 +70,7 @@ class CatalogView:
         self._announced: str | None = board.catalog.fingerprint
         self._unmatched: tuple[str, ...] = ()
         self._indexing: asyncio.Task[None] | None = None
+        self._search_index: tuple[Catalog, SearchIndex] | None = None
         self._named(board.catalog)
 
     @property
@@ -141,6 +143,14 @@ class CatalogView:
             self.board.replace_catalog(catalog)
             self._named(catalog)
         self._stale = False
+
+    async def search_index(self) -> SearchIndex:
+        """What searches need besides the board's ranking. Built on a thread, with the first search or after indexing
+        (P25)."""
+        catalog = self.catalog
+        if self._search_index is None or self._search_index[0] is not catalog:
+            self._search_index = (catalog, await asyncio.to_thread(SearchIndex, catalog))
+        return self._search_index[1]
 
     @property
     def categories(self) -> Mapping[ToolId, str]:
@@ -228,6 +238,7 @@ class CatalogView:
                 continue
             try:
                 await self.board.warm()
+                await self.search_index()
                 await self._categorize()
             except Exception:
                 LOGGER.exception("Indexing failed; searches use words only")
@@ -272,6 +283,8 @@ class CatalogView:
         )
         self._categories = None
         self._small = is_small(catalog, self._settings)
+        self.tokens = sum(catalog.token_counts)
+        """Tokens of all definitions, in the form that all token figures use."""
 
 
 def is_small(catalog: Catalog, settings: Settings) -> bool:

@@ -18,6 +18,8 @@ from pegboard.settings import ClientSettings, Exposure
 UNKNOWN = "unknown"
 NONE: Mapping[str, ClientSettings] = MappingProxyType({})
 ABILITIES = {"list_changed", "native_search", "always_load", "most_tools", "longest_name", "exposure"}
+ALWAYS_LOAD = "anthropic/alwaysLoad"
+"""The key by which Claude Code, the Agent SDK and claude.ai do not defer a tool; other clients ignore it."""
 BRIDGE = re.compile(r"\s*\(via [^)]*\)\s*$")
 """The suffix that `mcp-remote` and similar bridges append to the name of their client."""
 
@@ -34,7 +36,7 @@ class ClientKind:
     name: str = UNKNOWN
     list_changed: bool = False
     native_search: bool = False
-    always_load: str | None = None
+    always_load: str | None = ALWAYS_LOAD
     most_tools: int | None = None
     longest_name: int | None = None
     exposure: Exposure | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 from pegboard.catalog import compact_json
 from pegboard.gateways.mcp.gateway.meta_definitions import EXECUTE, INVOKE
-from pegboard.model import Tool
+from pegboard.model import JsonObject, Tool
 from pegboard.settings import Exposure
 
 EXAMPLE_DEPTH = 4
@@ -21,6 +21,22 @@ MOST_VALUES = 6
 SIGNATURE_DEPTH = 2
 
 
+def example_calls(tools: Mapping[str, Tool], exposure: Exposure) -> list[JsonObject]:
+    """A complete call of each of these tools, by the names that the client knows them by: the `params` of `tools/call`.
+
+    Clients refuse names that are not in their list, and list again only after they have read an answer; so tools that
+    are not listed are called through a meta-tool.
+    """
+    calls: list[JsonObject] = [{"name": name, "arguments": example_arguments(tool)} for name, tool in tools.items()]
+    if exposure in ("eager", "native"):
+        return calls
+    return [{"name": _through(exposure), "arguments": call} for call in calls]
+
+
+def _through(exposure: Exposure) -> str:
+    return EXECUTE if exposure == "route" else INVOKE
+
+
 def how_to_call(name: str, tool: Tool, exposure: Exposure) -> str:
     """One line on how to call the tools of an answer; ``tool`` is the first of them.
 
@@ -30,7 +46,7 @@ def how_to_call(name: str, tool: Tool, exposure: Exposure) -> str:
         return "These tools are in your list: call them by their names."
     example = compact_json({"name": name, "arguments": example_arguments(tool)})
     later = " Once a tool is in your list, call it by its name." if exposure == "dynamic" else ""
-    return f"Call {EXECUTE if exposure == 'route' else INVOKE} with {example}.{later}"
+    return f"Call {_through(exposure)} with {example}.{later}"
 
 
 def example_arguments(tool: Tool) -> dict[str, Any]:

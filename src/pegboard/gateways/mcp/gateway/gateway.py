@@ -13,7 +13,7 @@ from pegboard.gateways.mcp.gateway import session_changes
 from pegboard.gateways.mcp.gateway.app_tools import app_resource
 from pegboard.gateways.mcp.gateway.call_charges import CallCharges
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
-from pegboard.gateways.mcp.gateway.caller_view import CallerView, listing, tokens_listed, tokens_of
+from pegboard.gateways.mcp.gateway.caller_view import CallerView, tokens_listed, tokens_of
 from pegboard.gateways.mcp.gateway.catalog_view import CatalogView
 from pegboard.gateways.mcp.gateway.clients import ClientKind, client_kind
 from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
@@ -132,20 +132,9 @@ class Gateway:
         view, board = self._caller_view, self._caller_view.board
         if caller.session is not None:
             self._remember_listing(caller.session, board.catalog.fingerprint)
-        turn, room = view.turn("", session, caller), view.room(caller)
-        chosen, permitted = view.exposure(caller, session), board.permitted(turn)
-        listed = listing(
-            board.catalog,
-            view.names(caller),
-            exposure=chosen,
-            pool=board.pool(turn),
-            allowed=permitted,
-            always=board.pinned,
-            enabled=session.enabled[-room:] if room else (),
-            most=caller.kind.most_tools,
-            always_load=caller.kind.always_load,
-        )
-        listed = self._caller_view.with_apps(listed, permitted, caller)
+        permitted = board.permitted(view.turn("", session, caller))
+        chosen, listed = view.listed(caller, session)
+        listed = view.with_apps(listed, permitted, caller)
         whole = tokens_of(board.catalog, permitted)
         sent = whole if len(listed) == len(permitted) else tokens_listed(board.catalog, listed)
         self._events.emit(

@@ -76,11 +76,12 @@ def json_result(value: Result) -> Result:
     return {"content": [{"type": "text", "text": compact_json(value)}], "isError": False}
 
 
-def entry(tool: Tool, name: str, category: str | None = None) -> Result:
-    """A tool as a search shows it: enough for a call with simple arguments."""
+def entry(tool: Tool, name: str, category: str | None = None, sure: str | None = None) -> Result:
+    """A tool as a search shows it: enough for a call with simple arguments. ``sure`` is how sure the match is."""
     description = " ".join(tool.description.split())
     short = description if len(description) <= SHORT_DESCRIPTION else f"{description[:SHORT_DESCRIPTION]}…"
     where = {"server": tool.server} | ({"category": category} if category is not None else {})
+    where |= {"sure": sure} if sure is not None else {}
     return {"name": name, **where, "signature": signature(name, tool), "description": short}
 
 

@@ -10,13 +10,14 @@ from typing import Any
 import mcp_types as types
 from mcp import MCPError
 
+from pegboard.catalog import WireNames
 from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.events import ToolsSearched
 from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
 from pegboard.gateways.mcp.gateway.app_tools import for_apps_alone
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView, on_the_wire
-from pegboard.gateways.mcp.gateway.example_calls import how_to_call
+from pegboard.gateways.mcp.gateway.example_calls import example_calls, how_to_call
 from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
 from pegboard.gateways.mcp.gateway.meta_results import (
     LastOffers,
@@ -26,12 +27,12 @@ from pegboard.gateways.mcp.gateway.meta_results import (
     failed,
     has_hints,
     json_result,
-    matching,
     named_category,
     not_ready,
     shown,
     with_next,
 )
+from pegboard.gateways.mcp.gateway.meta_search import Found, found_tools
 from pegboard.gateways.mcp.gateway.notifications import Announcer
 from pegboard.gateways.mcp.gateway.tool_calls import ToolCalls
 from pegboard.gateways.mcp.resources.resources import Visible, everything
@@ -45,7 +46,8 @@ Result = dict[str, Any]
 
 STILL_EMBEDDING = "the tools are still being embedded; search again soon for matches by meaning"
 NOTHING_MATCHES = (
-    f"No tool matches. Search with other words, or open a category with {meta_definitions.LIST_CATEGORIES}."
+    f"No tool matches. Search with other words, or open a category with {meta_definitions.LIST_CATEGORIES}; "
+    "if there is none for this, say so."
 )
 MOST_CATEGORIES = 20
 """Categories that are named after a search without results."""
@@ -98,26 +100,38 @@ class MetaCalls:
         await view.catalog_view.started(some=server is None or bool(view.board.catalog.of_server(server)))
         await view.catalog_view.categorized()
         session = await view.book.get(caller.session)
-        turn, profile = view.turn(arguments["query"], session, caller), view.board.profile
-        names = view.names(caller)
-        by_words: Result = {}
-        if (whole := self._whole_category(arguments, profile, view.board.allowed(turn))) is not None:
+        query, profile, names = arguments["query"], view.board.profile, view.names(caller)
+        allowed = view.board.allowed(view.turn(query, session, caller))
+        skills = await self._matching_skills(arguments, caller)
+        notes: Result = {}
+        sure: Mapping[ToolId, str | None] = {}
+        if (whole := self._whole_category(arguments, profile, allowed)) is not None:
             found = whole[: arguments.get("limit")]
         else:
             limit = arguments.get("limit", profile.results or meta_definitions.DEFAULT_LIMIT)
-            decision = await view.board.route(turn, self._filter(arguments))
-            best = matching(decision, profile)
-            found = [candidate.tool for candidate in best if candidate.tool in names.of]
-            found = [tool for tool in found if not for_apps_alone(view.board.catalog[tool])][:limit]
-            by_words = self._by_words(decision)
-        call = self._how_to_call(found, session, caller)
-        self._events.emit(ToolsSearched(at=self._clock.time(), found=len(found), by_words=bool(by_words)))
+            index, where = await view.catalog_view.search_index(), self._filter(arguments)
+            result = await found_tools(view.board, index, lambda text: view.turn(text, session, caller), query, where)
+            best = [each for each in result.tools if each.tool in names.of]
+            best = [each for each in best if not for_apps_alone(view.board.catalog[each.tool])][:limit]
+            found, sure = [each.tool for each in best], {each.tool: result.certainty(each) for each in best}
+            notes = self._notes(query, result, allowed, names, nothing=not best and not skills)
+        self._events.emit(ToolsSearched(at=self._clock.time(), found=len(found), by_words="ranked_by" in notes))
         categories, catalog = view.catalog_view.categories, view.board.catalog
-        tools = [entry(catalog[tool], names.of[tool], categories.get(tool)) for tool in found]
+        tools = [entry(catalog[tool], names.of[tool], categories.get(tool), sure.get(tool)) for tool in found]
+        calls = self._calls_of(found, session, caller)
         await self._enable(found, session, context)
-        skills = await self._matching_skills(arguments, caller)
-        nothing = {} if tools or skills else self._nothing(view.board.allowed(turn))
-        return json_result({"tools": tools} | call | skills | by_words | nothing | self._not_ready(caller))
+        return json_result({"tools": tools} | skills | notes | self._not_ready(caller) | calls)
+
+    def _notes(
+        self, query: str, result: Found, allowed: frozenset[ToolId], names: WireNames, *, nothing: bool
+    ) -> Result:
+        """What was searched for, if that is not what was written; and advice if nothing matches."""
+        spelled = {"searched_for": result.query} if result.query != query else {}
+        notes = spelled | self._by_words(result.decision)
+        if not nothing:
+            return notes
+        nearest = [names.of[each.tool] for each in result.nearest if each.tool in names.of]
+        return self._nothing(allowed) | ({"nearest": nearest} if nearest else {}) | notes
 
     async def _matching_skills(self, arguments: JsonObject, caller: Caller) -> Result:
         """The skills that a search without filters finds, and how to read one; empty if there is none."""
@@ -140,7 +154,7 @@ class MetaCalls:
         return None if named is None else [tool for tool, category in there.items() if category == named]
 
     def _nothing(self, allowed: frozenset[ToolId]) -> Result:
-        """Advice for a search without results."""
+        """That nothing matches, and the categories to look through instead."""
         categories = self._view.catalog_view.categories
         there = dict.fromkeys(category for tool, category in categories.items() if tool in allowed)
         return {"why": NOTHING_MATCHES, "categories": list(there)[:MOST_CATEGORIES]}
@@ -166,9 +180,9 @@ class MetaCalls:
         names = view.names(caller)
         found = [tool.id for tool in groups[wanted]]
         listed = {"category": wanted, "tools": [names.of[tool] for tool in found]}
-        call = self._how_to_call(found, session, caller)
+        calls = self._calls_of(found[:1], session, caller)
         await self._enable(found, session, context)
-        return json_result(listed | call)
+        return json_result(listed | calls)
 
     async def _describe(self, arguments: JsonObject, context: CallContext) -> Result:
         """Unknown names are returned next to the definitions."""
@@ -251,13 +265,15 @@ class MetaCalls:
         if set(now.enabled) != set(session.enabled) and await self._announcer.tell(key, context.notify):
             await view.book.update(key, session_changes.noticed)
 
-    def _how_to_call(self, found: Sequence[ToolId], session: Session, caller: Caller) -> Result:
-        """How to call the tools that were found, with the first one as the example; empty if there is none."""
+    def _calls_of(self, found: Sequence[ToolId], session: Session, caller: Caller) -> Result:
+        """A complete call of each tool that was found, last in the answer; empty if there is none."""
         if not found:
             return {}
-        view, tool = self._view, found[0]
-        name, definition = view.names(caller).of[tool], view.board.catalog[tool]
-        return {"call": how_to_call(name, definition, view.exposure(caller, session))}
+        view, names, catalog = self._view, self._view.names(caller), self._view.board.catalog
+        exposure = view.exposure(caller, session)
+        tools = {names.of[tool]: catalog[tool] for tool in found}
+        first = how_to_call(names.of[found[0]], catalog[found[0]], exposure)
+        return {"call": first, "calls": example_calls(tools, exposure)}
 
     def _by_words(self, decision: Decision) -> Result:
         """A note for a search that should use embeddings too but could not."""

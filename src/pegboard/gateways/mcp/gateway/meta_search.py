@@ -1,0 +1,65 @@
+"""A search for tools: what is found among those that a caller may use, how sure that is, and whether anything matches.
+
+query ─► spelling ─► scores ─► exact names and named servers first ─► is anything meant? ─► tools, or the nearest
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pegboard.gateways.mcp.gateway.meta_results import matching
+from pegboard.model import Candidate, Decision, Turn
+from pegboard.protocols import Filter
+from pegboard.retrieval.search_index import LEAST_CHANCE, Certainty, SearchIndex, certainty
+from pegboard.routing_board import RoutingBoard
+
+LOOKED_THROUGH = 200
+"""Candidates among which the tools of a named server are looked for."""
+USUAL = 20
+NEAREST = 3
+"""Tools that are named, but not enabled, where nothing matches."""
+DOUBTED = 0.6
+"""Below this chance that any tool is meant, no tool is found with more than low certainty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The ``tools`` that match, best first; if there are none, the ``nearest``.
+
+    ``query`` is the text that was searched for, with corrected spelling. ``chance`` is the probability that any tool is
+    meant; 1 if the profile cannot tell.
+    """
+
+    query: str
+    decision: Decision
+    tools: tuple[Candidate, ...] = ()
+    nearest: tuple[Candidate, ...] = ()
+    chance: float = 1.0
+
+    def certainty(self, candidate: Candidate) -> Certainty | None:
+        """How sure it is that this tool is meant; None if scores are no probabilities."""
+        if self.decision.scale != "probability" or self.decision.by_rank:
+            return None
+        return "low" if self.chance < DOUBTED else certainty(candidate.score)
+
+
+async def found_tools(
+    board: RoutingBoard, index: SearchIndex, ask: Callable[[str], Turn], query: str, where: Filter | None = None
+) -> Found:
+    """The tools of one search, without a limit on their number. ``ask`` makes a turn with the caller's rights.
+
+    Profiles other than `hybrid` are left as their sources have them: their queries are not corrected, and what matches
+    is decided by their own thresholds.
+    """
+    if board.profile.ranker != "hybrid":
+        decision = await board.search(ask(query), where)
+        return Found(query=query, decision=decision, tools=tuple(matching(decision, board.profile)))
+    query = index.corrected(query)
+    decision = await board.search(ask(query), where, shown=LOOKED_THROUGH if index.named(query) else USUAL)
+    best = index.ordered(query, decision.candidates)
+    comparable = bool(decision.encoder) and not decision.by_rank
+    chance = index.chance(query, best, comparable=comparable)
+    if chance < LEAST_CHANCE or not matching(decision, board.profile):
+        return Found(query=query, decision=decision, nearest=tuple(best[:NEAREST]), chance=chance)
+    return Found(query=query, decision=decision, tools=tuple(best), chance=chance)

@@ -1,0 +1,107 @@
+"""Corrects misspelt words of a search to words of a catalog."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+
+from pegboard.model import Tool
+from pegboard.retrieval.words import CAMEL, FUNCTION_WORDS, raw_words, stem
+
+WORD = re.compile(r"[A-Za-z]{3,30}")
+SHORT = 4
+"""Words up to this length are corrected to words of names only."""
+LONG = 9
+"""From this length on, a word may have two errors."""
+LEAST_LETTERS = 3
+"""Abbreviations of so many letters are never what another word stands for: `aws` is not `aks`."""
+OF_NAMES = 100
+"""A word of a name outweighs one that occurs in this many descriptions."""
+LEAST_USES = 2
+"""Descriptions that a word has to occur in, so that it is not an error itself."""
+
+
+class Speller:
+    """The words of one catalog, and the correction of a query to them.
+
+    Only a word that neither the catalog nor the vocabulary of the package's encoder has is corrected: `recipe` never
+    becomes `receive`.
+    """
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        weights: Counter[str] = Counter()
+        for tool in tools:
+            for word in {*raw_words(tool.name), *raw_words(tool.server)}:
+                weights[word] += OF_NAMES
+            weights.update(set(raw_words(tool.description)))
+        self._stems = frozenset(map(stem, weights))
+        self._by_letter: dict[str, list[tuple[str, int]]] = {}
+        for word, weight in weights.items():
+            if WORD.fullmatch(word) and weight >= LEAST_USES:
+                self._by_letter.setdefault(word[0], []).append((word, weight))
+
+    def corrected(self, query: str) -> str:
+        """The query, unchanged but for misspelt words.
+
+        >>> from pegboard.testing import fake_tool
+        >>> Speller([fake_tool("create_issue")]).corrected("creat isue for my recipe")
+        'create issue for my recipe'
+        """
+        return "".join(WORD.sub(lambda match: self._word(match.group()), piece) for piece in _kept_apart(query))
+
+    def _word(self, written: str) -> str:
+        word = written.casefold()
+        if word in FUNCTION_WORDS or stem(word) in self._stems or _is_common(word):
+            return written
+        errors = 2 if len(word) >= LONG else 1
+        near = [
+            (distance, -weight, known)
+            for known, weight in self._by_letter.get(word[0], ())
+            if len(known) > LEAST_LETTERS
+            and abs(len(known) - len(word)) <= errors
+            and (len(word) > SHORT or weight >= OF_NAMES)
+            and (distance := edits(word, known, errors)) <= errors
+        ]
+        return min(near)[2] if near else written
+
+
+def edits(one: str, other: str, most: int) -> int:
+    """The number of letters to insert, remove, replace or swap with a neighbour; ``most + 1`` for any larger number.
+
+    Optimal string alignment (Damerau 1964, restricted).
+
+    >>> edits("agregate", "aggregate", 2), edits("chrat", "chart", 1), edits("pizza", "issue", 1)
+    (1, 1, 2)
+    """
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for place, letter in enumerate(one, 1):
+        last, before, row = before, row, [place]
+        for at, wanted in enumerate(other, 1):
+            cost = min(before[at] + 1, row[at - 1] + 1, before[at - 1] + (letter != wanted))
+            if place > 1 and at > 1 and letter == other[at - 2] and one[place - 2] == wanted:
+                cost = min(cost, last[at - 2] + 1)
+            row.append(cost)
+        if min(row) > most:
+            return most + 1
+    return min(row[-1], most + 1)
+
+
+@cache
+def common_words() -> frozenset[str]:
+    """Words that the encoder of the package knows as a whole."""
+    text = (files("pegboard.retrieval.encoders.minilm") / "tokenizer.json").read_text("utf-8")
+    return frozenset(word for word in json.loads(text)["model"]["vocab"] if word.isalpha())
+
+
+def _is_common(word: str) -> bool:
+    return word in common_words() or word.removesuffix("s") in common_words()
+
+
+def _kept_apart(query: str) -> list[str]:
+    """The pieces of a query between which words of identifiers end: `mergeReqest`, `merge_reqest`."""
+    return CAMEL.sub("\0", query).split("\0")
