@@ -34,6 +34,7 @@ from pegboard.settings.storage import (
     SpendSettings,
     StateSettings,
     StatisticsSettings,
+    UsageSettings,
 )
 
 __all__ = [
@@ -195,6 +196,7 @@ class Settings(BaseSettings):
     statistics: StatisticsSettings = Field(
         StatisticsSettings(), description="Weights and initial values of the moving averages of tools."
     )
+    usage: UsageSettings = Field(UsageSettings(), description="How selection learns from the calls of each key.")
     retention: RetentionSettings = Field(
         RetentionSettings(), description="Days after which unused records are removed from the stores."
     )

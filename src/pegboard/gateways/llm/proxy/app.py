@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
@@ -47,6 +48,7 @@ from pegboard.gateways.llm.selection.policy import Filtered
 from pegboard.gateways.llm.selection.policy_rules import Policies
 from pegboard.gateways.llm.shadow.recorder import Recorder
 from pegboard.gateways.llm.tool_search.search_loop import ToolSearchLoop
+from pegboard.habits import habits_of
 from pegboard.protocols import Clock, EventSink
 from pegboard.settings.llm import LlmSettings
 
@@ -168,6 +170,7 @@ class LlmApp:
             client=parsed.client,
             treatment_of=treatment_of,
             share=share,
+            habits=habits_of(context.key or "", context.owner),
         )
         return found.body if context.rewritten.body is None else context.rewritten.body
 
@@ -227,7 +230,8 @@ class LlmApp:
                 await writer.more(piece)
             await writer.end()
         observer.finish()
-        self._filters[context.target.upstream.name].answered(context.rewritten, observer.used)
+        called = observer.called if context.status < HTTPStatus.BAD_REQUEST else None
+        self._filters[context.target.upstream.name].answered(context.rewritten, observer.used, called)
         context.called, context.answer, context.ended = tuple(observer.called), observer.id, True
         request = context.rewritten.request
         if codec is not None and keeps_history(codec) and request is not None and observer.id:
@@ -259,7 +263,8 @@ class LlmApp:
             context.ended = True
         finally:
             context.status, context.called = rounds.status, rounds.called
-            self._filters[context.target.upstream.name].answered(context.rewritten, rounds.used)
+            called = rounds.called if context.ended and context.status < HTTPStatus.BAD_REQUEST else None
+            self._filters[context.target.upstream.name].answered(context.rewritten, rounds.used, called)
 
     def _emit(self, context: RequestContext) -> None:
         rewritten = context.rewritten

@@ -78,7 +78,14 @@ class Gateway:
         self.fleet = fleet
         charges = CallCharges(MemorySpend(clock), settings.spend, clock) if charges is None else charges
         self._calls = ToolCalls(
-            fleet, self.book, charges, events=events, clock=clock, observe=observe, contents=self._contents
+            fleet,
+            self.book,
+            charges,
+            events=events,
+            clock=clock,
+            observe=observe,
+            contents=self._contents,
+            learner=board.learner,
         )
         self._meta = MetaCalls(self._caller_view, self._calls, fleet, self.announcer, events=events, clock=clock)
         self._events, self._clock = events, clock

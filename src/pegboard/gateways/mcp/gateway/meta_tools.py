@@ -100,6 +100,8 @@ class MetaCalls:
         else:
             limit = arguments.get("limit", profile.results or meta_definitions.DEFAULT_LIMIT)
             decision = await view.board.route(turn, self._filter(arguments))
+            if view.board.learner is not None:
+                view.board.learner.searched(caller.conversation, decision.habits, decision.query)
             best = matching(decision, profile)
             found = [candidate.tool for candidate in best if candidate.tool in names.of][:limit]
             by_words = self._by_words(decision)

@@ -21,6 +21,7 @@ from pegboard.model import JsonObject, Outcome, ServerName, Tool, ToolId
 from pegboard.protocols import Clock, EventSink
 from pegboard.routing import check_arguments, matches_output_schema
 from pegboard.routing.economics.tool_prices import stated_usd
+from pegboard.routing.habit_learner import HabitLearner
 
 Result = dict[str, Any]
 Fault = Literal["server", "caller", "tool"]
@@ -44,6 +45,7 @@ class ToolCalls:
         clock: Clock,
         observe: Callable[[Outcome], None],
         contents: Contents,
+        learner: HabitLearner | None = None,
     ) -> None:
         self._contents = contents
         self._fleet = fleet
@@ -52,6 +54,7 @@ class ToolCalls:
         self._events = events
         self._clock = clock
         self._observe = observe
+        self._learner = learner
         self._feedback = PendingFeedback()
 
     async def check(self, tool: Tool, arguments: JsonObject) -> None:
@@ -109,6 +112,8 @@ class ToolCalls:
         )
         self._feedback.called(context.caller.session, tool, success=success)
         self._observe(Outcome(tool=tool, success=success, latency_ms=latency, failure=fault))
+        if success and self._learner is not None:
+            self._learner.called_after_search(context.caller.conversation, tool)
 
 
 class PendingFeedback:
