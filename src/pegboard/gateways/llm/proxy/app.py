@@ -33,7 +33,7 @@ from pegboard.gateways.llm.proxy.http_bodies import (
 )
 from pegboard.gateways.llm.proxy.keys import IsToken, Keys, NotAllowed, is_local
 from pegboard.gateways.llm.proxy.model_upstream import Body, Headers, ModelUpstream
-from pegboard.gateways.llm.proxy.request_audit import OFF, RequestAudit, RequestContext
+from pegboard.gateways.llm.proxy.request_audit import OFF, SIGNED, RequestAudit, RequestContext
 from pegboard.gateways.llm.proxy.target import (
     RequestHeaders,
     Target,
@@ -122,7 +122,7 @@ class LlmApp:
             context.target, context.key = self._authenticate(target, scope)
             context.owner = _owner(context, scope["headers"])
             context.wishes, context.client = parsed.wishes, parsed.client
-            codec = self._codec(context, scope["method"])
+            codec = self._codec(context, scope["method"], parsed)
             body: Body
             if codec is None:
                 body = reader.as_it_comes(scope["headers"])
@@ -198,12 +198,15 @@ class LlmApp:
         ours = in_query is not None and (self._keys.is_ours(in_query) or target.upstream.has_key)
         return (replace(target, query=query) if ours else target), key
 
-    def _codec(self, context: RequestContext, method: str) -> Codec | None:
+    def _codec(self, context: RequestContext, method: str, parsed: RequestHeaders) -> Codec | None:
         """The codec of the body; None if it has no tools, or all of them stay in any case."""
         upstream = context.target.upstream.name
         codec = self._generic.get(upstream) or codec_for(context.target.path) if method == "POST" else None
         if codec is not None and self._policies.never_filters(upstream, context.key):
             context.rewritten = OFF
+            return None
+        if codec is not None and parsed.is_signed:
+            context.rewritten = SIGNED
             return None
         return codec
 
