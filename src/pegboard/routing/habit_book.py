@@ -49,9 +49,13 @@ class KeyHabits:
         self.stored, self.read_at, self._vectors, self._trial = stored, at, None, None
 
     def add(self, row: ToolId, sums: Floats) -> None:
-        self._vectors = self._trial = None
         before = self.new.get(row)
         self.new[row] = sums if before is None or before.shape != sums.shape else before + sums
+        whole = self.sums(row)
+        if row.server == TRIAL:
+            self._trial = None
+        elif self._vectors is not None and whole is not None:
+            self._vectors[row] = bounded(whole)
 
     def sums(self, row: ToolId) -> Floats | None:
         """The sums of a row, stored and new; None without any."""
