@@ -20,6 +20,7 @@ from pegboard.protocols import (
     Archive,
     Clock,
     Embeddings,
+    Habits,
     Lessons,
     Pins,
     Replicas,
@@ -30,6 +31,7 @@ from pegboard.protocols import (
 )
 from pegboard.stores import (
     MemoryEmbeddings,
+    MemoryHabits,
     MemoryLessons,
     MemoryPins,
     MemoryReplicas,
@@ -39,6 +41,7 @@ from pegboard.stores import (
     MemoryStatistics,
     SqliteArchive,
     SqliteEmbeddings,
+    SqliteHabits,
     SqliteLessons,
     SqlitePins,
     SqliteSessions,
@@ -50,6 +53,7 @@ from pegboard.stores.postgres import (
     PostgresArchive,
     PostgresDatabase,
     PostgresEmbeddings,
+    PostgresHabits,
     PostgresLessons,
     PostgresPins,
     PostgresReplicas,
@@ -61,6 +65,7 @@ from pegboard.stores.postgres import (
 from pegboard.stores.redis import (
     RedisArchive,
     RedisEmbeddings,
+    RedisHabits,
     RedisLessons,
     RedisPins,
     RedisReplicas,
@@ -102,6 +107,9 @@ class Backend(ABC):
 
     @abstractmethod
     def lessons(self) -> Lessons: ...
+
+    @abstractmethod
+    def habits(self) -> Habits: ...
 
     @abstractmethod
     def spend(self) -> Spend: ...
@@ -146,6 +154,9 @@ class InMemory(Backend):
     def lessons(self) -> Lessons:
         return self._once("lessons", MemoryLessons)
 
+    def habits(self) -> Habits:
+        return self._once("habits", lambda: MemoryHabits(clock=self.clock))
+
     def spend(self) -> Spend:
         return self._once("spend", lambda: MemorySpend(self.clock, hold=HOLD))
 
@@ -188,6 +199,9 @@ class InSqlite(Backend):
 
     def lessons(self) -> Lessons:
         return self._opened(SqliteLessons(self._state, clock=self.clock))
+
+    def habits(self) -> Habits:
+        return self._opened(SqliteHabits(self._state, clock=self.clock))
 
     def spend(self) -> Spend:
         return self._opened(SqliteSpend(self._state, self.clock, hold=HOLD))
@@ -237,6 +251,9 @@ class InRedis(Backend):
     def lessons(self) -> Lessons:
         return RedisLessons(next(self._servers), clock=self.clock)
 
+    def habits(self) -> Habits:
+        return RedisHabits(next(self._servers), clock=self.clock)
+
     def spend(self) -> Spend:
         return RedisSpend(next(self._servers), self.clock, hold=HOLD)
 
@@ -280,6 +297,9 @@ class InPostgres(Backend):
 
     def lessons(self) -> Lessons:
         return PostgresLessons(next(self._databases), clock=self.clock)
+
+    def habits(self) -> Habits:
+        return PostgresHabits(next(self._databases), clock=self.clock)
 
     def spend(self) -> Spend:
         return PostgresSpend(next(self._databases), self.clock, hold=HOLD)

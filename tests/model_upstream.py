@@ -31,10 +31,15 @@ class Sent:
 
 @dataclass
 class ModelUpstream:
-    """``mood`` says how it answers: ok, stream (whose end waits for ``release``), error, cut or mute."""
+    """``mood`` says how it answers: ok, stream (whose end waits for ``release``), error, cut or mute.
+
+    ``body`` and ``kind`` are a good answer and its media type.
+    """
 
     url: str = ""
     mood: str = "ok"
+    body: bytes = ANSWER
+    kind: str = "application/json"
     sent: list[Sent] = field(default_factory=list)
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event = field(default_factory=asyncio.Event)
@@ -55,7 +60,7 @@ class ModelUpstream:
                 await self.release.wait()
             case "stream" | "cut":
                 return await self._streamed(request)
-        return web.Response(body=ANSWER, content_type="application/json")
+        return web.Response(body=self.body, content_type=self.kind)
 
     async def _streamed(self, request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(headers={"content-type": "text/event-stream"})

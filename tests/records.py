@@ -10,6 +10,7 @@ from pegboard.protocols import Archive
 from pegboard.records import (
     KINDS,
     EmbeddingRecord,
+    HabitRecord,
     HoldRecord,
     LessonRecord,
     MeterRecord,
@@ -54,6 +55,7 @@ RECORDS = {
         used=moments,
     ),
     "lesson": st.builds(LessonRecord, key=texts, used=moments, **{field.name: sums for field in fields(Seen)}),
+    "habit": st.builds(HabitRecord, key=texts, server=texts, name=texts, sums=st.binary(), used=moments),
     "meter": st.builds(MeterRecord, kind=st.sampled_from(["session", "day"]), name=texts, spent=wholes, used=moments)
     | st.builds(MeterRecord, kind=st.just("key"), name=texts, spent=wholes, used=st.none()),
     "hold": st.builds(

@@ -24,6 +24,7 @@ SAME_NAME = {
     ("apps/cli/scan.py", "trust/scan.py"): "the command, and what it runs",
     ("apps/cli/serve.py", "gateways/serve.py"): "the command, and what it runs",
     ("apps/cli/state.py", "stores/state.py"): "the command, and the state that it shows",
+    ("habits.py", "stores/*/habits.py"): "what use teaches, and the stores that keep it",
     ("events.py", "stores/memory/events.py"): "the events, and the store that keeps them",
 }
 """Pairs of modules that may share a file name, by their paths (the second may be a pattern), with the reason."""

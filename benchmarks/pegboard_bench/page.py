@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pegboard_bench import priced_page, rank_page, results, summaries_page
+from pegboard_bench import priced_page, rank_page, results, summaries_page, usage_page
 from pegboard_bench.agents import page as agents_page
 from pegboard_bench.cache import page as cache_page
 from pegboard_bench.coding_agents import page as coding_agents_page
@@ -38,6 +38,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "coding_agents": coding_agents_page.section,
     "control_tools": control_tools_page.section,
     "gate": gate_page.section,
+    "usage": usage_page.section,
     "index": index_page.section,
     "state": state_page.section,
     "scan": scan_page.section,

@@ -179,6 +179,7 @@ class Turn:
 
     ``only`` are patterns of the tools that the caller may use; None means any.
     ``max_price`` (USD) and ``deadline`` (seconds) limit the cost and the time of a call; the profile `ehrr` uses them.
+    ``habits`` says whose use teaches the selection (`pegboard.habits.habits_of`); nobody's if it is empty.
 
     >>> said = Message(role="user", parts=(Part(text="and in London?"),))
     >>> Turn(messages=(said,), scopes=frozenset({"weather"})).messages[-1].text
@@ -193,6 +194,7 @@ class Turn:
     id: str = ""
     max_price: float | None = None
     deadline: float | None = None
+    habits: str = ""
 
     @classmethod
     def ask(cls, text: str, **fields: Any) -> Turn:
@@ -253,6 +255,7 @@ class Decision:
     the name by which a model calls it.
     ``encoder`` names the model whose vectors were used, if any. ``by_rank`` is true if nothing is fitted for that
     encoder: its best k tools are taken, and neither a recall target nor a fitted threshold applies.
+    ``habits`` are those of the turn.
 
     >>> from pegboard import Board
     >>> decision = Board(tools=[{"name": "tide", "description": "When the tide comes"}]).route_now("the tide?")
@@ -280,6 +283,7 @@ class Decision:
     left_out: Mapping[ToolId, str] = field(default_factory=dict)
     tools: tuple[Tool, ...] = ()
     names: Mapping[ToolId, str] = field(default_factory=dict, repr=False)
+    habits: str = ""
 
     def tools_for(self, provider: Provider) -> list[dict[str, Any]]:
         """The active tools as the ``tools`` of a request, under names that every provider accepts.

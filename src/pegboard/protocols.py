@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from pegboard.events import Event
+from pegboard.habits import Habit, HabitKey
 from pegboard.model import (
     Fingerprint,
     Floats,
@@ -123,6 +124,18 @@ class Lessons(Protocol):
         ...
 
 
+class Habits(Protocol):
+    """What use taught, as rows of sums (`pegboard.habits`). No row contains a text."""
+
+    async def add(self, sums: Mapping[HabitKey, Floats]) -> None:
+        """Add to rows, whose earlier sums fade meanwhile. Concurrent additions all count, in any order."""
+        ...
+
+    async def read(self, keys: Sequence[str]) -> Mapping[HabitKey, Habit]:
+        """All rows of these keys."""
+        ...
+
+
 class Spend(Protocol):
     """What calls cost. Concurrent calls never exceed a limit together, and never block a call that fits."""
 
@@ -221,9 +234,9 @@ class Archive(Protocol):
         """Add records, and return how many were stored.
 
         If a record already exists, one of the two is kept, so that writing twice has no further effect: the session
-        that expires later, the statistics of the later call, the lesson that was updated later, the meter with the
-        higher total, and the existing pin or hold. All records are written in one transaction if the store has
-        transactions; Redis writes batches, each of them atomic.
+        that expires later, the statistics of the later call, the lesson and the habit that were updated later, the
+        meter with the higher total, and the existing pin or hold. All records are written in one transaction if the
+        store has transactions; Redis writes batches, each of them atomic.
         """
         ...
 

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from pegboard.spend_limits import Meter, MeterKind
 
-Kind = Literal["session", "statistics", "lesson", "meter", "hold", "pin", "embedding"]
+Kind = Literal["session", "statistics", "lesson", "habit", "meter", "hold", "pin", "embedding"]
 Key = tuple[str, ...]
 
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
@@ -106,6 +106,21 @@ class LessonRecord(_Checked):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HabitRecord(_Checked):
+    """What use taught about a tool (`pegboard.habits`): ``sums`` are float32, little-endian; ``key`` begins with the
+    name of the caller's key, if it has one. ``server`` is `pegboard.habits.TRIAL` in the
+    rows of a trial. ``used``: the last update."""
+
+    names: ClassVar = ("key", "server", "name")
+    record: Literal["habit"] = "habit"
+    key: Text
+    server: Text
+    name: Text
+    sums: bytes
+    used: Moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeterRecord(_Checked):
     """Spending in billionths of a dollar. ``used`` is None for the total of a key, which is never removed."""
 
@@ -159,12 +174,22 @@ class EmbeddingRecord(_Checked):
     vector: bytes
 
 
-Record = SessionRecord | StatisticsRecord | LessonRecord | MeterRecord | HoldRecord | PinRecord | EmbeddingRecord
+Record = (
+    SessionRecord
+    | StatisticsRecord
+    | LessonRecord
+    | HabitRecord
+    | MeterRecord
+    | HoldRecord
+    | PinRecord
+    | EmbeddingRecord
+)
 
 RECORDS: dict[Kind, type[Record]] = {
     "session": SessionRecord,
     "statistics": StatisticsRecord,
     "lesson": LessonRecord,
+    "habit": HabitRecord,
     "meter": MeterRecord,
     "hold": HoldRecord,
     "pin": PinRecord,

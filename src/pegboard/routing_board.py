@@ -31,6 +31,7 @@ from pegboard.routing import (
 from pegboard.routing.economics import Economics, Knowledge, NearTies, Offers, Priced, PriceStage, Pricing
 from pegboard.routing.encoder_fallback import Ranking
 from pegboard.routing.explain import Explanation
+from pegboard.routing.habit_learner import HabitLearner
 from pegboard.routing.server_breakers import ServerBreakers
 from pegboard.routing.subtask_router import SubtaskRouter
 
@@ -77,8 +78,10 @@ class RoutingBoard:
         economics: Economics | None = None,
         resting: ServerBreakers | None = None,
         category_descriptions: Mapping[str, str] = NO_DESCRIPTIONS,
+        learner: HabitLearner | None = None,
     ) -> None:
         self._category_descriptions = category_descriptions
+        self.learner = learner
         self._space = Space(documents=documents, queries=queries, profile=profile, fusions=fusions, index=index)
         self._fallback = fallback
         self._events = events
@@ -233,6 +236,7 @@ class RoutingBoard:
             clock=self._clock,
             always_available=self._pinned(catalog),
             pricing=self._worth_of(catalog),
+            learner=self.learner,
         )
 
     def _worth_of(self, catalog: Catalog) -> PriceStage | None:

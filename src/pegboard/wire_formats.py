@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Provider = Literal["openai", "responses", "anthropic", "gemini", "mcp"]
+Provider = Literal["openai", "responses", "anthropic", "gemini", "bedrock", "cohere", "mcp"]
 """The API whose requests carry the tools; `openai` is Chat Completions, `responses` is OpenAI Responses."""
 
 ANYTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
@@ -40,8 +40,8 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 
 def wire_tool(provider: Provider, name: str, description: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """One tool in the provider's form: an OpenAI function, a Gemini declaration, an Anthropic or MCP tool. Raises
-    ValueError.
+    """One tool in the provider's form: an OpenAI or Cohere function, a Gemini declaration, a Bedrock
+    specification, an Anthropic or MCP tool. Raises ValueError.
 
     >>> wire_tool("anthropic", "tide", "When the tide comes", None)["input_schema"]
     {'type': 'object', 'properties': {}}
@@ -56,7 +56,9 @@ def wire_tools(provider: Provider, tools: Sequence[dict[str, Any]]) -> list[dict
 
 def upstream_formats() -> tuple[str, ...]:
     """The `format` values of upstreams whose requests carry tools in a known form."""
-    return tuple(dict.fromkeys(each.upstream for each in TOOL_FORMATS.values() if each.upstream))
+    rows = TOOL_FORMATS.values()
+    first = [each.upstream for each in rows if each.upstream]
+    return tuple(dict.fromkeys([*first, *(name for each in rows for name in each.aliases)]))
 
 
 Fields = dict[str, Any]
@@ -68,11 +70,13 @@ class ToolFormat:
 
     ``write`` makes a tool from its name and description and its schema; ``array`` makes the request's array of several.
     ``upstream`` is the `format` of the upstreams in the settings that accept such requests; empty if there are none.
+    ``aliases`` are formats of upstreams that differ only in where the key goes.
     """
 
     write: Callable[[Fields, Fields], Fields]
     array: Callable[[Sequence[Fields]], list[Fields]] = list
     upstream: str = ""
+    aliases: tuple[str, ...] = ()
 
 
 def _chat(said: Fields, takes: Fields) -> Fields:
@@ -84,6 +88,10 @@ def _responses(said: Fields, takes: Fields) -> Fields:
     return {"type": "function", **said, "parameters": takes, "strict": False}
 
 
+def _specified(said: Fields, takes: Fields) -> Fields:
+    return {"toolSpec": {**said, "inputSchema": {"json": takes}}}
+
+
 def _under(key: str) -> Callable[[Fields, Fields], Fields]:
     return lambda said, takes: {**said, key: takes}
 
@@ -93,10 +101,12 @@ def _one_group(tools: Sequence[Fields]) -> list[Fields]:
 
 
 TOOL_FORMATS: Mapping[str, ToolFormat] = {
-    "openai": ToolFormat(write=_chat, upstream="openai"),
+    "openai": ToolFormat(write=_chat, upstream="openai", aliases=("azure",)),
     "responses": ToolFormat(write=_responses, upstream="openai"),
     "anthropic": ToolFormat(write=_under("input_schema"), upstream="anthropic"),
     "gemini": ToolFormat(write=_under("parametersJsonSchema"), array=_one_group, upstream="gemini"),
+    "bedrock": ToolFormat(write=_specified, upstream="bedrock"),
+    "cohere": ToolFormat(write=_chat, upstream="cohere"),
     "mcp": ToolFormat(write=_under("inputSchema")),
 }
 """One row per format. `Provider` lists the same names for type checkers."""

@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pytest
 from typer.testing import Result
 
 from pegboard.clock import SYSTEM_CLOCK
+from pegboard.habit_trial import Trial
+from pegboard.habits import TRIAL, HabitKey, habits_of, within_encoder
 from pegboard.model import Fingerprint, Outcome, Session, ToolId
 from pegboard.settings import load_settings
 from pegboard.spend_limits import Account, Limits, nano_usd
@@ -49,6 +52,9 @@ async def fill(state: State) -> None:
     await state.sessions.save(session)
     await state.statistics.observe([Outcome(tool=tool, success=True, latency_ms=250) for tool in (LOG, NOW)])
     await state.lessons.add({"talks" * 9: Seen(requests=6, conversations=2, later=4, growth=2_010, changed=1)})
+    key = within_encoder(habits_of("alice", "mcp"), "minilm")
+    found = Trial(epoch=1, is_used=True, both=80, untaught=2, taught=10, neither=8)
+    await state.habits.add({HabitKey(key, *LOG): np.ones(4, np.float32), HabitKey(key, TRIAL, found.row): found.sums})
     account = Account(session=session.id, key="alice")
     await state.spend.settle(await state.spend.reserve(account, nano_usd(1), Limits()), nano_usd(1))
     for letter in "ab":
@@ -91,6 +97,7 @@ def test_what_is_kept_is_shown_and_where(run_json: RunJson, run: Run) -> None:
         "session": 1,
         "statistics": 2,
         "lesson": 1,
+        "habit": 2,
         "meter": 3,
         "hold": 0,
         "pin": 2,
@@ -106,27 +113,33 @@ def test_what_is_kept_is_shown_and_where(run_json: RunJson, run: Run) -> None:
 
 @pytest.mark.usefixtures("full")
 def test_tables_are_shown_where_they_are_asked_for(run_json: RunJson, run: Run) -> None:
-    found = run_json("state", "show", "--statistics", "--lessons", "--pins", "--spend")
+    found = run_json("state", "show", "--statistics", "--lessons", "--habits", "--pins", "--spend")
 
     assert [(each["name"], each["calls"]) for each in found["statistics"]] == [("log", 1), ("now", 1)]
     assert [(each["conversations"], each["growth"]) for each in found["lessons"]] == [(2, 2_010)]
+    [habits] = found["habits"]
+    assert (habits["key"].partition(":")[0], habits["tools"], habits["calls"], habits["epoch"]) == ("alice", 1, 100, 1)
+    assert habits["difference"]["value"] == pytest.approx(0.08)
     assert [each["seen"][:1] for each in found["pins"]] == ["b", "n"]
     assert [(each["kind"], each["spent"]) for each in found["spend"]] == [
         ("day", 10**9),
         ("key", 10**9),
         ("session", 10**9),
     ]
-    text = run("state", "show", "--statistics", "--lessons", "--pins", "--spend").stdout
-    assert all(said in text for said in ("git/log", "last called", "the same", "bbbbbbbbbbbb", "alice", "502.5", "25%"))
+    text = run("state", "show", "--statistics", "--lessons", "--habits", "--pins", "--spend").stdout
+    assert all(
+        said in text
+        for said in ("git/log", "last called", "the same", "bbbbbbbbbbbb", "alice", "502.5", "25%", "+8.0%")
+    )
 
 
 @pytest.mark.usefixtures("full")
 def test_an_export_takes_its_place_whole_and_is_its_owners_alone(run_json: RunJson, machine: Path) -> None:
     done = run_json("state", "export", machine / "state.jsonl")
 
-    assert done["written"] == {"session": 1, "statistics": 2, "lesson": 1, "meter": 3, "hold": 0, "pin": 2}
+    assert done["written"] == {"session": 1, "statistics": 2, "lesson": 1, "habit": 2, "meter": 3, "hold": 0, "pin": 2}
     assert stat.S_IMODE((machine / "state.jsonl").stat().st_mode) == 0o600
-    assert len((machine / "state.jsonl").read_text().splitlines()) == 1 + 9 + 1
+    assert len((machine / "state.jsonl").read_text().splitlines()) == 1 + 11 + 1
     assert {path.name for path in machine.iterdir()} == {"pegboard.toml", "state.jsonl"}
 
 
@@ -152,7 +165,7 @@ def test_an_export_that_fails_leaves_the_old_file_and_nothing_else(
 def test_without_a_file_the_lines_go_to_standard_output(run: Run) -> None:
     lines = [json.loads(line) for line in run("state", "export").stdout.splitlines()]
 
-    assert (lines[0]["format"], lines[-1]) == ("pegboard state", {"records": 9})
+    assert (lines[0]["format"], lines[-1]) == ("pegboard state", {"records": 11})
 
 
 @pytest.mark.requirement("design.state-moves")
@@ -166,7 +179,7 @@ def test_state_moves_to_another_store_and_back_line_for_line(
     home = os.environ["XDG_STATE_HOME"]
 
     monkeypatch.setenv("PEGBOARD_STATE", json.dumps({"url": url, "prefix": prefix}))
-    assert run_json("state", "import", first)["taken"] == 9
+    assert run_json("state", "import", first)["taken"] == 11
     run_json("state", "export", second)
     monkeypatch.delenv("PEGBOARD_STATE")
     monkeypatch.setenv("XDG_STATE_HOME", f"{home}/other")
@@ -186,7 +199,7 @@ def test_a_store_that_is_not_empty_is_left_alone_unless_it_is_to_be_merged(
     result = run("state", "import", machine / "state.jsonl")
 
     assert result.exit_code == 2
-    assert "is not empty: it has 9 records. Import with --merge" in result.stderr
+    assert "is not empty: it has 11 records. Import with --merge" in result.stderr
     assert run_json("state", "import", machine / "state.jsonl", "--merge")["taken"] == 0
 
 
@@ -231,13 +244,14 @@ def test_embeddings_are_exported_where_they_are_asked_for(run_json: RunJson, mac
     [
         (("--session", "5e55"), {"session": 1, "meter": 1}),
         (("--session", "other"), {}),
-        (("--key", "alice"), {"session": 1, "meter": 3}),
-        (("--server", "git"), {"statistics": 1, "pin": 1}),
+        (("--key", "alice"), {"session": 1, "habit": 2, "meter": 3}),
+        (("--server", "git"), {"statistics": 1, "habit": 1, "pin": 1}),
         (("--tool", "time/now"), {"statistics": 1, "pin": 1}),
         (("--tool", "now"), {}),
         (("--lessons",), {"lesson": 1}),
+        (("--habits",), {"habit": 2}),
         (("--expired",), {}),
-        (("--everything", "--yes"), {"session": 1, "statistics": 2, "lesson": 1, "meter": 3, "pin": 2}),
+        (("--everything", "--yes"), {"session": 1, "statistics": 2, "lesson": 1, "habit": 2, "meter": 3, "pin": 2}),
     ],
 )
 def test_what_is_forgotten_is_counted_and_gone(
@@ -253,7 +267,9 @@ def test_what_is_forgotten_is_counted_and_gone(
 
 @pytest.mark.usefixtures("full")
 def test_what_was_removed_is_said_in_words(run: Run) -> None:
-    assert run("state", "forget", "--server", "git").stdout == "Removed: 1 tool with statistics, 1 pin.\n"
+    assert (
+        run("state", "forget", "--server", "git").stdout == "Removed: 1 tool with statistics, 1 pin, 1 row of habits.\n"
+    )
     assert run("state", "forget", "--server", "git").stdout == "Removed: nothing.\n"
 
 
@@ -270,7 +286,7 @@ def test_everything_goes_only_where_somebody_agrees(
 
     assert (refused.exit_code, declined.exit_code, unanswered.exit_code) == (2, 2, 130)
     assert "give --yes" in refused.stderr
-    assert "9 records in" in declined.stderr
+    assert "11 records in" in declined.stderr
     assert counts(run_json) == before
     assert run("state", "forget", "--everything", typed="y\n").exit_code == 0
     assert counts(run_json) == {}

@@ -73,7 +73,7 @@ async def test_it_is_applied_about_once_an_hour_at_times_of_each_process_own(
 
     assert await slept(retirement, 3, monkeypatch) == [FIRST / 2, EVERY, EVERY, EVERY]
     assert chances[:2] == [(0, FIRST), (0.5, 1.5)]
-    assert [kind for kind, _ in archive.asked] == ["session", "hold", "meter", "lesson", "embedding"] * 3
+    assert [kind for kind, _ in archive.asked] == ["session", "hold", "meter", "lesson", "habit", "embedding"] * 3
 
 
 async def test_a_store_that_fails_is_said_once_until_it_works_again(

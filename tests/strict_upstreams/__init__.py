@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from strict_upstreams import anthropic, gemini, openai
+from strict_upstreams import anthropic, bedrock, cohere, gemini, openai
 
 Problems = Callable[[Mapping[str, Any]], list[str]]
 
@@ -14,5 +14,7 @@ PROBLEMS: Mapping[str, Problems] = {
     "openai_responses": openai.responses_problems,
     "anthropic": anthropic.problems,
     "gemini": gemini.problems,
+    "bedrock": bedrock.problems,
+    "cohere": cohere.problems,
 }
 """By the name of a codec."""

@@ -46,6 +46,7 @@ def boards_of_requests(
             patient=False,
             fusions=first.fusions,
             economics=of_settings,
+            learner=parts.learner,
             fallback=None if second is None else replace(second, profile=under(profile, second)),
         )
 
@@ -92,6 +93,7 @@ def build_routing(
         fusions=first.fusions,
         economics=economics(settings, parts, connections),
         resting=parts.resting,
+        learner=parts.learner,
         index=parts.index(name),
         fallback=None
         if parts.fallback is None

@@ -15,6 +15,7 @@ from pegboard.protocols import (
     Embeddings,
     Encoder,
     EventSink,
+    Habits,
     Lessons,
     Pins,
     Replicas,
@@ -24,6 +25,8 @@ from pegboard.protocols import (
     Statistics,
 )
 from pegboard.routing.economics import Knowledge
+from pegboard.routing.habit_book import HabitBook
+from pegboard.routing.habit_learner import HabitLearner
 from pegboard.routing.server_breakers import ServerBreakers
 from pegboard.settings import Settings
 from pegboard.stores import MemoryEvents
@@ -54,9 +57,12 @@ class Parts:
     signing_keys: SigningKeys
     statistics: Statistics
     lessons: Lessons
+    habits: Habits
     knowledge: Knowledge
     """The statistics last read, plus this process's own calls since."""
     resting: ServerBreakers
+    learner: HabitLearner | None
+    """Learns from calls; None if the settings turn that off."""
     spend: Spend
     pins: Pins
     replicas: Replicas | None
@@ -93,6 +99,7 @@ def default_parts(settings: Settings, **replaced: Any) -> Parts:
         "signing_keys": state.signing_keys,
         "statistics": state.statistics,
         "lessons": state.lessons,
+        "habits": state.habits,
         "spend": state.spend,
         "pins": state.pins,
         "replicas": state.replicas,
@@ -110,10 +117,18 @@ def default_parts(settings: Settings, **replaced: Any) -> Parts:
             half_life=settings.economics.half_life,
         ),
     )
+    parts.setdefault("learner", _learner(settings, parts["habits"], clock))
     parts.setdefault("resting", ServerBreakers(clock, settings.breakers.policy))
     parts.setdefault("index", indexes(settings, parts["encoder"], clock))
     parts.setdefault("fallback_index", indexes(settings, parts["fallback"], clock))
     return Parts(**parts)
+
+
+def _learner(settings: Settings, store: Habits, clock: Clock) -> HabitLearner | None:
+    said = settings.usage
+    if not said.learn:
+        return None
+    return HabitLearner(HabitBook(clock, store, control=said.control, half_life=said.half_life_seconds))
 
 
 @asynccontextmanager

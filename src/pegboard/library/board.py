@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from pegboard.catalog import Catalog
 from pegboard.errors import PegboardError, ToolNotAvailable
+from pegboard.habits import habits_of
 from pegboard.library.board_router import BoardRouting, with_protected
 from pegboard.library.configuration import settings_of
 from pegboard.library.execution import outcome, result_of_error, result_of_server, result_of_value
@@ -174,7 +175,10 @@ class Board:
             tool = await routing.admitted(call, lambda: self._admit(call, asked))
         except PegboardError as error:
             return result_of_error(None, error)
-        return await self._called(tool, call.arguments, asked.session)
+        result = await self._called(tool, call.arguments, asked.session)
+        if routing.learner is not None and not result.is_error:
+            routing.learner.called(asked.habits, asked.query, [tool])
+        return result
 
     def execute_now(self, call: Call, decision: Decision | None = None) -> Result:
         """`execute` for synchronous code.
@@ -277,8 +281,12 @@ class Board:
             turn = await remembered((await self._shared.opened()).sessions, turn, session)
         if not turn.scopes:
             turn = replace(turn, scopes=self.scopes)
+        turn = replace(turn, habits=turn.habits or habits_of("", "library"))
         own = (server.name for server, _ in self._opened.given.groups)
-        decision = with_protected(await routing.route(turn), routing.catalog, own)
+        routed = await routing.route(turn)
+        if routing.learner is not None:
+            routing.learner.searched(turn.session.id, routed.habits, routed.query)
+        decision = with_protected(routed, routing.catalog, own)
         return widened(decision, routing.catalog, refused)
 
     def _decided(self, call: Call, decision: Decision | None) -> Decision:

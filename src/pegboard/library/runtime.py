@@ -81,7 +81,7 @@ class BoardRuntime:
                 if self.settings.enabled_servers:
                     await self._start(parts)
                 self._usage = Usage(parts.statistics, parts.knowledge.observe, parts.resting.observe)
-                self._counting = asyncio.create_task(self._usage.run())
+                self._counting = asyncio.create_task(_run(self._usage, parts))
                 self._parts = parts
             return self._parts
 
@@ -162,6 +162,8 @@ class BoardRuntime:
             self._counting.cancel()
             await asyncio.wait([self._counting])
             await _written(self._usage)
+            if self._parts is not None and self._parts.learner is not None:
+                await self._parts.learner.book.flush()
         if self._parts is not None:
             await self._parts.close()
         self._parts = self._fleet = self._serving = self._usage = self._counting = None
@@ -172,6 +174,12 @@ def _fleet() -> type[Fleet]:
     from pegboard.upstreams import Fleet
 
     return Fleet
+
+
+async def _run(usage: Usage, parts: Parts) -> None:
+    """Write counts, and what use taught, every few seconds until cancelled."""
+    learner = parts.learner
+    await asyncio.gather(usage.run(), *(() if learner is None else (learner.book.run(),)))
 
 
 async def _written(usage: Usage) -> None:

@@ -71,6 +71,7 @@ def decide(
         tools=tuple(tools[place] for place in np.sort(chosen)),
         names=catalog.plain_names,
         left_out={tools[place].id: WITHHELD for place in np.flatnonzero(withheld)},
+        habits=turn.habits,
     )
 
 

@@ -1,6 +1,6 @@
 """One turn, from conversation to tools. `Router._scored` is the scoring pass; `_routed` makes a decision of it.
 
-turn ─► query ─► eligible (a mask) ─► scores ─► price ─► select ─► load ─► Decision; only `ehrr` prices
+turn ─► query ─► eligible (a mask) ─► scores ─► habits ─► price ─► select ─► load ─► Decision; only `ehrr` prices
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pegboard.routing.economics.price_stage import Priced, PriceStage, StageResu
 from pegboard.routing.eligibility import Eligibility, Eligible
 from pegboard.routing.encoder_fallback import FallbackRanking, Ranking
 from pegboard.routing.explain import Explanation
+from pegboard.routing.habit_learner import HabitLearner
 from pegboard.routing.loader import SchemaLoader
 from pegboard.routing.pool import Pool, VisibleTools
 from pegboard.routing.profiles import Profile
@@ -62,11 +63,13 @@ class Router:
         events: EventSink,
         clock: Clock,
         always_available: Sequence[ToolId] = (),
+        learner: HabitLearner | None = None,
     ) -> None:
         self.catalog = catalog
         self.profile = ranking.profile
         self._rankings = FallbackRanking(ranking, fallback)
         self._pricing = pricing
+        self._learner = learner
         self._eligibility = eligibility
         self._loader = loader
         self._events = events
@@ -168,7 +171,7 @@ class Router:
 
     async def _scored(self, turn: Turn, where: Filter | None) -> ScoringPass:
         eligible, query = self._eligibility.of(turn, where), QUERIES[self.profile.query](turn)
-        relevance, ranking = await self._rankings.relevance(query, eligible.offered)
+        relevance, ranking = await self._relevance(turn, query, eligible.offered)
         valued = await apply_stage(self._pricing, relevance, eligible.offered, turn)
         among = valued.among | (self._pinned & eligible.offered)
         selection = self._select(query, valued.scores, among, ranking.profile)
@@ -184,7 +187,15 @@ class Router:
     async def _valued(self, turn: Turn) -> StageResult:
         """Score and price every tool that the caller may use, without selection."""
         allowed, query = self._eligibility.of(turn).allowed, QUERIES[self.profile.query](turn)
-        return await apply_stage(self._pricing, (await self._rankings.relevance(query, allowed))[0], allowed, turn)
+        return await apply_stage(self._pricing, (await self._relevance(turn, query, allowed))[0], allowed, turn)
+
+    async def _relevance(self, turn: Turn, query: str, among: Mask) -> tuple[Scores | None, Ranking]:
+        """The scores of the ranking, as the use of the turn's habits taught."""
+        scores, ranking = await self._rankings.relevance(query, among)
+        if scores is None or self._learner is None:
+            return scores, ranking
+        encoder = ranking.encoder_of(scores)
+        return self._learner.adjusted(turn.habits, query, scores, self.catalog.tools, among, encoder=encoder), ranking
 
     def _candidates(self, scores: Scores | None, allowed: Mask) -> tuple[Candidate, ...]:
         order = np.flatnonzero(allowed) if scores is None else select.best_first(scores.values, allowed)

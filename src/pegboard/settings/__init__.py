@@ -36,6 +36,7 @@ from pegboard.settings.storage import (
     SpendSettings,
     StateSettings,
     StatisticsSettings,
+    UsageSettings,
 )
 
 __all__ = [
@@ -208,6 +209,7 @@ class Settings(BaseSettings):
     statistics: StatisticsSettings = Field(
         StatisticsSettings(), description="Weights and initial values of the moving averages of tools."
     )
+    usage: UsageSettings = Field(UsageSettings(), description="How selection learns from the calls of each key.")
     retention: RetentionSettings = Field(
         RetentionSettings(), description="Days after which unused records are removed from the stores."
     )

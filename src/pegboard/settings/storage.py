@@ -81,9 +81,28 @@ class RetentionSettings(BaseModel):
     statistics: Days = 0.0
     lessons: Days = 90.0
     """Sums over the turns of conversations with models."""
+    habits: Days = 90.0
+    """What use taught about tools."""
     embeddings: Days = 90.0
     definitions: Days = 90.0
     """Cached tool definitions, which let servers start lazily."""
+
+
+class UsageSettings(BaseModel):
+    """Whether selection learns from the calls that requests lead to, for each key and board. What is learnt has
+    weights of tools by embeddings of requests, no text; `pegboard state forget --habits` removes it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    learn: bool = False
+    control: float = Field(default=0.1, ge=0, le=1)
+    """The share of keys whose selection stays untaught, to compare with."""
+    half_life: float = Field(default=30.0, ge=1, le=3_650)
+    """Days after which a call counts half."""
+
+    @property
+    def half_life_seconds(self) -> float:
+        return self.half_life * 86_400.0
 
 
 class SpendSettings(BaseModel):

@@ -1,15 +1,16 @@
 """The stores behind `pegboard.protocols`: one folder per backend, with the same module names in each.
 
-`sessions` (with signing keys and replicas), `statistics` (with lessons), `spend`, `pins` and `cache` (embeddings,
-definitions) hold one kind of state each; `database` is the connection and the schema, `archive` reads and writes
-all records, `backend` opens everything from the settings. `sql` is shared by SQLite and PostgreSQL. Modules beside
-the folders are shared by all backends. Begin with `state`, then `memory`, the simplest backend.
+`sessions` (with signing keys and replicas), `statistics` (with lessons), `habits`, `spend`, `pins` and `cache`
+(embeddings, definitions) hold one kind of state each; `database` is the connection and the schema, `archive` reads and
+writes all records, `backend` opens everything from the settings. `sql` is shared by SQLite and PostgreSQL. Modules
+beside the folders are shared by all backends. Begin with `state`, then `memory`, the simplest backend.
 """
 
 from pegboard.stores.memory import (
     MemoryDefinitions,
     MemoryEmbeddings,
     MemoryEvents,
+    MemoryHabits,
     MemoryLessons,
     MemoryPins,
     MemoryReplicas,
@@ -22,6 +23,7 @@ from pegboard.stores.sqlite import (
     SqliteArchive,
     SqliteDefinitions,
     SqliteEmbeddings,
+    SqliteHabits,
     SqliteLessons,
     SqlitePins,
     SqliteSessions,
@@ -34,6 +36,7 @@ __all__ = [
     "MemoryDefinitions",
     "MemoryEmbeddings",
     "MemoryEvents",
+    "MemoryHabits",
     "MemoryLessons",
     "MemoryPins",
     "MemoryReplicas",
@@ -44,6 +47,7 @@ __all__ = [
     "SqliteArchive",
     "SqliteDefinitions",
     "SqliteEmbeddings",
+    "SqliteHabits",
     "SqliteLessons",
     "SqlitePins",
     "SqliteSessions",

@@ -11,6 +11,7 @@ from pegboard.protocols import (
     Archive,
     Clock,
     Embeddings,
+    Habits,
     Lessons,
     Pins,
     Replicas,
@@ -40,6 +41,7 @@ class Backend:
     signing_keys: SigningKeys
     statistics: Statistics
     lessons: Lessons
+    habits: Habits
     spend: Spend
     pins: Pins
     embeddings: Embeddings

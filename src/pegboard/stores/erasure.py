@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 
+from pegboard.habits import caller_of
 from pegboard.protocols import Archive
-from pegboard.records import KINDS, HoldRecord, Kind, MeterRecord, PinRecord, Record, StatisticsRecord
+from pegboard.records import KINDS, HabitRecord, HoldRecord, Kind, MeterRecord, PinRecord, Record, StatisticsRecord
 from pegboard.stores.sessions import session_key
 
 Removed = Mapping[Kind, int]
 SPENDING: tuple[Kind, ...] = ("hold", "meter")
-TOOLS: tuple[Kind, ...] = ("statistics", "pin")
+TOOLS: tuple[Kind, ...] = ("statistics", "pin", "habit")
 
 
 async def forget_session(archive: Archive, session: str, endpoints: Collection[str]) -> Removed:
@@ -36,7 +37,8 @@ async def forget_session(archive: Archive, session: str, endpoints: Collection[s
 
 
 async def forget_caller(archive: Archive, caller: str, endpoints: Collection[str]) -> Removed:
-    """Forget the spend of a key, by the key's name: in total, by day and by session; and forget those sessions."""
+    """Forget the spend of a key, by the key's name: in total, by day and by session; and forget those sessions and what
+    its use taught."""
     names = set[str]()
 
     def is_its(record: Record) -> bool:
@@ -54,14 +56,23 @@ async def forget_caller(archive: Archive, caller: str, endpoints: Collection[str
                 return key == caller
         return False
 
-    return await _spending(archive, is_its) | {"session": await _sessions(archive, names)}
+    removed = await _spending(archive, is_its) | {"session": await _sessions(archive, names)}
+    return removed | {"habit": await forget_habits(archive, caller)}
+
+
+async def forget_habits(archive: Archive, caller: str) -> int:
+    """Forget what the use of a key taught, by the key's name; the number of rows."""
+    return await _remove(
+        archive, "habit", lambda record: isinstance(record, HabitRecord) and caller_of(record.key) == caller
+    )
 
 
 async def forget_tools(archive: Archive, belongs: Callable[[str, str], bool]) -> Removed:
-    """Forget statistics and pins of the tools for which ``belongs(server, name)``. They are pinned again when seen."""
+    """Forget statistics, pins and habits of the tools for which ``belongs(server, name)``. They are pinned again when
+    seen."""
 
     def is_its(record: Record) -> bool:
-        return isinstance(record, StatisticsRecord | PinRecord) and belongs(record.server, record.name)
+        return isinstance(record, StatisticsRecord | PinRecord | HabitRecord) and belongs(record.server, record.name)
 
     return {kind: await _remove(archive, kind, is_its) for kind in TOOLS}
 

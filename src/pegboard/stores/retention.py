@@ -57,6 +57,7 @@ class RetentionJob:
             "meter": days.spend,
             "statistics": days.statistics,
             "lesson": days.lessons,
+            "habit": days.habits,
             "embedding": days.embeddings,
         }
         before |= {kind: now - kept * DAY for kind, kept in configured.items() if kept}

@@ -156,7 +156,10 @@ async def test_a_request_in_a_sixth_format_is_filtered(sixth: None) -> None:
 
 
 def test_without_its_row_there_is_no_such_format() -> None:
-    with pytest.raises(ValidationError, match="Input should be 'openai', 'anthropic', 'gemini' or 'generic'"):
+    with pytest.raises(
+        ValidationError,
+        match="Input should be 'openai', 'anthropic', 'gemini', 'bedrock', 'cohere', 'azure' or 'generic'",
+    ):
         UpstreamSettings(url="http://127.0.0.1:9", format="sixth")
 
 

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from backends import HOLD, LASTING, Another, Backend, InSqlite, params
 from pegboard.errors import SpendLimitReached
+from pegboard.habits import HabitKey
 from pegboard.model import Fingerprint, Outcome, Pin, Session, ToolId
 from pegboard.records import (
     KINDS,
@@ -44,6 +45,7 @@ async def fill(backend: Backend) -> None:
     await backend.sessions().save(await backend.sessions().save(session))
     await backend.statistics().observe([Outcome(tool=tool, success=True, latency_ms=10 / 3) for tool in (NOW, LOG)])
     await backend.lessons().add({"talks": Seen(requests=3.0, conversations=1.0, asked=100 / 3)})
+    await backend.habits().add({HabitKey("ann:1", "git", "log"): np.array([1.5, -0.25], np.float32)})
     spend = backend.spend()
     await spend.settle(await spend.reserve(ONE, nano_usd(1), Limits()), nano_usd("0.123456789"))
     await spend.reserve(ONE, nano_usd(2), Limits())
@@ -59,7 +61,7 @@ async def of(backend: Backend, kind: Kind) -> list[Record]:
 async def test_records_say_what_the_stores_hold_in_the_order_of_their_keys(lasting: Backend) -> None:
     await fill(lasting)
 
-    session, first, second, lesson, *meters, hold, changed, same, k1, k2 = await held(lasting.archive())
+    session, first, second, lesson, habit, *meters, hold, changed, same, k1, k2 = await held(lasting.archive())
 
     assert session == SessionRecord(
         key=session_key("one"),
@@ -75,6 +77,8 @@ async def test_records_say_what_the_stores_hold_in_the_order_of_their_keys(lasti
     ]
     assert (lesson.key, lesson.used) == ("talks", 1_000.0)
     assert (lesson.requests, lesson.conversations, lesson.asked, lesson.alike) == (3, 1, 100 / 3, 0)
+    assert (habit.identity, habit.used) == (("ann:1", "git", "log"), 1_000.0)
+    assert np.frombuffer(habit.sums, "<f4").tolist() == [1.5, -0.25]
     assert [(each.kind, each.name, each.spent, each.used) for each in meters] == [
         ("day", "1970-01-01 alice", 123_456_789, 1_000.0),
         ("key", "alice", 123_456_789, None),
@@ -93,7 +97,7 @@ async def test_a_store_says_where_it_is_what_it_holds_and_how_much_that_takes(la
 
     about = await lasting.archive().about()
 
-    expected = {"session": 1, "statistics": 2, "lesson": 1, "meter": 3, "hold": 1, "pin": 2, "embedding": 2}
+    expected = {"session": 1, "statistics": 2, "lesson": 1, "habit": 1, "meter": 3, "hold": 1, "pin": 2, "embedding": 2}
     assert (about.counts, about.bytes > 100, float(about.version[:3]) > 3) == (expected, True, True)
     assert any(name.startswith("last use") for name in about.migrations)
     assert about.replicas == (None if about.backend == "sqlite" else 0)
@@ -108,7 +112,7 @@ async def test_what_is_carried_to_another_store_is_there_as_it_was(
 
     taken = await there.archive().write(records)
 
-    assert taken == len(records) == 12
+    assert taken == len(records) == 13
     assert await held(there.archive()) == records
     loaded = await there.sessions().load(session_key("one"))
     assert loaded == await lasting.sessions().load(session_key("one"))
@@ -228,9 +232,9 @@ async def test_records_are_removed_by_their_keys(lasting: Backend) -> None:
 async def test_all_of_a_kind_can_be_removed(lasting: Backend) -> None:
     await fill(lasting)
 
-    assert [await lasting.archive().remove(kind) for kind in KINDS] == [1, 2, 1, 3, 1, 2, 2]
+    assert [await lasting.archive().remove(kind) for kind in KINDS] == [1, 2, 1, 1, 3, 1, 2, 2]
     assert await held(lasting.archive()) == []
-    assert [await lasting.archive().remove(kind) for kind in KINDS] == [0] * 7
+    assert [await lasting.archive().remove(kind) for kind in KINDS] == [0] * 8
 
 
 async def test_what_was_not_used_for_long_is_removed_and_the_total_of_a_key_is_not(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
 
 from backends import Backend
+from pegboard.habits import HabitKey, habits_of
 from pegboard.model import Fingerprint, Outcome, Session, ToolId
 from pegboard.records import Kind, MeterRecord
 from pegboard.spend_limits import Account, Limits, nano_usd
@@ -34,6 +36,7 @@ async def full(lasting: Backend) -> Backend:
     await spend.reserve(accounts[2], nano_usd(1), Limits())
     await lasting.statistics().observe([Outcome(tool=tool, success=True, latency_ms=1) for tool in TOOLS])
     await lasting.lessons().add({"talks": Seen(requests=1.0)})
+    await lasting.habits().add({HabitKey(habits_of("alice", "mcp"), *TOOLS[0]): np.ones(3, np.float32)})
     await lasting.pins().put(dict.fromkeys(TOOLS, Fingerprint("a")))
     return lasting
 
@@ -73,7 +76,7 @@ async def test_a_session_whose_account_has_the_clients_own_id_is_found_too(lasti
 
 @pytest.mark.requirement("design.forget")
 async def test_a_key_goes_with_its_days_its_sessions_and_what_they_spent(full: Backend) -> None:
-    assert some(await forget_caller(full.archive(), "alice", ENDPOINTS)) == {"session": 2, "meter": 4}
+    assert some(await forget_caller(full.archive(), "alice", ENDPOINTS)) == {"session": 2, "meter": 4, "habit": 1}
 
     assert "alice" not in repr(await held(full.archive()))
     assert "bob" in repr(await held(full.archive()))
@@ -96,7 +99,7 @@ async def test_a_call_that_ends_after_its_key_was_forgotten_is_charged_to_nobody
 async def test_a_server_goes_with_the_statistics_and_pins_of_its_tools(full: Backend) -> None:
     removed = await forget_tools(full.archive(), lambda server, _: server == "git")
 
-    assert removed == {"statistics": 2, "pin": 2}
+    assert removed == {"statistics": 2, "pin": 2, "habit": 1}
     assert (await full.statistics().read()).keys() == (await full.pins().get(TOOLS)).keys() == {TOOLS[2]}
 
 
@@ -105,6 +108,7 @@ async def test_everything_goes(full: Backend) -> None:
         "session": 3,
         "statistics": 3,
         "lesson": 1,
+        "habit": 1,
         "meter": 7,
         "hold": 1,
         "pin": 3,

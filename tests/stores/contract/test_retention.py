@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from backends import LASTING, Backend, params
+from pegboard.habits import HabitKey
 from pegboard.model import Fingerprint, Outcome, Session, ToolId
 from pegboard.settings.storage import RetentionSettings
 from pegboard.spend_limits import Account, Limits, nano_usd
@@ -28,6 +29,7 @@ def retirement(backend: Backend, **days: float) -> RetentionJob:
 async def use(backend: Backend, tool: ToolId, session: str) -> None:
     await backend.statistics().observe([Outcome(tool=tool, success=True, latency_ms=1)])
     await backend.lessons().add({session: Seen(requests=1.0, conversations=1.0)})
+    await backend.habits().add({HabitKey(session, *tool): np.ones(2, np.float32)})
     await backend.pins().put({tool: Fingerprint("a")})
     spend = backend.spend()
     account = Account(session=session, key="alice")
@@ -41,7 +43,7 @@ async def test_what_was_not_used_for_the_configured_days_is_removed(lasting: Bac
     clock.advance(30 * DAY)
     await use(lasting, NEW, "new")
 
-    removed = await retirement(lasting, spend=30, statistics=30, lessons=30, embeddings=30).once()
+    removed = await retirement(lasting, spend=30, statistics=30, lessons=30, habits=30, embeddings=30).once()
 
     embeddings = 0 if lasting.forgets else 1
     assert removed == {
@@ -50,11 +52,13 @@ async def test_what_was_not_used_for_the_configured_days_is_removed(lasting: Bac
         "meter": 2,
         "statistics": 1,
         "lesson": 1,
+        "habit": 1,
         "embedding": embeddings,
         "definition": 0,
     }
     assert (await lasting.statistics().read()).keys() == {NEW}
     assert (await lasting.lessons().read(["old", "new"])).keys() == {"new"}
+    assert {key.key for key in await lasting.habits().read(["old", "new"])} == {"new"}
     assert (await lasting.pins().get([OLD, NEW])).keys() == {OLD, NEW}
     [total] = [each for each in await held(lasting.archive()) if each.identity == ("key", "alice")]
     assert total.spent == nano_usd(2)
@@ -75,7 +79,7 @@ async def test_0_days_keep_it(lasting: Backend, clock: FakeClock) -> None:
     before = await held(lasting.archive())
     clock.advance(9_999 * DAY)
 
-    await retirement(lasting, spend=0, statistics=0, lessons=0, embeddings=0).once()
+    await retirement(lasting, spend=0, statistics=0, lessons=0, habits=0, embeddings=0).once()
 
     assert await held(lasting.archive()) == before
 

@@ -48,7 +48,7 @@ COMMANDS = {
     "replay": "Run recorded requests through the filters of a configuration, and compare what each keeps.",
     "keys": "Make and check keys for the LLM gateway and tokens for the MCP gateway.",
     "pins": "List the tools whose definition is not the approved one, or that are new on a server.",
-    "state": "Show, export, import or remove sessions, statistics, lessons, spending and pins.",
+    "state": "Show, export, import or remove sessions, statistics, lessons, habits, spending and pins.",
 }
 """Every command with the first sentence of its help. Its module is `pegboard.apps.cli.<name>`."""
 

@@ -54,6 +54,8 @@ FORGET = examples(
     "pegboard state forget --server github",
     "Everything learnt from conversations with models, so that it is learnt again",
     "pegboard state forget --lessons",
+    "What the use of tools taught the selection, of all keys",
+    "pegboard state forget --habits",
 )
 
 app = typer.Typer(rich_markup_mode="markdown", add_completion=False)
@@ -62,6 +64,7 @@ WORDS = {
     "session": ("session", "sessions"),
     "statistics": ("tool with statistics", "tools with statistics"),
     "lesson": ("lesson from conversations", "lessons from conversations"),
+    "habit": ("row of habits", "rows of habits"),
     "meter": ("meter of spending", "meters of spending"),
     "hold": ("amount held back", "amounts held back"),
     "pin": ("pin", "pins"),
@@ -72,7 +75,7 @@ WORDS = {
 
 @app.callback(invoke_without_command=True, epilog=EXAMPLES)
 def about(context: typer.Context) -> None:
-    """Show, export, import or remove sessions, statistics, lessons, spending and pins.
+    """Show, export, import or remove sessions, statistics, lessons, habits, spending and pins.
 
     The store is the one that the configuration names: --config, else pegboard.toml in the current folder, else the
     user's own; without any, the default file. PEGBOARD_STATE overrides it.
@@ -88,6 +91,9 @@ def show(
     lessons: Annotated[
         bool, typer.Option("--lessons", help="Statistics of conversations with models, by the hash of their key.")
     ] = False,
+    habits: Annotated[
+        bool, typer.Option("--habits", help="What use taught, by key: whether it is used, and what it is worth.")
+    ] = False,
     pins: Annotated[bool, typer.Option("--pins", help="The approved definitions, and those seen last.")] = False,
     spend: Annotated[bool, typer.Option("--spend", help="Spending by session, key and day.")] = False,
     as_json: Json = False,
@@ -96,7 +102,7 @@ def show(
     """Show where state is kept, the number of records of each kind, the spending, and the size."""
     from pegboard.apps.cli import state_actions as kept
 
-    chosen = {"statistics": statistics, "lessons": lessons, "pins": pins, "spend": spend}
+    chosen = {"statistics": statistics, "lessons": lessons, "habits": habits, "pins": pins, "spend": spend}
     tables = [name for name, wanted in chosen.items() if wanted]
     found = asyncio.run(kept.look(config, tables))
     if as_json:
@@ -159,11 +165,12 @@ def forget(
         str | None, typer.Option(metavar="ID", help="A conversation, by its client's session id.")
     ] = None,
     key: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The spending and the sessions of a caller's key.")
+        str | None, typer.Option(metavar="NAME", help="The spending, the sessions and the habits of a caller's key.")
     ] = None,
     server: Annotated[str | None, typer.Option(metavar="NAME", help="Statistics and pins of a server's tools.")] = None,
     tool: Annotated[str | None, typer.Option(metavar="SERVER/NAME", help="Statistics and pin of a tool.")] = None,
     lessons: Annotated[bool, typer.Option("--lessons", help="All statistics of conversations with models.")] = False,
+    habits: Annotated[bool, typer.Option("--habits", help="Everything that the use of tools taught.")] = False,
     expired: Annotated[
         bool, typer.Option("--expired", help="Everything that the configured retention would remove.")
     ] = False,
@@ -181,11 +188,11 @@ def forget(
 
     named = {"session": session, "key": key, "server": server, "tool": tool}
     given = {name: value for name, value in named.items() if value is not None}
-    flags = {"lessons": lessons, "expired": expired, "everything": everything}
+    flags = {"lessons": lessons, "habits": habits, "expired": expired, "everything": everything}
     given |= {name: "" for name, wanted in flags.items() if wanted}
     if len(given) != 1:
         raise typer.BadParameter(
-            "give one of --session, --key, --server, --tool, --lessons, --expired and --everything"
+            "give one of --session, --key, --server, --tool, --lessons, --habits, --expired and --everything"
         )
     [(what, value)] = given.items()
     counts = asyncio.run(kept.forget(config, what, value, agreed=None if yes or not everything else _agreed))
@@ -224,7 +231,7 @@ def counted(counts: Mapping[Any, int]) -> str:
 def show_found(found: Mapping[str, Any], tables: Sequence[str]) -> None:
     console = stdout()
     console.print(_summary(found))
-    made = {"statistics": _statistics, "lessons": _lessons, "pins": _pins, "spend": _spend}
+    made = {"statistics": _statistics, "lessons": _lessons, "habits": _habits, "pins": _pins, "spend": _spend}
     for name in tables:
         console.print()
         console.print(made[name](found[name]))
@@ -261,6 +268,20 @@ def _lessons(rows: Sequence[Mapping[str, Any]]) -> Table:
         counts, later = (f"{row['conversations']:,.0f}", _mean(row["requests"], row["conversations"])), row["later"]
         news = f"{row['changed'] / later:.0%}" if later else ""
         made.add_row(*cells(row["key"][:12], *counts, _mean(row["growth"], later), news, _date(row["used"])))
+    return made
+
+
+def _habits(rows: Sequence[Mapping[str, Any]]) -> Table:
+    made = table(
+        "Habits", "key", ">tools", "group", "taught order", ">calls found more", "95% interval", "last added to"
+    )
+    for row in rows:
+        more, interval = "", ""
+        if row["difference"] is not None:
+            more = f"{row['difference']['value']:+.1%}"
+            interval = f"{row['difference']['low']:+.1%} to {row['difference']['high']:+.1%}"
+        group, state = ("control", "never used") if row["control"] else ("", "used" if row["used_now"] else "unused")
+        made.add_row(*cells(row["key"], row["tools"], group, state, more, interval, _date(row["used"])))
     return made
 
 

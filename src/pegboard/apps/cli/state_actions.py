@@ -7,22 +7,34 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import IO, Any
+
+import numpy as np
 
 from pegboard.apps.cli.atomic_files import staged
 from pegboard.apps.cli.configs import own_files
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError
 from pegboard.evaluation.progress_bar import bar
+from pegboard.habit_trial import trial_of
+from pegboard.habits import TRIAL
 from pegboard.protocols import About
-from pegboard.records import KINDS, STATE, Kind, MeterRecord, PinRecord, Record
+from pegboard.records import KINDS, STATE, HabitRecord, Kind, MeterRecord, PinRecord, Record
+from pegboard.routing.habit_book import is_control
 from pegboard.settings import Settings, load_settings
 from pegboard.spend_limits import day_of
 from pegboard.stores import erasure, transfer
 from pegboard.stores.state import State, open_state
 
-TABLES: Mapping[str, Kind] = {"statistics": "statistics", "lessons": "lesson", "pins": "pin", "spend": "meter"}
+TABLES: Mapping[str, Kind] = {
+    "statistics": "statistics",
+    "lessons": "lesson",
+    "habits": "habit",
+    "pins": "pin",
+    "spend": "meter",
+}
 """The records of each table of `pegboard state show`."""
 REPORTED = 100
 """Records after which the progress bar is updated."""
@@ -69,8 +81,33 @@ async def look(files: Sequence[Path] | None, tables: Sequence[str]) -> dict[str,
             "spent_usd": {when: amount / 1e9 for when, amount in spent.items()},
             "pins_changed": len(changed),
             "retention_days": kept.settings.retention.model_dump(),
-            **{name: [_fields(record) async for record in archive.read(TABLES[name])] for name in tables},
+            **{name: await _rows(kept, name) for name in tables},
         }
+
+
+async def _rows(kept: OpenStore, table: str) -> list[dict[str, Any]]:
+    """The records of a table; habits are summed up by key."""
+    records = [record async for record in kept.state.archive.read(TABLES[table])]
+    if table != "habits":
+        return [_fields(record) for record in records]
+    habits = (record for record in records if isinstance(record, HabitRecord))
+    share = kept.settings.usage.control
+    return [_habits(key, list(rows), share) for key, rows in groupby(habits, key=lambda record: record.key)]
+
+
+def _habits(key: str, rows: Sequence[HabitRecord], control: float) -> dict[str, Any]:
+    trial = trial_of({row.name: np.frombuffer(row.sums, "<f4") for row in rows if row.server == TRIAL})
+    difference = trial.difference()
+    return {
+        "key": key,
+        "tools": sum(row.server != TRIAL for row in rows),
+        "control": is_control(key, control),
+        "used_now": trial.is_used,
+        "epoch": trial.epoch,
+        "calls": trial.calls,
+        "difference": None if difference is None else asdict(difference),
+        "used": max(row.used for row in rows),
+    }
 
 
 async def export(files: Sequence[Path] | None, target: Path | None, *, embeddings: bool) -> Mapping[Kind, int]:
@@ -119,6 +156,8 @@ async def _forget(kept: OpenStore, what: str, value: str) -> Mapping[Any, int]:
             return await erasure.forget_tools(archive, lambda server, name: f"{server}/{name}" == value)
         case "lessons":
             return {"lesson": await archive.remove("lesson")}
+        case "habits":
+            return {"habit": await archive.remove("habit")}
         case "expired":
             return await kept.state.retirement.once()
     return await erasure.forget_everything(archive)

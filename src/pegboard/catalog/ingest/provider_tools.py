@@ -1,4 +1,4 @@
-"""Tools as requests to OpenAI (Chat Completions, Responses), Anthropic Messages and Gemini carry them."""
+"""Tools as requests to OpenAI (Chat Completions, Responses), Anthropic Messages, Gemini and Bedrock carry them."""
 
 from __future__ import annotations
 
@@ -68,3 +68,18 @@ def tools_from_gemini(server: str, entries: Iterable[object]) -> list[Tool]:
             for declaration in sequence(declarations, "'functionDeclarations'")
         )
     return tools
+
+
+def tool_from_bedrock(server: str, entry: JsonObject) -> Tool | None:
+    """A tool of Converse; None for a tool of the system or a cache point, which have nothing to rank (P15)."""
+    if "toolSpec" not in entry:
+        return None
+    specification = mapping(entry["toolSpec"], "'toolSpec' of a Bedrock tool")
+    name = tool_name(specification, "A Bedrock tool")
+    schema = mapping(specification.get("inputSchema") or {}, f"Tool {name!r}, inputSchema,")
+    return Tool(
+        id=ToolId(server, name),
+        description=text(specification.get("description")),
+        input_schema=optional_mapping(schema.get("json"), f"Tool {name!r}, inputSchema.json,"),
+        definition=entry,
+    )

@@ -42,6 +42,8 @@ async def open_models(
         turn_statistics = TurnStatistics(parts.clock, parts.lessons)
         filters = await stack.enter_async_context(aclosing(Filters(parts, parts.clock, turn_statistics)))
         await stack.enter_async_context(turn_statistics.shared())
+        if parts.learner is not None:
+            await stack.enter_async_context(parts.learner.book.shared())
         counts = stack.enter_context(closing(ShadowCounts(settings.state_dir / FILE)))
         events = FanOut([parts.events, counts])
         recorder = None

@@ -5,6 +5,7 @@ Begin with `sessions`.
 
 from pegboard.stores.memory.cache import MemoryDefinitions, MemoryEmbeddings
 from pegboard.stores.memory.events import MemoryEvents
+from pegboard.stores.memory.habits import MemoryHabits
 from pegboard.stores.memory.pins import MemoryPins
 from pegboard.stores.memory.sessions import MemoryReplicas, MemorySessions, MemorySigningKeys
 from pegboard.stores.memory.spend import MemorySpend
@@ -14,6 +15,7 @@ __all__ = [
     "MemoryDefinitions",
     "MemoryEmbeddings",
     "MemoryEvents",
+    "MemoryHabits",
     "MemoryLessons",
     "MemoryPins",
     "MemoryReplicas",

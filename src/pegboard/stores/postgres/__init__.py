@@ -6,6 +6,7 @@ Begin with `database`: the connections through which every statement runs, and t
 from pegboard.stores.postgres.archive import PostgresArchive
 from pegboard.stores.postgres.cache import PostgresEmbeddings
 from pegboard.stores.postgres.database import PostgresDatabase
+from pegboard.stores.postgres.habits import PostgresHabits
 from pegboard.stores.postgres.pins import PostgresPins
 from pegboard.stores.postgres.sessions import PostgresReplicas, PostgresSessions, PostgresSigningKeys
 from pegboard.stores.postgres.spend import PostgresSpend
@@ -15,6 +16,7 @@ __all__ = [
     "PostgresArchive",
     "PostgresDatabase",
     "PostgresEmbeddings",
+    "PostgresHabits",
     "PostgresLessons",
     "PostgresPins",
     "PostgresReplicas",

@@ -70,6 +70,13 @@ MIGRATIONS = (
         "signing keys",
         ("CREATE TABLE signing_keys (id text PRIMARY KEY, made double precision NOT NULL, secret text NOT NULL)",),
     ),
+    Migration(
+        "habits",
+        (
+            "CREATE TABLE habits (key text NOT NULL, server text NOT NULL, name text NOT NULL, sums bytea NOT NULL, "
+            "used double precision NOT NULL, PRIMARY KEY (key, server, name))",
+        ),
+    ),
 )
 """Existing rows count as used when they are migrated."""
 

@@ -7,6 +7,7 @@ its records for `archive`.
 from pegboard.stores.redis.archive import RedisArchive
 from pegboard.stores.redis.cache import RedisEmbeddings
 from pegboard.stores.redis.database import RedisServer
+from pegboard.stores.redis.habits import RedisHabits
 from pegboard.stores.redis.pins import RedisPins
 from pegboard.stores.redis.sessions import RedisReplicas, RedisSessions, RedisSigningKeys
 from pegboard.stores.redis.spend import RedisSpend
@@ -15,6 +16,7 @@ from pegboard.stores.redis.statistics import RedisLessons, RedisStatistics
 __all__ = [
     "RedisArchive",
     "RedisEmbeddings",
+    "RedisHabits",
     "RedisLessons",
     "RedisPins",
     "RedisReplicas",

@@ -11,6 +11,7 @@ from pegboard.records import Key, Kind, Record
 from pegboard.stores.database import batches
 from pegboard.stores.redis.cache import TTL, EmbeddingRecords
 from pegboard.stores.redis.database import MIGRATIONS, RedisServer
+from pegboard.stores.redis.habits import HabitRecords
 from pegboard.stores.redis.pins import PinRecords
 from pegboard.stores.redis.record_stores import RecordStore, scanned
 from pegboard.stores.redis.sessions import RedisReplicas, SessionRecords
@@ -29,6 +30,7 @@ class RedisArchive:
             "session": SessionRecords(server, clock),
             "statistics": StatisticsRecords(server, clock),
             "lesson": LessonRecords(server, clock),
+            "habit": HabitRecords(server, clock),
             "meter": MeterRecords(server, clock),
             "hold": HoldRecords(server, clock),
             "pin": PinRecords(server, clock),

@@ -8,6 +8,7 @@ from pegboard.stores.backend import AddressedBackend, Backend, store_breaker
 from pegboard.stores.redis import (
     RedisArchive,
     RedisEmbeddings,
+    RedisHabits,
     RedisLessons,
     RedisPins,
     RedisReplicas,
@@ -36,6 +37,7 @@ def open_redis(url: str, settings: Settings, clock: Clock) -> Backend:
         signing_keys=RedisSigningKeys(server),
         statistics=RedisStatistics(server, prior=averages.start, smoothing=averages.weights, clock=clock),
         lessons=RedisLessons(server, clock=clock),
+        habits=RedisHabits(server, half_life=settings.usage.half_life_seconds, clock=clock),
         spend=RedisSpend(server, clock),
         pins=RedisPins(server),
         embeddings=RedisEmbeddings(server, ttl=ttl),

@@ -1,4 +1,4 @@
-"""Statements on pins, statistics and lessons that SQLite and PostgreSQL share."""
+"""Statements on pins, statistics, lessons and habits that SQLite and PostgreSQL share."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, fields
 from typing import Any
 
+import numpy as np
+
+from pegboard.habits import Habit, HabitKey
 from pegboard.model import NEVER, Fingerprint, ToolId, ToolStatistics
 from pegboard.traffic import COLUMNS, MOST, Seen
 
+SUMS = np.dtype("<f4")
 PinRow = tuple[str, str, str, str, str | None, str | None]
 STATISTICS = tuple(field.name for field in fields(ToolStatistics))
 READ_STATISTICS = f"SELECT server, name, {', '.join(STATISTICS)} FROM tool_statistics"  # noqa: S608
 READ_LESSONS = f"SELECT key, {', '.join(COLUMNS)} FROM lessons WHERE key"  # noqa: S608
+READ_HABITS = "SELECT key, server, name, sums, used FROM habits WHERE key"
 WEIGHT = f"CASE WHEN lessons.conversations < {MOST!r} THEN 1.0 ELSE 0.5 END"
 JOINED = ", ".join(f"{name} = {WEIGHT} * lessons.{name} + excluded.{name}" for name in COLUMNS)
 
@@ -82,3 +87,13 @@ def lesson_rows(sums: Mapping[str, Seen], now: float) -> list[tuple[Any, ...]]:
 
 def lessons_by_key(rows: Iterable[Sequence[Any]]) -> dict[str, Seen]:
     return {key: Seen(**dict(zip(COLUMNS, values, strict=True))) for key, *values in rows}
+
+
+def habits_by_key(rows: Iterable[Sequence[Any]]) -> dict[HabitKey, Habit]:
+    """The rows of `READ_HABITS`."""
+    return {HabitKey(*key): Habit(sums=np.frombuffer(bytes(sums), SUMS), used=used) for *key, sums, used in rows}
+
+
+def habit_row(key: HabitKey, habit: Habit) -> tuple[str, str, str, bytes, float]:
+    """A row to insert."""
+    return (*key, habit.sums.astype(SUMS).tobytes(), habit.used)

@@ -114,6 +114,7 @@ TABLES: dict[Kind, Table] = {
     "session": Table(kind="session", name="sessions", stamp="expires", better="expires"),
     "statistics": Table(kind="statistics", name="tool_statistics", stamp="used", better="used"),
     "lesson": Table(kind="lesson", name="lessons", stamp="used", better="used"),
+    "habit": Table(kind="habit", name="habits", stamp="used", better="used"),
     "meter": Table(kind="meter", name="spend_meters", stamp="used", better="spent"),
     "hold": Table(
         kind="hold",

@@ -6,6 +6,7 @@ Begin with `database`: the connection through which everything is read and writt
 from pegboard.stores.sqlite.archive import SqliteArchive
 from pegboard.stores.sqlite.cache import SqliteDefinitions, SqliteEmbeddings
 from pegboard.stores.sqlite.database import FileStore, SqliteFile
+from pegboard.stores.sqlite.habits import SqliteHabits
 from pegboard.stores.sqlite.pins import SqlitePins
 from pegboard.stores.sqlite.sessions import SqliteSessions, SqliteSigningKeys
 from pegboard.stores.sqlite.spend import SqliteSpend
@@ -17,6 +18,7 @@ __all__ = [
     "SqliteDefinitions",
     "SqliteEmbeddings",
     "SqliteFile",
+    "SqliteHabits",
     "SqliteLessons",
     "SqlitePins",
     "SqliteSessions",

@@ -9,6 +9,7 @@ from pegboard.stores.sqlite import (
     FileStore,
     SqliteArchive,
     SqliteEmbeddings,
+    SqliteHabits,
     SqliteLessons,
     SqlitePins,
     SqliteSessions,
@@ -29,10 +30,11 @@ def open_sqlite(settings: Settings, clock: Clock) -> Backend:
     sessions = SqliteSessions(state, clock, ttl=settings.session_ttl)
     statistics = SqliteStatistics(state, prior=averages.start, smoothing=averages.weights, clock=clock)
     spend, pins, lessons = SqliteSpend(state, clock), SqlitePins(state), SqliteLessons(state, clock=clock)
+    habits = SqliteHabits(state, half_life=settings.usage.half_life_seconds, clock=clock)
     embeddings = SqliteEmbeddings(cached, clock=clock)
     signing_keys = SqliteSigningKeys(settings.state_dir / SIGNING_FILE)
     archive = SqliteArchive(state, cached, clock, prior=averages.start)
-    files: list[FileStore] = [sessions, statistics, lessons, spend, pins, embeddings, signing_keys]
+    files: list[FileStore] = [sessions, statistics, lessons, habits, spend, pins, embeddings, signing_keys]
 
     async def close() -> None:
         for each in files:
@@ -44,6 +46,7 @@ def open_sqlite(settings: Settings, clock: Clock) -> Backend:
         signing_keys=signing_keys,
         statistics=statistics,
         lessons=lessons,
+        habits=habits,
         spend=spend,
         pins=pins,
         embeddings=embeddings,

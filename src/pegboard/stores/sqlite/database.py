@@ -73,6 +73,13 @@ STATE_MIGRATIONS = (
         "texts of pins",
         ("ALTER TABLE pins ADD COLUMN approved_text TEXT", "ALTER TABLE pins ADD COLUMN seen_text TEXT"),
     ),
+    Migration(
+        "habits",
+        (
+            "CREATE TABLE habits (key TEXT NOT NULL, server TEXT NOT NULL, name TEXT NOT NULL, sums BLOB NOT NULL, "
+            "used REAL NOT NULL, PRIMARY KEY (key, server, name)) WITHOUT ROWID",
+        ),
+    ),
 )
 """Existing rows count as used when they are migrated. Files older than named migrations already have the tables of the
 first one, without averages."""

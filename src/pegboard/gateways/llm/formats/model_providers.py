@@ -35,6 +35,14 @@ GEMINI_STATUSES: Mapping[int, str] = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
+BEDROCK_ERRORS: Mapping[int, str] = {
+    400: "ValidationException",
+    401: "AccessDeniedException",
+    403: "AccessDeniedException",
+    404: "ResourceNotFoundException",
+    413: "ValidationException",
+    503: "ServiceUnavailableException",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +75,8 @@ class Detection:
 class ModelProvider:
     """An API with one or more wire formats; ``name`` is the `format` of upstreams in the settings.
 
-    ``allowed_tools_at`` is the host that is known to accept a list of allowed tools in `tool_choice`.
+    ``allowed_tools_at`` is the host that is known to accept a list of allowed tools in `tool_choice`. ``prices`` names
+    the provider whose cache prices apply, if it is another one.
     """
 
     name: str
@@ -75,6 +84,7 @@ class ModelProvider:
     errors: ErrorShape
     detection: Detection = Detection()
     allowed_tools_at: str = ""
+    prices: str = ""
 
 
 def openai_error(error: PegboardError, status: int) -> Mapping[str, Any]:
@@ -88,6 +98,14 @@ def anthropic_error(error: PegboardError, status: int) -> Mapping[str, Any]:
 
 def gemini_error(error: PegboardError, status: int) -> Mapping[str, Any]:
     return {"error": {"code": status, "message": str(error), "status": GEMINI_STATUSES.get(status, "INTERNAL")}}
+
+
+def bedrock_error(error: PegboardError, status: int) -> Mapping[str, Any]:
+    return {"message": str(error), "__type": BEDROCK_ERRORS.get(status, "InternalServerException")}
+
+
+def cohere_error(error: PegboardError, status: int) -> Mapping[str, Any]:
+    return {"message": str(error)}
 
 
 OPENAI = ModelProvider(
@@ -119,3 +137,27 @@ GEMINI = ModelProvider(
 )
 GENERIC = replace(OPENAI, name="generic", detection=Detection(), allowed_tools_at="")
 """An API of unknown shape: keys and errors are those of OpenAI, and its requests are never detected."""
+AZURE = replace(
+    OPENAI,
+    name="azure",
+    auth=Auth(header=b"api-key", others=(b"authorization",)),
+    detection=Detection(),
+    allowed_tools_at="",
+    prices="openai",
+)
+"""Azure OpenAI: the formats of OpenAI at `/openai/deployments/NAME/…` and `/openai/v1/…`, with the key in `api-key`."""
+BEDROCK = ModelProvider(
+    name="bedrock",
+    auth=Auth(header=b"authorization", before=b"Bearer "),
+    errors=bedrock_error,
+    detection=Detection(paths=("/model/",), api=re.compile(r"/model/.")),
+)
+"""Amazon Bedrock Runtime, with a Bedrock API key. Requests signed with SigV4 are never rewritten."""
+COHERE = ModelProvider(
+    name="cohere",
+    auth=Auth(header=b"authorization", before=b"Bearer "),
+    errors=cohere_error,
+    detection=Detection(paths=("/v2/chat", "/v2/embed", "/v2/rerank"), api=re.compile(r"/v2/(chat|embed|rerank)(/|$)")),
+)
+ALIASES = (AZURE,)
+"""Providers whose formats are another provider's, with keys of their own."""

@@ -17,13 +17,24 @@ from pegboard.gateways.llm.formats.anthropic.call_tool import MessagesCallTool
 from pegboard.gateways.llm.formats.anthropic.request import AnthropicMessages
 from pegboard.gateways.llm.formats.anthropic.tool_references import MessagesDeferral
 from pegboard.gateways.llm.formats.anthropic.tool_search import MessagesToolSearch
+from pegboard.gateways.llm.formats.bedrock.request import BedrockConverse
 from pegboard.gateways.llm.formats.call_tool import CallToolCodec
+from pegboard.gateways.llm.formats.cohere.request import CohereChat
 from pegboard.gateways.llm.formats.gemini.call_tool import ContentsCallTool
 from pegboard.gateways.llm.formats.gemini.request import Gemini
 from pegboard.gateways.llm.formats.gemini.tool_search import ContentsToolSearch
 from pegboard.gateways.llm.formats.generic.payload_policy import filtering_of
 from pegboard.gateways.llm.formats.generic.request import Generic
-from pegboard.gateways.llm.formats.model_providers import ANTHROPIC, GEMINI, GENERIC, OPENAI, ModelProvider
+from pegboard.gateways.llm.formats.model_providers import (
+    ALIASES,
+    ANTHROPIC,
+    BEDROCK,
+    COHERE,
+    GEMINI,
+    GENERIC,
+    OPENAI,
+    ModelProvider,
+)
 from pegboard.gateways.llm.formats.openai_chat.call_tool import ChatCallTool
 from pegboard.gateways.llm.formats.openai_chat.request import OpenAIChat
 from pegboard.gateways.llm.formats.openai_chat.tool_search import ChatToolSearch
@@ -83,8 +94,12 @@ FORMATS: tuple[Format, ...] = (
     Format(
         codec=AnthropicMessages(),
         provider=ANTHROPIC,
-        paths=re.compile(r"/messages(/count_tokens)?/?$"),
-        counting=re.compile(r"/messages/count_tokens/?$"),
+        paths=re.compile(
+            r"/messages(/count_tokens)?/?$"
+            r"|/publishers/anthropic/models/[^/]+:(rawPredict|streamRawPredict)$"
+            r"|/model/[^/]*anthropic\.claude[^/]*/invoke$"
+        ),
+        counting=re.compile(r"/messages/count_tokens/?$|/publishers/anthropic/models/count-tokens:rawPredict$"),
         tool_search=MessagesToolSearch(),
         call_tool=MessagesCallTool(),
         deferral=MessagesDeferral(),
@@ -96,6 +111,16 @@ FORMATS: tuple[Format, ...] = (
         counting=re.compile(r":countTokens$"),
         tool_search=ContentsToolSearch(),
         call_tool=ContentsCallTool(),
+    ),
+    Format(
+        codec=BedrockConverse(),
+        provider=BEDROCK,
+        paths=re.compile(r"/model/[^/]+/converse(-stream)?/?$"),
+    ),
+    Format(
+        codec=CohereChat(),
+        provider=COHERE,
+        paths=re.compile(r"/v2/chat/?$"),
     ),
     Format(codec=Generic(), provider=GENERIC),
 )
@@ -192,10 +217,15 @@ def error_body(error: PegboardError, status: int, provider: ModelProvider) -> by
     return json.dumps(provider.errors(error, status), ensure_ascii=False).encode()
 
 
+def priced_as(name: str) -> str:
+    """The provider whose cache prices apply to an upstream of this `format`."""
+    return provider_named(name).prices or name
+
+
 def _row(codec: Codec) -> Format | None:
     return next((each for each in FORMATS if each.name == codec.name), None)
 
 
 def _providers() -> Iterator[ModelProvider]:
-    """The providers in row order, with repetitions."""
-    return (each.provider for each in FORMATS)
+    """The providers in row order, with repetitions; last those without formats of their own."""
+    return chain((each.provider for each in FORMATS), ALIASES)

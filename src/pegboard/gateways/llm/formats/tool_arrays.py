@@ -185,3 +185,8 @@ def offered(
         searches=searches,
         breakpoint=breakpoint_of(tool),
     )
+
+
+def offered_plainly(text: bytes, span: Span, name: str, *, hosted: bool = False) -> OfferedTool:
+    """A tool that carries nothing besides its definition. Raises RequestNotUnderstood as `offered` does."""
+    return offered(text, span, name, CachedTool(), hosted=hosted)

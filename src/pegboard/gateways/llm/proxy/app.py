@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
@@ -32,7 +33,7 @@ from pegboard.gateways.llm.proxy.http_bodies import (
 )
 from pegboard.gateways.llm.proxy.keys import IsToken, Keys, NotAllowed, is_local
 from pegboard.gateways.llm.proxy.model_upstream import Body, Headers, ModelUpstream
-from pegboard.gateways.llm.proxy.request_audit import OFF, RequestAudit, RequestContext
+from pegboard.gateways.llm.proxy.request_audit import OFF, SIGNED, RequestAudit, RequestContext
 from pegboard.gateways.llm.proxy.target import (
     RequestHeaders,
     Target,
@@ -47,6 +48,7 @@ from pegboard.gateways.llm.selection.policy import Filtered
 from pegboard.gateways.llm.selection.policy_rules import Policies
 from pegboard.gateways.llm.shadow.recorder import Recorder
 from pegboard.gateways.llm.tool_search.search_loop import ToolSearchLoop
+from pegboard.habits import habits_of
 from pegboard.protocols import Clock, EventSink
 from pegboard.settings.llm import LlmSettings
 
@@ -120,7 +122,7 @@ class LlmApp:
             context.target, context.key = self._authenticate(target, scope)
             context.owner = _owner(context, scope["headers"])
             context.wishes, context.client = parsed.wishes, parsed.client
-            codec = self._codec(context, scope["method"])
+            codec = self._codec(context, scope["method"], parsed)
             body: Body
             if codec is None:
                 body = reader.as_it_comes(scope["headers"])
@@ -168,6 +170,7 @@ class LlmApp:
             client=parsed.client,
             treatment_of=treatment_of,
             share=share,
+            habits=habits_of(context.key or "", context.owner),
         )
         return found.body if context.rewritten.body is None else context.rewritten.body
 
@@ -195,12 +198,15 @@ class LlmApp:
         ours = in_query is not None and (self._keys.is_ours(in_query) or target.upstream.has_key)
         return (replace(target, query=query) if ours else target), key
 
-    def _codec(self, context: RequestContext, method: str) -> Codec | None:
+    def _codec(self, context: RequestContext, method: str, parsed: RequestHeaders) -> Codec | None:
         """The codec of the body; None if it has no tools, or all of them stay in any case."""
         upstream = context.target.upstream.name
         codec = self._generic.get(upstream) or codec_for(context.target.path) if method == "POST" else None
         if codec is not None and self._policies.never_filters(upstream, context.key):
             context.rewritten = OFF
+            return None
+        if codec is not None and parsed.is_signed:
+            context.rewritten = SIGNED
             return None
         return codec
 
@@ -227,7 +233,8 @@ class LlmApp:
                 await writer.more(piece)
             await writer.end()
         observer.finish()
-        self._filters[context.target.upstream.name].answered(context.rewritten, observer.used)
+        called = observer.called if context.status < HTTPStatus.BAD_REQUEST else None
+        self._filters[context.target.upstream.name].answered(context.rewritten, observer.used, called)
         context.called, context.answer, context.ended = tuple(observer.called), observer.id, True
         request = context.rewritten.request
         if codec is not None and keeps_history(codec) and request is not None and observer.id:
@@ -259,7 +266,8 @@ class LlmApp:
             context.ended = True
         finally:
             context.status, context.called = rounds.status, rounds.called
-            self._filters[context.target.upstream.name].answered(context.rewritten, rounds.used)
+            called = rounds.called if context.ended and context.status < HTTPStatus.BAD_REQUEST else None
+            self._filters[context.target.upstream.name].answered(context.rewritten, rounds.used, called)
 
     def _emit(self, context: RequestContext) -> None:
         rewritten = context.rewritten

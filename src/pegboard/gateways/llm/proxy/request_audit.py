@@ -25,6 +25,8 @@ NOT_READ = RewrittenRequest(outcome="passed")
 """The result for requests without tools: the body passes unread."""
 OFF = RewrittenRequest(outcome="off", reason="the policy")
 """The result for requests whose tools all stay in any case: the body passes unread, too."""
+SIGNED = RewrittenRequest(outcome="unchanged", reason="a signature covers the body (AWS SigV4); use an API key")
+"""The result for signed requests: the provider would refuse any other body."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -28,6 +28,8 @@ USE = f"Known headers are {WISH}{', '.join(KNOWN)}."
 DEEPEST_ESCAPE = 3
 """How often a segment is unescaped: some servers unescape twice."""
 SEPARATORS = re.compile(r"[/\\;]")
+SIGNATURE = b"AWS4-"
+"""How an Authorization header of AWS Signature Version 4 begins."""
 CONVERSATION = "conversation"
 """The header that names a conversation, without its prefix."""
 
@@ -64,7 +66,7 @@ class RequestHeaders:
     """The headers of a request: those to forward, its wishes, and the coding of its body.
 
     ``conversation`` is the client's name for its conversation, if given. ``client`` are the headers that identify
-    agents; none of them is a secret.
+    agents; none of them is a secret. ``is_signed``: a signature covers the body (AWS Signature Version 4).
     """
 
     headers: Headers
@@ -72,6 +74,7 @@ class RequestHeaders:
     coding: str
     client: Mapping[str, str] = field(default_factory=dict)
     conversation: str = ""
+    is_signed: bool = False
 
 
 class UnknownHeaders:
@@ -154,7 +157,7 @@ def parsed_headers(headers: Headers) -> RequestHeaders:
     kept: Headers = []
     wishes: dict[str, str] = {}
     client: dict[str, str] = {}
-    coding = ""
+    coding, signed = "", False
     for name, value in headers:
         lower = name.lower().decode("latin-1")
         if lower.startswith(WISH):
@@ -162,11 +165,18 @@ def parsed_headers(headers: Headers) -> RequestHeaders:
             continue
         if lower == "content-encoding":
             coding = value.decode("latin-1")
+        if lower == "authorization" and value.startswith(SIGNATURE):
+            signed = True
         if lower in marking_headers():
             client[lower] = value.decode("latin-1")
         kept.append((name, value))
     return RequestHeaders(
-        headers=kept, conversation=wishes.pop(CONVERSATION, ""), wishes=wishes, coding=coding, client=client
+        headers=kept,
+        conversation=wishes.pop(CONVERSATION, ""),
+        wishes=wishes,
+        coding=coding,
+        client=client,
+        is_signed=signed,
     )
 
 

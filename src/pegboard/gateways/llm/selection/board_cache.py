@@ -47,6 +47,8 @@ class StillEmbedding(PegboardError):  # noqa: N818
 
 Asked = tuple[str, Filter | None]
 """A query and the tools among which it selects."""
+DecidedFor = tuple[str, Asked]
+"""Whose habits count, and what was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,7 @@ class ToolBoard:
     digest: bytes
     is_embedded: bool = True
     """Whether the tools are embedded; until then they are ranked by words."""
-    recent: OrderedDict[Asked, tuple[float, Decision]] = field(default_factory=OrderedDict)
+    recent: OrderedDict[DecidedFor, tuple[float, Decision]] = field(default_factory=OrderedDict)
     """Recent decisions, with the time (seconds of the clock)."""
     picks: OrderedDict[Asked, Pick] = field(default_factory=OrderedDict)
     """The picks of earlier requests."""

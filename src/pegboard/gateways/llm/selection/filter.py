@@ -122,10 +122,11 @@ class RequestFilter:
         conversation: str = "",
         client: Mapping[str, str] = UNKNOWN,
         share: MemoryShare | None = None,
+        habits: str = "",
     ) -> RewrittenRequest:
         """The body to send to a path and ``query``. ``coding`` is its Content-Encoding; ``owner`` identifies whose
         conversations are remembered, ``conversation`` is the client's name for this one, ``client`` are the headers
-        that identify agents; ``share`` accounts for the memory of the body.
+        that identify agents; ``share`` accounts for the memory of the body; ``habits`` says whose use teaches.
 
         Raises what ``treatment_of`` raises, and FilterFailed.
         """
@@ -133,7 +134,7 @@ class RequestFilter:
         request: LlmRequest | None = None
         treatment: Treatment | None = None
         try:
-            read = identified(await self._read(codec, body, path, coding, share), conversation)
+            read = identified(await self._read(codec, body, path, coding, share), conversation, habits)
             if len(read.tools) > self._most_tools:
                 said = f"It has {len(read.tools):,} tools, and {self._most_tools:,} are allowed."
                 raise TooManyTools(said, remedy="Raise llm.most_tools.")
@@ -329,13 +330,18 @@ class RequestFilter:
         if not counting and not treatment.shadow:
             self._selector.passed(request, treatment.policy, owner)
 
-    def answered(self, rewritten: RewrittenRequest, used: TokenUsage | None) -> None:
+    def answered(
+        self, rewritten: RewrittenRequest, used: TokenUsage | None, called: Collection[str] | None = None
+    ) -> None:
         """Record the end of an answer, complete or not: its conversation holds the tools of the last repetition and is
-        billed for all of them. ``used`` is what the provider counted, if known."""
+        billed for all of them. ``used`` is what the provider counted, ``called`` are the names of the called tools, if
+        known."""
         filtered, round_trip = rewritten.filtered, rewritten.round_trip
         if filtered is not None:
             sent = frozenset(filtered.sent(len(rewritten.request.tools) if rewritten.request else 0))
             self._selector.answered(filtered, [sent, *(round_trip.rounds if round_trip else ())], used)
+            if called is not None and rewritten.request is not None:
+                self._selector.called(filtered, rewritten.request, called)
 
     def remember(self, owner: str, answer_id: str, request: LlmRequest, called: Collection[str]) -> None:
         """Remember a conversation that the provider keeps, under the id of its last answer."""
@@ -376,6 +382,6 @@ def _whole(request: LlmRequest, body: bytes) -> bytes:
     return before + body + behind
 
 
-def identified(request: LlmRequest, conversation: str = "") -> LlmRequest:
+def identified(request: LlmRequest, conversation: str = "", habits: str = "") -> LlmRequest:
     """The request with an id for its decision, which the response headers and the events show."""
-    return replace(request, turn=replace(request.turn, id=uuid4().hex), conversation=conversation)
+    return replace(request, turn=replace(request.turn, id=uuid4().hex, habits=habits), conversation=conversation)

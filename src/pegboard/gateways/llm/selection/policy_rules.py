@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.llm.formats.generic.payload_policy import SemanticToolFiltering, filtering_of
-from pegboard.gateways.llm.formats.registry import takes_allowed_tools, takes_deferred_tools
+from pegboard.gateways.llm.formats.registry import priced_as, takes_allowed_tools, takes_deferred_tools
 from pegboard.gateways.llm.proxy.config_checks import check_names
 from pegboard.gateways.llm.selection.policy import Policy
 from pegboard.gateways.llm.tool_search.round_trip import ToolSearchTerms
@@ -163,7 +163,7 @@ def treatment(
         sticky=said.sticky is not False,
         turns=said.turns or 1.0,
         allowed_tools=takes_allowed_tools(upstream) if said.allowed_tools is None else said.allowed_tools,
-        provider=upstream.format,
+        provider=priced_as(upstream.format),
         ways=ways,
         beside=said.ways or (*BESIDE_ITS_OWN, *(DEFERRED if takes_deferred_tools(upstream) else ())),
         search_tokens=START.search_tokens or 0 if said.search_tokens is None else said.search_tokens,

@@ -6,7 +6,7 @@ request ─► left alone? ─► board of its tools ─► route ─► which w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from pegboard.errors import EncoderError
@@ -107,6 +107,15 @@ class Selector:
         if filtered.receipt is not None:
             self._stickiness.answered(filtered.receipt, rounds, used)
 
+    def called(self, filtered: Filtered, request: LlmRequest, names: Collection[str]) -> None:
+        """Learn from an answer which tools the request led to; an answer without a call ends the user's request."""
+        board, decision = filtered.board, filtered.decision
+        if board is None or board.routing.learner is None or decision is None:
+            return
+        places = (place for place, tool in enumerate(request.tools) if tool.name in names and place in board.ids)
+        tools = [board.ids[place] for place in places]
+        board.routing.learner.called(decision.habits, decision.query, tools, ended=not names)
+
     def _whole(self, found: Filtered, request: LlmRequest, policy: Policy, owner: str, counting: bool) -> Filtered:
         if not counting:
             self.passed(request, policy, owner)
@@ -178,7 +187,8 @@ class Selector:
         board, turn, profile = context.board, context.request.turn, context.policy.profile
         if self._clock is None:
             return await board.routing.route(turn, context.among)
-        asked = QUERIES[profile.query](turn), context.among
+        whose = "" if board.routing.learner is None else turn.habits
+        asked = whose, (QUERIES[profile.query](turn), context.among)
         now = self._clock.monotonic()
         at, decision = board.recent.get(asked, (0.0, None))
         if decision is None or now - at > RECENT_SECONDS:

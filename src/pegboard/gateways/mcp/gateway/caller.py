@@ -9,6 +9,7 @@ from mcp.shared.dispatcher import ProgressFnT
 
 from pegboard.gateways.mcp.gateway.clients import ClientKind
 from pegboard.gateways.mcp.transport.auth import Holder
+from pegboard.habits import habits_of
 from pegboard.model import JsonObject
 from pegboard.settings import Exposure
 
@@ -32,6 +33,16 @@ class Caller:
     exposure: Exposure | None = None
     holder: Holder | None = None
     apps: bool = False
+
+    @property
+    def habits(self) -> str:
+        """Whose use teaches the searches: the token's name, or everybody without one."""
+        return habits_of("" if self.holder is None else self.holder.name, "mcp")
+
+    @property
+    def conversation(self) -> str:
+        """What tells this client's searches from those of others: its session, else its token."""
+        return self.session or self.habits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,6 +108,7 @@ class Gateway:
             observe=observe,
             contents=self._contents,
             tasks=self.tasks,
+            learner=board.learner,
         )
         self._meta = MetaCalls(
             self._caller_view, self._calls, fleet, self.announcer, events=events, clock=clock, skills=self.skills

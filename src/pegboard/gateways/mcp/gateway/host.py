@@ -93,6 +93,7 @@ class Host:
         async with self.fleet:
             running = (
                 *(self._usage.run(), self._charges.run(), self._approvals.run()),
+                *((self.parts.learner.book.run(),) if self.parts.learner is not None else ()),
                 *(self.parts.retirement.run(), self._save_sessions(), self.signing.run()),
             )
             background = [asyncio.create_task(each) for each in running]
@@ -103,6 +104,8 @@ class Host:
                     task.cancel()
                 await asyncio.wait(background)
                 await self._usage.flush()
+                if self.parts.learner is not None:
+                    await self.parts.learner.book.flush()
                 await self._charges.close()
                 for gateway in self._gateways.values():
                     gateway.close()

@@ -111,6 +111,8 @@ class MetaCalls:
             limit = arguments.get("limit", profile.results or meta_definitions.DEFAULT_LIMIT)
             index, where = await view.catalog_view.search_index(), self._filter(arguments)
             result = await found_tools(view.board, index, lambda text: view.turn(text, session, caller), query, where)
+            if view.board.learner is not None:
+                view.board.learner.searched(caller.conversation, result.decision.habits, result.decision.query)
             best = [each for each in result.tools if each.tool in names.of]
             best = [each for each in best if not for_apps_alone(view.board.catalog[each.tool])][:limit]
             found, sure = [each.tool for each in best], {each.tool: result.certainty(each) for each in best}

@@ -23,6 +23,7 @@ from pegboard.model import JsonObject, Outcome, ServerName, Tool, ToolId
 from pegboard.protocols import Clock, EventSink
 from pegboard.routing import check_arguments, matches_output_schema
 from pegboard.routing.economics.tool_prices import stated_usd
+from pegboard.routing.habit_learner import HabitLearner
 
 Result = dict[str, Any]
 Fault = Literal["server", "caller", "tool"]
@@ -47,6 +48,7 @@ class ToolCalls:
         observe: Callable[[Outcome], None],
         contents: Contents,
         tasks: ServerTasks,
+        learner: HabitLearner | None = None,
     ) -> None:
         self._contents = contents
         self._tasks = tasks
@@ -56,6 +58,7 @@ class ToolCalls:
         self._events = events
         self._clock = clock
         self._observe = observe
+        self._learner = learner
         self._feedback = PendingFeedback()
 
     async def check(self, tool: Tool, arguments: JsonObject) -> None:
@@ -115,6 +118,8 @@ class ToolCalls:
         )
         self._feedback.called(context.caller.session, tool, success=success)
         self._observe(Outcome(tool=tool, success=success, latency_ms=latency, failure=fault))
+        if success and self._learner is not None:
+            self._learner.called_after_search(context.caller.conversation, tool)
 
 
 class PendingFeedback:

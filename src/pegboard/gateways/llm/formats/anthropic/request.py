@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 
@@ -28,6 +31,8 @@ from pegboard.model import JsonObject, Message, Part, Role, Tool, Turn
 ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant"}
 """Other roles (`system`) are instructions, wherever they occur: Claude Code sends them in mid-conversation."""
 DEPENDENT = ("tool_choice",)
+MODEL = re.compile(r"/publishers/anthropic/models/([^/:]+):|/model/([^/]+)/invoke$")
+"""Vertex AI and Bedrock name the model in the path."""
 
 
 class _Tool(CachedTool):
@@ -42,7 +47,9 @@ class AnthropicMessages:
     name = "anthropic"
 
     def parse(self, body: bytes, path: str) -> LlmRequest:
-        return parsed(body, _request)
+        request = parsed(body, _request)
+        found = None if request.model else MODEL.search(path)
+        return request if found is None else replace(request, model=unquote(found[1] or found[2]))
 
     def tool(self, definition: JsonObject) -> Tool | None:
         return tool_from_anthropic("", {key: value for key, value in definition.items() if value is not None})

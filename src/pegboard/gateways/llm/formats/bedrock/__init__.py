@@ -1,0 +1,1 @@
+"""Amazon Bedrock's Converse. Begin with `request.py`; `event_frames.py` has the framing of its streams."""

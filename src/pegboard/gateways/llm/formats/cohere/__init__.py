@@ -1,0 +1,1 @@
+"""Cohere's Chat, version 2. Begin with `request.py`."""
