@@ -10,6 +10,7 @@ from typing import Any
 from pegboard.gateways.llm.formats.edits import appended, fields_of, loaded, schema, summed
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of, value_of
 from pegboard.gateways.llm.formats.json_spans import Edit, splice
+from pegboard.gateways.llm.formats.openai_responses.namespaces import called_name
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.streams import Frames, named_event
 from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall, Hides, Joiner, SearchExchange, SearchTool
@@ -227,8 +228,8 @@ def is_call(item: Mapping[str, Any]) -> bool:
 
 def asked(item: Mapping[str, Any]) -> FunctionCall:
     """A call. Calls of anything but the request's functions get a name that no tool has."""
-    kind, name = text_of(item.get("type")), text_of(item.get("name"))
-    if kind not in FUNCTIONS or item.get("namespace"):
+    kind, name = text_of(item.get("type")), called_name(item)
+    if kind not in FUNCTIONS:
         name = f"{kind}:{name}"
     arguments = text_of(item.get("arguments")) or text_of(item.get("input"))
     return FunctionCall(name=name, arguments=arguments, id=text_of(item.get("call_id")))
