@@ -16,8 +16,9 @@ SEARCHES = {
     "tool_search_tool_regex_20251119": "tool_search_tool_regex",
 }
 """The search tools' types, and the name that each has to have."""
-CLIENTS_SEARCH = re.compile("tool_?search", re.IGNORECASE)
-"""A client may search itself, with a tool whose results refer to deferred ones; Claude Code's is `ToolSearch`."""
+CLIENTS_SEARCH = re.compile("tool_?search|search_?tools", re.IGNORECASE)
+"""A client may search itself, with a tool whose results refer to deferred ones; Claude Code's is `ToolSearch`, the
+gateway's `search_tools`."""
 
 
 def problems(body: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,23 @@ from typing import Any
 
 
 def messages_problems(body: Mapping[str, Any]) -> list[str]:
-    return list(_messages(body["messages"]))
+    by_hand = body.get("thinking", {}).get("type") == "enabled"
+    return [*_messages(body["messages"]), *(_unthought(body["messages"]) if by_hand else ())]
+
+
+def _unthought(messages: list[Any]) -> Iterator[str]:
+    """With a budget for thinking, what answers the user's last words begins with a thinking block."""
+    said = [place for place, message in enumerate(messages) if message["role"] == "user" and not _results(message)]
+    answers = [message for message in messages[said[-1] if said else 0 :] if message["role"] == "assistant"]
+    first = answers[0]["content"] if answers else []
+    kind = first[0]["type"] if isinstance(first, list) and first else "thinking"
+    if kind not in ("thinking", "redacted_thinking"):
+        yield f"messages: expected `thinking` or `redacted_thinking`, but found `{kind}`"
+
+
+def _results(message: Mapping[str, Any]) -> bool:
+    content = message["content"]
+    return isinstance(content, list) and any(block["type"] == "tool_result" for block in content)
 
 
 def _messages(messages: list[Any]) -> Iterator[str]:

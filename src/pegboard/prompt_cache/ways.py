@@ -1,7 +1,9 @@
-"""How the tools of a key's conversations reach the model: all of them, as the rule picks them, or through `call_tool`.
+"""How the tools of a key's conversations reach the model: all of them, as the rule picks them, through `call_tool`, or
+deferred.
 
 `call_tool(name, arguments)` and the summary pool never change, so the prefix stays cached and all conversations share
-it; definitions are put before the user's message when they are first needed and are history from then on. Sharing pays
+it; definitions are put before the user's message when they are first needed and are history from then on. With
+deferred tools the prefix has the search tool in their place, and references follow the user's message. Sharing pays
 only if all conversations do it: so the way is chosen for all conversations of a key, by their averages, and each
 conversation keeps the way it began with.
 """
@@ -15,7 +17,7 @@ from pegboard.prompt_cache.cache_prices import CachePrices
 from pegboard.settings.llm import Way
 from pegboard.traffic import Traffic
 
-WAYS: tuple[Way, ...] = ("whole", "tools", "call_tool")
+WAYS: tuple[Way, ...] = ("whole", "tools", "call_tool", "defer")
 LEAST_SAVING = 0.05
 """Requests are left alone if less than this share of the whole bill would be saved."""
 LESS_SURE = 0.15
@@ -23,25 +25,41 @@ LESS_SURE = 0.15
 
 
 def cheapest_way(
-    traffic: Traffic, prices: CachePrices, total: float, constant: float, ways: Sequence[Way] = WAYS
+    traffic: Traffic,
+    prices: CachePrices,
+    total: float,
+    constant: float,
+    ways: Sequence[Way] = WAYS[:3],
+    *,
+    search: float = 0.0,
 ) -> Way:
-    """The cheapest of ``ways``, for tools of ``total`` tokens; `call_tool` with its pool has ``constant`` tokens.
+    """The cheapest of ``ways``, for tools of ``total`` tokens; `call_tool` with its pool has ``constant`` tokens, and
+    the tool that searches for deferred ones ``search``.
 
     If `whole` is one of the ways, another way has to save at least a certain share.
     """
-    bills = expected_bills(traffic, prices, total, constant)
+    bills = expected_bills(traffic, prices, total, constant, search)
     best = min(ways, key=bills.__getitem__)
     least = LEAST_SAVING + LESS_SURE * (1 - traffic.returns)
     saves = "whole" not in ways or bills[best] < (1 - least) * bills["whole"]
     return best if saves else "whole"
 
 
-def expected_bills(traffic: Traffic, prices: CachePrices, total: float, constant: float) -> Mapping[Way, float]:
-    """The expected bill of a conversation for each way."""
+def expected_bills(
+    traffic: Traffic, prices: CachePrices, total: float, constant: float, search: float = 0.0
+) -> Mapping[Way, float]:
+    """The expected bill of a conversation for each way.
+
+    References stand behind the last breakpoint, if the provider has breakpoints: definitions are read once as plain
+    input before they are written.
+    """
+    shown = traffic.wanted + traffic.added * max(traffic.turns - 1, 0.0)
     return {
         "whole": _begun_alike(total, 0.0, traffic.growth, traffic, prices),
         "tools": _picked(traffic, prices),
         "call_tool": _begun_alike(constant, traffic.wanted, traffic.growth + traffic.added, traffic, prices),
+        "defer": _begun_alike(search, traffic.wanted, traffic.growth + traffic.added, traffic, prices)
+        + (shown if prices.breakpoints else 0.0),
     }
 
 

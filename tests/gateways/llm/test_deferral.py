@@ -1,6 +1,6 @@
 """Deferred tools through the real gateway and Anthropic's SDK: a scripted model searches for what it was not given.
 
-The provider is as strict as its documentation, and searches as it does.
+The provider is as strict as its documentation. The client knows nothing of the searches.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mock_providers.scripted import Calls, Says, Seen
-from mock_providers.tool_search import NAME, prompt
+from mock_providers.tool_search import prompt, referenced
 from model_bodies import CODECS, PATH
 from model_doors import Gateway, gateway_beside
 from pegboard.events import ModelRequestServed, ShadowMeasured
@@ -38,22 +38,31 @@ TOOLS: list[Any] = [{"name": name, "description": said, "input_schema": SCHEMA} 
 MARKED: list[Any] = [*TOOLS[:-1], TOOLS[-1] | {"cache_control": MARK}]
 SYSTEM = "You run the back office of a library."
 SESSION = ["weather_forecast", "renew_loan", "water_plants", "renew_loan", "weather_forecast", "convert_currency"]
-"""The tool that each turn needs: the first is in the prompt, others have to be found, and two come back."""
+"""The tool that each turn needs; two come back."""
+NAME = "search_tools"
 DEFER: dict[str, Any] = {"k": 1, "ways": ("defer",)}
 
 
 def wants(name: str) -> str:
+    """Says what the tool does: the router finds it."""
     return f"{JOBS[name]}, please"
 
 
+def hints(name: str) -> str:
+    """Says nothing of what the tool does: the model has to search."""
+    return f"Number {[*JOBS].index(name)} on our list"
+
+
 def model(seen: Seen) -> Says:
-    """Calls the tool that the user wants, having searched for one that it does not see; then it is done."""
-    said = seen.body["messages"][-1]["content"]
-    if not isinstance(said, str):
+    """Calls the tool that the user means, having searched for one that it does not see; then it is done."""
+    places = [place for place, said in enumerate(seen.body["messages"]) if isinstance(said["content"], str)]
+    asked = seen.body["messages"][places[-1]]["content"]
+    since = [block for said in seen.body["messages"][places[-1] + 1 :] for block in said["content"]]
+    if any(block["type"] == "tool_use" and block["name"] != NAME for block in since):
         return Says(text="Done. ✓")
-    tool = next(name for name in JOBS if wants(name) == said)
+    tool = next(name for name in JOBS if asked in (wants(name), hints(name)))
     if tool not in seen.tools:
-        return Says(text="Let me look for that.", searches=JOBS[tool])
+        return Says(text="Let me look for that.", calls=[Calls(tool=NAME, arguments={"query": JOBS[tool]})])
     return Says(calls=[Calls(tool=tool, arguments={"what": "it"})])
 
 
@@ -74,8 +83,11 @@ def door() -> Iterator[Gateway]:
 class Talk:
     """A client that runs tools: it knows nothing of what the gateway does."""
 
-    def __init__(self, door: Gateway, *, streams: bool = False, tools: list[Any] = MARKED) -> None:
+    def __init__(
+        self, door: Gateway, *, streams: bool = False, tools: list[Any] = MARKED, options: dict[str, Any] | None = None
+    ) -> None:
         self.door = door
+        self.options = options or {}
         self.streams = streams
         self.tools = tools
         self.messages: list[Any] = []
@@ -95,7 +107,7 @@ class Talk:
 
     def answer(self, **more: Any) -> anthropic.types.Message:
         asked: dict[str, Any] = {"model": "claude-sonnet-5", "max_tokens": 100, "system": SYSTEM}
-        asked |= {"messages": self.messages, "tools": self.tools} | more
+        asked |= {"messages": self.messages, "tools": self.tools} | self.options | more
         address = f"{self.door.url}/anthropic"
         with anthropic.Anthropic(base_url=address, api_key="sk-mine", max_retries=0, timeout=60) as client:
             if self.streams:
@@ -123,52 +135,89 @@ def loaded(body: Any) -> list[str]:
 
 @pytest.mark.requirement("P21")
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
-def test_over_a_conversation_the_model_finds_and_calls_what_each_turn_needs(door: Gateway, streams: bool) -> None:
+def test_what_each_turn_needs_is_there_without_a_search(door: Gateway, streams: bool) -> None:
     talk = Talk(door, streams=streams)
 
     turns = [talk.said(wants(tool)) for tool in SESSION]
 
     called = [[block.name for answer in turn for block in answer.content if block.type == "tool_use"] for turn in turns]
     assert called == [[tool] for tool in SESSION]
-    searching = [*("text", "server_tool_use", "tool_search_tool_result"), "tool_use", "text"]
-    assert [blocks(turn) == searching for turn in turns] == [False, True, True, False, False, True]
-    for body in arrived(door):
-        assert loaded(body) == [NAME, "weather_forecast"]
+    bodies = arrived(door)
+    assert len(bodies) == 2 * len(SESSION)
+    for body in bodies:
+        assert loaded(body) == [NAME]
         assert len(body["tools"]) == len(JOBS) + 1
+    assert list(referenced(bodies[-1]["messages"])) == list(dict.fromkeys(SESSION))
+
+
+@pytest.mark.requirement("P21")
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+def test_the_gateway_answers_searches_and_the_client_sees_one_answer(door: Gateway, streams: bool) -> None:
+    talk = Talk(door, streams=streams)
+
+    turns = [talk.said(hints(tool)) for tool in SESSION]
+
+    called = [[block.name for answer in turn for block in answer.content if block.type == "tool_use"] for turn in turns]
+    assert called == [[tool] for tool in SESSION]
+    searching = ["text", "tool_use", "text"]
+    assert [blocks(turn) == searching for turn in turns] == [True, True, True, False, False, True]
+    assert len(arrived(door)) == 2 * len(SESSION) + 4
+    searches = [event.searches for event in door.events.of(ModelRequestServed)]
+    assert searches == [1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 1, 0]
 
 
 @pytest.mark.requirement("P18", "P19", "P21")
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
-def test_whatever_is_found_each_prompt_begins_with_the_one_before(door: Gateway, streams: bool) -> None:
+def test_whatever_is_pushed_each_prompt_begins_with_the_one_before(door: Gateway, streams: bool) -> None:
     talk = Talk(door, streams=streams)
     for tool in SESSION:
         talk.said(wants(tool))
 
     prompts = [prompt(body) for body in arrived(door)]
-    assert len(prompts) == 2 * len(SESSION)
     assert all(after.startswith(before) for before, after in pairwise(prompts))
     offered = [CODECS["anthropic"].parse(received.body, PATH).tools for received in door.mock.received]
     assert len({tuple(tool.definition for tool in tools) for tools in offered}) == 1
+
+
+@pytest.mark.requirement("P18", "P19", "P21")
+def test_after_a_search_the_prompt_stays_up_to_what_the_user_said(door: Gateway) -> None:
+    """The breakpoints of clients are there. The exchange behind it is told again as the client's history has it."""
+    talk = Talk(door)
+    for tool in SESSION:
+        talk.said(hints(tool))
+
+    messages = [body["messages"] for body in arrived(door)]
+    for before, after in pairwise(messages):
+        said = [place for place, message in enumerate(before) if isinstance(message["content"], str)]
+        assert after[: said[-1] + 1] == before[: said[-1] + 1]
+
+
+@pytest.mark.requirement("P18", "P21")
+def test_all_conversations_begin_with_the_same_bytes(door: Gateway) -> None:
+    for tool in SESSION:
+        Talk(door).said(wants(tool))
+
+    beginnings = {json.dumps([body["tools"], body["system"]]) for body in arrived(door)}
+    assert len(beginnings) == 1
 
 
 @pytest.mark.requirement("P20", "P21")
 def test_the_breakpoint_on_the_last_tool_goes_to_the_last_that_is_in_the_prompt(door: Gateway) -> None:
     Talk(door).said(wants("renew_loan"))
 
-    (search, first, *others), _ = (body["tools"] for body in arrived(door))
-    assert search["name"] == NAME
-    assert first == TOOLS[0] | {"cache_control": MARK}
+    (search, *others), _ = (body["tools"] for body in arrived(door))
+    assert (search["name"], search["cache_control"]) == (NAME, MARK)
     assert not any("cache_control" in tool for tool in others)
 
 
 @pytest.mark.requirement("P19", "P21")
-def test_a_replica_that_has_seen_nothing_of_a_conversation_sends_the_same_bytes(door: Gateway) -> None:
+@pytest.mark.parametrize("say", [wants, hints])
+def test_a_replica_that_has_seen_nothing_of_a_conversation_sends_the_same_bytes(door: Gateway, say: Any) -> None:
     talk = Talk(door)
     for tool in SESSION:
-        talk.said(wants(tool))
-    forced = {"type": "tool", "name": "unit_7"}
-    talk.said(wants("unit_7"), tool_choice=forced)
-    talk.said(wants("renew_loan"))
+        talk.said(say(tool))
+    talk.said(say("unit_7"), tool_choice={"type": "tool", "name": "unit_7"})
+    talk.said(say("renew_loan"))
 
     with opened(**DEFER) as replica:
         again = Talk(replica)
@@ -176,62 +225,75 @@ def test_a_replica_that_has_seen_nothing_of_a_conversation_sends_the_same_bytes(
         again.answer()
 
         assert replica.mock.last.body == door.mock.last.body
-        assert loaded(arrived(replica)[-1]) == [NAME, "weather_forecast", "unit_7"]
+        assert loaded(arrived(replica)[-1]) == [NAME]
 
 
 @pytest.mark.requirement("P8", "P21")
-def test_a_forced_tool_is_in_the_prompt_and_stays_there(door: Gateway) -> None:
+def test_a_forced_tool_is_in_the_prompt_for_that_request_alone(door: Gateway) -> None:
+    """From then on the history refers to it, and the prompt begins as it did before."""
     talk = Talk(door)
-    talk.said(wants("weather_forecast"))
-    talk.said(wants("water_plants"), tool_choice={"type": "tool", "name": "water_plants"})
-    talk.said(wants("renew_loan"))
+    talk.said(hints("weather_forecast"))
+    talk.said(hints("water_plants"), tool_choice={"type": "tool", "name": "water_plants"})
+    talk.said(hints("renew_loan"))
 
-    before, after = [NAME, "weather_forecast"], [NAME, "weather_forecast", "water_plants"]
-    assert [loaded(body) for body in arrived(door)] == [before, before, after, after, after, after]
-
-
-@pytest.mark.requirement("P8", "P21")
-def test_a_forced_tool_that_was_found_before_is_in_the_prompt_for_that_request_alone(door: Gateway) -> None:
-    """The history has its definition before the call, and goes on having it."""
-    talk = Talk(door)
-    talk.said(wants("weather_forecast"))
-    talk.said(wants("renew_loan"))
-    talk.said(wants("renew_loan"), tool_choice={"type": "tool", "name": "renew_loan"})
-    talk.said(wants("renew_loan"))
-
-    forced, *after = [loaded(body) for body in arrived(door)[4:]]
-    assert forced == [NAME, "renew_loan", "weather_forecast"]
-    assert after == [[NAME, "weather_forecast"]] * 3
+    forced = [loaded(body) for body in arrived(door)]
+    assert [NAME, "water_plants"] in forced
+    assert loaded(arrived(door)[-1]) == [NAME]
+    assert "water_plants" in referenced(arrived(door)[-1]["messages"])
 
 
 @pytest.mark.requirement("P9", "P21")
-def test_where_a_call_is_required_there_is_something_to_call() -> None:
+def test_where_a_call_is_required_the_model_may_search() -> None:
     with opened(**DEFER, profile="semantic", threshold=0.99, when_none="none") as picky:
         talk = Talk(picky)
-        talk.messages = [{"role": "user", "content": "Hello"}]
-        picky.mock.model = lambda seen: Says(text="Hello.")
-        talk.answer()
-        talk.messages.append({"role": "user", "content": "Do it"})
-        talk.answer(tool_choice={"type": "any"})
+        talk.said(hints("renew_loan"), tool_choice={"type": "any"})
 
-        first, second = arrived(picky)
-        assert loaded(first) == [NAME]
-        assert loaded(second) == list(JOBS)
-        assert "a call is required" in picky.said["x-pegboard-reason"]
+        assert [loaded(body) for body in arrived(picky)] == [[NAME]] * 3
+
+
+@pytest.mark.requirement("P21")
+def test_with_a_budget_for_thinking_nothing_is_pushed_and_the_first_tools_are_in_the_prompt(door: Gateway) -> None:
+    """An answer must then begin with a thinking block, and the gateway cannot write one."""
+    thinking = {"type": "enabled", "budget_tokens": 1024}
+
+    def thinks(seen: Seen) -> Says:
+        says = model(seen)
+        return Says(thought="Hm.", text=says.text, calls=says.calls)
+
+    door.mock.model = thinks
+    talk = Talk(door, options={"thinking": thinking, "max_tokens": 2048})
+    for tool in SESSION:
+        talk.said(wants(tool))
+
+    bodies = arrived(door)
+    assert all(loaded(body) == [NAME, "weather_forecast"] for body in bodies)
+    assert list(referenced(bodies[-1]["messages"])) == ["renew_loan", "water_plants", "convert_currency"]
+
+
+@pytest.mark.requirement("P21")
+def test_a_model_that_only_searches_gets_all_tools_at_last(door: Gateway) -> None:
+    door.mock.model = lambda seen: Says(
+        calls=[Calls(tool=NAME, arguments={"query": "engine"})] if NAME in seen.tools else [Calls(tool="unit_3")]
+    )
+    talk = Talk(door)
+    talk.messages = [{"role": "user", "content": "Hello"}]
+
+    answer = talk.answer()
+
+    assert [block.name for block in answer.content] == ["unit_3"]
+    assert [len(loaded(body)) for body in arrived(door)] == [1, 1, 1, len(JOBS)]
 
 
 def test_a_conversation_that_begins_without_a_word_has_all_its_tools_deferred(door: Gateway) -> None:
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    door.mock.model = lambda seen: Says(text="A picture.")
     talk = Talk(door)
     talk.messages = [{"role": "user", "content": [picture]}]
     talk.answer()
-    talk.said(wants("renew_loan"))
-    with opened(**DEFER) as replica:
-        again = Talk(replica)
-        again.messages = talk.messages
-        again.said(wants("renew_loan"))
 
-        assert {tuple(loaded(body)) for body in [*arrived(door), *arrived(replica)]} == {(NAME,)}
+    (body,) = arrived(door)
+    assert loaded(body) == [NAME]
+    assert body["messages"] == [{"role": "user", "content": [picture]}]
 
 
 def test_a_choice_of_none_changes_nothing_of_the_prompt(door: Gateway) -> None:
@@ -249,11 +311,12 @@ def test_a_choice_of_none_changes_nothing_of_the_prompt(door: Gateway) -> None:
 def test_the_header_and_the_event_say_that_tools_wait_and_what_the_others_weigh(door: Gateway) -> None:
     Talk(door).said(wants("weather_forecast"))
 
-    assert door.said["x-pegboard-cache"] == f"defer; {len(JOBS) - 1} tools are deferred"
+    waiting = f"{len(JOBS)} tools are deferred, 1 of them loaded by reference; Pegboard searches"
+    assert door.said["x-pegboard-cache"] == f"defer; {waiting}"
     assert door.said["x-pegboard-filter"] == "filtered"
     assert door.said["x-pegboard-tools"] == f"1/{len(JOBS)}"
     after, before = map(int, door.said["x-pegboard-tokens"].split("/"))
-    assert 0 < after < before / 10
+    assert 0 < after < before
     event = door.events.of(ModelRequestServed)[0]
     assert (event.cache, event.narrowed, event.kept, event.called) == ("defer", False, 1, ("weather_forecast",))
 
@@ -283,22 +346,22 @@ OFF: dict[str, tuple[list[Any], dict[str, Any]]] = {
 
 @pytest.mark.requirement("P21")
 @pytest.mark.parametrize(("rules", "policy"), OFF.values(), ids=OFF)
-def test_turned_off_in_mid_conversation_what_was_found_stays_valid(
+def test_turned_off_in_mid_conversation_the_history_is_the_clients_own(
     door: Gateway, rules: list[Any], policy: dict[str, Any]
 ) -> None:
     talk = Talk(door)
     for tool in SESSION[:3]:
-        talk.said(wants(tool))
+        talk.said(hints(tool))
 
     with opened(rules, k=1, **policy) as other:
         goes_on(talk, other)
 
 
 @pytest.mark.requirement("P21")
-def test_where_nothing_can_be_picked_what_was_found_stays_valid(door: Gateway) -> None:
+def test_where_nothing_can_be_picked_the_history_is_the_clients_own(door: Gateway) -> None:
     talk = Talk(door)
     for tool in SESSION[:3]:
-        talk.said(wants(tool))
+        talk.said(hints(tool))
 
     with opened(encoder=FakeEncoder(broken=True), **DEFER) as other:
         goes_on(talk, other)
@@ -307,51 +370,58 @@ def test_where_nothing_can_be_picked_what_was_found_stays_valid(door: Gateway) -
 
 
 def goes_on(talk: Talk, door: Gateway) -> None:
-    """Behind another gateway, which defers nothing: what was found is there, and what the history holds is valid."""
+    """Behind another gateway, which defers nothing."""
     after = Talk(door)
     after.messages = talk.messages
     assert "tool_use" in blocks(after.said(wants("renew_loan")))
     for body in arrived(door):
-        assert loaded(body) == [tool["name"] for tool in body["tools"]]
-        assert loaded(body)[0] == NAME
-        assert {"renew_loan", "water_plants"} <= set(loaded(body))
+        assert NAME not in json.dumps(body)
+        assert "tool_reference" not in json.dumps(body)
+        assert "renew_loan" in loaded(body)
 
 
 @pytest.mark.requirement("P21")
-def test_a_found_tool_that_the_caller_takes_away_leaves_no_reference(door: Gateway) -> None:
+def test_a_called_tool_that_the_caller_takes_away_leaves_no_reference(door: Gateway) -> None:
     talk = Talk(door)
     for tool in SESSION[:3]:
-        talk.said(wants(tool))
+        talk.said(hints(tool))
     talk.tools = [tool for tool in TOOLS if tool["name"] != "renew_loan"]
-    talk.said(wants("convert_currency"))
+    talk.said(hints("convert_currency"))
 
-    last = json.dumps(arrived(door)[-1])
-    assert '"tool_name": "renew_loan"' not in last
-    assert '"tool_name": "water_plants"' in last
+    found = list(referenced(arrived(door)[-1]["messages"]))
+    assert "renew_loan" not in found
+    assert "water_plants" in found
 
 
 @pytest.mark.requirement("P21")
 @pytest.mark.parametrize(
     ("tools", "why"),
     [
-        (TOOLS[:9], "8 tools would be deferred"),
+        (TOOLS[:9], "9 tools would be deferred"),
         (
             [
-                {"type": "tool_search_tool_bm25_20251119", "name": NAME},
+                {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
                 *TOOLS[:20],
                 TOOLS[20] | {"defer_loading": True},
             ],
             "already has deferred tools",
         ),
-        ([*TOOLS, TOOLS[0] | {"name": NAME}], "no search"),
+        ([{"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}, *TOOLS], "its own"),
     ],
-    ids=["few", "own", "name"],
+    ids=["few", "deferred", "search"],
 )
 def test_what_cannot_be_deferred_arrives_as_it_came(door: Gateway, tools: list[Any], why: str) -> None:
     Talk(door, tools=tools).said(wants("weather_forecast"))
 
     assert all(body["tools"] == tools for body in arrived(door))
     assert why in door.noting.said[0]["x-pegboard-reason"]
+
+
+def test_a_tool_of_the_callers_may_have_the_name_of_the_search(door: Gateway) -> None:
+    talk = Talk(door, tools=[*TOOLS, TOOLS[0] | {"name": NAME}])
+    talk.said(wants("weather_forecast"))
+
+    assert loaded(arrived(door)[0]) == [f"{NAME}_2", NAME]
 
 
 @pytest.mark.requirement("P21")
@@ -366,7 +436,8 @@ def test_tools_that_are_never_to_be_used_cannot_be_found() -> None:
         Talk(door).said(wants("renew_loan"))
 
         body = arrived(door)[0]
-        assert loaded(body) == [NAME, "renew_loan", "water_plants"]
+        assert loaded(body) == [NAME, "water_plants"]
+        assert "unit_10" not in body["tools"][0]["description"]
         assert not any(tool["name"].startswith("unit_1") for tool in body["tools"])
 
 

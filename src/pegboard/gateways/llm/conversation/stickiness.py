@@ -70,25 +70,6 @@ class Stickiness:
             known = replace(again, stage=known.stage, whole_idle=known.whole_idle, looping=known.looping)
         return replace(place, known=known)
 
-    async def begun(
-        self,
-        owner: str,
-        request: LlmRequest,
-        board: ToolBoard,
-        terms: SelectionTerms,
-        kind: QueryKind,
-        among: Filter | None,
-    ) -> ConversationPlace:
-        """The same if tools stay as in the first request: of the history, only that request counts."""
-        place = self._remembered(owner, request, board, terms, kind)
-        known, first = place.known, place.past.first
-        if known.held is None and first is None:
-            known = replace(known, held=frozenset())
-        elif known.held is None and first is not None and place.past.is_answered:
-            pick = (await picks_of(board, [first], among))[first.query]
-            known = replace(known, held=frozenset(pick.relevant), idle=JUST_NOW)
-        return replace(place, known=known)
-
     def _remembered(
         self, owner: str, request: LlmRequest, board: ToolBoard, terms: SelectionTerms, kind: QueryKind
     ) -> ConversationPlace:
@@ -104,22 +85,30 @@ class Stickiness:
         )
 
     def way(
-        self, place: ConversationPlace, board: ToolBoard, ways: Sequence[Way], constant: float, *, learns: bool = True
+        self,
+        place: ConversationPlace,
+        board: ToolBoard,
+        ways: Sequence[Way],
+        constant: float,
+        search: float = 0.0,
+        *,
+        learns: bool = True,
     ) -> Way:
         """The way of a request's tools. A conversation keeps its way; a new one takes the cheapest, based on other
         conversations of its key.
 
         For a conversation that another process began, the way is computed again from the same sums. While too few
         conversations were seen, tools are picked; if that is not one of the ways, the priors decide. The priors also
-        decide if nothing ``learns``: beside an agent's own tools `call_tool` has the smaller beginning, whichever of
-        the two others keep cached. ``constant`` is the number of tokens of `call_tool`, if that is one of the ways.
+        decide if nothing ``learns``: beside an agent's own tools `call_tool` and `defer` have the smaller beginning,
+        whatever others keep cached. ``constant`` is the number of tokens of `call_tool`, if that is one of the ways,
+        and ``search`` those of the tool that searches for deferred ones.
         """
         if place.known.way is not None and place.known.way in ways:
             return place.known.way
         priced = [way for way in WAYS if way in ways]
         seen = None if self._statistics is None else self._statistics.seen(place.key)
         known = learns and seen is not None and seen.conversations >= LEAST_SEEN
-        if len(priced) < len(ways) or not (known or "call_tool" in ways):
+        if not (known or not {"call_tool", "defer"}.isdisjoint(ways)):
             return "tools" if "tools" in ways else ways[0]
         if not known and "tools" in ways:
             return "tools"
@@ -128,7 +117,7 @@ class Stickiness:
         traffic = replace(
             traffic, system=traffic.system + sum(board.tokens) - total
         )  # tools that stay are sent whatever the way
-        return cheapest_way(traffic, place.terms.prices, total, constant, priced)
+        return cheapest_way(traffic, place.terms.prices, total, constant, priced, search=search)
 
     def sent(
         self,

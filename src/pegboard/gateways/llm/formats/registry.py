@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from pegboard.errors import PegboardError
 from pegboard.gateways.llm.formats.anthropic.call_tool import MessagesCallTool
 from pegboard.gateways.llm.formats.anthropic.request import AnthropicMessages
+from pegboard.gateways.llm.formats.anthropic.tool_references import MessagesDeferral
 from pegboard.gateways.llm.formats.anthropic.tool_search import MessagesToolSearch
 from pegboard.gateways.llm.formats.call_tool import CallToolCodec
 from pegboard.gateways.llm.formats.gemini.call_tool import ContentsCallTool
@@ -30,7 +31,9 @@ from pegboard.gateways.llm.formats.openai_responses.call_tool import ResponsesCa
 from pegboard.gateways.llm.formats.openai_responses.request import OpenAIResponses
 from pegboard.gateways.llm.formats.openai_responses.tool_search import ResponsesToolSearch
 from pegboard.gateways.llm.formats.protocol import Codec
+from pegboard.gateways.llm.formats.tool_references import DeferralCodec
 from pegboard.gateways.llm.formats.tool_search import ToolSearchCodec
+from pegboard.prompt_cache import deferral_rows
 from pegboard.settings.llm import UpstreamSettings
 
 NOWHERE = re.compile(r"(?!)")
@@ -42,8 +45,8 @@ class Format:
     """A wire format: the ``provider`` whose API has it, and the code that handles it. Stateless.
 
     ``paths`` matches the end of the path of POST requests with this body, ``counting`` that of requests that count
-    another request's tokens. ``tool_search`` and ``call_tool`` are None if the format does not support them. With
-    ``keeps_history`` a request can continue an earlier answer by its id.
+    another request's tokens. ``tool_search``, ``call_tool`` and ``deferral`` are None if the format does not support
+    them. With ``keeps_history`` a request can continue an earlier answer by its id.
     """
 
     codec: Codec
@@ -52,6 +55,7 @@ class Format:
     counting: re.Pattern[str] = NOWHERE
     tool_search: ToolSearchCodec | None = None
     call_tool: CallToolCodec | None = None
+    deferral: DeferralCodec | None = None
     keeps_history: bool = False
 
     @property
@@ -83,6 +87,7 @@ FORMATS: tuple[Format, ...] = (
         counting=re.compile(r"/messages/count_tokens/?$"),
         tool_search=MessagesToolSearch(),
         call_tool=MessagesCallTool(),
+        deferral=MessagesDeferral(),
     ),
     Format(
         codec=Gemini(),
@@ -128,6 +133,12 @@ def call_tool_of(codec: Codec) -> CallToolCodec | None:
     return None if found is None else found.call_tool
 
 
+def deferral_of(codec: Codec) -> DeferralCodec | None:
+    """The support for deferred tools in this format; None if it has none."""
+    found = _row(codec)
+    return None if found is None else found.deferral
+
+
 def keeps_history(codec: Codec) -> bool:
     """Whether a request can continue an earlier answer by its id."""
     found = _row(codec)
@@ -167,6 +178,13 @@ def takes_allowed_tools(upstream: UpstreamSettings) -> bool:
     """Whether an upstream is known to accept a list of allowed tools."""
     host = provider_named(upstream.format).allowed_tools_at
     return bool(host) and urlsplit(upstream.url).hostname == host
+
+
+def takes_deferred_tools(upstream: UpstreamSettings) -> bool:
+    """Whether an upstream is known to accept deferred tools."""
+    host = urlsplit(upstream.url).hostname
+    names = {each.name for each in FORMATS if each.provider.name == upstream.format and each.deferral is not None}
+    return any(row.api in names and host in row.support.hosts for row in deferral_rows())
 
 
 def error_body(error: PegboardError, status: int, provider: ModelProvider) -> bytes:

@@ -1,8 +1,7 @@
-"""Which tools are in the prompt if the others are deferred until the provider's search finds them (P21).
+"""Which tools are in the prompt if the others are deferred, and which of those the history refers to (P21).
 
-The prompt begins with the same bytes from the first turn on: the tools that the first request needed, and those that
-requests ask for themselves. Tools that a search finds stay deferred, as the history refers to them; so relevance loads
-nothing later. Pure.
+The prompt of every conversation begins with the same bytes: the tools that stay, and the search. What is relevant to a
+message of the user is referred to behind it. Pure.
 """
 
 from __future__ import annotations
@@ -10,79 +9,131 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pegboard.gateways.llm.formats.edits import written
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
-from pegboard.gateways.llm.formats.tool_choice import KeptTools, may_be_picked, must_stay
+from pegboard.gateways.llm.formats.registry import deferral_of, tool_search_of
+from pegboard.gateways.llm.formats.tool_choice import KeptTools, must_stay
+from pegboard.gateways.llm.formats.tool_references import DeferralCodec, DeferredTools
+from pegboard.gateways.llm.formats.tool_search import SearchTool
 from pegboard.gateways.llm.selection.board_cache import ToolBoard
-from pegboard.gateways.llm.selection.cache_aware_selection import SelectionTerms
+from pegboard.gateways.llm.selection.cache_aware_selection import SelectionTerms, named
+from pegboard.gateways.llm.tool_search import tool as search
 from pegboard.model import Tokens
+from pegboard.prompt_cache import deferral_support
+from pegboard.wire_formats import free_name
 
 LEAST = 10
 """With fewer deferred tools, the search tool costs as much as it saves."""
-SEARCH_TOKENS = 21
-"""Tokens of the search tool as written; what the provider adds is not documented."""
+SCHEMA_TOKENS = 50
+"""Tokens of the search tool besides its name and description."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deferral:
-    """A body in which only the ``loaded`` tools are in the prompt and those ``waiting`` are deferred.
+class DeferralPlan:
+    """A body in which only the ``loaded`` tools are in the prompt and those ``waiting`` are deferred, with references
+    to those ``referred``.
 
-    ``tokens`` are those of the tools in the prompt.
+    ``tokens`` are those of the tools in the prompt, of the search, and of the definitions referred to.
     """
 
+    codec: DeferralCodec
+    tools: DeferredTools
     body: bytes
     loaded: KeptTools
     waiting: frozenset[int]
+    referred: frozenset[int]
     tokens: Tokens
 
     @property
-    def lasting(self) -> Sequence[int]:
-        """The places that later requests load, too.
-
-        A forced tool is loaded again if the history shows that it was called without being found: every replica sees
-        that.
-        """
-        return [place for place, why in self.loaded.why.items() if why != "forced"]
+    def seen(self) -> KeptTools:
+        """The tools whose definitions the model sees."""
+        return KeptTools(
+            why=dict(sorted((dict.fromkeys(self.referred, "referred to") | dict(self.loaded.why)).items()))
+        )
 
     @property
     def reason(self) -> str:
-        return f"{len(self.waiting)} tools are deferred"
+        """The way in words, for the header and the log."""
+        loaded = f", {len(self.referred)} of them loaded by reference" if self.referred else ""
+        return f"{len(self.waiting)} tools are deferred{loaded}; Pegboard searches"
 
 
-def deferral(
-    codec: Codec, request: LlmRequest, board: ToolBoard, terms: SelectionTerms, wishes: Mapping[int, str]
-) -> Deferral | str:
-    """How to defer the tools that are not wished for, or the reason not to."""
-    if any(tool.deferred for tool in request.tools):
-        return "it already has deferred tools"
-    must = must_stay(request)
-    loaded = loaded_of(request, terms, wishes)
-    kept = [place for place in range(len(request.tools)) if place in must or place not in terms.barred]
-    waiting = frozenset(kept) - frozenset(loaded.places)
-    if len(waiting) < LEAST and not request.searched:
-        return f"{len(waiting)} tools would be deferred, and the minimum is {LEAST}"
-    if request.choice.mode == "required" and all(request.tools[place].hosted for place in loaded.places):
-        return "a call is required, and all tools would be deferred"
-    body = codec.defer(request, loaded.places, kept)
-    if body is None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeferralSearch:
+    """The search tool for one array of tools, and its tokens."""
+
+    tool: SearchTool
+    tokens: Tokens
+
+
+def not_deferred(codec: Codec, request: LlmRequest, terms: SelectionTerms, url_query: str) -> str:
+    """Why a request's tools cannot be deferred; empty if they can."""
+    deferral, searching = deferral_of(codec), tool_search_of(codec)
+    if deferral is None or searching is None or deferral_support(codec.name, request.model).search != "tool_reference":
         return "this model's API has no search for deferred tools"
-    tokens = sum(board.tokens[place] for place in loaded.places)
-    has_own = any(tool.searches for tool in request.tools)
-    return Deferral(
-        body=body,
-        loaded=loaded,
-        waiting=waiting,
-        tokens=Tokens(tokens if has_own else tokens + SEARCH_TOKENS),
-    )
+    refused = deferral.closed(request) or searching.closed(request, url_query)
+    if refused:
+        return refused
+    waiting = len(_kept(request, terms)) - len(loaded_of(request, terms, {}).places)
+    return "" if waiting >= LEAST else f"{waiting} tools would be deferred, and the minimum is {LEAST}"
 
 
 def loaded_of(request: LlmRequest, terms: SelectionTerms, wishes: Mapping[int, str]) -> KeptTools:
-    """The wished-for tools, and those that must be in the prompt: hosted, protected, forced, and called without being
-    found."""
-    open_ = may_be_picked(request) - terms.barred
-    wanted = {place: why for place, why in wishes.items() if place in open_}
+    """The tools in the prompt: hosted, protected and forced ones, those that are always available, and those wished
+    for."""
     must = {
         place: why
         for place, why in must_stay(request).items()
-        if why in ("hosted", "forced") or request.tools[place].protected or request.tools[place].name in request.native
+        if why in ("hosted", "forced") or request.tools[place].protected
     }
-    return KeptTools(why=dict(sorted((must | wanted).items())))
+    wanted = {place: why for place, why in wishes.items() if place not in terms.barred}
+    return KeptTools(why=dict(sorted((wanted | dict.fromkeys(terms.always - terms.barred, "always") | must).items())))
+
+
+def search_of(request: LlmRequest, board: ToolBoard, terms: SelectionTerms, budget: int) -> DeferralSearch:
+    """The search tool, whose description has a summary of the tools that may be found. It depends on the tools and the
+    policy alone, so that every conversation begins with the same bytes."""
+    catalog = board.routing.catalog
+    out = [catalog[tool] for place, tool in sorted(board.ids.items()) if place not in terms.barred]
+    pool = search.pool_of(out, catalog.counter, budget)
+    name = free_name(search.NAME, request.names | request.called | request.referenced)
+    tool = SearchTool(name=name, description=search.description(pool))
+    counted = catalog.counter.count([written(tool.name + tool.description).decode()])[0]
+    return DeferralSearch(tool=tool, tokens=Tokens(counted + SCHEMA_TOKENS))
+
+
+def deferral_plan(
+    codec: DeferralCodec,
+    request: LlmRequest,
+    board: ToolBoard,
+    terms: SelectionTerms,
+    found: DeferralSearch,
+    shown: Mapping[int, Sequence[int]],
+) -> DeferralPlan:
+    """How to defer the tools of a request that can be. ``shown`` are the places of the tools relevant to the user's
+    messages, by message number.
+
+    Where references cannot be pushed, those relevant to the first message are in the prompt from then on.
+    """
+    pushes = codec.may_push(request)
+    first = () if pushes else shown.get(min(shown, default=0), ())
+    loaded = loaded_of(request, terms, dict.fromkeys(first, "relevant"))
+    kept, in_prompt = _kept(request, terms), frozenset(loaded.places)
+    pushed = {number: tuple(place for place in places if place in kept - in_prompt) for number, places in shown.items()}
+    tools = DeferredTools(loaded=in_prompt, kept=kept, search=found.tool, pushed=pushed if pushes else {})
+    waiting = kept - in_prompt
+    referred = frozenset().union(*tools.pushed.values(), named(request, request.called | request.referenced)) & waiting
+    return DeferralPlan(
+        codec=codec,
+        tools=tools,
+        body=codec.deferred(request, tools),
+        loaded=loaded,
+        waiting=waiting,
+        referred=referred,
+        tokens=Tokens(found.tokens + sum(board.tokens[place] for place in in_prompt | referred)),
+    )
+
+
+def _kept(request: LlmRequest, terms: SelectionTerms) -> frozenset[int]:
+    """All tools but the barred ones, which a search could find; what the request itself needs stays."""
+    return frozenset(range(len(request.tools))) - (terms.barred - must_stay(request).keys())

@@ -20,9 +20,11 @@ from pegboard.gateways.llm.formats.tool_search import RoundTrip
 from pegboard.gateways.llm.proxy.body_memory import MemoryShare, NoMemory
 from pegboard.gateways.llm.proxy.content_encoding import decoded
 from pegboard.gateways.llm.selection.board_cache import MANY
+from pegboard.gateways.llm.selection.deferral import DeferralPlan
 from pegboard.gateways.llm.selection.policy import Filtered, Policy, mark_protected
 from pegboard.gateways.llm.selection.policy_rules import Treatment
 from pegboard.gateways.llm.selection.selector import Selector
+from pegboard.gateways.llm.tool_search.reference_round_trip import reference_round_trip
 from pegboard.gateways.llm.tool_search.round_trip import round_trip_of
 from pegboard.model import Tokens
 from pegboard.protocols import Clock
@@ -161,6 +163,9 @@ class RequestFilter:
             if filtered.call_tool_plan is not None:
                 by_one = await self._by_call_tool(codec, request, filtered, filtered.call_tool_plan, treatment, started)
                 return replace(by_one, round_trip=None) if counting else by_one
+            if filtered.deferral is not None:
+                deferred = self._deferred(codec, request, filtered, filtered.deferral, treatment, started)
+                return replace(deferred, round_trip=None) if counting else deferred
             everything = len(filtered.kept.places) == len(request.tools)
             round_trip = None
             if not everything and filtered.narrowed is None:
@@ -270,6 +275,27 @@ class RequestFilter:
             filtered=filtered,
             took_ms=self._since(started),
             round_trip=round_trip,
+            treatment=treatment,
+        )
+
+    def _deferred(
+        self,
+        codec: Codec,
+        request: LlmRequest,
+        filtered: Filtered,
+        plan: DeferralPlan,
+        treatment: Treatment,
+        started: float,
+    ) -> RewrittenRequest:
+        """The body with deferred tools, for which the gateway searches."""
+        return RewrittenRequest(
+            outcome="filtered",
+            reason=filtered.without,
+            body=_whole(request, plan.body),
+            request=request,
+            filtered=filtered,
+            took_ms=self._since(started),
+            round_trip=reference_round_trip(codec, request, filtered, plan, timeout=self._timeout),
             treatment=treatment,
         )
 

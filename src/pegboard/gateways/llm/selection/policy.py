@@ -13,6 +13,7 @@ from pegboard.gateways.llm.conversation.store import Receipt
 from pegboard.gateways.llm.formats.protocol import LlmRequest, OfferedTool
 from pegboard.gateways.llm.formats.tool_choice import KeptTools, WhenNone
 from pegboard.gateways.llm.selection.board_cache import ToolBoard
+from pegboard.gateways.llm.selection.deferral import DeferralPlan
 from pegboard.model import Decision, Tokens
 from pegboard.prompt_cache import CacheDecision
 from pegboard.protection import EXITS, Signs, protected_tools
@@ -35,7 +36,7 @@ class Policy:
     ``sticky``: tools that a conversation holds stay while that is cheaper, at the prices of ``provider``, for an
     expected number of ``turns``; ``allowed_tools``: the provider accepts a list of allowed tools. ``ways`` are the ways
     in which tools may reach the model, of which the cheapest is taken; ``beside`` replaces them for requests with at
-    least `LEAST_OWN` tools that stay.
+    least `LEAST_OWN` tools that stay. ``search_tokens`` is the budget for the summary of deferred tools.
     """
 
     profile: Profile = PROFILES["hybrid"]
@@ -51,6 +52,7 @@ class Policy:
     provider: Format = "generic"
     ways: tuple[Way, ...] = ("tools",)
     beside: tuple[Way, ...] = ()
+    search_tokens: int = 600
 
     def ways_of(self, request: LlmRequest) -> tuple[Way, ...]:
         """The ways for this request."""
@@ -66,11 +68,11 @@ class Filtered:
 
     ``without`` says what was missing for the selection, if anything. Tokens are those of the tools as sent; zero if not
     counted. ``decision`` is the router's, ``verdict`` that of the prompt cache rule. ``narrowed`` is a body with all
-    tools and a list of the allowed ones, which then are ``kept``; or a body with ``deferred`` tools, which the model
-    can search for; None if the other tools are left out. ``way`` is how tools reach the model; ``because`` says why, if
-    the verdict does not. ``call_tool_plan`` is set if they are called by `call_tool`: then ``kept`` are those whose
-    definitions the model has seen; ``no_call_tool`` says why `call_tool` was not possible. ``board`` is the one that
-    decided, ``barred`` the places that it could not select. ``receipt`` lets the conversation record the answer.
+    tools and a list of the allowed ones, which then are ``kept``; None if the other tools are left out. ``way`` is how
+    tools reach the model; ``because`` says why, if the verdict does not. ``call_tool_plan`` is set if they are called
+    by `call_tool`, ``deferral`` if some are deferred: then ``kept`` are those whose definitions the model has seen;
+    ``no_call_tool`` says why `call_tool` was not possible. ``board`` is the one that decided, ``barred`` the places
+    that it could not select. ``receipt`` lets the conversation record the answer.
     """
 
     kept: KeptTools
@@ -84,21 +86,19 @@ class Filtered:
     board: ToolBoard | None = None
     way: Way = "tools"
     call_tool_plan: CallToolPlan | None = None
+    deferral: DeferralPlan | None = None
     no_call_tool: str = ""
     barred: frozenset[int] = frozenset()
-    deferred: frozenset[int] = frozenset()
     because: str = ""
     receipt: Receipt | None = None
 
     @property
     def reached(self) -> Sequence[int]:
         """The places of the tools that the model can call, directly or after a search."""
-        return sorted({*self.kept.places, *self.deferred})
+        return sorted({*self.kept.places, *(self.deferral.waiting if self.deferral else ())})
 
     def sent(self, offered: int) -> Sequence[int]:
-        """The places of the tools that are sent, out of ``offered``."""
-        if self.way == "defer":
-            return self.reached
+        """The places of the tools that are sent, out of ``offered``; of deferred ones, those that the model sees."""
         return self.kept.places if self.narrowed is None else range(offered)
 
 

@@ -10,6 +10,7 @@ from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
 from pegboard.gateways.llm.formats.tool_choice import KeptTools, may_be_narrowed, may_be_picked
 from pegboard.gateways.llm.selection.board_cache import Pick, ToolBoard
 from pegboard.gateways.llm.selection.cache_aware_selection import SelectionTerms, prices_for
+from pegboard.gateways.llm.selection.deferral import DeferralPlan
 from pegboard.gateways.llm.selection.policy import NO_TOKENS, Filtered, Policy, any_fits
 from pegboard.model import Choices, Decision, Tokens
 from pegboard.protocols import Filter
@@ -67,6 +68,16 @@ class SelectionContext:
             call_tool_plan=plan,
             tokens_after=plan.tokens(sum(self.board.tokens[place] for place in fixed)),
             because=THE_SAME_FOR_ALL,
+        )
+
+    def by_reference(self, plan: DeferralPlan, decision: Decision, without: str) -> Filtered:
+        """The result with deferred tools."""
+        return replace(
+            self.filtered(decision, plan.seen, without),
+            way="defer",
+            deferral=plan,
+            tokens_after=plan.tokens,
+            because=plan.reason,
         )
 
     @property

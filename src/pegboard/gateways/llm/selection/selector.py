@@ -5,6 +5,7 @@ request ─► left alone? ─► board of its tools ─► route ─► which w
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from pegboard.gateways.llm.call_tool.plan import CallToolPlan, closed, constant_
 from pegboard.gateways.llm.conversation.stickiness import ConversationPlace, Stickiness
 from pegboard.gateways.llm.conversation.turn_statistics import TurnStatistics
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest, TokenUsage
+from pegboard.gateways.llm.formats.registry import deferral_of
 from pegboard.gateways.llm.formats.tool_choice import NOTHING_RELEVANT, KeptTools, left_alone, may_be_picked
 from pegboard.gateways.llm.selection.board_cache import BoardCache, Pick, ToolBoard
 from pegboard.gateways.llm.selection.cache_aware_selection import (
@@ -22,9 +24,16 @@ from pegboard.gateways.llm.selection.cache_aware_selection import (
     wanted,
     with_tool_choice,
 )
-from pegboard.gateways.llm.selection.deferral import deferral
+from pegboard.gateways.llm.selection.deferral import (
+    DeferralPlan,
+    DeferralSearch,
+    deferral_plan,
+    not_deferred,
+    search_of,
+)
 from pegboard.gateways.llm.selection.policy import Filtered, Policy
 from pegboard.gateways.llm.selection.selection_context import SelectionContext, context_of, everything
+from pegboard.gateways.llm.tool_search.tool import NAME as SEARCH
 from pegboard.model import Decision
 from pegboard.protocols import Clock
 from pegboard.retrieval import QUERIES
@@ -33,6 +42,8 @@ from pegboard.settings.llm import Way
 
 MOST_SHOWN = 3
 """Definitions shown before a user message if the agent's own tools do most of its work."""
+LARGE = 512 * 1024
+"""Bodies of at least so many bytes are rewritten off the event loop."""
 RECENT_SECONDS = 30.0
 MOST_RECENT = 256
 """Decisions that are remembered per array of tools."""
@@ -80,8 +91,6 @@ class Selector:
         if tokens < policy.least_tokens:
             reason = f"the tools to select from have {tokens} tokens, and the minimum is {policy.least_tokens}"
             return self._whole(everything(request, reason, context.total), request, policy, owner, counting)
-        if policy.ways == ("defer",):
-            return await self._deferred(context, counting)
         return await self._picked(context, counting)
 
     def passed(self, request: LlmRequest, policy: Policy, owner: str) -> None:
@@ -108,10 +117,17 @@ class Selector:
         pick, missing = context.pick(decision), without(policy.profile, decision, board)
         wished = policy.ways_of(request)
         shut = closed(context.codec, request, context.url_query) if "call_tool" in wished else ""
-        ways = tuple(way for way in wished if way != "call_tool" or not shut) or ("tools",)
+        barred = not_deferred(context.codec, request, terms, context.url_query) if "defer" in wished else ""
+        refused = {"call_tool": shut, "defer": barred}
+        if wished == ("defer",) and barred:
+            kept = with_tool_choice(request, terms, dict.fromkeys(range(len(request.tools)), "left alone"))
+            return replace(context.filtered(decision, kept, missing), left_alone=barred, way="whole")
+        ways = tuple(way for way in wished if not refused.get(way)) or ("tools",)
         if not policy.sticky:
             if ways == ("call_tool",):
                 return context.by_call_tool(await _plan(context, decision, pick, missing), decision, missing)
+            if ways == ("defer",):
+                return context.by_reference(await _deferral(context, decision, pick, missing), decision, missing)
             kept = with_tool_choice(request, terms, wanted(pick, terms))
             why = reached_nothing(policy.profile, kept, missing)
             return replace(context.filtered(decision, kept, missing), left_alone=why, no_call_tool=shut)
@@ -120,6 +136,9 @@ class Selector:
         found = select_cache_aware(request, board, terms, pick, place.known, way)
         if way == "call_tool":
             filtered = context.by_call_tool(await _plan(context, decision, pick, missing), decision, missing)
+            found = through_call_tool(found, place.known, terms.prices, filtered.tokens_after)
+        elif way == "defer":
+            filtered = context.by_reference(await _deferral(context, decision, pick, missing), decision, missing)
             found = through_call_tool(found, place.known, terms.prices, filtered.tokens_after)
         else:
             way = "whole" if found.leaves else way
@@ -132,46 +151,22 @@ class Selector:
                 filtered = replace(filtered, left_alone=why or found.verdict.reason)
         if counting:
             return filtered
-        kept_way = "call_tool" if shut and place.known.way == "call_tool" else way
+        kept_way = place.known.way if place.known.way and refused.get(place.known.way) else way
         return replace(
             filtered,
             receipt=self._stickiness.sent(place, request, filtered.sent(len(request.tools)), kept_way, found),
         )
 
     async def _way(self, context: SelectionContext, place: ConversationPlace, ways: tuple[Way, ...]) -> Way:
-        constant = 0
+        constant, search = 0, 0
         if "call_tool" in ways and len(ways) > 1:
             constant = await constant_of(
                 context.codec, context.request, context.board, context.terms.barred, context.policy.profile
             )
+        if "defer" in ways and len(ways) > 1:
+            search = (await _search(context)).tokens
         learns = context.policy.ways_of(context.request) == context.policy.ways
-        return self._stickiness.way(place, context.board, ways, constant, learns=learns)
-
-    async def _deferred(self, context: SelectionContext, counting: bool) -> Filtered:
-        """Load what the conversation's first request needed; the model searches for the other tools itself."""
-        request, policy, board, terms = context.request, context.policy, context.board, context.terms
-        place = await self._stickiness.begun(context.owner, request, board, terms, policy.profile.query, context.among)
-        decision, missing, wishes = None, "", dict.fromkeys(terms.always, "always")
-        if place.known.held is None:
-            decision = await self._decided(context)
-            missing = without(policy.profile, decision, board)
-            wishes |= dict.fromkeys(context.pick(decision).relevant, "relevant")
-        else:
-            wishes |= dict.fromkeys(place.known.held, "held")
-        found = deferral(context.codec, request, board, terms, wishes)
-        if isinstance(found, str):
-            kept = with_tool_choice(request, terms, dict.fromkeys(range(len(request.tools)), "left alone"))
-            return replace(context.filtered(decision, kept, missing), left_alone=found, way="whole")
-        if not counting:
-            self._stickiness.sent(place, request, found.lasting, "defer")
-        return replace(
-            context.filtered(decision, found.loaded, missing),
-            tokens_after=found.tokens,
-            narrowed=found.body,
-            way="defer",
-            deferred=found.waiting,
-            because=found.reason,
-        )
+        return self._stickiness.way(place, context.board, ways, constant, search, learns=learns)
 
     async def _decided(self, context: SelectionContext) -> Decision:
         """The decision. An agent loop has the same query at each step: a recent decision still holds.
@@ -224,3 +219,32 @@ async def _plan(context: SelectionContext, decision: Decision, pick: Pick, missi
     most = MOST_SHOWN if any(tool.protected for tool in request.tools) else None
     shown = await disclosure(request, context.board, profile.query, context.among, context.terms, decided, most=most)
     return await prepared(context.codec, request, context.board, shown, barred=barred, budget=profile.pool)
+
+
+async def _deferral(context: SelectionContext, decision: Decision, pick: Pick, missing: str) -> DeferralPlan:
+    """Which tools are deferred, and which of them the history refers to. Raises RequestNotUnderstood."""
+    request, board, profile, terms = context.request, context.board, context.policy.profile, context.terms
+    codec = deferral_of(context.codec)
+    if codec is None:
+        raise ValueError(f"Requests in the format {context.codec.name!r} have no deferred tools.")
+    decided = {} if missing else {decision.query: pick}
+    most = MOST_SHOWN if any(tool.protected for tool in request.tools) else None
+    relevant = replace(terms, always=frozenset())
+    shown = await disclosure(request, board, profile.query, context.among, relevant, decided, most=most)
+    found = await _search(context)
+    if len(request.body) < LARGE:
+        return deferral_plan(codec, request, board, terms, found, shown.before)
+    return await asyncio.to_thread(deferral_plan, codec, request, board, terms, found, shown.before)
+
+
+async def _search(context: SelectionContext) -> DeferralSearch:
+    """The search tool. Shared by all requests with these tools, and made off the event loop (P25)."""
+    request, board, terms, budget = context.request, context.board, context.terms, context.policy.search_tokens
+    taken = frozenset(name for name in request.called | request.referenced if name.startswith(SEARCH))
+    key = ("defer", terms.barred, budget, taken)
+    found = board.told.get(key)
+    if isinstance(found, DeferralSearch):
+        return found
+    made = await asyncio.to_thread(search_of, request, board, terms, budget)
+    board.told[key] = made
+    return made

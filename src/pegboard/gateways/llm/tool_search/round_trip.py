@@ -20,6 +20,7 @@ from pegboard.gateways.llm.formats.tool_search import (
     SearchTool,
     ToolSearchCodec,
 )
+from pegboard.gateways.llm.selection.board_cache import ToolBoard
 from pegboard.gateways.llm.selection.policy import Filtered
 from pegboard.gateways.llm.tool_search import tool as search
 from pegboard.model import Tool, Turn
@@ -153,15 +154,7 @@ def round_trip_of(
         return None
     kept = frozenset(filtered.kept.places)
     open_ = may_be_picked(request) - filtered.barred
-    catalog = board.routing.catalog
-
-    async def find(asked: str, among: Collection[int]) -> dict[int, Tool]:
-        async with asyncio.timeout(timeout):
-            ranked = await board.routing.rank(Turn.ask(asked))
-        places = {board.places[each.tool]: catalog[each.tool] for each in ranked}
-        new = [place for place in places if place in open_ and place not in among]
-        return {place: places[place] for place in new[: search.FOUND]}
-
+    catalog, find = board.routing.catalog, find_in(board, open_, timeout)
     tool, tokens = None, 0
     if terms.offered and open_ - kept and may_search(request):
         out = [catalog[board.ids[place]] for place in sorted(open_ - kept)]
@@ -183,6 +176,20 @@ def round_trip_of(
         find=find,
         tokens=tokens,
     )
+
+
+def find_in(board: ToolBoard, open_: Collection[int], timeout: float) -> Find:
+    """Finds tools of these places; a search may take ``timeout`` seconds."""
+    catalog = board.routing.catalog
+
+    async def find(asked: str, among: Collection[int]) -> dict[int, Tool]:
+        async with asyncio.timeout(timeout):
+            ranked = await board.routing.rank(Turn.ask(asked))
+        places = {board.places[each.tool]: catalog[each.tool] for each in ranked}
+        new = [place for place in places if place in open_ and place not in among]
+        return {place: places[place] for place in new[: search.FOUND]}
+
+    return find
 
 
 def may_search(request: LlmRequest) -> bool:

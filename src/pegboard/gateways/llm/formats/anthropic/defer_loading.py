@@ -1,4 +1,4 @@
-"""Anthropic tools that are not in the prompt until the provider's search finds them (P21).
+"""Anthropic tools that are not in the prompt until a search finds them (P21).
 
 A deferred tool costs nothing until then, and the prompt begins with the same bytes whatever is found: a
 `tool_reference` in the history stands for the definition. The API rejects a deferred tool with a cache breakpoint,
@@ -10,10 +10,9 @@ would fail. https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-s
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from fnmatch import fnmatchcase
 
 from pegboard.gateways.llm.formats.json_reader import object_of, read
-from pegboard.gateways.llm.formats.json_spans import Edit, Span, cut, cut_members, elements, members, splice
+from pegboard.gateways.llm.formats.json_spans import Edit, Span, cut, cut_members, elements, members
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.tool_arrays import (
     breakpoint_edits,
@@ -30,13 +29,6 @@ TYPES = {
 FLAG = "defer_loading"
 ESCAPE = b"\\u"
 """The beginning of an escape, in which a key may be written."""
-USUAL = "tool_search_tool_bm25"
-WITHOUT = (
-    *("*claude-instant*", "*claude-2*", "*claude-3*"),
-    *("*claude-opus-4", "*claude-opus-4[-@]20*", "*claude-opus-4-[01]*"),
-    *("*claude-sonnet-4", "*claude-sonnet-4[-@]20*", "*claude-sonnet-4-0*"),
-)
-"""Models older than the search tool."""
 
 
 def is_search(name: str) -> bool:
@@ -44,52 +36,38 @@ def is_search(name: str) -> bool:
     return name.startswith(SEARCH)
 
 
-def deferred(request: LlmRequest, loaded: Collection[int], kept: Collection[int]) -> bytes | None:
-    """The body with the kept tools, those not loaded being deferred, and a search tool.
-
-    None if the model has no search tool, or another tool has its name.
-    """
-    adding = _missing(request)
-    if not adding and not any(tool.searches for tool in request.tools):
-        adding = [USUAL]
-    if not TYPES.keys() - request.names >= {*adding} or is_without(request.model):
-        return None
+def deferring_edits(
+    request: LlmRequest, loaded: Collection[int], kept: Collection[int], search: bytes
+) -> Iterator[Edit]:
+    """The edits that leave the kept tools, those not loaded being deferred, with ``search`` before all others."""
     staying, in_prompt = frozenset(kept), frozenset(loaded)
-    return splice(
-        request.body,
-        [
-            *cut([tool.span for tool in request.tools], [place in staying for place in range(len(request.tools))]),
-            *_adding(request, adding, _breakpoint_before(request, in_prompt)),
-            *(edit for place in staying - in_prompt for edit in _deferring(request, place)),
-            *breakpoint_edits(request, moved_breakpoints(request, in_prompt)),
-            *dangling_edits(request),
-        ],
-    )
+    yield from cut([tool.span for tool in request.tools], [place in staying for place in range(len(request.tools))])
+    yield from _adding(request, [*_written(_missing(request)), search], _breakpoint_before(request, in_prompt))
+    yield from (edit for place in staying - in_prompt for edit in _deferring(request, place))
+    yield from breakpoint_edits(request, moved_breakpoints(request, in_prompt))
 
 
 def search_edits(request: LlmRequest, kept: Collection[int]) -> list[Edit]:
     """The edits that restore search tools that the history used: the API requires them while the history has their
     results, even if nothing is left to find."""
-    return _adding(request, _missing(request)) if kept else []
-
-
-def is_without(model: str) -> bool:
-    """Whether a model is known to have no search tool."""
-    return any(fnmatchcase(model.lower(), pattern) for pattern in WITHOUT)
+    return _adding(request, _written(_missing(request))) if kept else []
 
 
 def _missing(request: LlmRequest) -> list[str]:
     return sorted(request.searched & TYPES.keys() - request.names)
 
 
-def _adding(request: LlmRequest, names: Sequence[str], breakpoint_: bytes | None = None) -> list[Edit]:
-    """Inserts the search tools first: they stay in place whatever else changes."""
-    mark = b',"cache_control":' + breakpoint_ if breakpoint_ else b""
-    written = [b'{"type":"%b","name":"%b"' % (TYPES[name].encode(), name.encode()) for name in names]
-    if not written:
+def _written(names: Sequence[str]) -> list[bytes]:
+    return [b'{"type":"%b","name":"%b"}' % (TYPES[name].encode(), name.encode()) for name in names]
+
+
+def _adding(request: LlmRequest, entries: Sequence[bytes], breakpoint_: bytes | None = None) -> list[Edit]:
+    """Inserts these tools before all others: they stay in place whatever else changes."""
+    if not entries:
         return []
+    last = entries[-1][:-1] + b',"cache_control":' + breakpoint_ + b"}" if breakpoint_ else entries[-1]
     start = request.tools[0].span.start
-    return [Edit(start, start, b"".join(each + b"}," for each in [*written[:-1], written[-1] + mark]))]
+    return [Edit(start, start, b"".join(each + b"," for each in [*entries[:-1], last]))]
 
 
 def _breakpoint_before(request: LlmRequest, loaded: Collection[int]) -> bytes | None:

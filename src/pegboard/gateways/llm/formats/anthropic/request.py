@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from pegboard.catalog.ingest.provider_tools import tool_from_anthropic
-from pegboard.gateways.llm.formats.anthropic.defer_loading import dangling_edits, deferred, is_search, search_edits
+from pegboard.gateways.llm.formats.anthropic.defer_loading import dangling_edits, is_search, search_edits
 from pegboard.gateways.llm.formats.anthropic.response import MessagesAnswer
 from pegboard.gateways.llm.formats.contents import parts_of, result_of
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of, value_of
@@ -55,7 +55,7 @@ class AnthropicMessages:
         return None
 
     def defer(self, request: LlmRequest, loaded: Collection[int], kept: Collection[int]) -> bytes | None:
-        return deferred(request, loaded, kept)
+        return None
 
     def observe(self, content_type: str) -> Observer:
         return observer(content_type, MessagesAnswer())

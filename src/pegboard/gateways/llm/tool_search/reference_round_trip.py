@@ -1,0 +1,94 @@
+"""One request with deferred tools: the gateway answers the searches with references to what its board finds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pegboard.errors import PegboardError
+from pegboard.gateways.llm.formats.edits import query_of
+from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
+from pegboard.gateways.llm.formats.registry import tool_search_of
+from pegboard.gateways.llm.formats.tool_references import Found, ReferenceExchange
+from pegboard.gateways.llm.formats.tool_search import MOST_ROUNDS, Document, FunctionCall, ToolSearchCodec
+from pegboard.gateways.llm.selection.deferral import DeferralPlan
+from pegboard.gateways.llm.selection.policy import Filtered
+from pegboard.gateways.llm.tool_search import tool as search
+from pegboard.gateways.llm.tool_search.round_trip import Find, find_in
+
+LOGGER = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class ReferenceRoundTrip:
+    """The round trip. The array of tools never changes; ``found`` are the names of the tools that searches found."""
+
+    format: ToolSearchCodec
+    codec: Codec
+    request: LlmRequest
+    plan: DeferralPlan
+    find: Find
+    exchanges: list[ReferenceExchange] = field(default_factory=list)
+    searches: int = 0
+    found: list[str] = field(default_factory=list)
+
+    @property
+    def rounds(self) -> Sequence[frozenset[int]]:
+        """What precedes the searches stays the same."""
+        return [frozenset(self.plan.seen.places)] * len(self.exchanges)
+
+    def body(self) -> bytes:
+        """The current body of the request. After the last search all tools are in the prompt, and none searches."""
+        if len(self.exchanges) < MOST_ROUNDS:
+            body = self.plan.body
+        else:
+            body = self.codec.rewrite(self.request, sorted(self.plan.tools.kept))
+        return self.plan.codec.continued(body, self.exchanges) if self.exchanges else body
+
+    def held(self, name: str) -> bool:
+        """Whether a call of this tool is buffered."""
+        return name == self.plan.tools.search.name
+
+    def hides(self, name: str) -> bool:
+        """Whether a call of this tool never reaches the client."""
+        return self.held(name)
+
+    def goes_on(self, answer: Document) -> bool:
+        """Whether the gateway has to answer: all calls are searches."""
+        calls = self.format.calls(answer)
+        may = bool(calls) and len(self.exchanges) < MOST_ROUNDS and self.format.waits(answer)
+        return may and all(self.held(call.name) for call in calls)
+
+    async def answer(self, answer: Document) -> None:
+        """Answer the searches; the next `body` refers to what they found."""
+        results = [(call, await self._found(call)) for call in self.format.calls(answer)]
+        self.exchanges.append(ReferenceExchange(answer=answer, results=results))
+
+    async def _found(self, call: FunctionCall) -> Found:
+        self.searches += 1
+        query = query_of(call.arguments)
+        if not query:
+            return search.nothing_asked()
+        try:
+            tools = await self.find(query, self.plan.tools.loaded)
+        except (PegboardError, TimeoutError) as error:
+            return search.not_found_now(type(error).__name__)
+        except Exception as error:
+            LOGGER.exception("A search for tools failed")
+            return search.not_found_now(type(error).__name__)
+        names = [self.request.tools[place].name for place in tools]
+        self.found += [name for name in names if name not in self.found]
+        return tuple(names) or search.found(())
+
+
+def reference_round_trip(
+    codec: Codec, request: LlmRequest, filtered: Filtered, plan: DeferralPlan, *, timeout: float
+) -> ReferenceRoundTrip | None:
+    """The round trip of a request with deferred tools; None if there is nothing to search with. A search may take
+    ``timeout`` seconds."""
+    format_, board = tool_search_of(codec), filtered.board
+    if format_ is None or board is None:
+        return None
+    find = find_in(board, plan.waiting, timeout)
+    return ReferenceRoundTrip(format=format_, codec=codec, request=request, plan=plan, find=find)
