@@ -20,6 +20,8 @@ from pegboard.gateways.llm.formats.tool_arrays import CachedTool, offered, remem
 
 FUNCTIONS = ("function", "custom")
 NAMESPACE = "namespace"
+OWN = "pegboard_tools"
+"""The namespace in which the gateway loads tools that the client offers outside any."""
 
 
 class _Tool(CachedTool):
@@ -36,7 +38,7 @@ def qualified(name: str, namespace: str) -> str:
 
     The API gives a function that a search found outside any namespace one of its own name.
     """
-    return f"{namespace}.{name}" if namespace and namespace != name else name
+    return f"{namespace}.{name}" if namespace not in ("", name, OWN) else name
 
 
 def called_name(item: Mapping[str, Any]) -> str:
