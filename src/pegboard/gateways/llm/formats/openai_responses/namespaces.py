@@ -6,14 +6,14 @@ two in two members. https://developers.openai.com/api/docs/guides/function-calli
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from pegboard.errors import RequestNotUnderstood
-from pegboard.gateways.llm.formats.json_reader import text_of
+from pegboard.gateways.llm.formats.json_reader import objects_of, text_of
 from pegboard.gateways.llm.formats.json_spans import Span, elements, members
 from pegboard.gateways.llm.formats.protocol import OfferedTool
 from pegboard.gateways.llm.formats.tool_arrays import CachedTool, offered, remembering
@@ -44,6 +44,16 @@ def qualified(name: str, namespace: str) -> str:
 def called_name(item: Mapping[str, Any]) -> str:
     """The name of the tool that an item calls."""
     return qualified(text_of(item.get("name")), text_of(item.get("namespace")))
+
+
+def loaded_tools(items: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The tools that searches in this conversation have loaded."""
+    for item in items:
+        if item.get("type") == "tool_search_output":
+            for tool in objects_of(item.get("tools")):
+                inside = objects_of(tool.get("tools")) if tool.get("type") == NAMESPACE else []
+                yield from filter(None, [text_of(tool.get("name"))])
+                yield from (called_name({**each, "namespace": tool.get("name")}) for each in inside)
 
 
 @remembering

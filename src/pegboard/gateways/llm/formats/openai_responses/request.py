@@ -12,8 +12,8 @@ from pegboard.gateways.llm.formats.contents import parts_of, result_of
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of, value_of
 from pegboard.gateways.llm.formats.json_spans import Member, Span
 from pegboard.gateways.llm.formats.openai_responses.namespaces import (
-    NAMESPACE,
     called_name,
+    loaded_tools,
     offered_entries,
     offered_tools,
 )
@@ -78,7 +78,7 @@ def _request(text: bytes, fields: dict[str, Member]) -> LlmRequest:
         turn=Turn(messages=(*messages, *_messages(items))),
         choice=choice,
         called=frozenset(called_name(item) for item in items if item.get("type") in CALLS) - {""},
-        referenced=frozenset(_found(items)),
+        referenced=frozenset(loaded_tools(items)),
         model=text_of(value_of(text, fields, "model")),
         streams=value_of(text, fields, "stream") is True,
         continues=_continues(text, fields),
@@ -106,13 +106,3 @@ def _messages(items: Iterable[Mapping[str, Any]]) -> Iterator[Message]:
             yield Message(role="assistant", parts=(Part(kind="tool_call", tool=called_name(item)),))
         elif kind in RESULTS:
             yield Message(role="tool", parts=result_of(item.get("output")))
-
-
-def _found(items: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """The tools that searches in this conversation have loaded."""
-    for item in items:
-        if item.get("type") == "tool_search_output":
-            for tool in objects_of(item.get("tools")):
-                inside = objects_of(tool.get("tools")) if tool.get("type") == NAMESPACE else []
-                yield from filter(None, [text_of(tool.get("name"))])
-                yield from (called_name({**each, "namespace": tool.get("name")}) for each in inside)

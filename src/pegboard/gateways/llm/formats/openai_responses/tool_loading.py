@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from pegboard.gateways.llm.formats.edits import appended, schema, with_member, written
+from pegboard.gateways.llm.formats.edits import appended, fields_of, schema, with_member, written
 from pegboard.gateways.llm.formats.insertion import Fields, begins, member, objects, spot_in, value
-from pegboard.gateways.llm.formats.json_reader import object_of, read, text_of
+from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, read, text_of, value_of
 from pegboard.gateways.llm.formats.json_spans import Edit, Span, members, splice
 from pegboard.gateways.llm.formats.openai_chat.call_tool import TEXTS
-from pegboard.gateways.llm.formats.openai_responses.namespaces import OWN, called_name
+from pegboard.gateways.llm.formats.openai_responses.namespaces import OWN, called_name, loaded_tools
 from pegboard.gateways.llm.formats.openai_responses.response import CALLS
 from pegboard.gateways.llm.formats.openai_responses.tool_search import SEARCH_CALL, listed_input, repeated
 from pegboard.gateways.llm.formats.protocol import LlmRequest, OfferedTool
 from pegboard.gateways.llm.formats.tool_arrays import tool_cuts
-from pegboard.gateways.llm.formats.tool_references import DeferredTools, Found, ReferenceExchange
+from pegboard.gateways.llm.formats.tool_references import DeferredTools, ReferenceExchange
 from pegboard.gateways.llm.formats.tool_search import Document, SearchTool
 
 SEARCH, OUTPUT = "tool_search", "tool_search_output"
@@ -60,7 +60,9 @@ class ResponsesDeferral:
         """A body without the search has all tools: the searches are of no use there, and stay out of its history."""
         if ENTRY not in body:
             return body
-        return appended(listed_input(body), "input", [item for each in exchanges for item in _said(request, each)])
+        body = listed_input(body)
+        known = loaded_tools(objects_of(value_of(*fields_of(body), "input")))
+        return appended(body, "input", list(_said(request, exchanges, set(known))))
 
 
 @dataclass(slots=True)
@@ -143,16 +145,18 @@ def _entry(tools: DeferredTools) -> Document:
     return {"type": SEARCH, "execution": "client", "description": about, "parameters": schema()}
 
 
-def _said(request: LlmRequest, exchange: ReferenceExchange) -> Iterator[Mapping[str, Any]]:
-    """The items of an answer, and the results of its searches."""
-    yield from repeated(exchange.answer)
-    for call, found in exchange.results:
-        yield _output(request, call.id, found)
+def _said(request: LlmRequest, exchanges: Sequence[ReferenceExchange], known: set[str]) -> Iterator[Mapping[str, Any]]:
+    """The items of the answers, and the results of their searches, each without what is ``known`` by then."""
+    for exchange in exchanges:
+        yield from repeated(exchange.answer)
+        for call, found in exchange.results:
+            new = () if isinstance(found, str) else tuple(name for name in found if name not in known)
+            yield _output(request, call.id, new)
+            known.update(new)
 
 
-def _output(request: LlmRequest, id_: str, found: Found) -> Document:
+def _output(request: LlmRequest, id_: str, names: Sequence[str]) -> Document:
     """The result of a search: definitions as they came, in their namespaces. A text has no place in it."""
-    names = () if isinstance(found, str) else found
     by_name = {tool.name: tool for tool in request.tools if not tool.hosted}
     tools = [by_name[name] for name in names if name in by_name]
     groups = groupby(sorted(tools, key=lambda tool: tool.namespace), key=lambda tool: tool.namespace)
