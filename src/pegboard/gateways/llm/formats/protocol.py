@@ -23,7 +23,8 @@ class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
 
     ``definition`` are its bytes, located at ``span`` in the body. A ``hosted`` tool runs at the provider and cannot be
     ranked; a ``deferred`` one is not in the prompt until a tool that ``searches`` finds it. ``breakpoint`` is its cache
-    breakpoint as written. ``protected`` is the reason why it is never removed, if it is protected.
+    breakpoint as written. ``protected`` is the reason why it is never removed, if it is protected. ``namespace`` is the
+    namespace that contains it, if one does, and ``entry`` the span of that; the ``name`` then begins with it.
     """
 
     name: str
@@ -34,6 +35,22 @@ class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
     searches: bool = False
     breakpoint: bytes | None = None
     protected: str = ""
+    namespace: str = ""
+    entry: Span | None = None
+
+    @property
+    def own_name(self) -> str:
+        """The name inside the namespace."""
+        return self.name[len(self.namespace) + 1 :] if self.namespace else self.name
+
+    @property
+    def identity(self) -> bytes:
+        """All that makes it this tool: the definition, and the namespace, which is no part of it."""
+        return (
+            b"%b\0%b" % (self.namespace.encode("utf-8", "replace"), self.definition)
+            if self.namespace
+            else self.definition
+        )
 
     @property
     def stays(self) -> bool:
@@ -61,11 +78,11 @@ class LlmRequest:
     ``text`` is the body with lone surrogates replaced, at the same positions; ``fields`` are its members. ``called``
     names the tools that the conversation called, ``referenced`` those it refers to by a `tool_reference`, ``native``
     those it called before anything referred to them, and ``searched`` the provider's search tools that it used.
-    ``continues`` is the earlier answer or conversation, kept by the provider, that it continues; ``conversation`` is
-    the id of its own conversation, if it or that history has one. ``untouchable`` says why nothing may be changed, if
-    so; ``may_lose_all`` says whether all tools may be removed, ``may_lose_some`` whether any may: not if a call is
-    required and no tool is known to end the run. ``layout`` is private to the codec. ``around`` are the bytes before
-    and after the body if another body contains it.
+    ``continues`` is the earlier answer or conversation, kept by the provider, that it continues; ``stored`` means that
+    the provider keeps the answer; ``conversation`` is the id of its own conversation, if it or that history has one.
+    ``untouchable`` says why nothing may be changed, if so; ``may_lose_all`` says whether all tools may be removed,
+    ``may_lose_some`` whether any may: not if a call is required and no tool is known to end the run. ``layout`` is
+    private to the codec. ``around`` are the bytes before and after the body if another body contains it.
     """
 
     body: bytes
@@ -81,6 +98,7 @@ class LlmRequest:
     model: str = ""
     streams: bool = False
     continues: str | None = None
+    stored: bool = False
     conversation: str = ""
     untouchable: str = ""
     may_lose_all: bool = True
