@@ -39,6 +39,7 @@ class DownPins(MemoryPins):
         return await super().put(seen, **more)
 
 
+@pytest.mark.requirement("M28")
 @pytest.mark.parametrize(("kind", "first", "then"), ITEMS)
 @pytest.mark.parametrize(("policy", "told", "left"), [("allow", 0, 1), ("warn", 1, 1), ("quarantine", 1, 0)])
 async def test_a_changed_item_is_told_of_once_and_held_back_under_quarantine(

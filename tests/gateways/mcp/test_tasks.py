@@ -175,6 +175,7 @@ async def test_a_client_of_2025_11_25_starts_lists_and_reads_its_own_tasks(tmp_p
             await asked(mine, "tasks/get", taskId="task-0")
 
 
+@pytest.mark.requirement("B8")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_tool_that_only_runs_as_a_task_answers_clients_that_know_no_tasks(tmp_path: Path, mode: str) -> None:
     async with before(tmp_path, HANDSHAKE) as gateway, client(wire(gateway), mode) as plain:
