@@ -101,7 +101,7 @@ async def exercise(of: Client) -> None:
 async def _load_skills(of: Client) -> None:
     """List the skills, and load each as a model does behind the gateway. The SDK by itself loads none."""
     request: Any = ExtensionRequest(method="skills/list", params={})
-    listed = await _tried(lambda: of.session.send_request(request, ANY))  # type: ignore[type-var]
+    listed = await _tried(lambda: of.session.send_request(request, ANY))
     if os.environ.get("MCP_CONFORMANCE_SCENARIO", "").endswith("no-prefetch"):
         return
     for skill in (listed or {}).get("skills") or ():

@@ -8,6 +8,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,10 @@ EXTENSIONS = ("sep-2640-skills-directory", "sep-2640-skills-enumeration", "sep-2
 
 Checked = Mapping[str, Mapping[str, str]]
 """The status of each check, by scenario. One that was made several times has the worst of its statuses."""
+
+
+class SuiteBroke(RuntimeError):  # noqa: N818
+    """The suite ended without having checked anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ class Suite:
         return str(json.loads((self._packages / PACKAGE / "package.json").read_text("utf-8"))["version"])
 
     async def run(self, url: str) -> Checked:
-        """What both revisions require of servers, and the extensions. Raises RuntimeError where the suite itself broke.
+        """What both revisions require of servers, and the extensions. Raises SuiteBroke.
 
         A scenario that applies to both revisions is run once with each: one run does not cover the other.
         """
@@ -47,7 +52,8 @@ class Suite:
         for revision in REVISIONS:
             found |= await self._run(revision, "server", "--url", url, "--requirements", revision)
         for scenario in EXTENSIONS:
-            found |= await self._run(MODERN, "server", "--url", url, "--scenario", scenario)
+            with suppress(SuiteBroke):  # it breaks on a server that does not speak the revision of the extension
+                found |= await self._run(MODERN, "server", "--url", url, "--scenario", scenario)
         return found
 
     async def run_client(self, side: str) -> Checked:
@@ -75,7 +81,7 @@ class Suite:
             said = await self._said(*arguments, "--output-dir", out)
             found = {f"{scenario} ({revision})": checks for scenario, checks in read(Path(out)).items()}
         if not found:
-            raise RuntimeError(f"The suite checked nothing: {said[-2000:]}")
+            raise SuiteBroke(f"The suite checked nothing: {said[-2000:]}")
         return found
 
     async def _said(self, *arguments: str) -> str:

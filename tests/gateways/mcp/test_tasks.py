@@ -18,13 +18,17 @@ from pydantic import TypeAdapter
 from pegboard import Settings
 from pegboard.compose import default_parts
 from pegboard.gateways.mcp import open_gateway
+from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.tasks.server_tasks import ServerTasks
 from pegboard.gateways.mcp.tasks.task_ids import TaskIds, TaskPlace
 from pegboard.gateways.mcp.transport.auth import Holder
 from pegboard.gateways.mcp.transport.gateway_server import wire
 from pegboard.gateways.mcp.transport.signed_ids import Signing
+from pegboard.gateways.mcp.trust.content import Contents
+from pegboard.model import ToolId
 from pegboard.settings.server_spec import ServerSpec
-from pegboard.stores import MemoryEmbeddings, MemorySigningKeys
+from pegboard.stores import MemoryEmbeddings, MemoryEvents, MemorySigningKeys
 from pegboard.testing import FakeClock, FakeEncoder
 from pegboard.upstreams.extension_requests import TASKS, ExtensionRequest, TaskRequest
 from pegboard_bench.conformance.server import made
@@ -175,6 +179,7 @@ async def test_a_client_of_2025_11_25_starts_lists_and_reads_its_own_tasks(tmp_p
             await asked(mine, "tasks/get", taskId="task-0")
 
 
+@pytest.mark.requirement("B8")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_tool_that_only_runs_as_a_task_answers_clients_that_know_no_tasks(tmp_path: Path, mode: str) -> None:
     async with before(tmp_path, HANDSHAKE) as gateway, client(wire(gateway), mode) as plain:
@@ -194,6 +199,19 @@ async def test_what_servers_run_as_tasks_is_declared_in_the_era_of_the_client(tm
     assert new.tasks is None
     assert TASKS not in (old.extensions or {})
     assert old.tasks is not None
+
+
+def test_the_task_of_an_embedded_server_keeps_its_id() -> None:
+    def unreached(server: str) -> Any:
+        raise AssertionError(server)
+
+    async def answered(_session: str | None, _tool: str) -> None:
+        raise AssertionError
+
+    contents = Contents("off", events=MemoryEvents(), clock=FakeClock())
+    embedded = ServerTasks(tuple, unreached, lambda: None, TaskIds(), contents, answered)
+    begun = {"resultType": "task", "taskId": "a"}
+    assert embedded.created(ToolId("s", "t"), begun, Caller()) is begun
 
 
 async def test_an_id_belongs_to_the_holder_that_started_the_task() -> None:

@@ -81,7 +81,8 @@ class Gateway:
         )
         self.book = SessionBook(MemorySessions(clock)) if book is None else book
         self._caller_view = CallerView(settings, self.view, self.book, toolset)
-        self._contents = Contents(settings.scan, events=events, clock=clock)
+        pins = None if approvals is None else approvals.contents
+        self._contents = Contents(settings.scan, events=events, clock=clock, pins=pins)
         self.resources = ServerResources(
             upstreams, self.announcer.bus, lambda: self._caller_view.servers, self._contents
         )

@@ -25,8 +25,8 @@ LOGGER = logging.getLogger(__name__)
 PATIENCE = 10.0
 """Seconds that a list waits for a slow server, whose items are then included the next time (M15)."""
 
-SKILL_SECONDS = 60.0
-"""Seconds after which a list of skills is read again."""
+EXPIRY = 30.0
+"""Seconds after which a list is read again that may have changed without a word."""
 
 Result = dict[str, Any]
 OnUpdate = Callable[[str], Awaitable[None]]
@@ -226,11 +226,19 @@ class ServerResources:
         if kind not in items or (items[kind].done() and not _succeeded(items[kind])):
             items[kind] = asyncio.create_task(self._read(upstream, kind))
             if kind == "skills":  # no server tells of a change of its skills (SEP-2640)
-                asyncio.get_running_loop().call_later(SKILL_SECONDS, items.pop, kind, None)
+                self._expire(upstream, kind)
         return items[kind]
 
     async def _read(self, upstream: Upstream, kind: Kind) -> Sequence[JsonObject]:
-        return await self._contents.listed(upstream.server.name, kind, await _read_unattributed(upstream, kind))
+        items = await _read_unattributed(upstream, kind)
+        shown = await self._contents.listed(upstream.server.name, kind, items)
+        if len(shown) < len(items):  # what is held back may be approved
+            self._expire(upstream, kind)
+        return shown
+
+    def _expire(self, upstream: Upstream, kind: Kind) -> None:
+        """Read a list again after a while, if somebody asks for it then."""
+        asyncio.get_running_loop().call_later(EXPIRY, self._lists.get(upstream, {}).pop, kind, None)
 
 
 async def _read_unattributed(upstream: Upstream, kind: Kind) -> Sequence[JsonObject]:

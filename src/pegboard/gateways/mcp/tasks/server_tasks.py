@@ -75,9 +75,12 @@ class ServerTasks:
         return any(runs_tasks(each, modern=caller.modern) and self._sees(caller, each) for each in self._upstreams())
 
     def created(self, tool: ToolId, result: Result, caller: Caller) -> Result:
-        """The result of a call; if the call has become a task, with the id under which the client finds it."""
+        """The result of a call; if the call has become a task, with the id under which the client finds it.
+
+        The client of an embedded gateway asks its server itself, by the server's id.
+        """
         task = created_task(result)
-        if task is None:
+        if task is None or all(each.server.name != tool.server for each in self._upstreams()):
             return result
         given = self._ids.given(TaskPlace(server=tool.server, tool=tool.name, task=task), caller.holder)
         self._started[(tool.server, task)] = StartedTask(given=given, session=caller.session)

@@ -20,7 +20,7 @@ from pegboard.gateways.mcp.gateway.caller import CallContext, Caller, Notify
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.transport.client_connection import at_end, caller_of
 from pegboard.gateways.mcp.transport.client_input import ClientOrigin
-from pegboard.gateways.mcp.transport.declared import with_extensions
+from pegboard.gateways.mcp.transport.offered_capabilities import with_extensions
 from pegboard.gateways.mcp.transport.resource_handlers import ResourceHandlers
 from pegboard.gateways.mcp.transport.results import HANDLER_RESULTS, HINTS, foreign_meta, kept, page
 from pegboard.gateways.mcp.transport.skill_handlers import SkillHandlers

@@ -15,6 +15,7 @@ from pegboard.catalog import Catalog
 from pegboard.errors import HeldBack, NotApproved, PegboardError
 from pegboard.gateways.mcp.gateway.store_health import StoreHealth
 from pegboard.gateways.mcp.trust.approval_notices import ApprovalNotices
+from pegboard.gateways.mcp.trust.content_pins import ContentPins
 from pegboard.gateways.mcp.trust.fingerprints import ScannedDefinition, ScannedDefinitions, text_of
 from pegboard.model import Fingerprint, Pin, Server, Tool, ToolId
 from pegboard.protocols import Clock, EventSink, Pins
@@ -47,6 +48,7 @@ class Approvals:
         self._policy = policy
         self._scanning = scanning
         self._notices = ApprovalNotices(events, clock)
+        self.contents = ContentPins(store, policy, events=events, clock=clock)
         self._changed = changed
         self._catalog = self._taken = self._watched = Catalog.build([])
         self._definitions = ScannedDefinitions()
@@ -65,6 +67,7 @@ class Approvals:
     def adopt(self, policy: PinPolicy, scanning: ScanPolicy = "off") -> None:
         """Use these policies from now on."""
         self._policy, self._scanning = policy, scanning
+        self.contents.policy = policy
         self._notices.reset()
         self._take()
         self._judge()

@@ -11,6 +11,7 @@ from typing import Any
 from pegboard.catalog import compact_json
 from pegboard.events import ContentSuspected
 from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind
+from pegboard.gateways.mcp.trust.content_pins import ContentPins
 from pegboard.model import JsonObject, ServerName
 from pegboard.protocols import Clock, EventSink
 from pegboard.settings.storage import ScanPolicy
@@ -30,14 +31,16 @@ class Contents:
     """Reports suspicious content, and under `quarantine` leaves it out of lists. Results are always relayed
     unchanged."""
 
-    def __init__(self, policy: ScanPolicy, *, events: EventSink, clock: Clock) -> None:
+    def __init__(self, policy: ScanPolicy, *, events: EventSink, clock: Clock, pins: ContentPins | None = None) -> None:
         self.policy = policy
+        self._pins = pins
         self._events = events
         self._clock = clock
         self._reported: OrderedDict[tuple[str, str, tuple[str, ...]], None] = OrderedDict()
 
     async def listed(self, server: ServerName, kind: Kind, items: Sequence[JsonObject]) -> Sequence[JsonObject]:
-        """The prompts, resources or templates of a server that may be listed."""
+        """The prompts, resources, templates or skills of a server that may be listed."""
+        items = items if self._pins is None else await self._pins.admitted(server, kind, items)
         if self.policy == "off" or not items:
             return items
         verdicts = await asyncio.to_thread(lambda: [scan_content(each) for each in items])

@@ -1,0 +1,97 @@
+"""Approved definitions of prompts, resources and skills, under the policy for tools (M28)."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping, Sequence
+
+from pegboard.catalog import compact_json
+from pegboard.errors import PegboardError
+from pegboard.events import DefinitionChanged
+from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind
+from pegboard.model import Fingerprint, JsonObject, Pin, ServerName, ToolId
+from pegboard.protocols import Clock, EventSink, Pins
+from pegboard.settings.storage import PinPolicy
+
+LOGGER = logging.getLogger(__name__)
+
+PINNED = ("name", "title", "description", "arguments", "uri", "uriTemplate", "mimeType", "frontmatter", "resources")
+"""What of an item is pinned: what a model reads, and the digests of a skill's files. Sizes and dates change by
+themselves."""
+
+
+class ContentPins:
+    """The pins of prompts, resources, templates and skills. A pin is called ``SERVER/KIND/NAME``.
+
+    What is listed for the first time counts as approved. Under `quarantine`, a changed item is left out of the lists
+    until it is approved, and one that the store cannot tell about is left out too.
+    """
+
+    def __init__(self, store: Pins, policy: PinPolicy, *, events: EventSink, clock: Clock) -> None:
+        self.policy: PinPolicy = policy
+        self._store = store
+        self._events = events
+        self._clock = clock
+        self._known: dict[ToolId, Pin] = {}
+        self._told: dict[ToolId, Fingerprint] = {}
+
+    async def admitted(self, server: ServerName, kind: Kind, items: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        """The items of a server that may be listed."""
+        if self.policy == "allow" or not items:
+            return items
+        named = [(pin_of(server, kind, item), item) for item in items]
+        pins = await self._pins(dict(named))
+        shown = []
+        for pin, item in named:
+            seen, approved = print_of(item), pins[pin].approved if pin in pins else None
+            held_back = self.policy == "quarantine" and approved != seen
+            if approved is not None and approved != seen:
+                self._tell(pin, approved, seen, held_back=held_back)
+            if not held_back:
+                shown.append(item)
+        return shown
+
+    async def _pins(self, items: Mapping[ToolId, JsonObject]) -> Mapping[ToolId, Pin]:
+        """The pins, after what is new has been recorded; if the store fails, those of its last answer."""
+        seen = {pin: print_of(item) for pin, item in items.items()}
+        try:
+            pins = await self._store.put(seen, texts={pin: compact_json(_pinned(item)) for pin, item in items.items()})
+        except PegboardError as error:
+            LOGGER.warning("Approved prompts and resources cannot be read: %s", error)
+        else:
+            self._known |= pins
+        return self._known
+
+    def _tell(self, pin: ToolId, approved: Fingerprint, seen: Fingerprint, *, held_back: bool) -> None:
+        if self._told.get(pin) == seen:
+            return
+        self._told[pin] = seen
+        at = self._clock.time()
+        self._events.emit(DefinitionChanged(at=at, tool=str(pin), approved=approved, seen=seen, held_back=held_back))
+        what = "held back" if held_back else "used anyway"
+        LOGGER.warning(
+            "The definition of %s differs from the approved one; it is %s. `pegboard pins diff` shows it, "
+            "`pegboard pins approve` approves it.",
+            ascii(str(pin)),
+            what,
+        )
+
+
+def pin_of(server: ServerName, kind: Kind, item: JsonObject) -> ToolId:
+    """The name of an item's pin. No tool has it: a tool's name holds no slash.
+
+    >>> str(pin_of(ServerName("notes"), "prompts", {"name": "review"}))
+    'notes/prompts/review'
+    """
+    return ToolId(server, f"{kind}/{item.get(KINDS[kind].identity, '')}")
+
+
+def print_of(item: JsonObject) -> Fingerprint:
+    """The fingerprint of what is pinned of an item."""
+    data = compact_json(_pinned(item)).encode("utf-8", "surrogatepass")
+    return Fingerprint(hashlib.sha256(data).hexdigest())
+
+
+def _pinned(item: JsonObject) -> JsonObject:
+    return {key: item[key] for key in PINNED if key in item}
