@@ -15,7 +15,7 @@ from mock_providers.scripted import Calls, Says, Seen
 DONE = "All of it is done."
 OTHERWISE = "Very well."
 MISSING = "I have no tool for that: "
-SEARCH, CALL, HOSTED_SEARCH = "search_tools", "call_tool", "tool_search_tool_bm25"
+SEARCH, CALL, HOSTED_SEARCH, CLIENT_SEARCH = "search_tools", "call_tool", "tool_search_tool_bm25", "tool_search"
 MOST_SEARCHES = 3
 HARNESS = ("<system-reminder", "<session_context", "<environment_context")
 
@@ -54,6 +54,8 @@ class CodingModel:
             return Says(calls=[Calls(tool=CALL, arguments={"name": step.tool, "arguments": step.arguments})])
         if SEARCH in seen.tools and searches < MOST_SEARCHES:
             return Says(calls=[Calls(tool=SEARCH, arguments={"query": words})])
+        if CLIENT_SEARCH in seen.tools:
+            return Says(calls=[Calls(tool=CLIENT_SEARCH, arguments={"query": words})])
         if HOSTED_SEARCH in seen.tools:
             return Says(searches=words)
         self.missed.append(step.tool)

@@ -197,6 +197,9 @@ def _qualified(item: Mapping[str, Any]) -> str:
 
 
 def _call(call: Calls, kind: str | None, id_: str) -> dict[str, Any]:
+    if kind == "tool_search":
+        item = {"type": "tool_search_call", "id": f"tsc_{id_}", "call_id": f"call_{id_}", "execution": "client"}
+        return item | {"arguments": call.arguments, "status": "completed"}
     namespace, _, name = call.tool.rpartition(".")
     item = {"call_id": f"call_{id_}", "name": name, "status": "completed"}
     item |= {"namespace": namespace} if namespace else {}
@@ -215,7 +218,7 @@ def responses(model: Model, asked: Mapping[str, Any], id_: str) -> Reply:
     ]
     tools = dict(_listed(asked.get("tools", ())))
     for item in said:
-        if item.get("type") == "additional_tools":
+        if item.get("type") in ("additional_tools", "tool_search_output"):
             tools |= dict(_listed(item["tools"]))
     says = model(Seen(tools=tuple(tools), answered=tuple(answered), body=asked))
     output: list[dict[str, Any]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 
@@ -46,9 +46,19 @@ def responses_problems(body: Mapping[str, Any]) -> list[str]:
     return list(_responses(body["input"] if isinstance(body["input"], list) else [], body))
 
 
+CALLS = {
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+    "tool_search_call": "tool_search_output",
+}
+"""The items that have to be answered, and how."""
+
+
 def _responses(items: list[Any], body: Mapping[str, Any]) -> Iterator[str]:
-    calls = {item["call_id"] for item in items if item.get("type") == "function_call"}
-    results = {item["call_id"] for item in items if item.get("type") == "function_call_output"}
+    yield from _called(items, body)
+    asked = [item for item in items if item.get("execution") != "server"]
+    calls = {item["call_id"] for item in asked if item.get("type") in CALLS}
+    results = {item["call_id"] for item in asked if item.get("type") in CALLS.values()}
     for id_ in sorted(calls - results):
         yield f"No tool output found for function call {id_}."
     for id_ in sorted(results - calls) if "previous_response_id" not in body else ():
@@ -57,6 +67,34 @@ def _responses(items: list[Any], body: Mapping[str, Any]) -> Iterator[str]:
         for item in items:
             if item.get("type") == "reasoning" and "encrypted_content" not in item:
                 yield f"Item with id {item['id']!r} not found. Items are not persisted when `store` is set to false."
+
+
+def _called(items: list[Any], body: Mapping[str, Any]) -> Iterator[str]:
+    """Each call has the namespace of its tool, which the request lists or a search before it loaded."""
+    there = set(_names(body.get("tools", ())))
+    searches = any(tool["type"] == "tool_search" for tool in body.get("tools", ()))
+    if not searches and any(item.get("type") == "tool_search_output" for item in items):
+        yield "tool_search_output needs tool_search"
+    for item in items:
+        if item.get("type") == "tool_search_output":
+            loaded = list(_names(item["tools"]))
+            yield from (f"{name} is loaded twice" for name in loaded if name in there)
+            there |= set(loaded)
+        elif item.get("type") in ("function_call", "custom_tool_call"):
+            name, namespace = item["name"], item.get("namespace", "")
+            if namespace and (namespace, name) not in there:
+                yield f"Tool {namespace}.{name} is not there."
+            if not namespace and ("", name) not in there and any(name == inside for _, inside in there):
+                yield f"Missing namespace for function_call {name!r}. It does not exist in the default namespace."
+
+
+def _names(tools: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Namespace and name of each."""
+    for tool in tools:
+        if tool["type"] == "namespace":
+            yield from ((tool["name"], each["name"]) for each in tool["tools"])
+        elif "name" in tool:
+            yield "", tool["name"]
 
 
 def contents_problems(body: Mapping[str, Any]) -> list[str]:

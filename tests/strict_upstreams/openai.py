@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -99,10 +100,14 @@ def _responses(body: Mapping[str, Any]) -> Iterator[str]:
     yield from wrong
     functions = [tool for tool in tools if tool.get("type") in ("function", "custom")]
     yield from _functions(functions)
-    for tool in functions:
+    yield from _namespaces(tools)
+    yield from _searches(tools, body)
+    inside = [each for tool in tools if tool.get("type") == "namespace" for each in tool.get("tools", ())]
+    for tool in [*functions, *inside]:
         if "function" in tool:
             yield f"tools: {tool.get('name')!r} is nested"
-    if any(tool.get("defer_loading") for tool in functions) and "tool_search" not in [each["type"] for each in tools]:
+    deferred = [tool for tool in [*functions, *inside] if tool.get("defer_loading")]
+    if deferred and "tool_search" not in [each["type"] for each in tools]:
         yield "tools: deferred tools need tool_search"
     if not tools and not _added(body):
         yield from without_tools(body, ["tool_choice"])
@@ -115,6 +120,36 @@ def _responses(body: Mapping[str, Any]) -> Iterator[str]:
             yield f"tool_choice: {choice.get('name')!r} not found in 'tools'"
     elif isinstance(choice, Mapping) and choice.get("type") not in [tool["type"] for tool in tools]:
         yield f"tool_choice: {choice.get('type')!r} not found in 'tools'"
+
+
+def _namespaces(tools: list[Mapping[str, Any]]) -> Iterator[str]:
+    """https://developers.openai.com/api/docs/guides/function-calling#defining-namespaces"""
+    namespaces = [tool for tool in tools if tool.get("type") == "namespace"]
+    yield from badly_named([each.get("name") for each in namespaces], NAME)
+    yield from repeated(str(each.get("name")) for each in namespaces)
+    for each in namespaces:
+        inside, wrong = listed(each, "tools")
+        yield from wrong if "tools" in each else ["namespace: tools is missing"]
+        if not isinstance(each.get("description"), str):
+            yield f"namespace {each.get('name')!r}: the description is missing"
+        if any(tool.get("type") not in ("function", "custom") for tool in inside):
+            yield f"namespace {each.get('name')!r}: only functions and custom tools are allowed"
+        yield from badly_named([tool.get("name") for tool in inside], NAME)
+        yield from repeated(str(tool.get("name")) for tool in inside)
+
+
+def _searches(tools: list[Mapping[str, Any]], body: Mapping[str, Any]) -> Iterator[str]:
+    """https://developers.openai.com/api/docs/guides/tools-tool-search"""
+    searches = [tool for tool in tools if tool.get("type") == "tool_search"]
+    if len(searches) > 1:
+        yield "tools: tool_search is there several times"
+    if searches and re.match(r"gpt-(3|4|5$|5-|5\.[0-3]\b)", str(body.get("model"))):
+        yield f"tool_search is not supported with {body['model']}"
+    for search in searches:
+        if search.get("execution") == "client" and not isinstance(search.get("parameters"), Mapping):
+            yield "tool_search: parameters are missing"
+        if search.get("execution") != "client" and "parameters" in search:
+            yield "tool_search: parameters are for one that the client executes"
 
 
 def _added(body: Mapping[str, Any]) -> bool:

@@ -66,7 +66,7 @@ def test_of_claude_code_only_tools_of_servers_are_filtered() -> None:
 
 
 @pytest.mark.requirement("A7")
-def test_a_request_of_codex_leaves_as_it_came_namespaces_and_all() -> None:
+def test_of_codex_only_tools_in_namespaces_of_servers_are_filtered() -> None:
     functions = [{"type": "function", "name": each, "parameters": {"type": "object"}} for each in CATALOG]
     own = [{"type": "function", "name": each, "parameters": {}} for each in ("exec_command", "write_stdin", "get_goal")]
     namespaces = [{"type": "namespace", "name": each, "tools": functions} for each in ("multi_agent_v1", "mcp__office")]
@@ -80,8 +80,13 @@ def test_a_request_of_codex_leaves_as_it_came_namespaces_and_all() -> None:
 
     request = mark_protected(codec.parse(sent, PATH), {"originator": "codex_exec"}, Policy())
 
-    assert all(tool.stays for tool in request.tools)
+    assert {tool.namespace for tool in request.tools if not tool.stays} == {"mcp__office"}
+    assert all(tool.stays for tool in request.tools if tool.namespace != "mcp__office")
     assert codec.rewrite(request, apply_tool_choice(request, {}).places) == sent
+    wanted = next(place for place, tool in enumerate(request.tools) if tool.name == "mcp__office.get_invoice")
+    out = json.loads(codec.rewrite(request, apply_tool_choice(request, {wanted: "relevant"}).places))
+    office = namespaces[1] | {"tools": [each for each in functions if each["name"] == "get_invoice"]}
+    assert out["tools"] == [*own, namespaces[0], office, {"type": "web_search"}]
 
 
 @pytest.fixture(scope="module")

@@ -144,7 +144,6 @@ HOSTED: dict[str, list[dict[str, Any]]] = {
         {"type": "code_interpreter", "container": {"type": "auto"}},
         {"type": "computer_use_preview", "display_width": 1024, "display_height": 768, "environment": "mac"},
         {"type": "mcp", "server_label": "archive", "server_url": "https://archive.example/mcp"},
-        {"type": "namespace", "name": "crm", "description": "CRM", "tools": [{"type": "function", "name": "alpha"}]},
     ],
     "anthropic": [
         {"type": "web_search_20250305", "name": "web_search"},

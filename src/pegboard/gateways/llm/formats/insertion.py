@@ -43,11 +43,11 @@ def member(request: LlmRequest, fields: Fields, name: str) -> Span | None:
 
 
 def call_edits(
-    request: LlmRequest, call: Fields, arguments: str, *, own: str, wrap: Wrap, empty: bytes
+    request: LlmRequest, call: Fields, arguments: str, *, own: str, wrap: Wrap, empty: bytes, name: str = ""
 ) -> Iterator[Edit]:
-    """Turns a call into one of ``own``. ``empty`` are the arguments if it has none; calls of tools that stay are
-    unchanged."""
-    name = text_of(value(request, call, "name"))
+    """Turns a call into one of ``own``. ``empty`` are the arguments if it has none, ``name`` is the tool's name if the
+    call has another; calls of tools that stay are unchanged."""
+    name = name or text_of(value(request, call, "name"))
     if not name or name in staying(request):
         return
     yield Edit(*call["name"].value, written(own))

@@ -23,7 +23,8 @@ class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
 
     ``definition`` are its bytes, located at ``span`` in the body. A ``hosted`` tool runs at the provider and cannot be
     ranked; a ``deferred`` one is not in the prompt until a tool that ``searches`` finds it. ``breakpoint`` is its cache
-    breakpoint as written. ``protected`` is the reason why it is never removed, if it is protected.
+    breakpoint as written. ``protected`` is the reason why it is never removed, if it is protected. ``namespace`` is the
+    namespace that contains it, if one does, and ``entry`` the span of that; the ``name`` then begins with it.
     """
 
     name: str
@@ -34,6 +35,22 @@ class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
     searches: bool = False
     breakpoint: bytes | None = None
     protected: str = ""
+    namespace: str = ""
+    entry: Span | None = None
+
+    @property
+    def own_name(self) -> str:
+        """The name inside the namespace."""
+        return self.name[len(self.namespace) + 1 :] if self.namespace else self.name
+
+    @property
+    def identity(self) -> bytes:
+        """All that makes it this tool: the definition, and the namespace, which is no part of it."""
+        return (
+            b"%b\0%b" % (self.namespace.encode("utf-8", "replace"), self.definition)
+            if self.namespace
+            else self.definition
+        )
 
     @property
     def stays(self) -> bool:

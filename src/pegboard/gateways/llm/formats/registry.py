@@ -29,6 +29,7 @@ from pegboard.gateways.llm.formats.openai_chat.request import OpenAIChat
 from pegboard.gateways.llm.formats.openai_chat.tool_search import ChatToolSearch
 from pegboard.gateways.llm.formats.openai_responses.call_tool import ResponsesCallTool
 from pegboard.gateways.llm.formats.openai_responses.request import OpenAIResponses
+from pegboard.gateways.llm.formats.openai_responses.tool_loading import ResponsesDeferral
 from pegboard.gateways.llm.formats.openai_responses.tool_search import ResponsesToolSearch
 from pegboard.gateways.llm.formats.protocol import Codec
 from pegboard.gateways.llm.formats.tool_references import DeferralCodec
@@ -78,6 +79,7 @@ FORMATS: tuple[Format, ...] = (
         counting=re.compile(r"/responses/input_tokens/?$"),
         tool_search=ResponsesToolSearch(),
         call_tool=ResponsesCallTool(),
+        deferral=ResponsesDeferral(),
         keeps_history=True,
     ),
     Format(

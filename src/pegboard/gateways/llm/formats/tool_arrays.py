@@ -59,6 +59,8 @@ def _moved(tool: OfferedTool, by: int) -> OfferedTool:
         deferred=tool.deferred,
         searches=tool.searches,
         breakpoint=tool.breakpoint,
+        namespace=tool.namespace,
+        entry=Span(tool.entry.start + by, tool.entry.end + by) if tool.entry else None,
     )
 
 
@@ -134,17 +136,29 @@ def rewritten(
         return splice(request.body, mended) if mended else request.body
     if not kept:
         return splice(request.body, [*cut_members(request.fields, [array, *dependent]), *mended])
-    staying = frozenset(kept)
-    spans = [tool.span for tool in request.tools]
     return splice(
         request.body,
         [
-            *cut(spans, [place in staying for place in range(len(spans))]),
+            *tool_cuts(request, kept),
             *breakpoint_edits(request, moved_breakpoints(request, kept)),
             *allowed_edits(request, kept),
             *mended,
         ],
     )
+
+
+def tool_cuts(request: LlmRequest, kept: Collection[int]) -> list[Edit]:
+    """The edits that remove the other tools from their array, and a namespace of which nothing is left."""
+    staying = frozenset(kept)
+    entries: dict[Span, list[int]] = {}
+    for place, tool in enumerate(request.tools):
+        entries.setdefault(tool.entry or tool.span, []).append(place)
+    left = {entry: [place in staying for place in places] for entry, places in entries.items()}
+    edits = cut(list(entries), [any(flags) for flags in left.values()])
+    for entry, flags in left.items():
+        if any(flags) and not all(flags):
+            edits += cut([request.tools[place].span for place in entries[entry]], flags)
+    return edits
 
 
 def breakpoint_edits(request: LlmRequest, moved: Mapping[int, bytes]) -> Iterable[Edit]:

@@ -55,6 +55,10 @@ class DeferralCodec(Protocol):
         """The body with these tools, and references to those pushed and to those that the history called."""
         ...
 
-    def continued(self, body: bytes, exchanges: Sequence[ReferenceExchange]) -> bytes:
-        """The body with these exchanges appended to its conversation."""
+    def call_name(self, search: SearchTool) -> str:
+        """The name of the model's calls of the search."""
+        ...
+
+    def continued(self, body: bytes, request: LlmRequest, exchanges: Sequence[ReferenceExchange]) -> bytes:
+        """The body of a request with these exchanges appended to its conversation."""
         ...

@@ -127,7 +127,7 @@ class BoardCache:
         Raises CatalogError for invalid tools, and StillEmbedding if there is no board by words either.
         """
         fixed = frozenset(place for place, tool in enumerate(tools) if tool.stays)
-        key = (codec.name, profile, tuple(tool.definition for tool in tools), fixed)
+        key = (codec.name, profile, tuple(tool.identity for tool in tools), fixed)
         if key in self._boards:
             self._boards.move_to_end(key)
             return self._boards[key]
@@ -175,7 +175,7 @@ class BoardCache:
             ids=ids,
             places={tool: place for place, tool in ids.items()},
             tokens=tuple(map(Tokens, weights)),
-            digest=hashlib.sha256(b"\0".join(tool.definition for tool in tools)).digest(),
+            digest=hashlib.sha256(b"\0".join(tool.identity for tool in tools)).digest(),
         )
 
     def _keep(self, key: Key, done: asyncio.Task[ToolBoard]) -> None:
@@ -211,8 +211,9 @@ def catalog_of(codec: Codec, tools: Sequence[OfferedTool], counter: TokenCounter
         with understanding():
             tool = None if offered.stays else codec.tool(object_of(read(readable(offered.definition))))
         if tool is not None:
-            ids[place] = ToolId(" " * seen[tool.name], tool.name)
-            seen[tool.name] += 1
+            name = offered.name if offered.namespace else tool.name
+            ids[place] = ToolId(" " * seen[name], name)
+            seen[name] += 1
             servers.setdefault(ids[place].server, []).append(replace(tool, id=ids[place]))
     groups = ((Server(name=ServerName(name)), of_server) for name, of_server in servers.items())
     return ids, Catalog.build(groups, counter=counter)

@@ -69,7 +69,7 @@ class DeferralSearch:
 def not_deferred(codec: Codec, request: LlmRequest, terms: SelectionTerms, url_query: str) -> str:
     """Why a request's tools cannot be deferred; empty if they can."""
     deferral, searching = deferral_of(codec), tool_search_of(codec)
-    if deferral is None or searching is None or deferral_support(codec.name, request.model).search != "tool_reference":
+    if deferral is None or searching is None or deferral_support(codec.name, request.model).search == "none":
         return "this model's API has no search for deferred tools"
     refused = deferral.closed(request) or searching.closed(request, url_query)
     if refused:

@@ -44,11 +44,11 @@ class ReferenceRoundTrip:
             body = self.plan.body
         else:
             body = self.codec.rewrite(self.request, sorted(self.plan.tools.kept))
-        return self.plan.codec.continued(body, self.exchanges) if self.exchanges else body
+        return self.plan.codec.continued(body, self.request, self.exchanges) if self.exchanges else body
 
     def held(self, name: str) -> bool:
         """Whether a call of this tool is buffered."""
-        return name == self.plan.tools.search.name
+        return name == self.plan.codec.call_name(self.plan.tools.search)
 
     def hides(self, name: str) -> bool:
         """Whether a call of this tool never reaches the client."""

@@ -19,7 +19,7 @@ from pegboard.gateways.llm.formats.json_spans import Edit, Span, cut, cut_member
 from pegboard.gateways.llm.formats.openai_chat.call_tool import TEXTS, text_part
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.tool_references import DeferredTools, Found, ReferenceExchange
-from pegboard.gateways.llm.formats.tool_search import Document
+from pegboard.gateways.llm.formats.tool_search import Document, SearchTool
 
 CLEARS_RESULTS = b'"clear_tool_uses'
 """Occurs in requests that clear old tool results, and references with them."""
@@ -47,7 +47,10 @@ class MessagesDeferral:
         edits = deferring_edits(request, tools.loaded, tools.kept, written(entry(tools)))
         return splice(request.body, [*edits, *dangling_edits(request), *_reference_edits(request, tools)])
 
-    def continued(self, body: bytes, exchanges: Sequence[ReferenceExchange]) -> bytes:
+    def call_name(self, search: SearchTool) -> str:
+        return search.name
+
+    def continued(self, body: bytes, request: LlmRequest, exchanges: Sequence[ReferenceExchange]) -> bytes:
         return appended(body, "messages", [said for each in exchanges for said in _said(each)])
 
 

@@ -4,12 +4,13 @@ tools."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pegboard.gateways.llm.formats.call_tool import CallTool, Spot, Translator, unfit
 from pegboard.gateways.llm.formats.call_translation import Reader, wrapped_text
 from pegboard.gateways.llm.formats.insertion import (
+    Fields,
     array_edits,
     begins,
     call_edits,
@@ -17,13 +18,16 @@ from pegboard.gateways.llm.formats.insertion import (
     member,
     objects,
     spot_in,
+    staying,
     value,
 )
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of
-from pegboard.gateways.llm.formats.json_spans import Edit
+from pegboard.gateways.llm.formats.json_spans import Edit, cut_members
 from pegboard.gateways.llm.formats.openai_chat.call_tool import TEXTS, schema, with_breakpoint
+from pegboard.gateways.llm.formats.openai_responses.namespaces import called_name, namespaced
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.streams import EventTranslator, named_event
+from pegboard.gateways.llm.formats.tool_arrays import tool_cuts
 from pegboard.gateways.llm.formats.tool_search import Document
 from pegboard.model import Tool
 
@@ -65,14 +69,15 @@ class ResponsesTranslator(EventTranslator):
         if native is None:
             return b"" if self._reader.drops else b"".join(raw for raw, _ in held)
         inner = [event for _, event in held[1:-1]] or [done]
-        begun = {**object_of(added.get("item")), "name": native.name, "arguments": ""}
+        named = names_of(native.name, self._reader)
+        begun = {**object_of(added.get("item")), **named, "arguments": ""}
         at = {"item_id": item.get("id"), "output_index": done["output_index"]}
         kind = "response.function_call_arguments"
         events = (
             added | {"item": begun},
             _numbered({"type": f"{kind}.delta", **at, "delta": native.arguments}, inner[0]),
-            _numbered({"type": f"{kind}.done", **at, "arguments": native.arguments, "name": native.name}, inner[-1]),
-            done | {"item": {**item, "name": native.name, "arguments": native.arguments}},
+            _numbered({"type": f"{kind}.done", **at, "arguments": native.arguments, "name": named["name"]}, inner[-1]),
+            done | {"item": {**item, **named, "arguments": native.arguments}},
         )
         return b"".join(map(named_event, events))
 
@@ -93,7 +98,13 @@ class ResponsesCallTool:
         return with_breakpoint(function | {"strict": False}, tool.breakpoint)
 
     def tools(self, request: LlmRequest, entry: bytes) -> list[Edit]:
-        return array_edits(request, entry)
+        if not any(tool.namespace for tool in request.tools):
+            return array_edits(request, entry)
+        kept = [place for place, tool in enumerate(request.tools) if tool.stays]
+        start, end = request.fields["tools"].value
+        if not kept:
+            return [Edit(start, end, b"[" + entry + b"]")]
+        return [*tool_cuts(request, kept), Edit(end - 1, end - 1, b"," + entry)]
 
     def calls(self, request: LlmRequest, own: str) -> list[Edit]:
         said = member(request, request.fields, "input")
@@ -101,8 +112,8 @@ class ResponsesCallTool:
         return [
             edit
             for item in items
-            if value(request, item, "type") == "function_call" and not value(request, item, "namespace")
-            for edit in call_edits(request, item, "arguments", own=own, wrap=wrapped_text, empty=b'""')
+            if value(request, item, "type") == "function_call"
+            for edit in _call_edits(request, item, own)
         ]
 
     def spots(self, request: LlmRequest) -> Sequence[Spot]:
@@ -133,7 +144,21 @@ def native_item(item: Mapping[str, Any], reader: Reader) -> Mapping[str, Any] | 
     native = reader.native(text_of(item.get("arguments")))
     if native is None:
         return None if reader.drops else item
-    return {**item, "name": native.name, "arguments": native.arguments}
+    return {**item, **names_of(native.name, reader), "arguments": native.arguments}
+
+
+def names_of(name: str, reader: Reader) -> Mapping[str, str]:
+    """The members that name a tool in a call."""
+    return namespaced(reader.offered).get(name, {"name": name})
+
+
+def _call_edits(request: LlmRequest, call: Fields, own: str) -> Iterator[Edit]:
+    """Turns a call into one of ``own``. A call in a namespace is one of the request's tools, or stays."""
+    inside = value(request, call, "namespace")
+    name = called_name({"name": value(request, call, "name"), "namespace": inside})
+    if not inside or name in request.names:
+        edits = call_edits(request, call, "arguments", own=own, name=name, wrap=wrapped_text, empty=b'""')
+        yield from (*edits, *(cut_members(call, ["namespace"]) if name not in staying(request) else ()))
 
 
 def with_tools(answer: Document, reader: Reader) -> Document:

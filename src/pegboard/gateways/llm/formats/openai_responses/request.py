@@ -10,19 +10,17 @@ import msgspec
 from pegboard.catalog.ingest.provider_tools import tool_from_openai
 from pegboard.gateways.llm.formats.contents import parts_of, result_of
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of, value_of
-from pegboard.gateways.llm.formats.json_spans import Member, Span, elements
-from pegboard.gateways.llm.formats.openai_responses.response import CALLS, ResponsesAnswer
-from pegboard.gateways.llm.formats.protocol import LlmRequest, Observer, OfferedTool, parsed
-from pegboard.gateways.llm.formats.streams import observer
-from pegboard.gateways.llm.formats.tool_arrays import (
-    CachedTool,
-    choice_of,
-    given,
-    narrowed,
-    offered,
-    remembering,
-    rewritten,
+from pegboard.gateways.llm.formats.json_spans import Member, Span
+from pegboard.gateways.llm.formats.openai_responses.namespaces import (
+    called_name,
+    loaded_tools,
+    offered_entries,
+    offered_tools,
 )
+from pegboard.gateways.llm.formats.openai_responses.response import CALLS, ResponsesAnswer
+from pegboard.gateways.llm.formats.protocol import LlmRequest, Observer, OfferedTool, ToolChoice, parsed
+from pegboard.gateways.llm.formats.streams import observer
+from pegboard.gateways.llm.formats.tool_arrays import choice_of, given, narrowed, rewritten
 from pegboard.model import JsonObject, Message, Part, Role, Tool, Turn
 
 ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant"}
@@ -31,13 +29,11 @@ DEPENDENT = ("tool_choice", "parallel_tool_calls")
 RESULTS = ("function_call_output", "custom_tool_call_output")
 
 
-class _Tool(CachedTool):
+class _Kind(msgspec.Struct):
     type: str = "function"
-    name: str | None = None
 
 
-TOOL = msgspec.json.Decoder(_Tool)
-TOOLS = msgspec.json.Decoder(list[_Tool])
+KIND = msgspec.json.Decoder(_Kind)
 
 
 class OpenAIResponses:
@@ -54,7 +50,9 @@ class OpenAIResponses:
 
     def narrow(self, request: LlmRequest, kept: Collection[int]) -> bytes | None:
         tools = [request.tools[place] for place in kept]
-        if any(TOOL.decode(tool.definition).type != "function" for tool in tools):
+        if any(tool.namespace for tool in request.tools):
+            return None
+        if any(KIND.decode(tool.definition).type != "function" for tool in tools):
             return None
         return narrowed(request, [{"type": "function", "name": tool.name} for tool in tools], nested=False)
 
@@ -71,15 +69,16 @@ def _request(text: bytes, fields: dict[str, Member]) -> LlmRequest:
     messages = [Message(role="system", parts=parts_of(instructions))] if instructions else []
     if isinstance(said, str):
         messages.append(Message(role="user", parts=parts_of(said)))
+    choice = choice_of(value_of(text, fields, "tool_choice"))
     return LlmRequest(
         body=text,
         text=text,
         fields=fields,
-        tools=_offered(text, given(text, fields, "tools")),
+        tools=_offered(text, given(text, fields, "tools"), choice),
         turn=Turn(messages=(*messages, *_messages(items))),
-        choice=choice_of(value_of(text, fields, "tool_choice")),
-        called=frozenset(text_of(item.get("name")) for item in items if item.get("type") in CALLS) - {""},
-        referenced=frozenset(_found(items)),
+        choice=choice,
+        called=frozenset(called_name(item) for item in items if item.get("type") in CALLS) - {""},
+        referenced=frozenset(loaded_tools(items)),
         model=text_of(value_of(text, fields, "model")),
         streams=value_of(text, fields, "stream") is True,
         continues=_continues(text, fields),
@@ -93,22 +92,9 @@ def _continues(text: bytes, fields: Mapping[str, Member]) -> str | None:
     return text_of(value_of(text, fields, "previous_response_id")) or text_of(named) or None
 
 
-@remembering
-def _offered(array: bytes) -> tuple[OfferedTool, ...]:
-    """Namespaces contain functions that are searched for, so they stay like hosted tools."""
-    spans = elements(array, Span(0, len(array)))
-    read = TOOLS.decode(array)
-    return tuple(
-        offered(
-            array,
-            span,
-            tool.name or "",
-            tool,
-            hosted=tool.type not in ("function", "custom"),
-            searches=tool.type == "tool_search",
-        )
-        for span, tool in zip(spans, read, strict=True)
-    )
+def _offered(text: bytes, array: Span | None, choice: ToolChoice) -> tuple[OfferedTool, ...]:
+    """The tools; namespaces stay whole if the choice names tools: how it names those inside is not documented."""
+    return offered_tools(text, array) if choice.names is None else offered_entries(text, array)
 
 
 def _messages(items: Iterable[Mapping[str, Any]]) -> Iterator[Message]:
@@ -117,14 +103,6 @@ def _messages(items: Iterable[Mapping[str, Any]]) -> Iterator[Message]:
         if kind == "message":
             yield Message(role=ROLES.get(text_of(item.get("role")), "system"), parts=parts_of(item.get("content")))
         elif kind in CALLS:
-            yield Message(role="assistant", parts=(Part(kind="tool_call", tool=text_of(item.get("name"))),))
+            yield Message(role="assistant", parts=(Part(kind="tool_call", tool=called_name(item)),))
         elif kind in RESULTS:
             yield Message(role="tool", parts=result_of(item.get("output")))
-
-
-def _found(items: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """The tools that searches in this conversation have loaded."""
-    for item in items:
-        if item.get("type") == "tool_search_output":
-            for tool in objects_of(item.get("tools")):
-                yield from filter(None, [text_of(tool.get("name"))])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from pegboard.gateways.llm.formats.openai_responses.namespaces import qualified
 from pegboard.gateways.llm.formats.protocol import AnswerStarted, Observation, TokenUsage, ToolCalled
 
 CALLS = ("function_call", "custom_tool_call")
@@ -24,6 +25,7 @@ class _Usage(msgspec.Struct):
 class _Item(msgspec.Struct):
     type: str = ""
     name: str | None = None
+    namespace: str | None = None
     call_id: str | None = None
 
 
@@ -61,7 +63,7 @@ class ResponsesAnswer:
         for item in [*([event.item] if event.item else []), *(response.output or ())]:
             if item.type in CALLS and item.name and (not item.call_id or item.call_id not in self._told):
                 self._told.add(item.call_id or "")
-                yield ToolCalled(name=item.name, id=item.call_id or "")
+                yield ToolCalled(name=qualified(item.name, item.namespace or ""), id=item.call_id or "")
         if response.usage is not None:
             details = response.usage.input_tokens_details
             yield TokenUsage(

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
-from pegboard.gateways.llm.formats.edits import appended, fields_of, loaded, schema, summed
+from pegboard.gateways.llm.formats.edits import appended, fields_of, loaded, schema, summed, written
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of, value_of
 from pegboard.gateways.llm.formats.json_spans import Edit, splice
+from pegboard.gateways.llm.formats.openai_responses.namespaces import OWN, called_name
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.streams import Frames, named_event
 from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall, Hides, Joiner, SearchExchange, SearchTool
@@ -18,6 +19,8 @@ FUNCTIONS = ("function_call", "custom_tool_call")
 BEGINNINGS = ("response.created", "response.queued", "response.in_progress")
 ENDS = ("response.completed", "response.incomplete", "response.failed")
 DONE = b"[DONE]"
+SEARCH_CALL = "tool_search_call"
+"""The type of the model's call of `tool_search`, and the name of that call here."""
 
 
 @dataclass(slots=True)
@@ -92,8 +95,9 @@ class ResponsesJoiner:
         self._begun = unseen(dict(object_of(event.get("response"))), self._held)
         return self._event(event | {"response": self._begun}, raw, event)
 
-    def _item(self, raw: bytes, event: Document) -> bytes:
-        index, item = event["output_index"], object_of(event.get("item"))
+    def _item(self, raw: bytes, before: Document) -> bytes:
+        index, item = before["output_index"], seen_by_client(object_of(before.get("item")))
+        event = before | {"item": item} if "item" in before else before
         if event["type"] == "response.output_item.added":
             self._round.places[index] = self._place(item)
         place = self._round.places.get(index)
@@ -102,7 +106,7 @@ class ResponsesJoiner:
                 self._round.late[index] = item
             else:
                 self._output[place] = item
-        return b"" if place is None else self._event(event | {"output_index": place}, raw, event)
+        return b"" if place is None else self._event(event | {"output_index": place}, raw, before)
 
     def _place(self, item: Mapping[str, Any]) -> int | None:
         if is_call(item) and self._held(asked(item).name):
@@ -133,7 +137,7 @@ class ResponsesJoiner:
         response = unseen(dict(object_of(event.get("response"))), hides)
         for index, item in enumerate(objects_of(response.get("output") or [])):
             if (place := self._round.places.get(index)) is not None:
-                self._output[place] = item
+                self._output[place] = seen_by_client(item)
         output = [item for _, item in sorted(self._output.items())]
         response |= {"output": output, "usage": summed(self._used, response.get("usage"))}
         response |= {"id": self._begun["id"]} if "id" in self._begun else {}
@@ -165,14 +169,14 @@ class ResponsesToolSearch:
         return answer.get("status") == "completed"
 
     def continued(self, body: bytes, exchanges: Sequence[SearchExchange]) -> bytes:
-        return appended(_listed(body), "input", [item for each in exchanges for item in _said(each)])
+        return appended(listed_input(body), "input", [item for each in exchanges for item in _said(each)])
 
     def merged(self, answers: Sequence[Document], hides: Hides) -> Document:
         last = answers[-1]
         if not isinstance(last.get("output"), list):
             return last
         before = [item for answer in answers[:-1] for item in _items(answer) if not is_call(item)]
-        shown = [item for item in _items(last) if not (is_call(item) and hides(asked(item).name))]
+        shown = [seen_by_client(item) for item in _items(last) if not (is_call(item) and hides(asked(item).name))]
         used = reduce(summed, (answer.get("usage") for answer in answers))
         first = {"id": answers[0]["id"]} if "id" in answers[0] else {}
         return unseen(last, hides) | first | {"output": [*before, *shown], "usage": used}
@@ -185,7 +189,7 @@ def _items(answer: Document) -> list[Mapping[str, Any]]:
     return objects_of(answer.get("output") or [])
 
 
-def _listed(body: bytes) -> bytes:
+def listed_input(body: bytes) -> bytes:
     """The body with its input as a list: a plain text becomes a user message."""
     text, fields = fields_of(body)
     if "input" not in fields:
@@ -197,19 +201,22 @@ def _listed(body: bytes) -> bytes:
 
 
 def _said(exchange: SearchExchange) -> list[Mapping[str, Any]]:
-    """The items of an answer and the results of its calls.
-
-    The provider has not stored these items, so their ids are removed; reasoning is only returned if it is encrypted.
-    """
-    said = [
-        item for item in _items(exchange.answer) if item.get("type") != "reasoning" or item.get("encrypted_content")
-    ]
-    items = [item if item.get("type") == "reasoning" else _without_id(item) for item in said]
+    """The items of an answer and the results of its calls."""
+    items = repeated(exchange.answer)
     kinds = {text_of(item.get("call_id")): text_of(item.get("type")) for item in items}
     results = [
         {"type": f"{kinds[call.id]}_output", "call_id": call.id, "output": text} for call, text in exchange.results
     ]
     return [*items, *results]
+
+
+def repeated(answer: Document) -> list[Mapping[str, Any]]:
+    """The items of an answer for the next request.
+
+    The provider has not stored them, so their ids are removed; reasoning is only returned if it is encrypted.
+    """
+    said = [item for item in _items(answer) if item.get("type") != "reasoning" or item.get("encrypted_content")]
+    return [item if item.get("type") == "reasoning" else _without_id(item) for item in said]
 
 
 def _without_id(item: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -218,25 +225,37 @@ def _without_id(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def is_call(item: Mapping[str, Any]) -> bool:
     """Whether the answer waits for the caller: shells and computers are called by their type, and approvals are
-    requests, too."""
+    requests, too. Searches of the provider's own are no calls."""
     kind = text_of(item.get("type"))
-    if kind == "mcp_approval_request":
+    if kind == "mcp_approval_request" or (kind == SEARCH_CALL and item.get("execution") == "client"):
         return True
     return "call_id" in item and not kind.endswith("_output") and not kind.startswith("tool_search")
 
 
 def asked(item: Mapping[str, Any]) -> FunctionCall:
     """A call. Calls of anything but the request's functions get a name that no tool has."""
-    kind, name = text_of(item.get("type")), text_of(item.get("name"))
-    if kind not in FUNCTIONS or item.get("namespace"):
-        name = f"{kind}:{name}"
-    arguments = text_of(item.get("arguments")) or text_of(item.get("input"))
+    kind, name = text_of(item.get("type")), called_name(item)
+    if kind not in FUNCTIONS:
+        name = f"{kind}:{name}" if kind != SEARCH_CALL else kind
+    said = item.get("arguments")
+    arguments = written(said).decode() if isinstance(said, dict) else text_of(said) or text_of(item.get("input"))
     return FunctionCall(name=name, arguments=arguments, id=text_of(item.get("call_id")))
+
+
+def seen_by_client(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An item without the namespace that the client does not know."""
+    if item.get("namespace") != OWN:
+        return item
+    return {name: value for name, value in item.items() if name != "namespace"}
 
 
 def unseen(response: Document, hides: Hides) -> Document:
     """The response without hidden tools, if it repeats the request's tools."""
     if not isinstance(response.get("tools"), list):
         return response
-    tools = [tool for tool in objects_of(response["tools"]) if not hides(text_of(tool.get("name")))]
+    tools = [tool for tool in objects_of(response["tools"]) if not hides(_shown_name(tool))]
     return response | {"tools": tools}
+
+
+def _shown_name(tool: Mapping[str, Any]) -> str:
+    return SEARCH_CALL if tool.get("type") == "tool_search" else text_of(tool.get("name"))
