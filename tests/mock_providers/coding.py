@@ -40,11 +40,11 @@ class CodingModel:
     def __call__(self, seen: Seen) -> Says:
         if not self.plays_in(seen.body):
             return Says(text=OTHERWISE)
-        searched = [name for name in seen.answered if name == SEARCH]
-        done = len(seen.answered) - len(searched)
-        if done >= len(self.steps):
+        calls = [place for place, name in enumerate(seen.answered, 1) if name != SEARCH]
+        if len(calls) >= len(self.steps):
             return Says(text=DONE)
-        return self._reach(self.steps[done], seen, len(searched))
+        searches = len(seen.answered) - (calls[-1] if calls else 0)
+        return self._reach(self.steps[len(calls)], seen, searches)
 
     def _reach(self, step: Calls, seen: Seen, searches: int) -> Says:
         words = step.tool.replace("_", " ").replace(".", " ")

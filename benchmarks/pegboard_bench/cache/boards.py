@@ -18,6 +18,8 @@ from pegboard_bench.synthetic import synthetic_catalog
 PROFILE = "hybrid"
 POOL = 1000
 """Tokens of the summary pool at most, as in the profile."""
+SEARCH_POOL = 600
+"""The same for the search for deferred tools, as in the settings."""
 CALL_TOOL = 130
 """Tokens of the definition of `call_tool(name, arguments)`, with a sentence on the pool."""
 NEXT_BEST = 8
@@ -36,12 +38,14 @@ class Intent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolBoard:
-    """``tokens`` of each tool as it is sent; ``constant`` those of `call_tool` with the summary pool."""
+    """``tokens`` of each tool as it is sent; ``constant`` those of `call_tool` with the summary pool, ``search`` those
+    of the gateway's search for deferred tools with its own."""
 
     name: str
     tokens: tuple[int, ...]
     constant: int
     intents: tuple[Intent, ...]
+    search: int = CALL_TOOL
 
 
 async def real(folder: Path, settings: Settings, parts: Parts) -> ToolBoard:
@@ -72,6 +76,7 @@ async def _testbed(
         name=name,
         tokens=tuple(counter.count([canonical_text(tool) for tool in catalog.tools])),
         constant=CALL_TOOL + pool.tokens,
+        search=CALL_TOOL + summary_pool(catalog.tools, catalog.servers, counter, SEARCH_POOL).tokens,
         intents=tuple([await _intent(board, query) for query in queries]),
     )
 

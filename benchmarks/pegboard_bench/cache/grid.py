@@ -6,17 +6,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from pegboard.prompt_cache.ways import WAYS, cheapest_way
+from pegboard.prompt_cache import deferral_support
+from pegboard.prompt_cache.ways import REFERENCE, WAYS, cheapest_way
 from pegboard.settings.llm import Way
 from pegboard.traffic import Seen, Traffic
 from pegboard_bench.cache.boards import ToolBoard
-from pegboard_bench.cache.methods import Append, CallTool, Defer, Eager, Learning, Method, Naive, Sent, Sticky, Watch
+from pegboard_bench.cache.methods import (
+    Append,
+    CallTool,
+    Defer,
+    Eager,
+    Learning,
+    Method,
+    Naive,
+    Refer,
+    Sent,
+    Sticky,
+    Watch,
+)
 from pegboard_bench.cache.prompts import Block, Chain
 from pegboard_bench.cache.providers import Model
 from pegboard_bench.cache.sessions import ASKED, SYSTEM, Cell, Conversation, Turn, conversations, turns, visitors
 
-METHODS = ("eager", "naive", "append", "call_tool", "unlearnt", "learning", "sticky", "hybrid", "defer")
-"""The last one at Anthropic alone."""
+METHODS = ("eager", "naive", "append", "call_tool", "unlearnt", "learning", "sticky", "hybrid", "defer", "refer")
+"""The last two at Anthropic alone."""
 TURNS = (1, 5, 20, 60)
 OTHERS = (1, 10, 100)
 NEWS = (0.0, 0.3, 1.0)
@@ -30,9 +43,8 @@ BILLED_TURNS, LEAST_BILLED = 160, 4
 TAUGHT_TURNS, LEAST_TAUGHT = 800, 20
 """Turns of earlier conversations, and conversations at least, that have taught the gateway what traffic is like."""
 WAYS_OF: Mapping[str, Sequence[Way]] = {"sticky": ("whole", "tools"), "hybrid": WAYS}
+"""`defer` only where the model's results of searches refer to tools."""
 SYSTEM_BLOCK: Block = (-1, SYSTEM)
-SEARCH_TOOL, SEARCH = 130, 60
-"""Tokens of the provider's search tool, taken to weigh as much as `call_tool`, and of a query with its references."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,18 +86,24 @@ def run(cell: Cell, testbed: ToolBoard, model: str, seed: int) -> dict[str, Foun
         "append": Append(),
         "call_tool": CallTool(),
         "unlearnt": Sticky(testbed, prices, cell.growth),
-        "learning": Learning(testbed, prices, cell, played.billed.stop),
     }
-    if played.model.provider == "anthropic":
-        methods |= {"defer": Defer()}
+    defers = deferral_support(played.model.provider, model).search == "tool_reference"
+    if defers:
+        methods |= {"defer": Defer(), "refer": Refer(testbed)}
+    open_ = [way for way in WAYS if defers or way != "defer"]
+    methods["learning"] = Learning(testbed, prices, cell, played.billed.stop, open_)
     billed = {name: _billed(method, played) for name, method in methods.items()}
-    by_way: Mapping[Way, Found] = {
+    by_way: dict[Way, Found] = {
         "whole": billed["eager"],
         "tools": billed["unlearnt"],
         "call_tool": billed["call_tool"],
     }
+    if defers:
+        by_way["defer"] = billed["refer"]
+    total, constant, search = sum(testbed.tokens), testbed.constant, testbed.search
     for name, ways in WAYS_OF.items():
-        billed[name] = by_way[cheapest_way(taught, prices, sum(testbed.tokens), testbed.constant, ways)]
+        possible = [way for way in ways if way in open_]
+        billed[name] = by_way[cheapest_way(taught, prices, total, constant, possible, search=search)]
     return {name: billed[name] for name in METHODS if name in billed}
 
 
@@ -131,12 +149,16 @@ class _Thread:
     def _blocks(self, sent: Sent) -> list[Block]:
         if sent.tools is None:
             return [(-2, self._testbed.constant)]
-        search: list[Block] = [(-3, SEARCH_TOOL)] if sent.searches else []
+        search: list[Block] = [(-3, sent.search)] if sent.search else []
         return [*search, *((place, self._testbed.tokens[place]) for place in sent.tools)]
+
+    def referred(self, places: tuple[int, ...]) -> Chain:
+        """The prompt with references behind the user's message."""
+        return self.found(places) if places else self._chain
 
     def found(self, places: tuple[int, ...]) -> Chain:
         """The prompt with what the model has searched for: it goes on with the same answer."""
-        block = hash(places), SEARCH + sum(self._testbed.tokens[place] for place in places)
+        block = hash(places), REFERENCE + sum(self._testbed.tokens[place] for place in places)
         self._history.append(block)
         self._chain.extend([block])
         return self._chain
@@ -158,6 +180,7 @@ def _billed(method: Method, played: Played) -> Found:
         thread = threads.setdefault(number, _Thread(played.testbed, played.cell.growth, number))
         sent = method.send(turn)
         chain, tools = thread.turn(turn.number, sent)
+        chain = thread.referred(sent.referred)
         marks = model.marks(tools, len(chain.ends))
         spent = cache.send(chain.prompt(marks), turn.at).billed(model.prices)
         if sent.found:

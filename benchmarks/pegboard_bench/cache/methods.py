@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from pegboard.gateways.llm.conversation.stickiness import LEAST_SEEN
 from pegboard.prompt_cache.account import NOTHING_YET, CacheAccount
 from pegboard.prompt_cache.cache_prices import CachePrices
 from pegboard.prompt_cache.rule import Moment, bill_now, verdict, whole_bill_now
-from pegboard.prompt_cache.ways import cheapest_way
+from pegboard.prompt_cache.ways import WAYS, cheapest_way
 from pegboard.settings.llm import Way
 from pegboard.traffic import Seen, Traffic, Turned
 from pegboard_bench.cache.boards import ToolBoard
@@ -18,20 +18,24 @@ from pegboard_bench.cache.sessions import ASKED, SYSTEM, Cell, Turn
 
 Places = frozenset[int]
 MOST_FOUND = 5
-"""Tools that a search at Anthropic returns at most."""
+"""Tools that a search returns at most, Anthropic's or the gateway's."""
+HOSTED_SEARCH = 130
+"""Tokens of the provider's search tool, taken to weigh as much as `call_tool`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
     """``tools`` in `tools`, in their order (None: `call_tool` in place of them all); ``injected`` tools have their
-    definitions put before the user's message. ``offered`` is what the model can call now. With ``searches`` the
-    provider's search for tools is there too, and puts what it ``found`` behind the user's message.
+    definitions put before the user's message, ``referred`` ones behind it. ``offered`` is
+    what the model can call now. ``search`` are the tokens of a search for tools in front of all, if there is one, which
+    puts what it ``found`` behind the user's message.
     """
 
     tools: tuple[int, ...] | None
     offered: Places
     injected: tuple[int, ...] = ()
-    searches: bool = False
+    referred: tuple[int, ...] = ()
+    search: int = 0
     found: tuple[int, ...] = ()
 
 
@@ -113,7 +117,28 @@ class Defer:
         waiting = [place for place in (*intent.relevant, *intent.likely) if place not in loaded]
         found = () if intent.needed <= before else tuple(waiting[:MOST_FOUND])
         self.known[number] = before | frozenset(found)
-        return Sent(tools=loaded, offered=self.known[number], searches=True, found=found)
+        return Sent(tools=loaded, offered=self.known[number], search=HOSTED_SEARCH, found=found)
+
+
+@dataclass(slots=True)
+class Refer:
+    """The gateway's `defer`: all tools are deferred, and what is relevant is referred to behind the user's message.
+
+    Whenever what is needed is not there the model searches, and finds the next best: that is taken for granted.
+    """
+
+    testbed: ToolBoard
+    known: dict[int, Places] = field(default_factory=dict)
+
+    def send(self, turn: Turn) -> Sent:
+        number, intent = turn.conversation.number, turn.conversation.intents[turn.number]
+        before = self.known.get(number, frozenset())
+        referred = tuple(place for place in intent.relevant if place not in before)
+        there = before.union(referred)
+        waiting = [place for place in (*sorted(intent.needed), *intent.likely) if place not in there]
+        found = () if intent.needed <= there else tuple(dict.fromkeys(waiting))[:MOST_FOUND]
+        self.known[number] = there.union(found)
+        return Sent(tools=(), offered=self.known[number], referred=referred, search=self.testbed.search, found=found)
 
 
 @dataclass(slots=True)
@@ -190,8 +215,11 @@ class Sticky:
 class Learning:
     """The LLM gateway from its first request on: it takes the way that the conversations so far were cheapest by."""
 
-    def __init__(self, testbed: ToolBoard, prices: CachePrices, cell: Cell, simulated: int) -> None:
+    def __init__(
+        self, testbed: ToolBoard, prices: CachePrices, cell: Cell, simulated: int, ways: Sequence[Way] = WAYS[:3]
+    ) -> None:
         self._testbed = testbed
+        self._ways = ways
         self._prices = prices
         self._simulated = simulated
         self._watch = Watch(testbed, cell, prices.ttl)
@@ -201,6 +229,7 @@ class Learning:
             "whole": Eager(testbed),
             "tools": Sticky(testbed, prices, cell.growth),
             "call_tool": CallTool(),
+            "defer": Refer(testbed),
         }
 
     def send(self, turn: Turn) -> Sent:
@@ -217,7 +246,9 @@ class Learning:
         if self._seen.conversations < LEAST_SEEN:
             return "tools"
         total = sum(self._testbed.tokens)
-        return cheapest_way(self._seen.traffic(SYSTEM, total), self._prices, total, self._testbed.constant)
+        traffic = self._seen.traffic(SYSTEM, total)
+        constant, search = self._testbed.constant, self._testbed.search
+        return cheapest_way(traffic, self._prices, total, constant, self._ways, search=search)
 
 
 class Watch:

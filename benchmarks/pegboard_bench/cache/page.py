@@ -22,6 +22,7 @@ METHODS: Mapping[str, str] = {
     "sticky": "the rule, or left alone, by what traffic has taught: the LLM gateway as it comes",
     "hybrid": "**Pegboard**: the rule, `call_tool` or left alone, by what traffic has taught: with `ways` set",
     "defer": "what is relevant to the first turn, the others deferred (Anthropic's search)",
+    "refer": 'all deferred, what is relevant referred to, Pegboard\'s search: `ways = ["defer"]`',
 }
 GOALS: Mapping[str, tuple[str, float]] = {
     "worst_billed_over_eager": ("the worst cell", 1.01),
@@ -109,6 +110,12 @@ DEFERRED = """\
   `call_tool`, and to have the prompt read once more from the cache: the documentation says that what it finds is input,
   and none of the rest. So its recall is the router's, not measured, and `hybrid` does not choose it.
 """
+REFERRED = """\
+- `refer` is the gateway's way `defer`, and where it is measured it is one of the ways of `hybrid`. What is relevant is
+  referred to behind the user's message, whose breakpoint moves there. Where a needed tool is not there, the model is
+  taken to search and to find it among five, for one more reading; `call_tool` is not billed for that. So recall is 1 by
+  assumption.
+"""
 
 
 def section(results: Mapping[str, Any]) -> str:
@@ -129,8 +136,9 @@ def section(results: Mapping[str, Any]) -> str:
     worst = WORST.format(
         rows="\n".join(f"| {name} | {over:.3f} | {ratio:.3f} |" for name, over, ratio in tables["worst"])
     )
-    has_deferred = any("defer" in methods for methods in tables["models"].values())
-    return head + models + worst + READING + (DEFERRED if has_deferred else "")
+    notes = {"defer": DEFERRED, "refer": REFERRED}
+    there = [text for name, text in notes.items() if any(name in methods for methods in tables["models"].values())]
+    return head + models + worst + READING + "".join(there)
 
 
 def _missed(figures: Mapping[str, float]) -> str:

@@ -22,6 +22,11 @@ LEAST_SAVING = 0.05
 """Requests are left alone if less than this share of the whole bill would be saved."""
 LESS_SURE = 0.15
 """Added to it if every turn comes too late for the cache, as what is held by then is hard to predict."""
+REFERENCE = 60
+"""Tokens of a search and its result in the history, without the definitions."""
+SEARCHED = 0.2
+"""Prior: the share of intents for which the model searches for deferred tools. Through `call_tool` it may call a tool
+unseen."""
 
 
 def cheapest_way(
@@ -48,18 +53,12 @@ def cheapest_way(
 def expected_bills(
     traffic: Traffic, prices: CachePrices, total: float, constant: float, search: float = 0.0
 ) -> Mapping[Way, float]:
-    """The expected bill of a conversation for each way.
-
-    References stand behind the last breakpoint, if the provider has breakpoints: definitions are read once as plain
-    input before they are written.
-    """
-    shown = traffic.wanted + traffic.added * max(traffic.turns - 1, 0.0)
+    """The expected bill of a conversation for each way."""
     return {
         "whole": _begun_alike(total, 0.0, traffic.growth, traffic, prices),
         "tools": _picked(traffic, prices),
         "call_tool": _begun_alike(constant, traffic.wanted, traffic.growth + traffic.added, traffic, prices),
-        "defer": _begun_alike(search, traffic.wanted, traffic.growth + traffic.added, traffic, prices)
-        + (shown if prices.breakpoints else 0.0),
+        "defer": _deferred(search, traffic, prices),
     }
 
 
@@ -69,6 +68,18 @@ def _begun_alike(shared: float, shown: float, growth: float, traffic: Traffic, p
     salvaged = salvage(beginning, traffic.kept, prices)
     outlook = Outlook(turns=traffic.turns, growth=growth, returns=traffic.returns)
     return turn(beginning, new, 0.0, prices, salvaged) + later(beginning + new, outlook, prices, salvaged=salvaged)
+
+
+def _deferred(search: float, traffic: Traffic, prices: CachePrices) -> float:
+    """The bill if tools are referred to when they are relevant; for a share of intents the model searches besides,
+    which is another reading of what was just sent."""
+    growth = traffic.growth + traffic.added + REFERENCE * traffic.news
+    later_turns = max(traffic.turns - 1, 0.0)
+    prefix = search + traffic.system + traffic.asked + traffic.wanted + growth * later_turns / 2
+    searches = SEARCHED * (1 + traffic.news * later_turns)
+    return _begun_alike(search, traffic.wanted + REFERENCE, growth, traffic, prices) + searches * turn(
+        prefix, REFERENCE, 1.0, prices
+    )
 
 
 def _picked(traffic: Traffic, prices: CachePrices) -> float:

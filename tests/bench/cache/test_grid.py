@@ -8,7 +8,7 @@ from pegboard_bench import results
 from pegboard_bench.cache import page, pictures, summary
 from pegboard_bench.cache.boards import Intent, ToolBoard
 from pegboard_bench.cache.grid import METHODS, cells, learnt, run
-from pegboard_bench.cache.methods import MOST_FOUND, Append, CallTool, Defer, Eager, Naive
+from pegboard_bench.cache.methods import MOST_FOUND, Append, CallTool, Defer, Eager, Naive, Refer
 from pegboard_bench.cache.providers import Model
 from pegboard_bench.cache.sessions import Cell, Conversation, Turn, conversations, turns, visitors
 
@@ -80,6 +80,26 @@ def test_deferred_tools_are_found_when_they_are_needed_and_once() -> None:
     assert [each.offered for each in sent] == [{0, 1}, *[{0, 1, 3, 4, 5}] * 3]
     many = Intent(needed=frozenset({9}), relevant=tuple(range(9, 20)), likely=())
     assert defer.send(one_turn_after_another(first, many)[1]).found == tuple(range(9, 9 + MOST_FOUND))
+
+
+def test_what_is_relevant_is_referred_to_once_and_what_is_missing_is_searched_for() -> None:
+    first, second = BOARD.intents[0], BOARD.intents[1]
+    unseen = Intent(needed=frozenset({40}), relevant=(0, 1), likely=(2, 5))
+    refer = Refer(BOARD)
+
+    sent = [refer.send(turn) for turn in one_turn_after_another(first, second, first, unseen, unseen)]
+
+    assert [each.referred for each in sent] == [(0, 1), (3, 4), (), (), ()]
+    assert [each.found for each in sent] == [(), (), (), (40, 2, 5), ()]
+    assert {(each.tools, each.search) for each in sent} == {((), BOARD.search)}
+
+
+def test_references_cost_about_what_call_tool_does() -> None:
+    found = run(cell(news=TALKS, turns=20), BOARD, "claude-sonnet-5", seed=1)
+
+    assert found["refer"].bill < 1.1 * found["call_tool"].bill
+    assert found["hybrid"].bill <= found["eager"].bill
+    assert found["refer"].recall == 1
 
 
 def test_where_intents_stay_deferring_costs_what_the_search_tool_does() -> None:

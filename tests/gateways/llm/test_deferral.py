@@ -39,7 +39,7 @@ MARKED: list[Any] = [*TOOLS[:-1], TOOLS[-1] | {"cache_control": MARK}]
 SYSTEM = "You run the back office of a library."
 SESSION = ["weather_forecast", "renew_loan", "water_plants", "renew_loan", "weather_forecast", "convert_currency"]
 """The tool that each turn needs; two come back."""
-NAME = "search_tools"
+NAME, OFFICE = "search_tools", "mcp__office__"
 DEFER: dict[str, Any] = {"k": 1, "ways": ("defer",)}
 
 
@@ -163,7 +163,40 @@ def test_the_gateway_answers_searches_and_the_client_sees_one_answer(door: Gatew
     assert [blocks(turn) == searching for turn in turns] == [True, True, True, False, False, True]
     assert len(arrived(door)) == 2 * len(SESSION) + 4
     searches = [event.searches for event in door.events.of(ModelRequestServed)]
-    assert searches == [1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 1, 0]
+    assert searches[:11] == [1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 1]  # the last answer's event may come after the answer
+
+
+LONG = "It takes what it is about, checks who asks, writes it to the books, and says what has changed. " * 3
+MANY: list[Any] = [
+    {"name": f"mcp__office__{name}", "description": f"{said}. {LONG}", "input_schema": SCHEMA}
+    for name, said in [*JOBS.items(), *((f"device_{n}", f"Switch device {n} in room {n}") for n in range(270))]
+]
+OWN: list[Any] = [
+    {"name": name, "description": f"{name}, of the agent's own.", "input_schema": SCHEMA}
+    for name in ("list_directory", "read_file", "grep_search", "glob", "replace", "write_file", "run_shell_command")
+]
+AGENT = {"user-agent": "GeminiCLI-tui/0.61.0/gemini-2.5-pro (linux; x64; terminal)"}
+
+
+@pytest.mark.requirement("P18", "P21")
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+def test_an_agents_own_tools_stay_and_three_hundred_of_its_servers_wait(streams: bool) -> None:
+    """The cheapest way, by the priors: what no conversation needs is not sent, and the beginning is always the same."""
+
+    def office(seen: Seen) -> Says:
+        says = model(Seen(tools=tuple(name.removeprefix(OFFICE) for name in seen.tools), answered=(), body=seen.body))
+        calls = [call if call.tool == NAME else Calls(tool=OFFICE + call.tool) for call in says.calls]
+        return Says(text=says.text, calls=calls)
+
+    with opened(ways=("whole", "call_tool", "defer")) as door:
+        door.mock.model = office
+        talk = Talk(door, streams=streams, tools=[*OWN, *MANY], options={"extra_headers": AGENT})
+        turns = [talk.said(say(tool)) for tool in SESSION for say in (wants, hints)]
+
+        called = [block.name for turn in turns for each in turn for block in each.content if block.type == "tool_use"]
+        assert called == [OFFICE + tool for tool in SESSION for _ in range(2)]
+        assert {tuple(loaded(body)) for body in arrived(door)} == {(NAME, *(tool["name"] for tool in OWN))}
+        assert door.said["x-pegboard-cache"].startswith("defer; 304 tools are deferred")
 
 
 @pytest.mark.requirement("P18", "P19", "P21")

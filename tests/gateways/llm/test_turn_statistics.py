@@ -14,7 +14,7 @@ from back_office import LOAN, MONEY, PATHS, WEATHER, asking
 from model_bodies import CODECS
 from model_doors import gateway
 from pegboard import Catalog
-from pegboard.errors import ConfigError, StoreError
+from pegboard.errors import StoreError
 from pegboard.gateways.llm.conversation.stickiness import LEAST_SEEN
 from pegboard.gateways.llm.conversation.turn_statistics import TurnStatistics
 from pegboard.gateways.llm.selection.board_cache import BoardCache
@@ -201,8 +201,18 @@ async def test_the_header_and_the_event_say_that_a_request_was_left_alone_and_wh
         assert len(door.mock.last.json["tools"]) == 34
 
 
-def test_what_costs_nobody_knows_what_is_not_chosen_among_others() -> None:
-    upstream = UpstreamSettings(url="https://api.anthropic.com", format="anthropic")
+@pytest.mark.parametrize(
+    ("url", "format_", "ways"),
+    [
+        ("https://api.anthropic.com", "anthropic", ("whole", "call_tool", "defer")),
+        ("https://models.example.com", "anthropic", ("whole", "call_tool")),
+        ("https://api.openai.com", "openai", ("whole", "call_tool")),
+    ],
+)
+def test_beside_an_agents_own_tools_others_are_deferred_only_where_that_is_known_to_be_accepted(
+    url: str, format_: str, ways: tuple[Way, ...]
+) -> None:
+    upstream = UpstreamSettings(url=url, format=format_)
 
-    with pytest.raises(ConfigError, match="`defer` beside other ways"):
-        treatment(PolicySettings(ways=("whole", "defer")), upstream)
+    assert treatment(PolicySettings(), upstream).policy.beside == ways
+    assert treatment(PolicySettings(ways=("defer",)), upstream).policy.beside == ("defer",)

@@ -42,6 +42,8 @@ from pegboard.settings.llm import Way
 
 MOST_SHOWN = 3
 """Definitions shown before a user message if the agent's own tools do most of its work."""
+MOST_REFERRED = 5
+"""The same for references: as many as a search finds, which costs a request."""
 LARGE = 512 * 1024
 """Bodies of at least so many bytes are rewritten off the event loop."""
 RECENT_SECONDS = 30.0
@@ -228,7 +230,7 @@ async def _deferral(context: SelectionContext, decision: Decision, pick: Pick, m
     if codec is None:
         raise ValueError(f"Requests in the format {context.codec.name!r} have no deferred tools.")
     decided = {} if missing else {decision.query: pick}
-    most = MOST_SHOWN if any(tool.protected for tool in request.tools) else None
+    most = MOST_REFERRED if any(tool.protected for tool in request.tools) else None
     relevant = replace(terms, always=frozenset())
     shown = await disclosure(request, board, profile.query, context.among, relevant, decided, most=most)
     found = await _search(context)

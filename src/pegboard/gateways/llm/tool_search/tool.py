@@ -68,4 +68,11 @@ def refused(name: str, available: Sequence[str], *, search: str) -> str:
 
 
 def _names(tools: Sequence[Tool]) -> str:
-    return ", ".join(tool.name for tool in tools)
+    """The names; those of one MCP server, `mcp__server__tool`, after its prefix, which is said once."""
+    groups: dict[str, list[str]] = {}
+    for tool in tools:
+        prefix, between, own = tool.name.rpartition("__")
+        groups.setdefault(prefix + between, []).append(own)
+    plain = groups.pop("", [])
+    lines = [f"{prefix}: {', '.join(names)}" for prefix, names in groups.items()]
+    return "\n".join([*([", ".join(plain)] if plain else []), *lines])

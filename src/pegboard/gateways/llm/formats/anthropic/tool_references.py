@@ -15,7 +15,7 @@ from pegboard.gateways.llm.formats.anthropic.defer_loading import dangling_edits
 from pegboard.gateways.llm.formats.edits import appended, schema, written
 from pegboard.gateways.llm.formats.insertion import begins, member, objects, spot_in, value
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, read, text_of, value_of
-from pegboard.gateways.llm.formats.json_spans import Edit, Span, cut, elements, splice
+from pegboard.gateways.llm.formats.json_spans import Edit, Span, cut, cut_members, elements, splice
 from pegboard.gateways.llm.formats.openai_chat.call_tool import TEXTS, text_part
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.tool_references import DeferredTools, Found, ReferenceExchange
@@ -24,6 +24,8 @@ from pegboard.gateways.llm.formats.tool_search import Document, SearchTool
 CLEARS_RESULTS = b'"clear_tool_uses'
 """Occurs in requests that clear old tool results, and references with them."""
 THOUGHTS = ("thinking", "redacted_thinking")
+QUERY = "what this needs"
+"""What the searches in the history look for: the results have the names."""
 ID = "toolu_pegboard_{}"
 """The id of a search in the history, by the number of its message."""
 
@@ -91,7 +93,9 @@ def _reference_edits(request: LlmRequest, tools: DeferredTools) -> Iterator[Edit
             seen |= set(_referred(request, content))
             new = [name for name in dict.fromkeys(waiting) if name not in seen]
             if new and roles[number + 1 : number + 2] != ["user"]:  # results of calls may come in several messages
-                yield Edit(span.end, span.end, b"," + _searched(tools, f"{number}p", new))
+                mark, edits = _taken(request, content) if number == len(messages) - 1 else (None, [])
+                yield from edits
+                yield Edit(span.end, span.end, b"," + _searched(tools, f"{number}p", new, mark=mark))
                 seen.update(new)
                 waiting = []
         elif roles[number] == "assistant" and content is not None and begins(request, content, b"["):
@@ -135,11 +139,21 @@ def _split(
     yield from cut(blocks, [place >= at for place in range(len(blocks))])
 
 
-def _searched(tools: DeferredTools, id_: str, names: Sequence[str], before: bytes = b"") -> bytes:
-    """Two messages: a search, after these blocks, and its result."""
+def _taken(request: LlmRequest, content: Span | None) -> tuple[Any, list[Edit]]:
+    """The breakpoint at the end of a content, and the edits that remove it: it goes behind the references, so that the
+    next request reads them."""
+    blocks = list(objects(request, content)) if content is not None and begins(request, content, b"[") else []
+    fields = blocks[-1][1] if blocks else {}
+    mark = value(request, fields, "cache_control")
+    return mark, cut_members(fields, ["cache_control"]) if mark else []
+
+
+def _searched(tools: DeferredTools, id_: str, names: Sequence[str], before: bytes = b"", mark: object = None) -> bytes:
+    """Two messages: a search, after these blocks, and its result, which carries the breakpoint ``mark``."""
     id_ = ID.format(id_)
-    use = {"type": "tool_use", "id": id_, "name": tools.search.name, "input": {"query": ", ".join(names)}}
-    result = {"role": "user", "content": [_result(id_, tuple(names))]}
+    use = {"type": "tool_use", "id": id_, "name": tools.search.name, "input": {"query": QUERY}}
+    found = _result(id_, tuple(names)) | ({"cache_control": mark} if mark else {})
+    result = {"role": "user", "content": [found]}
     return b'{"role":"assistant","content":[' + before + written(use) + b"]}," + written(result)
 
 
