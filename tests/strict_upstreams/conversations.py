@@ -80,6 +80,8 @@ def _called(items: list[Any], body: Mapping[str, Any]) -> Iterator[str]:
             loaded = list(_names(item["tools"]))
             yield from (f"{name} is loaded twice" for name in loaded if name in there)
             there |= set(loaded)
+        elif item.get("type") == "additional_tools":
+            there |= set(_names(item["tools"]))
         elif item.get("type") in ("function_call", "custom_tool_call"):
             name, namespace = item["name"], item.get("namespace", "")
             if namespace and (namespace, name) not in there:

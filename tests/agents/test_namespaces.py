@@ -1,0 +1,52 @@
+"""Real Codex, which lists MCP tools in namespaces: the gateway defers them, and the task is billed less.
+
+By `call_tool`, and by `tool_search` for a model that has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pegboard_bench.coding_agents.billing import billed
+from pegboard_bench.coding_agents.processes import gateway
+from pegboard_bench.coding_agents.prompts import LOOK, PROMPTS, WITH_MCP
+from pegboard_bench.coding_agents.request_view import visible
+from pegboard_bench.coding_agents.sessions import Place
+
+WAIT = "[llm]\npatience = 20\n"
+"""The first request waits for its tools to be read, however busy the machine is."""
+UNKNOWN = "gpt-5.9"
+"""A model that Codex has no data of, with `tool_search` by its name."""
+
+
+@pytest.mark.npm
+@pytest.mark.timeout(600)
+@pytest.mark.requirement("A7")
+@pytest.mark.parametrize("place", [("codex_listed", 60)], indirect=True, ids=["listed-60"])
+@pytest.mark.parametrize("way", ["call_tool", "defer"])
+def test_a_task_with_tools_in_namespaces_is_done_and_is_billed_less(place: Place, way: str, tmp_path: Path) -> None:
+    agent = place.agent
+    if way == "defer":
+        agent = replace(agent, model=UNKNOWN, arguments=(*agent.arguments[:-1], UNKNOWN))
+    place = replace(place, agent=agent)
+    direct = place.hold(place.provider.url, WITH_MCP.prompt, WITH_MCP.acts)
+    assert direct.did(WITH_MCP) == ""
+
+    more = f'{WAIT}[llm.policy]\nways = ["{way}"]\n'
+    with gateway(place.provider.url, agent.format, tmp_path / "gateway", more=more) as url:
+        place.hold(url, PROMPTS[0], LOOK)  # its tools have been read by then
+        session = place.hold(url, WITH_MCP.prompt, WITH_MCP.acts)
+
+    assert session.did(WITH_MCP) == ""
+    assert len(session.requests) <= len(direct.requests) + 1  # a search, at most
+    own = {name for name in visible(direct.requests[0]["body"]) if not name.startswith("mcp__")}
+    played = [request["body"] for request in session.requests if request["played"]]
+    assert all(own < visible(body) for body in played)
+    assert {name for body in played for name in visible(body) if name.startswith("mcp__")} == set()
+    ours, theirs = (
+        billed(agent, [[request["body"] for request in each.requests]], "apart") for each in (session, direct)
+    )
+    assert ours <= 0.65 * theirs
