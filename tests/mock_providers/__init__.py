@@ -54,6 +54,8 @@ class MockProviders:
     received: list[Received] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     answers: set[str] = field(default_factory=set)
+    stored: dict[str, list[Any]] = field(default_factory=dict)
+    """The items of conversations, by the id of a stored answer of a scripted model."""
     model: Model | None = None
 
     @property
@@ -84,6 +86,7 @@ class MockProviders:
         if isinstance(asked, dict) and "generateContentRequest" in asked:  # to be counted
             asked = {name: value for name, value in asked["generateContentRequest"].items() if name != "model"}
         problems = PROBLEMS[format_](asked)
+        asked = self._whole(asked)
         problems += CONVERSATIONS[format_](asked) if self.model is not None else []
         earlier = asked.get("previous_response_id")
         if earlier is not None and earlier not in self.answers:
@@ -93,8 +96,20 @@ class MockProviders:
         id_ = f"answer_{len(self.answers)}"
         self.answers.add(id_)
         if self.model is not None:
-            return SCRIPTED[format_](self.model, asked | {STREAMS: "stream" in scope["path"]}, id_)
+            reply = SCRIPTED[format_](self.model, asked | {STREAMS: "stream" in scope["path"]}, id_)
+            if format_ == "openai_responses" and asked.get("store") is not False:
+                answer = reply.events[-1][1]["response"] if reply.events else reply.document
+                self.stored[id_] = [*asked["input"], *answer["output"]]
+            return reply
         return provider.answer(asked, id_, scope["path"])
+
+    def _whole(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """The request with the stored items that it continues."""
+        said = asked.get("input")
+        if said is None or self.model is None:
+            return asked
+        items = said if isinstance(said, list) else [{"role": "user", "content": said}]
+        return asked | {"input": [*self.stored.get(asked.get("previous_response_id", ""), ()), *items]}
 
     def _refuse(self, provider: Provider, problems: list[str]) -> Reply:
         self.refused += problems

@@ -61,7 +61,7 @@ def _responses(items: list[Any], body: Mapping[str, Any]) -> Iterator[str]:
     results = {item["call_id"] for item in asked if item.get("type") in CALLS.values()}
     for id_ in sorted(calls - results):
         yield f"No tool output found for function call {id_}."
-    for id_ in sorted(results - calls) if "previous_response_id" not in body else ():
+    for id_ in sorted(results - calls) if body.get("previous_response_id") is None else ():
         yield f"No tool call found for function call output with call_id {id_}."
     if body.get("store") is False:
         for item in items:

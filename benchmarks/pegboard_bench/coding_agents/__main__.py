@@ -26,7 +26,7 @@ from pegboard_bench.page import write_page
 
 SEED = 0
 """Nothing here is drawn by chance."""
-COUNTS = (0, 60)
+COUNTS = (0, 60, 300)
 STDERR = Console(stderr=True)
 
 
@@ -38,7 +38,7 @@ def main(
         "tests/servers/coding_provider.py"
     ),
     agent: Annotated[list[str] | None, typer.Option(help="Only these agents.")] = None,
-    count: Annotated[list[int] | None, typer.Option(help="Only with so many MCP tools: 0 or 60.")] = None,
+    count: Annotated[list[int] | None, typer.Option(help="Only with so many MCP tools: 0, 60 or 300.")] = None,
     prompts: Annotated[int, typer.Option(help="Only the first so many prompts.")] = len(PROMPTS),
     jobs: Annotated[int, typer.Option(help="Agents that run at the same time; no times are measured.")] = 2,
     keep: Annotated[Path | None, typer.Option(help="Folder for every conversation, with all that was sent.")] = None,

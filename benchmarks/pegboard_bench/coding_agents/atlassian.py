@@ -1,4 +1,5 @@
-"""The MCP server that agents are given: sixty tools of mcp-atlassian, as it is on PyPI, before a Jira of ours.
+"""The MCP servers that agents are given: sixty tools of mcp-atlassian, as it is on PyPI, before a Jira of ours, and
+beside it another server with generated ones, for more than sixty.
 
 It is what a coding agent's user is likely to have, it lists its tools without signing in, and can be told which of them
 to list. Its hash seed is fixed: it writes a set into a description, which would be in another order after each start.
@@ -7,11 +8,12 @@ to list. Its hash seed is fixed: it writes a set into a description, which would
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-SERVER = "atlassian"
+SERVER, MORE = "atlassian", "backoffice"
 JIRA = """
 get_user_profile search_assignable_users get_issue_watchers add_watcher remove_watcher get_issue search search_fields
 get_field_options get_project_issues get_transitions get_worklog download_attachments get_issue_images get_agile_boards
@@ -25,6 +27,7 @@ search get_page get_page_children get_space_page_tree get_comments get_labels ad
 update_page_section delete_page move_page add_comment reply_to_comment get_inline_comments add_inline_comment
 search_user get_page_history get_page_diff get_page_views
 """
+NAMED_MORE = re.compile(rf".*{MORE}[_.]+.+")
 NAMED = re.compile(rf".*{SERVER}[_.]+(.+)")
 TOOLS = (*(f"jira_{name}" for name in JIRA.split()), *(f"confluence_{name}" for name in CONFLUENCE.split()))
 
@@ -35,6 +38,19 @@ class Server:
 
     command: str
     env: Mapping[str, str]
+    args: tuple[str, ...] = ()
+
+
+def servers(installed: Path, jira: str, tools: int) -> Mapping[str, Server]:
+    """The servers of an agent that is given so many tools, by name."""
+    if not tools:
+        return {}
+    beside = Server(
+        command=sys.executable,
+        env={},
+        args=("-m", "pegboard_bench.coding_agents.generated_tools", str(tools - len(TOOLS))),
+    )
+    return {SERVER: server(installed, jira)} | ({MORE: beside} if tools > len(TOOLS) else {})
 
 
 def server(installed: Path, jira: str) -> Server:
@@ -52,10 +68,12 @@ def server(installed: Path, jira: str) -> Server:
 
 
 def is_one(tool: str) -> bool:
-    """Whether a name, as any agent writes it, is that of a tool of this server.
+    """Whether a name, as any agent writes it, is that of a tool of these servers.
 
     >>> is_one("mcp__atlassian__jira_get_issue"), is_one("atlassian_jira_search"), is_one("web_search")
     (True, True, False)
     """
     named = NAMED.fullmatch(tool)
+    if NAMED_MORE.fullmatch(tool):
+        return True
     return named is not None and named[1] in TOOLS

@@ -18,6 +18,7 @@ def figures(cases: Sequence[Case]) -> dict[str, float]:
         name = f"{case.agent.name}/{case.count}"
         found[f"prompts_lost/{name}"] = len(case.lost())
         found[f"tasks_failed/{name}"] = len(case.failed())
+        found[f"searches_per_task/{name}"] = case.searches_a_task()
         found[f"billed_over_direct/{name}"] = case.over_direct("apart")
         found[f"billed_over_direct_close/{name}"] = case.over_direct("close")
     return found

@@ -74,6 +74,12 @@ class Case:
         ours, theirs = (billed(self.agent, run.bodies, rhythm) for run in (self.gateway, self.direct))
         return ours / theirs
 
+    def searches_a_task(self) -> float:
+        """Requests a task that only the gateway makes: a search for a tool, or a call that was not valid, answered by
+        it."""
+        ours, theirs = (sum(len(each.requests) for each in run.tasks.values()) for run in (self.gateway, self.direct))
+        return max(ours - theirs, 0) / len(self.direct.tasks)
+
     def line(self) -> dict[str, Any]:
         """What a table has of it."""
         sides = {"direct": self.direct, "gateway": self.gateway}

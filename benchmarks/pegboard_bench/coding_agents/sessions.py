@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard_bench.coding_agents.agents import Agent
-from pegboard_bench.coding_agents.atlassian import server
+from pegboard_bench.coding_agents.atlassian import servers
 from pegboard_bench.coding_agents.processes import Provider
 from pegboard_bench.coding_agents.prompts import COMMENT, FILE, OUTCOME, PASSED, PROJECT, RIGHT, Act, Task
 
@@ -95,8 +95,7 @@ class Place:
         )
 
     def _run(self, home: Path, project: Path, url: str, prompt: str) -> tuple[int, str]:
-        mcp = server(self.installed, self.provider.url) if self.tools else None
-        added = self.agent.setup(home, url, mcp)
+        added = self.agent.setup(home, url, servers(self.installed, self.provider.url, self.tools))
         node = self.installed / "node/node_modules/.bin"
         environment = {
             "PATH": f"{node}:{os.environ['PATH']}",

@@ -1,4 +1,4 @@
-"""What is written into an agent's home before it starts: where its provider is, and its MCP server. One for each agent.
+"""What is written into an agent's home before it starts: where its provider and its MCP servers are. One each.
 
 `docs/coding-agents.md` has the same files for people.
 """
@@ -6,26 +6,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import tomli_w
 
-from pegboard_bench.coding_agents.atlassian import SERVER, Server
+from pegboard_bench.coding_agents.atlassian import Server
 
-Setup: TypeAlias = Callable[[Path, str, Server | None], tuple[str, ...]]
-"""From a home, the provider's address and the MCP server, if there is one; the arguments that are to be added."""
+Servers: TypeAlias = Mapping[str, Server]
+Setup: TypeAlias = Callable[[Path, str, Servers], tuple[str, ...]]
+"""From a home, the provider's address and the MCP servers by name; the arguments that are to be added."""
 
 
-def claude_code(home: Path, url: str, server: Server | None) -> tuple[str, ...]:
-    if server is None:
+def claude_code(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
+    if not servers:
         return ()
-    path = _written(home / "mcp.json", _servers(server))
+    path = _written(home / "mcp.json", _servers(servers))
     return (f"--mcp-config={path}",)
 
 
-def codex(home: Path, url: str, server: Server | None) -> tuple[str, ...]:
+def codex(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
     provider = {"name": "Pegboard", "base_url": url, "env_key": "PROVIDER_KEY", "wire_api": "responses"}
     config: dict[str, Any] = {
         "model_provider": "pegboard",
@@ -33,24 +34,24 @@ def codex(home: Path, url: str, server: Server | None) -> tuple[str, ...]:
         "sandbox_mode": "danger-full-access",
         "model_providers": {"pegboard": provider},
     }
-    if server is not None:
-        entry = {"command": server.command, "env": dict(server.env), "required": True, "startup_timeout_sec": 60}
-        config["mcp_servers"] = {SERVER: entry}
+    if servers:
+        more = {"required": True, "startup_timeout_sec": 60}
+        config["mcp_servers"] = {name: _entry(server) | more for name, server in servers.items()}
     _written(home / ".codex/config.toml", tomli_w.dumps(config))
     return ()
 
 
-def gemini_cli(home: Path, url: str, server: Server | None) -> tuple[str, ...]:
+def gemini_cli(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
     settings: dict[str, Any] = {
         "security": {"auth": {"selectedType": "gemini-api-key"}},
         "privacy": {"usageStatisticsEnabled": False},
         "general": {"enableAutoUpdate": False},
     }
-    _written(home / ".gemini/settings.json", settings | _servers(server))
+    _written(home / ".gemini/settings.json", settings | _servers(servers))
     return ()
 
 
-def opencode(home: Path, url: str, server: Server | None) -> tuple[str, ...]:
+def opencode(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "name": "Pegboard",
@@ -62,23 +63,34 @@ def opencode(home: Path, url: str, server: Server | None) -> tuple[str, ...]:
         "model": "pegboard/gpt-5.4",
         "provider": {"pegboard": provider},
     }
-    if server is not None:
-        entry = {"type": "local", "command": [server.command], "environment": dict(server.env), "enabled": True}
-        config["mcp"] = {SERVER: entry}
+    if servers:
+        config["mcp"] = {
+            name: {
+                "type": "local",
+                "command": [each.command, *each.args],
+                "environment": dict(each.env),
+                "enabled": True,
+            }
+            for name, each in servers.items()
+        }
     _written(home / ".config/opencode/opencode.json", config)
     return ()
 
 
-def qwen_code(home: Path, url: str, server: Server | None) -> tuple[str, ...]:
+def qwen_code(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
     settings = {"privacy": {"usageStatisticsEnabled": False}, "general": {"enableAutoUpdate": False}}
-    _written(home / ".qwen/settings.json", settings | _servers(server))
+    _written(home / ".qwen/settings.json", settings | _servers(servers))
     return ()
 
 
-def _servers(server: Server | None) -> dict[str, Any]:
-    if server is None:
+def _servers(servers: Servers) -> dict[str, Any]:
+    if not servers:
         return {}
-    return {"mcpServers": {SERVER: {"command": server.command, "args": [], "env": dict(server.env), "trust": True}}}
+    return {"mcpServers": {name: _entry(server) | {"trust": True} for name, server in servers.items()}}
+
+
+def _entry(server: Server) -> dict[str, Any]:
+    return {"command": server.command, "args": list(server.args), "env": dict(server.env)}
 
 
 def _written(path: Path, content: object) -> Path:

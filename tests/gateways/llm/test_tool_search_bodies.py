@@ -60,7 +60,8 @@ def test_with_the_extra_tool_what_was_valid_stays_so_and_every_other_byte_as_it_
 @formats
 def test_what_is_asked_again_has_the_answer_and_its_results_behind_the_conversation_as_it_was(name: str) -> None:
     codec, format_ = CODECS[name], TOOL_SEARCH[name]
-    reply = SCRIPTED[name](lambda _: Says(text="Hm.", calls=[SEARCH, SEARCH]), asking(name, **{STREAMS: False}), "a_0")
+    asked = asking(name, **{STREAMS: False, "store": False})
+    reply = SCRIPTED[name](lambda _: Says(text="Hm.", calls=[SEARCH, SEARCH]), asked, "a_0")
     calls = format_.calls(reply.document)
     exchange = SearchExchange(answer=reply.document, results=[(call, '{"found": []}') for call in calls])
 
@@ -105,8 +106,8 @@ def test_without_any_tool_the_extra_one_is_alone(name: str) -> None:
     ("name", "more"),
     [
         ("openai_chat", {"n": 2}),
-        ("openai_responses", {}),
-        ("openai_responses", {"store": True}),
+        ("openai_responses", {"conversation": "conv_1"}),
+        ("openai_responses", {"background": True}),
         ("gemini", {"generationConfig": {"candidateCount": 2}}),
         ("gemini", {"generation_config": {"candidate_count": 2}}),
         ("anthropic", {"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "{"}]}),

@@ -29,7 +29,7 @@ from pegboard.gateways.llm.formats.openai_chat.request import OpenAIChat
 from pegboard.gateways.llm.formats.openai_chat.tool_search import ChatToolSearch
 from pegboard.gateways.llm.formats.openai_responses.call_tool import ResponsesCallTool
 from pegboard.gateways.llm.formats.openai_responses.request import OpenAIResponses
-from pegboard.gateways.llm.formats.openai_responses.tool_loading import ResponsesDeferral
+from pegboard.gateways.llm.formats.openai_responses.search_output import ResponsesDeferral
 from pegboard.gateways.llm.formats.openai_responses.tool_search import ResponsesToolSearch
 from pegboard.gateways.llm.formats.protocol import Codec
 from pegboard.gateways.llm.formats.tool_references import DeferralCodec

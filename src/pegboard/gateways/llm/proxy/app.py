@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -229,9 +229,14 @@ class LlmApp:
         observer.finish()
         self._filters[context.target.upstream.name].answered(context.rewritten, observer.used)
         context.called, context.answer, context.ended = tuple(observer.called), observer.id, True
+        if codec is not None:
+            self._remember(context, codec, observer.id, observer.called)
+
+    def _remember(self, context: RequestContext, codec: Codec, answer_id: str, called: Collection[str]) -> None:
+        """Remember a conversation that the provider keeps."""
         request = context.rewritten.request
-        if codec is not None and keeps_history(codec) and request is not None and observer.id:
-            self._filters[context.target.upstream.name].remember(context.owner, observer.id, request, observer.called)
+        if keeps_history(codec) and request is not None and answer_id:
+            self._filters[context.target.upstream.name].remember(context.owner, answer_id, request, called)
 
     async def _round_trip(
         self,
@@ -259,6 +264,7 @@ class LlmApp:
             context.ended = True
         finally:
             context.status, context.called = rounds.status, rounds.called
+            self._remember(context, codec, rounds.answer_id, rounds.called)
             self._filters[context.target.upstream.name].answered(context.rewritten, rounds.used)
 
     def _emit(self, context: RequestContext) -> None:

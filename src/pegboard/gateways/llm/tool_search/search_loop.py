@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from pegboard.errors import UpstreamError
 from pegboard.gateways.llm.formats.edits import loaded, written
+from pegboard.gateways.llm.formats.json_reader import text_of
 from pegboard.gateways.llm.formats.protocol import Codec, Observation, TokenUsage
 from pegboard.gateways.llm.formats.tool_search import Document, Joiner, RoundTrip
 from pegboard.gateways.llm.proxy.http_bodies import ResponseWriter, content_coding
@@ -43,6 +44,11 @@ class ToolSearchLoop:
         """The tools that the client has to call."""
         calls = self.round_trip.format.calls(self.answers[-1]) if self.answers else []
         return tuple(call.name for call in calls if not self.round_trip.hides(call.name))
+
+    @property
+    def answer_id(self) -> str:
+        """The provider's id of the last answer."""
+        return text_of(self.answers[-1].get("id")) if self.answers else ""
 
     async def run(self) -> None:
         """Raises UpstreamError."""

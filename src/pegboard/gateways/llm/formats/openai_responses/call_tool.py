@@ -91,7 +91,7 @@ class ResponsesCallTool:
     def closed(self, request: LlmRequest) -> str:
         if any(member(request, request.fields, name) for name in CONTINUING):
             return "the provider keeps the conversation"
-        return unfit(request)
+        return "the provider keeps the answer" if request.stored else unfit(request)
 
     def offer(self, tool: CallTool) -> bytes:
         function = {"type": "function", "name": tool.name, "description": tool.description, "parameters": schema()}

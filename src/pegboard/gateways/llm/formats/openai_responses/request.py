@@ -79,6 +79,7 @@ def _request(text: bytes, fields: dict[str, Member]) -> LlmRequest:
         model=text_of(value_of(text, fields, "model")),
         streams=value_of(text, fields, "stream") is True,
         continues=_continues(text, fields),
+        stored=value_of(text, fields, "store") is not False,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
-from pegboard.gateways.llm.formats.edits import appended, fields_of, loaded, schema, summed, written
+from pegboard.gateways.llm.formats.edits import appended, fields_of, loaded, schema, summed, with_member, written
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of, value_of
 from pegboard.gateways.llm.formats.json_spans import Edit, splice
 from pegboard.gateways.llm.formats.openai_responses.namespaces import OWN, called_name
@@ -43,8 +43,14 @@ class ResponsesJoiner:
         self._next = 0
         self._frames = Frames()
         self._round = ResponsesRound()
+        self._waiting: list[bytes] | None = []
+        self._speaks = False
+        self._unshown: tuple[bytes, Document] = (b"", {})
 
     def begin(self, held: Hides) -> None:
+        if self._waiting:  # nothing of the answers before was shown
+            self._unshown = (b"".join(self._waiting), self._begun)
+            self._waiting, self._begun, self._output, self._next, self._number = [], {}, {}, 0, None
         if self._rounds:
             self._used = summed(self._used, object_of(self._round.response).get("usage"))
         self._rounds += 1
@@ -53,7 +59,7 @@ class ResponsesJoiner:
         self._round = ResponsesRound()
 
     def feed(self, piece: bytes) -> bytes:
-        return b"".join(self._passed(raw, data) for raw, data in self._frames.feed(piece))
+        return b"".join(self._timely(self._passed(raw, data), data) for raw, data in self._frames.feed(piece))
 
     def close(self) -> Document | None:
         for raw, data in self._frames.finish():
@@ -62,15 +68,31 @@ class ResponsesJoiner:
         return self._round.response
 
     def finish(self, hides: Hides) -> bytes:
-        late = b"".join(self._late_calls(hides))
+        late = self._shown() + b"".join(self._late_calls(hides))
         return late + b"".join(self._ended(raw, event, hides) for raw, event in self._round.tail)
 
     def failed(self, body: bytes) -> bytes:
         error = object_of((loaded(body) or {}).get("error"))
         told = {"code": "server_error", "message": text_of(error.get("message")) or body.decode("utf-8", "replace")}
+        shown, begun = (b"", self._begun) if self._waiting is None else self._unshown
         output = [item for _, item in sorted(self._output.items())]
-        response = self._begun | {"status": "failed", "error": told, "output": output}
-        return self._event({"type": "response.failed", "sequence_number": 0, "response": response})
+        response = begun | {"status": "failed", "error": told, "output": output}
+        return shown + self._event({"type": "response.failed", "sequence_number": 0, "response": response})
+
+    def _timely(self, passing: bytes, data: bytes) -> bytes:
+        """The output, once there is more than thoughts to show; at once if the provider does not keep the answer.
+
+        A client continues a stored answer by the id that it was told first: not that of an answer that only searched.
+        """
+        if self._waiting is None:
+            return passing
+        self._waiting.append(passing)
+        kept = not self._begun or self._begun.get("store") is True
+        return b"" if kept and not self._speaks else self._shown()
+
+    def _shown(self) -> bytes:
+        waiting, self._waiting = self._waiting or [], None
+        return b"".join(waiting)
 
     def _passed(self, raw: bytes, data: bytes) -> bytes:
         event = loaded(data)
@@ -90,7 +112,7 @@ class ResponsesJoiner:
         return b""
 
     def _beginning(self, raw: bytes, event: Document) -> bytes:
-        if self._rounds > 1:
+        if self._rounds > 1 and self._waiting is None:
             return b""
         self._begun = unseen(dict(object_of(event.get("response"))), self._held)
         return self._event(event | {"response": self._begun}, raw, event)
@@ -112,6 +134,7 @@ class ResponsesJoiner:
         if is_call(item) and self._held(asked(item).name):
             return None
         self._next += 1
+        self._speaks = self._speaks or item.get("type") != "reasoning"
         return self._next - 1
 
     def _late_calls(self, hides: Hides) -> Iterator[bytes]:
@@ -140,7 +163,7 @@ class ResponsesJoiner:
                 self._output[place] = seen_by_client(item)
         output = [item for _, item in sorted(self._output.items())]
         response |= {"output": output, "usage": summed(self._used, response.get("usage"))}
-        response |= {"id": self._begun["id"]} if "id" in self._begun else {}
+        response |= {"id": self._begun["id"]} if "id" in self._begun and not is_stored(response) else {}
         return self._event(event | {"response": response}, raw, event)
 
     def _event(self, event: Document, raw: bytes = b"", before: Document | None = None) -> bytes:
@@ -155,12 +178,18 @@ class ResponsesJoiner:
 
 class ResponsesToolSearch:
     def closed(self, request: LlmRequest, query: str) -> str:
-        """A stored answer can be continued by its id, and would contain calls that the client never saw."""
-        return "" if value_of(request.text, request.fields, "store") is False else "the provider keeps the answer"
+        """A `conversation` of the provider's would contain each round once more."""
+        if value_of(request.text, request.fields, "conversation") is not None:
+            return "the provider adds each answer to a conversation"
+        return "the answer comes later" if value_of(request.text, request.fields, "background") is True else ""
 
     def offer(self, body: bytes, tool: SearchTool) -> bytes:
+        """If the provider keeps answers, the model makes one call at a time: a search beside a call for the client
+        would stay unanswered in the provider's history."""
         function = {"type": "function", "name": tool.name, "description": tool.description, "parameters": schema()}
-        return appended(body, "tools", [function | {"strict": False}])
+        offered = appended(body, "tools", [function | {"strict": False}])
+        kept = value_of(*fields_of(offered), "store") is not False
+        return with_value(offered, "parallel_tool_calls", b"false") if kept else offered
 
     def calls(self, answer: Document) -> list[FunctionCall]:
         return [asked(item) for item in _items(answer) if is_call(item)]
@@ -169,6 +198,12 @@ class ResponsesToolSearch:
         return answer.get("status") == "completed"
 
     def continued(self, body: bytes, exchanges: Sequence[SearchExchange]) -> bytes:
+        """A stored answer is continued by its id, so that its thoughts are kept."""
+        last = exchanges[-1]
+        if is_stored(last.answer):
+            results = [item for item in _said(last) if text_of(item.get("type")).endswith("_output")]
+            body = with_value(body, "input", written(results))
+            return with_value(body, "previous_response_id", written(last.answer["id"]))
         return appended(listed_input(body), "input", [item for each in exchanges for item in _said(each)])
 
     def merged(self, answers: Sequence[Document], hides: Hides) -> Document:
@@ -176,13 +211,27 @@ class ResponsesToolSearch:
         if not isinstance(last.get("output"), list):
             return last
         before = [item for answer in answers[:-1] for item in _items(answer) if not is_call(item)]
+        if is_stored(last):
+            before = [item for item in before if item.get("type") != "reasoning"]  # parted from the call it led to
         shown = [seen_by_client(item) for item in _items(last) if not (is_call(item) and hides(asked(item).name))]
         used = reduce(summed, (answer.get("usage") for answer in answers))
-        first = {"id": answers[0]["id"]} if "id" in answers[0] else {}
+        named = last if is_stored(last) else answers[0]
+        first = {"id": named["id"]} if "id" in named else {}
         return unseen(last, hides) | first | {"output": [*before, *shown], "usage": used}
 
     def joiner(self) -> Joiner:
         return ResponsesJoiner()
+
+
+def is_stored(answer: Document) -> bool:
+    """Whether the provider has kept an answer, which can be continued by its id."""
+    return answer.get("store") is True and bool(text_of(answer.get("id")))
+
+
+def with_value(body: bytes, name: str, value: bytes) -> bytes:
+    """The body with this value of a member."""
+    _, fields = fields_of(body)
+    return splice(body, [Edit(*fields[name].value, value)]) if name in fields else with_member(body, name, value)
 
 
 def _items(answer: Document) -> list[Mapping[str, Any]]:

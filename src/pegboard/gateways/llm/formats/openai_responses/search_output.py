@@ -44,7 +44,7 @@ class ResponsesDeferral:
             return "it has a search of its own"
         if any(OWN in (tool.namespace, tool.name) for tool in request.tools):
             return f"it has a namespace called {OWN}"
-        return "the provider keeps the conversation" if member(request, request.fields, "conversation") else ""
+        return "the provider keeps the answer" if request.stored else ""
 
     def may_push(self, request: LlmRequest) -> bool:
         return True

@@ -21,7 +21,7 @@ from model_doors import Gateway, gateway_beside
 from pegboard.events import ModelRequestServed
 from pegboard.gateways.llm.formats.json_reader import object_of
 from pegboard.gateways.llm.formats.openai_responses.namespaces import OWN
-from pegboard.gateways.llm.formats.openai_responses.tool_loading import ResponsesDeferral
+from pegboard.gateways.llm.formats.openai_responses.search_output import ResponsesDeferral
 from pegboard.gateways.llm.formats.tool_references import DeferredTools, ReferenceExchange
 from pegboard.gateways.llm.formats.tool_search import FunctionCall, SearchTool
 from pegboard.stores import MemoryEmbeddings

@@ -1,0 +1,98 @@
+"""The way back where OpenAI keeps the answers: clients continue by id, and its history has every round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mock_providers.scripted import Calls, Says, Seen
+from model_doors import Gateway, gateway_beside
+from pegboard.stores import MemoryEmbeddings
+from pegboard.testing import FakeEncoder
+
+pytest.importorskip("openai", reason="pip install --group sdks")
+
+import openai
+
+JOBS = {
+    "renew_loan": "Extend the due date of a borrowed book",
+    "weather_forecast": "Weather of the coming days at a place",
+    "convert_currency": "Convert an amount of money into another currency",
+    **{f"unit_{number}": f"Read sensor {number} of engine {number}" for number in range(30)},
+}
+TOOLS: list[Any] = [
+    {"type": "function", "name": name, "description": said, "parameters": {"type": "object"}, "strict": False}
+    for name, said in JOBS.items()
+]
+SESSION = ["weather_forecast", "renew_loan", "weather_forecast"]
+SEARCH = "search_tools"
+
+
+def model(seen: Seen) -> Says:
+    """Calls the tool whose number the user says, after a search where it does not see it."""
+    said = seen.body["input"]
+    last = max(place for place, item in enumerate(said) if item.get("role") == "user")
+    name = [*JOBS][int(said[last]["content"])]
+    done = {item["call_id"] for item in said[last:] if item.get("type") == "function_call_output"}
+    if any(item.get("name") == name and item.get("call_id") in done for item in said[last:]):
+        return Says(text="Done.")
+    if name in seen.tools:
+        return Says(thought="Now.", calls=[Calls(tool=name)])
+    return Says(thought="Hm.", calls=[Calls(tool=SEARCH, arguments={"query": JOBS[name]})])
+
+
+@pytest.fixture
+def door() -> Iterator[Gateway]:
+    parts = {"encoder": FakeEncoder(), "embeddings": MemoryEmbeddings()}
+    policy = {"k": 1, "ways": ["tools"], "way_back": True, "least_tools": 0, "least_tokens": 0}
+    with gateway_beside(parts=parts, policy=policy) as found:
+        found.mock.model = model
+        yield found
+
+
+def asked(door: Gateway, streams: bool, **more: Any) -> Any:
+    with openai.OpenAI(base_url=f"{door.url}/openai/v1", api_key="sk-mine", max_retries=0, timeout=60) as client:
+        if not streams:
+            return client.responses.create(model="gpt-5.4", tools=TOOLS, **more)
+        ids = set()
+        with client.responses.stream(model="gpt-5.4", tools=TOOLS, **more) as stream:
+            for event in stream:
+                ids |= {event.response.id} if hasattr(event, "response") else set()
+            response = stream.get_final_response()
+        assert ids == {response.id}
+        return response
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+def test_a_conversation_that_the_provider_keeps_goes_on_by_the_id_of_what_the_client_got(
+    door: Gateway, streams: bool
+) -> None:
+    called, before = [], None
+    for tool in SESSION:
+        number = [{"role": "user", "content": str([*JOBS].index(tool))}]
+        response = asked(door, streams, input=number, previous_response_id=before)
+        calls = [item for item in response.output if item.type == "function_call"]
+        assert {item.type for item in response.output} <= {"reasoning", "function_call"}
+        called += [call.name for call in calls]
+        results: list[Any] = [
+            {"type": "function_call_output", "call_id": each.call_id, "output": "ok"} for each in calls
+        ]
+        response = asked(door, streams, input=results, previous_response_id=response.id)
+        assert response.output_text == "Done."
+        before = response.id
+
+    assert called == SESSION
+    assert door.mock.refused == []
+    searches = [sum(item.get("name") == SEARCH for item in items) for items in door.mock.stored.values()]
+    assert max(searches) >= 1
+
+
+def test_a_search_is_offered_one_call_at_a_time(door: Gateway) -> None:
+    """A search beside a call for the client would stay unanswered at the provider."""
+    asked(door, False, input=[{"role": "user", "content": "1"}], parallel_tool_calls=True)
+
+    bodies = [received.json for received in door.mock.received]
+    assert [body["parallel_tool_calls"] for body in bodies] == [False] * len(bodies)
+    assert SEARCH in {tool["name"] for tool in bodies[0]["tools"]}
