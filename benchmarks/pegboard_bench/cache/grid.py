@@ -29,7 +29,7 @@ from pegboard_bench.cache.providers import Model
 from pegboard_bench.cache.sessions import ASKED, SYSTEM, Cell, Conversation, Turn, conversations, turns, visitors
 
 METHODS = ("eager", "naive", "append", "call_tool", "unlearnt", "learning", "sticky", "hybrid", "defer", "refer")
-"""The last two at Anthropic alone."""
+"""`defer` at Anthropic alone, `refer` where the results of searches can load tools."""
 TURNS = (1, 5, 20, 60)
 OTHERS = (1, 10, 100)
 NEWS = (0.0, 0.3, 1.0)
@@ -43,7 +43,9 @@ BILLED_TURNS, LEAST_BILLED = 160, 4
 TAUGHT_TURNS, LEAST_TAUGHT = 800, 20
 """Turns of earlier conversations, and conversations at least, that have taught the gateway what traffic is like."""
 WAYS_OF: Mapping[str, Sequence[Way]] = {"sticky": ("whole", "tools"), "hybrid": WAYS}
-"""`defer` only where the model's results of searches refer to tools."""
+"""`defer` only where the results of searches can load tools."""
+API_OF: Mapping[str, str] = {"openai": "openai_responses"}
+"""The wire format that is simulated, where a provider has more than one."""
 SYSTEM_BLOCK: Block = (-1, SYSTEM)
 
 
@@ -87,9 +89,12 @@ def run(cell: Cell, testbed: ToolBoard, model: str, seed: int) -> dict[str, Foun
         "call_tool": CallTool(),
         "unlearnt": Sticky(testbed, prices, cell.growth),
     }
-    defers = deferral_support(played.model.provider, model).search == "tool_reference"
+    provider = played.model.provider
+    defers = deferral_support(API_OF.get(provider, provider), model).search != "none"
+    if provider == "anthropic":
+        methods["defer"] = Defer()
     if defers:
-        methods |= {"defer": Defer(), "refer": Refer(testbed)}
+        methods["refer"] = Refer(testbed)
     open_ = [way for way in WAYS if defers or way != "defer"]
     methods["learning"] = Learning(testbed, prices, cell, played.billed.stop, open_)
     billed = {name: _billed(method, played) for name, method in methods.items()}

@@ -48,18 +48,6 @@ def test_without_an_answer_there_was_no_request() -> None:
     assert (asked(past), past.now.answers, past.now.behind) == ([], 0, len("Be brief.") // 4)
 
 
-def test_the_first_request_stays_the_first_however_many_come() -> None:
-    said = [f"request number {number} of mine" for number in range(MOST_ASKS + 9)]
-
-    firsts = [ConversationHistory(talk(*said[:turn]), "last_user").first for turn in (1, 2, len(said))]
-
-    assert [first and first.query for first in firsts] == said[:1] * 3
-
-
-def test_a_first_request_without_a_word_was_matched_by_nothing() -> None:
-    assert ConversationHistory(talk("", "renew the book of mine", "thanks"), "last_user").first is None
-
-
 def test_a_greeting_of_the_assistants_answers_nothing() -> None:
     turn = Turn(messages=(message("system", "Be brief."), message("assistant", "Hello!"), message("user", "Hello")))
 

@@ -206,7 +206,8 @@ async def test_the_header_and_the_event_say_that_a_request_was_left_alone_and_wh
     [
         ("https://api.anthropic.com", "anthropic", ("whole", "call_tool", "defer")),
         ("https://models.example.com", "anthropic", ("whole", "call_tool")),
-        ("https://api.openai.com", "openai", ("whole", "call_tool")),
+        ("https://api.openai.com", "openai", ("whole", "call_tool", "defer")),
+        ("https://generativelanguage.googleapis.com", "gemini", ("whole", "call_tool")),
     ],
 )
 def test_beside_an_agents_own_tools_others_are_deferred_only_where_that_is_known_to_be_accepted(

@@ -95,13 +95,6 @@ class ConversationHistory:
     def is_answered(self) -> bool:
         return bool(self._ends)
 
-    @property
-    def first(self) -> Ask | None:
-        """The query of the conversation's first request, if there is one."""
-        end = self._ends[0] if self._ends else len(self._talk)
-        number = bisect_left(self._users, end)
-        return self._ask(number, end) if number or not self._of_the_user else None
-
     def asks(self) -> Iterator[Ask]:
         """The queries of the earlier requests, oldest first, without consecutive repetitions; an agent loop counts
         once."""

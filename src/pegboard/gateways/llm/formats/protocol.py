@@ -200,11 +200,6 @@ class Codec(Protocol):
         """The body with all its tools and a restriction to these; None if the format cannot express that."""
         ...
 
-    def defer(self, request: LlmRequest, loaded: Collection[int], kept: Collection[int]) -> bytes | None:
-        """The body with the kept tools, of which only the loaded ones are in the prompt: the provider searches the
-        others at the model's request. None if the format cannot express that."""
-        ...
-
     def observe(self, content_type: str) -> Observer:
         """The observer of an answer with this Content-Type."""
         ...

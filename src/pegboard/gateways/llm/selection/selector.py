@@ -5,7 +5,6 @@ request ─► left alone? ─► board of its tools ─► route ─► which w
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -15,7 +14,6 @@ from pegboard.gateways.llm.call_tool.plan import CallToolPlan, closed, constant_
 from pegboard.gateways.llm.conversation.stickiness import ConversationPlace, Stickiness
 from pegboard.gateways.llm.conversation.turn_statistics import TurnStatistics
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest, TokenUsage
-from pegboard.gateways.llm.formats.registry import deferral_of
 from pegboard.gateways.llm.formats.tool_choice import NOTHING_RELEVANT, KeptTools, left_alone, may_be_picked
 from pegboard.gateways.llm.selection.board_cache import BoardCache, Pick, ToolBoard
 from pegboard.gateways.llm.selection.cache_aware_selection import (
@@ -24,16 +22,10 @@ from pegboard.gateways.llm.selection.cache_aware_selection import (
     wanted,
     with_tool_choice,
 )
-from pegboard.gateways.llm.selection.deferral import (
-    DeferralPlan,
-    DeferralSearch,
-    deferral_plan,
-    not_deferred,
-    search_of,
-)
+from pegboard.gateways.llm.selection.deferral import not_deferred
+from pegboard.gateways.llm.selection.deferral_inputs import deferral_of_request, search_of_request
 from pegboard.gateways.llm.selection.policy import Filtered, Policy
 from pegboard.gateways.llm.selection.selection_context import SelectionContext, context_of, everything
-from pegboard.gateways.llm.tool_search.tool import NAME as SEARCH
 from pegboard.model import Decision
 from pegboard.protocols import Clock
 from pegboard.retrieval import QUERIES
@@ -42,10 +34,6 @@ from pegboard.settings.llm import Way
 
 MOST_SHOWN = 3
 """Definitions shown before a user message if the agent's own tools do most of its work."""
-MOST_REFERRED = 5
-"""The same for references: as many as a search finds, which costs a request."""
-LARGE = 512 * 1024
-"""Bodies of at least so many bytes are rewritten off the event loop."""
 RECENT_SECONDS = 30.0
 MOST_RECENT = 256
 """Decisions that are remembered per array of tools."""
@@ -138,7 +126,9 @@ class Selector:
             if ways == ("call_tool",):
                 return context.by_call_tool(await _plan(context, decision, pick, missing), decision, missing)
             if ways == ("defer",):
-                return context.by_reference(await _deferral(context, decision, pick, missing), decision, missing)
+                return context.by_reference(
+                    await deferral_of_request(context, decision, pick, missing), decision, missing
+                )
             kept = with_tool_choice(request, terms, wanted(pick, terms))
             why = reached_nothing(policy.profile, kept, missing)
             return replace(context.filtered(decision, kept, missing), left_alone=why, no_call_tool=shut)
@@ -149,7 +139,9 @@ class Selector:
             filtered = context.by_call_tool(await _plan(context, decision, pick, missing), decision, missing)
             found = through_call_tool(found, place.known, terms.prices, filtered.tokens_after)
         elif way == "defer":
-            filtered = context.by_reference(await _deferral(context, decision, pick, missing), decision, missing)
+            filtered = context.by_reference(
+                await deferral_of_request(context, decision, pick, missing), decision, missing
+            )
             found = through_call_tool(found, place.known, terms.prices, filtered.tokens_after)
         else:
             way = "whole" if found.leaves else way
@@ -175,7 +167,7 @@ class Selector:
                 context.codec, context.request, context.board, context.terms.barred, context.policy.profile
             )
         if "defer" in ways and len(ways) > 1:
-            search = (await _search(context)).tokens
+            search = (await search_of_request(context)).tokens
         learns = context.policy.ways_of(context.request) == context.policy.ways
         return self._stickiness.way(place, context.board, ways, constant, search, learns=learns)
 
@@ -231,32 +223,3 @@ async def _plan(context: SelectionContext, decision: Decision, pick: Pick, missi
     most = MOST_SHOWN if any(tool.protected for tool in request.tools) else None
     shown = await disclosure(request, context.board, profile.query, context.among, context.terms, decided, most=most)
     return await prepared(context.codec, request, context.board, shown, barred=barred, budget=profile.pool)
-
-
-async def _deferral(context: SelectionContext, decision: Decision, pick: Pick, missing: str) -> DeferralPlan:
-    """Which tools are deferred, and which of them the history refers to. Raises RequestNotUnderstood."""
-    request, board, profile, terms = context.request, context.board, context.policy.profile, context.terms
-    codec = deferral_of(context.codec)
-    if codec is None:
-        raise ValueError(f"Requests in the format {context.codec.name!r} have no deferred tools.")
-    decided = {} if missing else {decision.query: pick}
-    most = MOST_REFERRED if any(tool.protected for tool in request.tools) else None
-    relevant = replace(terms, always=frozenset())
-    shown = await disclosure(request, board, profile.query, context.among, relevant, decided, most=most)
-    found = await _search(context)
-    if len(request.body) < LARGE:
-        return deferral_plan(codec, request, board, terms, found, shown.before)
-    return await asyncio.to_thread(deferral_plan, codec, request, board, terms, found, shown.before)
-
-
-async def _search(context: SelectionContext) -> DeferralSearch:
-    """The search tool. Shared by all requests with these tools, and made off the event loop (P25)."""
-    request, board, terms, budget = context.request, context.board, context.terms, context.policy.search_tokens
-    taken = frozenset(name for name in request.called | request.referenced if name.startswith(SEARCH))
-    key = ("defer", terms.barred, budget, taken)
-    found = board.told.get(key)
-    if isinstance(found, DeferralSearch):
-        return found
-    made = await asyncio.to_thread(search_of, request, board, terms, budget)
-    board.told[key] = made
-    return made

@@ -63,9 +63,6 @@ class Gemini:
     def narrow(self, request: LlmRequest, kept: Collection[int]) -> bytes | None:
         return None
 
-    def defer(self, request: LlmRequest, loaded: Collection[int], kept: Collection[int]) -> bytes | None:
-        return None
-
     def observe(self, content_type: str) -> Observer:
         return observer(content_type, read_answer)
 

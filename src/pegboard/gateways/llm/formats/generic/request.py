@@ -119,9 +119,6 @@ class Generic:
     def narrow(self, request: LlmRequest, kept: Collection[int]) -> bytes | None:
         return None
 
-    def defer(self, request: LlmRequest, loaded: Collection[int], kept: Collection[int]) -> bytes | None:
-        return None
-
     def observe(self, content_type: str) -> Observer:
         return NullObserver()
 

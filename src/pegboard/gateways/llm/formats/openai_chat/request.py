@@ -72,9 +72,6 @@ class OpenAIChat:
         entries = [{"type": "function", "function": {"name": tool.name}} for tool in tools]
         return narrowed(request, entries, nested=True)
 
-    def defer(self, request: LlmRequest, loaded: Collection[int], kept: Collection[int]) -> bytes | None:
-        return None
-
     def observe(self, content_type: str) -> Observer:
         return observer(content_type, ChatAnswer())
 

@@ -56,9 +56,6 @@ class OpenAIResponses:
             return None
         return narrowed(request, [{"type": "function", "name": tool.name} for tool in tools], nested=False)
 
-    def defer(self, request: LlmRequest, loaded: Collection[int], kept: Collection[int]) -> bytes | None:
-        return None
-
     def observe(self, content_type: str) -> Observer:
         return observer(content_type, ResponsesAnswer())
 
