@@ -30,8 +30,8 @@ from pegboard_bench.page import write_page
 from pegboard_bench.usage_streams import Stream, called, changing, reversing, steady
 
 SEED = 42
-SETS = ("metatool", "seal_tools", "mcpverse", "graphtoolcall", "livemcp_tasks")
-"""Sets on which nothing of the learning was chosen (that was done on toolalpaca, nestful and stabletoolbench)."""
+SETS = ("metatool", "mcpverse", "graphtoolcall", "livemcp_tasks")
+"""Sets on which nothing of the learning was chosen (that was done on toolalpaca and nestful)."""
 STREAMS = (steady, changing, reversing)
 K = 5
 WINDOW = 200

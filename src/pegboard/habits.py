@@ -17,7 +17,7 @@ import numpy as np
 from pegboard.model import Floats, ToolId
 
 RATE = 2.0
-"""η. Chosen on toolalpaca, nestful and stabletoolbench, the sets on which the fusion is fitted."""
+"""η. Chosen on toolalpaca and nestful, two of the sets on which the fusion is fitted."""
 MOST_BOOST = 3.0
 """Most that a tool's log-odds rise or fall."""
 LONGEST = 8.0

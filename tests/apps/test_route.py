@@ -277,3 +277,30 @@ def test_whatever_the_event_of_a_decision_says_is_explained(run: Run, run_json: 
     assert set(event) == {field.name for field in fields(RouteDecided)}
     single = {name for name, value in event.items() if isinstance(value, str | int | float) and value != ""}
     assert all(f"{name} " in said for name in single)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "known", "ways"),
+    [
+        ("anthropic", "claude-sonnet-4-5", True, {"whole", "tools", "call_tool"}),
+        ("azure", "gpt-5.4", True, {"whole", "tools", "call_tool"}),
+        ("bedrock", "", False, {"whole", "tools"}),
+    ],
+)
+def test_what_each_way_would_be_billed_at_a_provider(
+    run_json: RunJson, run: Run, tools: Path, provider: str, model: str, known: bool, ways: set[str]
+) -> None:
+    words = ("route", ISSUE, "--catalog", tools, "--explain", "--provider", provider, "--model", model)
+    found = run_json(*words)["ways"]
+
+    assert (found["prices_known"], set(found["bills"])) == (known, ways)
+    assert found["chosen"] in ways
+    assert found["chosen"] == "whole" or found["bills"][found["chosen"]] < found["bills"]["whole"]
+    assert f"The cost rule would choose {found['chosen']}" in run(*words).stdout
+
+
+def test_a_provider_that_nobody_knows_is_said(run: Run, tools: Path) -> None:
+    found = run("route", ISSUE, "--catalog", tools, "--provider", "nobody")
+
+    assert found.exit_code == 2
+    assert "Known are openai" in found.stderr

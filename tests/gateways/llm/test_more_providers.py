@@ -7,7 +7,9 @@ import struct
 from typing import Any
 from zlib import crc32
 
+import anthropic
 import httpx2
+import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -341,7 +343,7 @@ async def test_each_provider_gets_the_tools_that_its_request_needs(monkeypatch: 
         upstreams = {name: {"url": upstream.url, **said} for name, said in UPSTREAMS.items()}
         async with (
             model_door(upstreams, parts=parts, policy={"profile": "semantic", "k": 1}) as (address, _, events),
-            httpx2.AsyncClient(base_url=f"http://{address}", trust_env=False) as http,
+            httpx2.AsyncClient(base_url=f"http://{address}", trust_env=False, timeout=60) as http,
         ):
             upstream.body, upstream.kind = STREAM, "application/vnd.amazon.eventstream"
             streamed = await http.post(f"{CONVERSE}-stream", json=converse())
@@ -377,7 +379,7 @@ async def test_a_signed_request_is_left_as_it_is() -> None:
     async with (
         model_upstream() as upstream,
         model_door({"bedrock": {"url": upstream.url, "format": "bedrock"}}) as (address, noting, _),
-        httpx2.AsyncClient(base_url=f"http://{address}", trust_env=False) as http,
+        httpx2.AsyncClient(base_url=f"http://{address}", trust_env=False, timeout=60) as http,
     ):
         answer = await http.post(f"/bedrock{CONVERSE}", content=body, headers={"authorization": signature})
 
@@ -404,3 +406,62 @@ async def test_twenty_megabytes_with_images_are_filtered_by_their_tools_alone() 
     assert len(upstream.sent[-1].body) > 20 * 2**20
     assert json.loads(upstream.sent[-1].body)["messages"] == body["messages"]
     assert upstream.tools == ["renew_loan"]
+
+
+async def test_the_azure_client_of_openai_is_served() -> None:
+    """Its path names the deployment; a key of the caller's passes in `api-key`."""
+    parts: dict[str, Any] = {"encoder": FakeEncoder(), "embeddings": MemoryEmbeddings()}
+    whole = {"id": "c1", "object": "chat.completion", "created": 1, "model": "m", "choices": []}
+    async with model_upstream() as upstream:
+        upstream.body = json.dumps(whole).encode()
+        azure = {"azure": {"url": upstream.url, "format": "azure"}}
+        async with model_door(azure, parts=parts, policy={"profile": "semantic", "k": 1}) as (address, _, _):
+            client = openai.AsyncAzureOpenAI(
+                azure_endpoint=f"http://{address}/azure",
+                api_key="mine",
+                api_version="2024-10-21",
+                max_retries=0,
+                timeout=60,
+            )
+            async with client:
+                tools: Any = [function(name) for name in NAMES]
+                said: Any = [{"role": "user", "content": "renew the loan"}]
+                answer = await client.chat.completions.create(model="deployed", messages=said, tools=tools)
+
+    assert answer.id == "c1"
+    assert upstream.tools == ["renew_loan"]
+    assert upstream.sent[-1].target == "/openai/deployments/deployed/chat/completions?api-version=2024-10-21"
+    assert upstream.sent[-1].headers["api-key"] == "mine"
+
+
+async def test_claude_on_bedrock_is_served_to_its_client_with_an_api_key() -> None:
+    """InvokeModel with the body of Messages, and the model in the path."""
+    parts: dict[str, Any] = {"encoder": FakeEncoder(), "embeddings": MemoryEmbeddings()}
+    block = {"type": "tool_use", "id": "t1", "name": "renew_loan", "input": {}}
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    message = {"id": "m1", "type": "message", "role": "assistant", "model": "m", "content": [block], "usage": usage}
+    async with model_upstream() as upstream:
+        upstream.body = json.dumps(message | {"stop_reason": "tool_use", "stop_sequence": None}).encode()
+        bedrock = {"claude": {"url": upstream.url, "format": "anthropic"}}
+        async with model_door(bedrock, parts=parts, policy={"profile": "semantic", "k": 1}) as (address, _, events):
+            client = anthropic.AsyncAnthropicBedrock(
+                api_key="bedrock-1",
+                aws_region="eu-west-1",
+                base_url=f"http://{address}/claude",
+                max_retries=0,
+                timeout=60,
+            )
+            async with client:
+                answer = await client.messages.create(
+                    model="anthropic.claude-sonnet-4-5-20250929-v1:0",
+                    max_tokens=10,
+                    messages=[{"role": "user", "content": "renew the loan"}],
+                    tools=MESSAGES["tools"],  # type: ignore[arg-type]
+                )
+            await until(lambda: bool(events.of(ModelRequestServed)))
+
+    assert [block.type for block in answer.content] == ["tool_use"]
+    assert upstream.sent[-1].headers["authorization"] == "Bearer bedrock-1"
+    assert [tool["name"] for tool in json.loads(upstream.sent[-1].body)["tools"]] == ["renew_loan"]
+    [served] = events.of(ModelRequestServed)
+    assert served.model == "anthropic.claude-sonnet-4-5-20250929-v1:0"  # type: ignore[attr-defined]

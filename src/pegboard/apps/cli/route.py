@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from pegboard.apps.cli.configs import Configured
     from pegboard.apps.cli.warm_board import Replaced
+    from pegboard.apps.cli.way_costs import WayCosts
 
 EXAMPLES = examples(
     "The tools for a request, from a file of tools",
@@ -32,6 +33,8 @@ EXAMPLES = examples(
     'pegboard route "what changed on main?" --profile attention --explain',
     "By price, latency and failure, with every term",
     'pegboard route "what changed on main?" --profile ehrr --explain',
+    "Which way would its tools reach Claude, and what would that be billed?",
+    'pegboard route "what changed on main?" --explain --provider anthropic --model claude-sonnet-4-5',
     "Why was this tool not chosen?",
     'pegboard route "what changed on main?" --tool github/list_commits',
 )
@@ -46,6 +49,7 @@ MEANING: Mapping[str, str] = {
     "bm25": "by shared words (BM25F over name, description, parameters, server)",
     "name": "by its name (how much of the name a clause says, and how little else)",
     "server": "by its server's meaning (cosine of query and server)",
+    "use": "by what such requests of the key led to before (change of its log-odds)",
     "keyword": "by keywords (1000 exact name, 100 in name, 10 in description, 1 in category)",
 }
 """Explanation of each part of a score; other parts are shown by their name."""
@@ -83,6 +87,16 @@ def route(
         str | None,
         typer.Option("--tool", metavar="NAME", help="Explain why this tool (name or server/name) was selected or not."),
     ] = None,
+    provider: Annotated[
+        str | None,
+        typer.Option(
+            "--provider",
+            metavar="NAME",
+            help="Show what each way of sending the tools would be billed at this provider, and which one the cost "
+            "rule would choose.",
+        ),
+    ] = None,
+    model: Annotated[str, typer.Option("--model", metavar="NAME", help="The model, for its cache prices.")] = "",
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
@@ -95,10 +109,19 @@ def route(
 
     configured = for_tools(config, catalog, profile=profile, k=k, threshold=threshold, recall=recall, budget=budget)
     loaded, reasons = asyncio.run(_decide(query, configured, catalog or [], context.obj))
+    costs = None if provider is None else _costs(reasons, provider, model)
     if as_json:
-        print_json(payload(loaded, reasons, tool))
-    else:
-        show(loaded, reasons, tool, explain=explain)
+        print_json(payload(loaded, reasons, tool) | ({} if costs is None else {"ways": costs.payload()}))
+        return
+    show(loaded, reasons, tool, explain=explain)
+    for line in () if costs is None else costs.lines():
+        stdout().print(plain(line), soft_wrap=True)
+
+
+def _costs(reasons: Explanation, provider: str, model: str) -> WayCosts:
+    from pegboard.apps.cli.way_costs import way_costs
+
+    return way_costs(reasons, provider, model)
 
 
 async def _decide(
