@@ -74,7 +74,15 @@ class SearchIndex:
             return 1.0
         texts = [query, *(query[start:end] for start, end in clauses(query))]
         asked = [self._words.asked(text) for text in texts]
-        covered = max((self._words.share(each, self._catalog[of.tool]) for each in asked for of in top), default=0.0)
+        covered = max(
+            (
+                self._words.share(each, self._catalog[of.tool])
+                for each in asked
+                for of in top
+                if of.tool in self._catalog
+            ),
+            default=0.0,
+        )
         cosines = [cosine for of in top if (cosine := _cosine(of.parts)) is not None]
         if not comparable or not cosines:
             return float(covered >= LEAST_COVERED)

@@ -116,7 +116,7 @@ class MetaCalls:
 
     def _notes(self, query: str, result: Found, allowed: frozenset[ToolId], names: WireNames) -> Result:
         """What was searched for, if that is not what was written; and advice if nothing matches."""
-        spelled = {"searched_for": result.query} if result.query != query else {}
+        spelled = {"searched_for": result.query} if result.query.casefold() != query.casefold() else {}
         notes = spelled | self._by_words(result.decision)
         if result.tools:
             return notes
