@@ -27,7 +27,7 @@ def example_calls(tools: Mapping[str, Tool], exposure: Exposure) -> list[JsonObj
     Clients refuse names that are not in their list, and list again only after they have read an answer; so tools that
     are not listed are called through a meta-tool.
     """
-    calls = [{"name": name, "arguments": example_arguments(tool)} for name, tool in tools.items()]
+    calls: list[JsonObject] = [{"name": name, "arguments": example_arguments(tool)} for name, tool in tools.items()]
     if exposure in ("eager", "native"):
         return calls
     return [{"name": _through(exposure), "arguments": call} for call in calls]

@@ -29,6 +29,7 @@ from pegboard.gateways.mcp.gateway.meta_results import (
     not_ready,
     shown,
     with_next,
+    within_tokens,
 )
 from pegboard.gateways.mcp.gateway.meta_search import Found, found_tools
 from pegboard.gateways.mcp.gateway.notifications import Announcer
@@ -47,6 +48,8 @@ NOTHING_MATCHES = (
 )
 MOST_CATEGORIES = 20
 """Categories that are named after a search without results."""
+CATEGORY_TOKENS = 2000
+"""Most tokens of the list of categories, while every category is named."""
 NOTHING_TO_JUDGE = "No call of this tool in this session succeeded since the last report."
 
 
@@ -154,7 +157,9 @@ class MetaCalls:
             servers = view.board.catalog.servers
             described = view.catalog_view.category_descriptions
             categories = [about(name, of, servers.get(name), described.get(name)) for name, of in groups.items()]
-            return json_result({"categories": categories} | self._not_ready(caller))
+            counter = view.board.catalog.counter
+            fitting = within_tokens(categories, CATEGORY_TOKENS, counter)
+            return json_result({"categories": fitting} | self._not_ready(caller))
         if wanted not in groups:
             raise ToolNotAvailable(wanted, list(groups), remedy="Use one of the categories that are available.")
         names = view.names(caller)
