@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pegboard.catalog import Catalog
 from pegboard.model import Candidate, Server, ServerName, ToolId
 from pegboard.retrieval.search_index import LEAST_CHANCE, SearchIndex, certainty
 from pegboard.retrieval.spelling import Speller, edits
@@ -26,11 +25,7 @@ BY_NAME = {tool.name: tool.id for tool in TOOLS}
 @pytest.fixture(scope="module")
 def index() -> SearchIndex:
     servers = dict.fromkeys(tool.server for tool in TOOLS)
-    return SearchIndex(
-        Catalog.build(
-            (Server(name=ServerName(name)), [tool for tool in TOOLS if tool.server == name]) for name in servers
-        )
-    )
+    return SearchIndex(TOOLS, {name: Server(name=ServerName(name)) for name in servers})
 
 
 def candidate(name: str, score: float, cosine: float = 0.5) -> Candidate:

@@ -25,7 +25,7 @@ from pegboard.gateways.mcp.gateway.meta_definitions import DEFAULT_LIMIT
 from pegboard.gateways.mcp.gateway.meta_search import found_tools
 from pegboard.model import Turn
 from pegboard.retrieval.search_index import SearchIndex
-from pegboard.settings import Settings
+from pegboard.settings import load_settings
 from pegboard.stores import MemoryEmbeddings
 from pegboard_bench import results
 from pegboard_bench.fleet.snapshot import catalog
@@ -75,9 +75,9 @@ def searches() -> list[ToolSearch]:
 
 async def answers(board: Catalog, asked: Sequence[ToolSearch], parts: Parts | None = None) -> list[SearchAnswer]:
     """Every search as the MCP gateway answers it, with the settings of the package."""
-    routing = build_routing(Settings(), board, parts=parts)
+    routing = build_routing(load_settings(), board, parts=parts)
     await routing.warm()
-    index = SearchIndex(board)
+    index = SearchIndex(board.tools, board.servers)
     found = [await found_tools(routing, index, Turn.ask, search.query) for search in asked]
     return [
         SearchAnswer(search=search, found=tuple(str(each.tool) for each in result.tools[:DEFAULT_LIMIT]))
@@ -124,7 +124,7 @@ def main(
 ) -> None:
     """Measure searches over the snapshot of the fleet."""
     board, asked = catalog(), searches()
-    parts = default_parts(Settings(), embeddings=MemoryEmbeddings(1_000_000))
+    parts = default_parts(load_settings(), embeddings=MemoryEmbeddings(1_000_000))
     answered = asyncio.run(answers(board, asked, parts))
     kinds = {kind: sum(search.kind == kind for search in asked) for kind in sorted({each.kind for each in asked})}
     path = results.write(

@@ -47,7 +47,7 @@ def test_every_exact_name_is_found_in_any_spelling(fleet: Catalog) -> None:
 
 
 def test_a_service_that_is_named_is_recognized(fleet: Catalog) -> None:
-    index = SearchIndex(fleet)
+    index = SearchIndex(fleet.tools, fleet.servers)
 
     for search in searches():
         if search.kind == SERVICE:
