@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage clean
+.PHONY: demo test test-fast test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -47,7 +47,7 @@ bench-live: $(READY)      ## what a small model calls with the tools that each m
 		--method full --method pruned --method attention --method semantic --method hybrid --model-tasks 12 \
 		--cache .demo/embeddings --page docs/benchmarks.md
 
-bench-all: bench bench-rank bench-summaries bench-mcp bench-fleet bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-control-tools bench-usage bench-live    ## every benchmark there is; results go to bench/results
+bench-all: bench bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-control-tools bench-usage bench-live    ## every benchmark there is; results go to bench/results
 
 .demo/untuned/model.onnx: | $(READY)    # the encoder as published: what tuning gave is measured beside it
 	$(PYTHON) -m venv .demo/encoder
@@ -75,6 +75,9 @@ bench-usage: $(READY)     ## what selection learns from use, on streams of recor
 bench-fleet: $(READY)     ## tokens and starting with a fleet of real servers from npm and PyPI
 	$(BIN)/python scripts/install_fleet.py .demo
 	$(BIN)/python -m pegboard_bench.fleet --page docs/benchmarks.md
+
+bench-searches: $(READY)  ## searches as models write them, over the tools of that fleet; needs nothing installed
+	$(BIN)/python -m pegboard_bench.fleet.searches --page docs/benchmarks.md
 
 bench-index: $(READY)     ## the indexes for vectors: what they cost and find, on one core (sets: PEGBOARD_DATA)
 	$(BIN)/python scripts/install_chroma.py .demo/chroma

@@ -12,6 +12,7 @@ from pegboard_bench.cache import page as cache_page
 from pegboard_bench.coding_agents import page as coding_agents_page
 from pegboard_bench.control_tools import page as control_tools_page
 from pegboard_bench.fleet import page as fleet_page
+from pegboard_bench.fleet import searches_page
 from pegboard_bench.hostile import page as hostile_page
 from pegboard_bench.index import page as index_page
 from pegboard_bench.learning import page as gate_page
@@ -30,6 +31,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "summaries": summaries_page.section,
     "mcp": mcp_page.section,
     "fleet": fleet_page.section,
+    "searches": searches_page.section,
     "llm": llm_page.section,
     "cache": cache_page.section,
     "simulate": simulate_page.section,

@@ -271,3 +271,14 @@ def test_what_is_wrong_with_the_llm_gateway_is_found(run_json: RunJson, machine:
 
     assert found["models"]["status"] == "fail"
     assert "'opnai'" in found["models"]["detail"]
+
+
+@pytest.mark.requirement("B1")
+@pytest.mark.parametrize(("tokens", "said"), [(6_000, 0), (6_001, 1)])
+def test_it_says_that_the_list_budget_keeps_a_list_from_being_whole(tokens: int, said: int) -> None:
+    checks = doctor.listing(Settings(exposure="eager"), tokens)
+
+    assert [check.status for check in checks] == ["warn"] * said
+    assert all("list_budget is 6000" in check.detail for check in checks)
+    assert not doctor.listing(Settings(), tokens)
+    assert not doctor.listing(Settings(exposure="eager", list_budget=0), tokens)

@@ -17,6 +17,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from pegboard.catalog import Catalog
 from pegboard.catalog.ingest import tool_from_mcp
 from pegboard.model import Server, ServerName, Tool
@@ -86,7 +88,7 @@ def main(config: Path) -> Path:
     text = "".join(json.dumps(line, ensure_ascii=False, sort_keys=True) + "\n" for line in lines)
     path = Path(__file__).with_name(NAME)
     path.write_bytes(gzip.compress(text.encode(), mtime=0))
-    print(f"{len(lines)} servers, {sum(len(line['tools']) for line in lines)} tools: {path}")
+    typer.echo(f"{len(lines)} servers, {sum(len(line['tools']) for line in lines)} tools: {path}")
     return path
 
 

@@ -50,13 +50,13 @@ def categories_of(
 
 def describe_category(tools: Sequence[Tool], server: Server | None = None) -> str:
     """A category on one line: the server's description if it is the whole server, else the verbs and nouns of its
-    tools.
+    tools. A description that is only the server's title does not say what it is for.
 
     >>> names = ("create_issue", "list_issues", "close_issue")
     >>> describe_category([Tool(id=ToolId("github", name)) for name in names])
     'close, create, list: issue'
     """
-    described = " ".join((server.description if server else "").split())
+    described = " ".join((server.description if server and server.description != server.title else "").split())
     if described:
         return described if len(described) <= DESCRIPTION else f"{described[:DESCRIPTION].rstrip()}…"
     verbs, nouns = done_and_to_what([tool.name for tool in tools])

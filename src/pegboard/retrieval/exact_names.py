@@ -76,11 +76,12 @@ def name_first(scores: Scores, named: Places) -> Scores:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """The text, and the part after a server prefix that the client chose."""
+    """The text, and the part after a server prefix that the client chose, or after a colon (`select:create_issue`)."""
     yield text
-    _, prefix, name = text.rpartition(PREFIX)
-    if prefix:
-        yield name
+    for separator in (PREFIX, ":"):
+        _, prefix, name = text.rpartition(separator)
+        if prefix and name:
+            yield name
 
 
 def _compact(text: str) -> str:

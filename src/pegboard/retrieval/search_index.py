@@ -11,8 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from pegboard.catalog import Catalog
-from pegboard.model import Candidate, ToolId
+from pegboard.model import Candidate, Server, Tool, ToolId
 from pegboard.retrieval.catalog_words import CatalogWords
 from pegboard.retrieval.exact_names import NAMED
 from pegboard.retrieval.intents import clauses
@@ -42,11 +41,11 @@ ordinary word, such as `memory`."""
 class SearchIndex:
     """Texts of one catalog, for searches. Thousands of tools take a second to index: not for the event loop."""
 
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self._speller = Speller(catalog.tools)
-        self._words = CatalogWords(catalog.tools, catalog.servers)
-        self._servers = NamedServers(catalog.tools)
+    def __init__(self, tools: Sequence[Tool], servers: Mapping[str, Server]) -> None:
+        self._tools = {tool.id: tool for tool in tools}
+        self._speller = Speller(tools)
+        self._words = CatalogWords(tools, servers)
+        self._servers = NamedServers(tools)
 
     def corrected(self, query: str) -> str:
         """The query with misspelt words corrected to words of the catalog."""
@@ -74,7 +73,8 @@ class SearchIndex:
             return 1.0
         texts = [query, *(query[start:end] for start, end in clauses(query))]
         asked = [self._words.asked(text) for text in texts]
-        covered = max((self._words.share(each, self._catalog[of.tool]) for each in asked for of in top), default=0.0)
+        known = [self._tools[of.tool] for of in top if of.tool in self._tools]
+        covered = max((self._words.share(each, tool) for each in asked for tool in known), default=0.0)
         cosines = [cosine for of in top if (cosine := _cosine(of.parts)) is not None]
         if not comparable or not cosines:
             return float(covered >= LEAST_COVERED)

@@ -38,6 +38,7 @@ class Speller:
             for word in {*raw_words(tool.name), *raw_words(tool.server)}:
                 weights[word] += OF_NAMES
             weights.update(set(raw_words(tool.description)))
+        self._known = frozenset(weights)
         self._stems = frozenset(map(stem, weights))
         self._by_letter: dict[str, list[tuple[str, int]]] = {}
         for word, weight in weights.items():
@@ -45,13 +46,18 @@ class Speller:
                 self._by_letter.setdefault(word[0], []).append((word, weight))
 
     def corrected(self, query: str) -> str:
-        """The query, unchanged but for misspelt words.
+        """The query, unchanged but for misspelt words, and names that the catalog has without capitals: `GitHub`.
 
         >>> from pegboard.testing import fake_tool
         >>> Speller([fake_tool("create_issue")]).corrected("creat isue for my recipe")
         'create issue for my recipe'
         """
-        return "".join(WORD.sub(lambda match: self._word(match.group()), piece) for piece in _kept_apart(query))
+        named = WORD.sub(lambda match: self._name(match.group()), query)
+        return "".join(WORD.sub(lambda match: self._word(match.group()), piece) for piece in _kept_apart(named))
+
+    def _name(self, written: str) -> str:
+        name = written.casefold()
+        return name if CAMEL.search(written) and name in self._known else written
 
     def _word(self, written: str) -> str:
         word = written.casefold()

@@ -193,10 +193,20 @@ def models(settings: Settings) -> list[Check]:
     return [Check(name="models", status="ok", detail=detail), *warned]
 
 
+def listing(settings: Settings, tokens: int) -> list[Check]:
+    """Whether ``list_budget`` keeps clients from being listed what the configuration asks for."""
+    if settings.exposure not in ("eager", "native") or not 0 < settings.list_budget < tokens:
+        return []
+    detail = f"exposure {settings.exposure}: all tools take {tokens} tokens, and list_budget is {settings.list_budget}"
+    remedy = "Clients are listed a search instead. Leave exposure out, or set list_budget = 0."
+    return [Check(name="listing", status="warn", detail=detail, remedy=remedy)]
+
+
 async def servers(configured: Configured) -> list[Check]:
     """Connects to each server."""
-    checks = []
-    for status in (await load(configured, [])).statuses:
+    loaded = await load(configured, [])
+    checks = listing(configured.settings, sum(loaded.catalog.token_counts))
+    for status in loaded.statuses:
         if status.available:
             took = f" in {status.latency_ms:.0f} ms" if status.latency_ms is not None else ""
             detail = f"{status.tools} tools{took}, protocol {status.protocol}"

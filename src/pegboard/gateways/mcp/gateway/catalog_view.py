@@ -149,7 +149,7 @@ class CatalogView:
         (P25)."""
         catalog = self.catalog
         if self._search_index is None or self._search_index[0] is not catalog:
-            self._search_index = (catalog, await asyncio.to_thread(SearchIndex, catalog))
+            self._search_index = (catalog, await asyncio.to_thread(SearchIndex, catalog.tools, catalog.servers))
         return self._search_index[1]
 
     @property

@@ -209,13 +209,23 @@ def _usage(exposure: Exposure, *, one: bool) -> str:
 def _shared(texts: Sequence[str], budget: int, counter: TokenCounter) -> list[str]:
     """The texts, cut to fit the budget, in their order."""
     counts = counter.count(list(texts))
-    shares: dict[int, int] = {}
-    left = budget
-    for place, at in enumerate(sorted(range(len(texts)), key=lambda at: counts[at])):
-        shares[at] = min(counts[at], left // (len(texts) - place))
-        left -= shares[at]
+    shares = shared_out(counts, budget)
     return [
         text if shares[at] >= counts[at] else counter.cut(text, shares[at] - 1).rstrip() + CUT
         for at, text in enumerate(texts)
         if shares[at] >= min(counts[at], LEAST_TOKENS)
     ]
+
+
+def shared_out(counts: Sequence[int], budget: int) -> list[int]:
+    """What each gets of a budget: what short ones leave unused is shared by the long ones.
+
+    >>> shared_out([10, 100, 40], 90)
+    [10, 40, 40]
+    """
+    shares = [0] * len(counts)
+    left = max(0, budget)
+    for place, at in enumerate(sorted(range(len(counts)), key=lambda at: counts[at])):
+        shares[at] = min(counts[at], left // (len(counts) - place))
+        left -= shares[at]
+    return shares

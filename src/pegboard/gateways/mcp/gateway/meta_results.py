@@ -13,7 +13,9 @@ from pegboard.catalog import Catalog, WireNames, compact_json
 from pegboard.gateways.mcp.gateway import meta_definitions
 from pegboard.gateways.mcp.gateway.caller_view import on_the_wire
 from pegboard.gateways.mcp.gateway.example_calls import signature
+from pegboard.gateways.mcp.gateway.meta_definitions import CUT, shared_out
 from pegboard.model import Candidate, Decision, JsonObject, Server, Tool, ToolId
+from pegboard.protocols import TokenCounter
 from pegboard.retrieval.categories import describe_category
 from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, stem
 from pegboard.routing import Profile, check_arguments
@@ -90,6 +92,25 @@ def about(category: str, tools: Sequence[Tool], server: Server | None, said: str
     described: Result = {"category": category, "tools": len(tools)}
     text = describe_category(tools, server) if said is None else said
     return described | ({"description": text} if text else {})
+
+
+def within_tokens(categories: Sequence[Result], budget: int, counter: TokenCounter) -> list[Result]:
+    """The list of categories with descriptions cut so that all take at most ``budget`` tokens; none is left out."""
+    texts = [str(each.get("description", "")) for each in categories]
+    bare = [{key: value for key, value in each.items() if key != "description"} for each in categories]
+    taken = sum(counter.count([compact_json(each) for each in categories]))
+    if taken <= budget:
+        return list(categories)
+    counts = counter.count(texts)
+    room = budget - sum(counter.count([compact_json({**each, "description": ""}) for each in bare]))
+    shares = zip(bare, texts, counts, shared_out(counts, room), strict=True)
+    cut = [(each, text if share >= count else _cut(text, share, counter)) for each, text, count, share in shares]
+    return [each | ({"description": text} if text else {}) for each, text in cut]
+
+
+def _cut(text: str, tokens: int, counter: TokenCounter) -> str:
+    kept = counter.cut(text, tokens - 1).rstrip(" ,:") if tokens > 1 else ""
+    return f"{kept}{CUT}" if kept else ""
 
 
 def not_ready(statuses: Iterable[ServerStatus]) -> Result:

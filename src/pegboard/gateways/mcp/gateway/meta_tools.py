@@ -31,6 +31,7 @@ from pegboard.gateways.mcp.gateway.meta_results import (
     not_ready,
     shown,
     with_next,
+    within_tokens,
 )
 from pegboard.gateways.mcp.gateway.meta_search import Found, found_tools
 from pegboard.gateways.mcp.gateway.notifications import Announcer
@@ -51,6 +52,8 @@ NOTHING_MATCHES = (
 )
 MOST_CATEGORIES = 20
 """Categories that are named after a search without results."""
+CATEGORY_TOKENS = 2000
+"""Most tokens of the list of categories, while every category is named."""
 NOTHING_TO_JUDGE = "No call of this tool in this session succeeded since the last report."
 
 
@@ -128,7 +131,7 @@ class MetaCalls:
         self, query: str, result: Found, allowed: frozenset[ToolId], names: WireNames, *, nothing: bool
     ) -> Result:
         """What was searched for, if that is not what was written; and advice if nothing matches."""
-        spelled = {"searched_for": result.query} if result.query != query else {}
+        spelled = {"searched_for": result.query} if result.query.casefold() != query.casefold() else {}
         notes = spelled | self._by_words(result.decision)
         if not nothing:
             return notes
@@ -176,7 +179,9 @@ class MetaCalls:
             servers = view.board.catalog.servers
             described = view.catalog_view.category_descriptions
             categories = [about(name, of, servers.get(name), described.get(name)) for name, of in groups.items()]
-            return json_result({"categories": categories} | self._not_ready(caller))
+            counter = view.board.catalog.counter
+            fitting = within_tokens(categories, CATEGORY_TOKENS, counter)
+            return json_result({"categories": fitting} | self._not_ready(caller))
         if wanted not in groups:
             raise ToolNotAvailable(wanted, list(groups), remedy="Use one of the categories that are available.")
         names = view.names(caller)

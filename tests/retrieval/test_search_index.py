@@ -1,0 +1,99 @@
+"""What a search adds to a ranking: spelling, named servers, and that nothing matches."""
+
+from __future__ import annotations
+
+import pytest
+
+from pegboard.model import Candidate, Server, ServerName, ToolId
+from pegboard.retrieval.search_index import LEAST_CHANCE, SearchIndex, certainty
+from pegboard.retrieval.spelling import Speller, edits
+from pegboard.testing import fake_tool
+
+TOOLS = [
+    fake_tool("jira_create_issue", "Create an issue in Jira.", server="atlassian"),
+    fake_tool("jira_get_issue", "Get an issue.", server="atlassian"),
+    fake_tool("jira_delete_issue", "Delete an issue.", server="atlassian"),
+    fake_tool("confluence_get_page", "Get a wiki page.", server="atlassian"),
+    fake_tool("create_issue", "Create an issue in a repository.", server="github"),
+    fake_tool("create_branch", "Create a branch.", server="github"),
+    fake_tool("take_heapsnapshot", "Capture the memory of a page.", server="browser"),
+    fake_tool("remember", "Keep a fact.", server="memory"),
+]
+BY_NAME = {tool.name: tool.id for tool in TOOLS}
+
+
+@pytest.fixture(scope="module")
+def index() -> SearchIndex:
+    servers = dict.fromkeys(tool.server for tool in TOOLS)
+    return SearchIndex(TOOLS, {name: Server(name=ServerName(name)) for name in servers})
+
+
+def candidate(name: str, score: float, cosine: float = 0.5) -> Candidate:
+    return Candidate(tool=BY_NAME[name], score=score, rank=0, parts={"cosine": cosine})
+
+
+def order(index: SearchIndex, query: str, **scores: float) -> list[str]:
+    return [each.tool.name for each in index.ordered(query, [candidate(*each) for each in scores.items()])]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("crate_isue", "crate_issue"),
+        ("creat an isue", "creat an issue"),
+        ("delte brnch", "delete branch"),
+        ("GitHub createIssue", "github createIssue"),
+        ("a recipe for a tissue", "a recipe for a tissue"),
+        ("aws gcp", "aws gcp"),
+        ("создать задачу", "создать задачу"),
+        ("", ""),
+    ],
+)
+def test_only_misspelt_words_are_corrected(written: str, meant: str) -> None:
+    assert Speller(TOOLS).corrected(written) == meant
+
+
+def test_two_errors_are_corrected_in_long_words_only() -> None:
+    speller = Speller([fake_tool("summarize_transactions"), fake_tool("branch")])
+
+    assert speller.corrected("transctons brnh") == "transactions brnh"
+    assert edits("transctons", "transactions", 2) == 2
+
+
+def test_a_named_servers_tools_come_first(index: SearchIndex) -> None:
+    scores = {"create_issue": 0.8, "jira_get_issue": 0.3, "jira_create_issue": 0.5, "create_branch": 0.1}
+
+    assert order(index, "create an issue", **scores)[0] == "create_issue"
+    for query in ("jira: create issue", "create a Jira issue", "issue in atlassian", "Atlassian: create issue"):
+        assert order(index, index.corrected(query), **scores)[:2] == ["jira_create_issue", "jira_get_issue"]
+    assert order(index, "github create issue", **scores)[:2] == ["create_issue", "create_branch"]
+
+
+def test_an_exact_name_comes_before_a_named_server(index: SearchIndex) -> None:
+    assert order(index, "jira: create_branch", jira_get_issue=0.9, create_branch=0.9995)[0] == "create_branch"
+
+
+def test_an_ordinary_word_names_a_server_only_if_its_tools_are_likely_too(index: SearchIndex) -> None:
+    assert order(index, "memory snapshot", take_heapsnapshot=0.9, remember=0.01)[0] == "take_heapsnapshot"
+    assert order(index, "memory: keep this", take_heapsnapshot=0.9, remember=0.05)[0] == "remember"
+
+
+def test_what_shares_neither_words_nor_meaning_matches_nothing(index: SearchIndex) -> None:
+    unlike = [candidate("create_issue", 0.9, cosine=0.2)]
+
+    assert index.chance("order a pizza", unlike) < LEAST_CHANCE
+    assert index.chance("create an issue", [candidate("create_issue", 0.1, cosine=0.6)]) > LEAST_CHANCE
+    assert index.chance("order a pizza", [candidate("create_issue", 0.9995, cosine=0.2)]) == 1, "it is named"
+    assert index.chance("order a pizza", unlike, comparable=False) == 0
+    assert index.chance("issue", unlike, comparable=False) == 1
+    assert index.chance("create an issue", []) < LEAST_CHANCE
+
+
+def test_a_tool_that_the_catalog_no_longer_has_is_no_error(index: SearchIndex) -> None:
+    gone = Candidate(tool=ToolId("gone", "gone"), score=0.5, rank=0, parts={"cosine": 0.9})
+
+    assert 0 < index.chance("create an issue", [gone]) < 1
+
+
+def test_certainty_has_three_words() -> None:
+    assert [certainty(each) for each in (0.9, 0.5, 0.3, 0.15, 0.1)] == ["high", "high", "some", "some", "low"]
