@@ -184,6 +184,7 @@ def show(made: Mapping[str, Any]) -> None:
         say("Nothing is left to move.")
     elif done:
         say("Restart the clients. `pegboard doctor` checks the servers; `pegboard init --undo` reverts this.")
+        say("`pegboard up` lets all clients share one process.")
     else:
         say("Nothing was changed. `pegboard init --write` makes these changes.")
 

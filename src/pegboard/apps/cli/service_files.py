@@ -85,6 +85,9 @@ def windows_task(service: ServiceDefinition) -> str:
 <Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
   <RegistrationInfo><Description>{escape(DESCRIPTION)}</Description></RegistrationInfo>
   <Triggers><LogonTrigger><Enabled>true</Enabled></LogonTrigger></Triggers>
+  <Principals>
+    <Principal id="User"><LogonType>InteractiveToken</LogonType><RunLevel>LeastPrivilege</RunLevel></Principal>
+  </Principals>
   <Settings>
     <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
     <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
@@ -93,7 +96,7 @@ def windows_task(service: ServiceDefinition) -> str:
     <Hidden>true</Hidden>
     <RestartOnFailure><Interval>PT1M</Interval><Count>3</Count></RestartOnFailure>
   </Settings>
-  <Actions>
+  <Actions Context="User">
     <Exec>
       <Command>{escape(program)}</Command>
       <Arguments>{escape(subprocess.list2cmdline(args))}</Arguments>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +25,7 @@ class _Member:
 
 @dataclass(slots=True)
 class _Open:
-    """An object or array that has begun. ``key`` is the last text or word read, a key if a colon follows."""
+    """An object or array that has begun. ``key`` is that of the member being read, and its start."""
 
     start: int
     path: tuple[str | None, ...]
@@ -107,7 +108,7 @@ def _members(text: str, place: Sequence[str]) -> tuple[int, list[_Member]]:
 def _objects(text: str) -> Iterator[tuple[tuple[str | None, ...], int, list[_Member]]]:
     """Every object with the path of keys that leads to it; None stands for an element of an array."""
     opened: list[_Open] = []
-    pending: tuple[str, int] | None = None
+    pending: re.Match[str] | None = None
     for token in TOKEN.finditer(text):
         mark = token.group() if token.lastgroup == "mark" else ""
         if token.lastgroup == "skip":
@@ -116,7 +117,7 @@ def _objects(text: str) -> Iterator[tuple[tuple[str | None, ...], int, list[_Mem
             path = (*opened[-1].path, opened[-1].key[0] if opened[-1].key else None) if opened else ()
             opened.append(_Open(token.start(), path))
         elif mark == ":" and opened and pending:
-            opened[-1].key = pending
+            opened[-1].key = decoded_key(pending), pending.start()
         elif mark == "," and opened:
             _close(opened[-1], token.start())
         elif mark and mark in "}]" and opened:
@@ -126,7 +127,7 @@ def _objects(text: str) -> Iterator[tuple[tuple[str | None, ...], int, list[_Mem
                 yield done.path, done.start, done.members
         if opened and mark not in (",", "{", "["):
             opened[-1].last = token.end()
-        pending = (decoded_key(token), token.start()) if not mark else None
+        pending = None if mark else token
 
 
 def _close(inside: _Open, comma: int | None) -> None:

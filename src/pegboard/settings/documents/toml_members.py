@@ -12,6 +12,9 @@ import tomli_w
 from pegboard.settings.documents.splices import line_end, spliced
 
 HEADER = re.compile(r"^[ \t]*\[(?!\[)[^\n]*\][ \t]*(?:#[^\n]*)?\r?$", re.MULTILINE)
+STRING = re.compile(r'''#[^\n]*|"""(?:\\.|[^\\])*?"{3,5}|\'{3}.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'''', re.DOTALL)
+"""A comment or a string, so that a quote inside one begins none."""
+LIST = re.compile(r"^[ \t]*\[\[", re.MULTILINE)
 REMARK = re.compile(r"[ \t]*(?:#[^\n]*)?\r?\n?")
 """An empty line or a comment."""
 
@@ -57,15 +60,20 @@ def _is_member(path: tuple[str, ...], place: Sequence[str]) -> bool:
 
 def _tables(text: str) -> Iterator[tuple[tuple[str, ...], int, int]]:
     """Every table with its path, the start of its header, and the end of its last key."""
-    headers = [(path, found.start()) for found in HEADER.finditer(text) if (path := _path(found.group()))]
-    ends = [start for _, start in headers[1:]] + [len(text)]
-    others = [found.start() for found in re.finditer(r"^[ \t]*\[\[", text, re.MULTILINE)]
-    for (path, start), following in zip(headers, ends, strict=True):
-        limit = min([following, *(other for other in others if start < other)])
-        lines = text[start:limit].splitlines(keepends=True)
+    seen = STRING.sub(_blank, text)
+    starts = sorted(found.start() for pattern in (HEADER, LIST) for found in pattern.finditer(seen))
+    for found in HEADER.finditer(seen):
+        path, start = _path(text[found.start() : found.end()]), found.start()
+        following = next((each for each in starts if each > start), len(text))
+        lines = text[start:following].splitlines(keepends=True)
         while len(lines) > 1 and REMARK.fullmatch(lines[-1]):
             lines.pop()
         yield path, start, start + sum(map(len, lines))
+
+
+def _blank(found: re.Match[str]) -> str:
+    """Nothing in a string of several lines looks like a header; what is on one line stays, as a header may have it."""
+    return re.sub(r"[^\n]", " ", found.group()) if "\n" in found.group() else found.group()
 
 
 def _path(header: str) -> tuple[str, ...]:
