@@ -24,16 +24,12 @@ ToolAdditionKind = Literal["tool_addition", ""]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeferralSupport:
-    """What a model can do. ``hosted``: the provider has its own search. ``additions`` need the header ``beta``.
-
-    ``hosts`` are known to accept deferred tools; other hosts may refuse such requests.
-    """
+    """What a model can do. ``hosted``: the provider has its own search. ``additions`` need the header ``beta``."""
 
     search: SearchResultKind = "none"
     hosted: bool = False
     additions: ToolAdditionKind = ""
     beta: str = ""
-    hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +78,7 @@ def _row(fields: dict[str, Any]) -> DeferralRow:
     return DeferralRow(
         api=fields["api"],
         models=tuple(fields["models"]),
-        support=DeferralSupport(
-            hosts=tuple(fields.get("hosts", ())), **{name: fields[name] for name in names if name in fields}
-        ),
+        support=DeferralSupport(**{name: fields[name] for name in names if name in fields}),
         source=fields["source"],
         checked=fields["checked"],
     )

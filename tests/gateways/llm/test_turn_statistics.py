@@ -202,18 +202,15 @@ async def test_the_header_and_the_event_say_that_a_request_was_left_alone_and_wh
 
 
 @pytest.mark.parametrize(
-    ("url", "format_", "ways"),
+    ("url", "format_"),
     [
-        ("https://api.anthropic.com", "anthropic", ("whole", "call_tool", "defer")),
-        ("https://models.example.com", "anthropic", ("whole", "call_tool")),
-        ("https://api.openai.com", "openai", ("whole", "call_tool", "defer")),
-        ("https://generativelanguage.googleapis.com", "gemini", ("whole", "call_tool")),
+        ("https://api.anthropic.com", "anthropic"),
+        ("https://api.openai.com", "openai"),
+        ("https://generativelanguage.googleapis.com", "gemini"),
     ],
 )
-def test_beside_an_agents_own_tools_others_are_deferred_only_where_that_is_known_to_be_accepted(
-    url: str, format_: str, ways: tuple[Way, ...]
-) -> None:
+def test_beside_an_agents_own_tools_others_are_deferred_only_if_configured(url: str, format_: str) -> None:
     upstream = UpstreamSettings(url=url, format=format_)
 
-    assert treatment(PolicySettings(), upstream).policy.beside == ways
+    assert treatment(PolicySettings(), upstream).policy.beside == ("whole", "call_tool")
     assert treatment(PolicySettings(ways=("defer",)), upstream).policy.beside == ("defer",)

@@ -45,7 +45,6 @@ from pegboard.gateways.llm.formats.openai_responses.tool_search import Responses
 from pegboard.gateways.llm.formats.protocol import Codec
 from pegboard.gateways.llm.formats.tool_references import DeferralCodec
 from pegboard.gateways.llm.formats.tool_search import ToolSearchCodec
-from pegboard.prompt_cache import deferral_rows
 from pegboard.settings.llm import UpstreamSettings
 
 NOWHERE = re.compile(r"(?!)")
@@ -205,13 +204,6 @@ def takes_allowed_tools(upstream: UpstreamSettings) -> bool:
     """Whether an upstream is known to accept a list of allowed tools."""
     host = provider_named(upstream.format).allowed_tools_at
     return bool(host) and urlsplit(upstream.url).hostname == host
-
-
-def takes_deferred_tools(upstream: UpstreamSettings) -> bool:
-    """Whether an upstream is known to accept deferred tools."""
-    host = urlsplit(upstream.url).hostname
-    names = {each.name for each in FORMATS if each.provider.name == upstream.format and each.deferral is not None}
-    return any(row.api in names and host in row.support.hosts for row in deferral_rows())
 
 
 def error_body(error: PegboardError, status: int, provider: ModelProvider) -> bytes:

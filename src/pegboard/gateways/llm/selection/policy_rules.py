@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.llm.formats.generic.payload_policy import SemanticToolFiltering, filtering_of
-from pegboard.gateways.llm.formats.registry import priced_as, takes_allowed_tools, takes_deferred_tools
+from pegboard.gateways.llm.formats.registry import priced_as, takes_allowed_tools
 from pegboard.gateways.llm.proxy.config_checks import check_names
 from pegboard.gateways.llm.selection.policy import Policy
 from pegboard.gateways.llm.tool_search.round_trip import ToolSearchTerms
@@ -46,8 +46,6 @@ WAYS: tuple[Way, ...] = ("whole", "tools")
 BESIDE_ITS_OWN: tuple[Way, ...] = ("whole", "call_tool")
 """For agents with their own tools, which stay: the beginning of the prompt never changes, and every tool remains
 reachable (docs/prompt-cache.md)."""
-DEFERRED: tuple[Way, ...] = ("defer",)
-"""Added where the provider is known to accept deferred tools."""
 
 
 class WishNotUnderstood(PegboardError):  # noqa: N818
@@ -165,7 +163,7 @@ def treatment(
         allowed_tools=takes_allowed_tools(upstream) if said.allowed_tools is None else said.allowed_tools,
         provider=priced_as(upstream.format),
         ways=ways,
-        beside=said.ways or (*BESIDE_ITS_OWN, *(DEFERRED if takes_deferred_tools(upstream) else ())),
+        beside=said.ways or BESIDE_ITS_OWN,
         search_tokens=START.search_tokens or 0 if said.search_tokens is None else said.search_tokens,
     )
     return Treatment(
