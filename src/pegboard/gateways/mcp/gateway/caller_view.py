@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Sequence
-from itertools import islice
 
 from pegboard.catalog import Catalog, WireNames, compact_json
 from pegboard.gateways.mcp.gateway import meta_definitions
@@ -139,13 +138,16 @@ class CallerView:
         return introduction(seen, self.exposure(caller, session), budget, catalog.counter)
 
     def with_apps(self, listed: list[JsonObject], allowed: frozenset[ToolId], caller: Caller) -> list[JsonObject]:
-        """The listing and, for a host that shows interfaces, the tools that have one (MCP Apps)."""
+        """The listing and, for a host that shows interfaces, the tools that have one, if they fit (MCP Apps)."""
         if not caller.apps:
             return listed
-        names, most = self.names(caller), caller.kind.most_tools
+        names, most, budget = self.names(caller), caller.kind.most_tools, self._settings.list_budget
         room = MOST_APPS if most is None else max(0, most - len(listed))
-        missing = missing_apps(self.board.catalog, allowed, [each["name"] for each in listed], names)
-        return [*listed, *(on_the_wire(tool, names) for tool in islice(missing, room))]
+        catalog = self.board.catalog
+        missing = [tool.id for tool in missing_apps(catalog, allowed, [each["name"] for each in listed], names)]
+        if budget:
+            missing = _fitting(catalog, missing, names, budget - tokens_listed(catalog, listed))
+        return [*listed, *(on_the_wire(catalog[tool], names) for tool in missing[:room])]
 
     def is_listed(self, tool: ToolId, caller: Caller, session: Session) -> bool:
         if tool in self.board.pinned or (caller.apps and is_for_apps(self.board.catalog[tool])):
