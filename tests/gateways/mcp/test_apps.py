@@ -55,9 +55,12 @@ async def test_tools_for_apps_keep_to_the_budget_of_a_list(tmp_path: Path) -> No
     options: dict[str, Any] = {"cache_dir": tmp_path, "start_wait": 60.0, "connect_timeout": 60.0, "often_used": 0}
     settings = Settings(servers={"clock": spec}, exposure="static", list_budget=1, **options)
     parts = default_parts(settings, encoder=FakeEncoder(), embeddings=MemoryEmbeddings())
-    async with open_gateway(settings, parts) as gateway:
-        async with Client(wire(gateway), cache=None, extensions=[advertise(APPS, APP_SETTINGS)]) as host:
-            assert len((await host.list_tools()).tools) == META_TOOLS
+    extensions = [advertise(APPS, APP_SETTINGS)]
+    async with (
+        open_gateway(settings, parts) as gateway,
+        Client(wire(gateway), cache=None, extensions=extensions) as host,
+    ):
+        assert len((await host.list_tools()).tools) == META_TOOLS
 
 
 def test_an_interface_is_known_in_its_present_form_and_in_the_one_before() -> None:
