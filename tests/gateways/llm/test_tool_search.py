@@ -432,13 +432,13 @@ def test_thoughts_that_are_not_stored_go_back_where_they_came_encrypted(gateway:
     assert sent == ["message", *thoughts, "function_call", "function_call_output"]
 
 
-def test_of_an_answer_that_the_provider_keeps_there_is_no_way_back(gateway: Gateway) -> None:
+def test_of_an_answer_that_the_provider_keeps_there_is_a_way_back_too(gateway: Gateway) -> None:
     gateway.mock.model = lambda _: END
     with openai.OpenAI(base_url=f"{gateway.url}/openai/v1", api_key="sk-mine", max_retries=0) as client:
         client.responses.create(model="m", input=RENEW, tools=FLAT)
 
     assert gateway.said["x-pegboard-filter"] == "filtered"
-    assert "search_tools" not in gateway.mock.last.body.decode()
+    assert "search_tools" in gateway.mock.last.body.decode()
 
 
 def test_of_several_answers_at_once_there_is_no_way_back(gateway: Gateway) -> None:

@@ -65,7 +65,8 @@ class CallerView:
         state = AgentState(auth=scopes, tool_outputs=session.answered)
         message = Message(role="user", parts=(Part(text=text),))
         only = None if holder is None else holder.only
-        return Turn(messages=(message,), session=session, scopes=scopes, only=only, state=state, habits=caller.habits)
+        habits = "" if self.board.learner is None else caller.habits
+        return Turn(messages=(message,), session=session, scopes=scopes, only=only, state=state, habits=habits)
 
     async def resolve(self, name: str, caller: Caller, finder: str = meta_definitions.SEARCH) -> tuple[Session, ToolId]:
         """The session and the tool of this name. An unknown name may belong to a server that is still starting: wait
