@@ -6,7 +6,7 @@ import pytest
 
 from pegboard.model import Candidate, Server, ServerName, ToolId
 from pegboard.retrieval.search_index import LEAST_CHANCE, SearchIndex, certainty
-from pegboard.retrieval.spelling import Speller, edits
+from pegboard.retrieval.speller import Speller, edits
 from pegboard.testing import fake_tool
 
 TOOLS = [

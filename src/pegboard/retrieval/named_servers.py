@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pegboard.model import Tool, ToolId
 from pegboard.retrieval.name_match import written_out
 from pegboard.retrieval.name_words import GENERIC, VERBS
-from pegboard.retrieval.spelling import common_words
+from pegboard.retrieval.speller import common_words
 from pegboard.retrieval.words import raw_words, stem
 
 LABEL = re.compile(r"\s*([\w.@/-]{2,80})\s*:(?!//)")

@@ -16,7 +16,7 @@ from pegboard.retrieval.catalog_words import CatalogWords
 from pegboard.retrieval.exact_names import NAMED
 from pegboard.retrieval.intents import clauses
 from pegboard.retrieval.named_servers import NamedServers
-from pegboard.retrieval.spelling import Speller
+from pegboard.retrieval.speller import Speller
 
 Certainty = Literal["high", "some", "low"]
 
