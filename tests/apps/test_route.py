@@ -282,8 +282,8 @@ def test_whatever_the_event_of_a_decision_says_is_explained(run: Run, run_json: 
 @pytest.mark.parametrize(
     ("provider", "model", "known", "ways"),
     [
-        ("anthropic", "claude-sonnet-4-5", True, {"whole", "tools", "call_tool"}),
-        ("azure", "gpt-5.4", True, {"whole", "tools", "call_tool"}),
+        ("anthropic", "claude-sonnet-4-5", True, {"whole", "tools", "call_tool", "defer"}),
+        ("azure", "gpt-5.4", True, {"whole", "tools", "call_tool", "defer"}),
         ("bedrock", "", False, {"whole", "tools"}),
     ],
 )

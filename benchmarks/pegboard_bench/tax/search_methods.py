@@ -74,8 +74,9 @@ class Asking:
         return meta_definitions.SEARCH, {"query": ask} | ({"limit": self._limit} if self._limit else {})
 
     def _offered(self, answer: str) -> set[ToolId]:
-        tools = json.loads(answer).get("tools", ())
-        named = {(each["server"], each["name"]) for each in tools}
+        """The tools that an answer shows with their signatures: those that match, or the nearest ones."""
+        said = json.loads(answer)
+        named = {(each["server"], each["name"]) for each in (*said.get("tools", ()), *said.get("nearest", ()))}
         return {tool.id for tool in self._catalog.tools if tuple(tool.id) in named}
 
     def _tool(self, definition: Any) -> Tool:

@@ -49,8 +49,8 @@ class Speller:
         """The query, unchanged but for misspelt words, and names that the catalog has without capitals: `GitHub`.
 
         >>> from pegboard.testing import fake_tool
-        >>> Speller([fake_tool("create_issue")]).corrected("creat isue for my recipe")
-        'create issue for my recipe'
+        >>> Speller([fake_tool("list_issues")]).corrected("list isues for my recipe")
+        'list issues for my recipe'
         """
         named = WORD.sub(lambda match: self._name(match.group()), query)
         return "".join(WORD.sub(lambda match: self._word(match.group()), piece) for piece in _kept_apart(named))

@@ -10,7 +10,17 @@ from pegboard.catalog import BpeCounter
 from pegboard.errors import ConfigError
 from pegboard.gateways.llm.conversation.stickiness import LEAST_SEEN
 from pegboard.gateways.llm.formats.registry import FORMATS, priced_as
-from pegboard.prompt_cache import WAYS, CachePrices, Seen, Traffic, Way, cheapest_way, expected_bills, known_prices
+from pegboard.prompt_cache import (
+    WAYS,
+    CachePrices,
+    Seen,
+    Traffic,
+    Way,
+    cheapest_way,
+    deferral_support,
+    expected_bills,
+    known_prices,
+)
 from pegboard.prompt_cache.cache_prices import prices_of
 from pegboard.routing.explain import Explanation
 from pegboard.traffic import PRIORS
@@ -64,10 +74,11 @@ def way_costs(reasons: Explanation, provider: str, model: str) -> WayCosts:
         raise ConfigError(f"There is no provider {provider!r}.", remedy=f"Known are {', '.join(upstream_formats())}.")
     total, name = float(sum(reasons.catalog.token_counts)), priced_as(provider)
     prices = prices_of(known_prices(), name, model)
-    ways = [way for way in WAYS if way != "call_tool" or _has_call_tool(name)]
+    possible = {"whole": True, "tools": True, "call_tool": _has_call_tool(name), "defer": _defers(name, model)}
+    ways = [way for way in WAYS if possible[way]]
     constant = reasons.decision.phase1_tokens + BpeCounter().count([str(wire_tool("openai", *CALL_TOOL))])[0]
     traffic = replace(Seen().traffic(PRIORS.system, total), wanted=float(reasons.decision.phase2_tokens))
-    bills = expected_bills(traffic, prices, total, float(constant))
+    bills = expected_bills(traffic, prices, total, float(constant), search=float(constant))
     return WayCosts(
         provider=provider,
         model=model,
@@ -75,9 +86,14 @@ def way_costs(reasons: Explanation, provider: str, model: str) -> WayCosts:
         known=any(row.fits(name, model) for row in known_prices()),
         traffic=traffic,
         bills={way: bills[way] for way in ways},
-        chosen=cheapest_way(traffic, prices, total, float(constant), ways),
+        chosen=cheapest_way(traffic, prices, total, float(constant), ways, search=float(constant)),
     )
 
 
 def _has_call_tool(provider: str) -> bool:
     return any(each.call_tool is not None for each in FORMATS if each.provider.name == provider)
+
+
+def _defers(provider: str, model: str) -> bool:
+    of_provider = (each for each in FORMATS if each.provider.name == provider and each.deferral is not None)
+    return any(deferral_support(each.name, model).search != "none" for each in of_provider)

@@ -17,15 +17,14 @@ from pegboard.routing_board import RoutingBoard
 LOOKED_THROUGH = 200
 """Candidates among which the tools of a named server are looked for."""
 USUAL = 20
-NEAREST = 3
-"""Tools that are named, but not enabled, where nothing matches."""
 DOUBTED = 0.6
 """Below this chance that any tool is meant, no tool is found with more than low certainty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The ``tools`` that match, best first; if there are none, the ``nearest``.
+    """The ``tools`` that match, best first; if there are none, the ``nearest``, unless these have nothing in common
+    with the query at all. A request in a user's own words often shares little with the tool that it needs.
 
     ``query`` is the text that was searched for, with corrected spelling. ``chance`` is the probability that any tool is
     meant; 1 if the profile cannot tell.
@@ -60,6 +59,8 @@ async def found_tools(
     best = index.ordered(query, decision.candidates)
     comparable = bool(decision.encoder) and not decision.by_rank
     chance = index.chance(query, best, comparable=comparable)
-    if chance < LEAST_CHANCE or not matching(decision, board.profile):
-        return Found(query=query, decision=decision, nearest=tuple(best[:NEAREST]), chance=chance)
+    if not matching(decision, board.profile):
+        return Found(query=query, decision=decision, chance=chance)
+    if chance < LEAST_CHANCE:
+        return Found(query=query, decision=decision, nearest=tuple(best), chance=chance)
     return Found(query=query, decision=decision, tools=tuple(best), chance=chance)

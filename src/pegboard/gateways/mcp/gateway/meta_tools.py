@@ -10,7 +10,6 @@ from typing import Any
 import mcp_types as types
 from mcp import MCPError
 
-from pegboard.catalog import WireNames
 from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.events import ToolsSearched
 from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
@@ -47,11 +46,11 @@ Result = dict[str, Any]
 
 STILL_EMBEDDING = "the tools are still being embedded; search again soon for matches by meaning"
 NOTHING_MATCHES = (
-    f"No tool matches. Search with other words, or open a category with {meta_definitions.LIST_CATEGORIES}; "
-    "if there is none for this, say so."
+    f"No tool matches. Search with other words, or open a category with {meta_definitions.LIST_CATEGORIES}. "
+    "Call one of the nearest, if there are any, only if it does what is needed."
 )
-MOST_CATEGORIES = 20
-"""Categories that are named after a search without results."""
+MOST_CATEGORIES, FEWER_CATEGORIES = 20, 8
+"""Categories that are named after a search without results; fewer beside the nearest tools."""
 CATEGORY_TOKENS = 2000
 """Most tokens of the list of categories, while every category is named."""
 NOTHING_TO_JUDGE = "No call of this tool in this session succeeded since the last report."
@@ -108,6 +107,7 @@ class MetaCalls:
         skills = await self._matching_skills(arguments, caller)
         notes: Result = {}
         sure: Mapping[ToolId, str | None] = {}
+        nearest: list[ToolId] = []
         if (whole := self._whole_category(arguments, profile, allowed)) is not None:
             found = whole[: arguments.get("limit")]
         else:
@@ -116,27 +116,29 @@ class MetaCalls:
             result = await found_tools(view.board, index, lambda text: view.turn(text, session, caller), query, where)
             if view.board.learner is not None:
                 view.board.learner.searched(caller.conversation, result.decision.habits, result.decision.query)
-            best = [each for each in result.tools if each.tool in names.of]
+            best = [each for each in result.tools or result.nearest if each.tool in names.of]
             best = [each for each in best if not for_apps_alone(view.board.catalog[each.tool])][:limit]
-            found, sure = [each.tool for each in best], {each.tool: result.certainty(each) for each in best}
-            notes = self._notes(query, result, allowed, names, nothing=not best and not skills)
+            sure = {each.tool: result.certainty(each) for each in best}
+            found = [each.tool for each in best] if result.tools else []
+            nearest = [] if result.tools or skills else [each.tool for each in best]
+            notes = self._notes(query, result, allowed, nothing=not found and not skills)
         self._events.emit(ToolsSearched(at=self._clock.time(), found=len(found), by_words="ranked_by" in notes))
         categories, catalog = view.catalog_view.categories, view.board.catalog
-        tools = [entry(catalog[tool], names.of[tool], categories.get(tool), sure.get(tool)) for tool in found]
-        calls = self._calls_of(found, session, caller)
-        await self._enable(found, session, context)
-        return json_result({"tools": tools} | skills | notes | self._not_ready(caller) | calls)
 
-    def _notes(
-        self, query: str, result: Found, allowed: frozenset[ToolId], names: WireNames, *, nothing: bool
-    ) -> Result:
+        def shown(tools: Sequence[ToolId]) -> list[Result]:
+            return [entry(catalog[tool], names.of[tool], categories.get(tool), sure.get(tool)) for tool in tools]
+
+        listed = {"tools": shown(found)} | notes | ({"nearest": shown(nearest)} if nearest else {})
+        calls = self._calls_of(found or nearest[:1], session, caller)
+        await self._enable(found, session, context)
+        return json_result(listed | skills | self._not_ready(caller) | calls)
+
+    def _notes(self, query: str, result: Found, allowed: frozenset[ToolId], *, nothing: bool) -> Result:
         """What was searched for, if that is not what was written; and advice if nothing matches."""
         spelled = {"searched_for": result.query} if result.query.casefold() != query.casefold() else {}
         notes = spelled | self._by_words(result.decision)
-        if not nothing:
-            return notes
-        nearest = [names.of[each.tool] for each in result.nearest if each.tool in names.of]
-        return self._nothing(allowed) | ({"nearest": nearest} if nearest else {}) | notes
+        most = FEWER_CATEGORIES if result.nearest else MOST_CATEGORIES
+        return self._nothing(allowed, most) | notes if nothing else notes
 
     async def _matching_skills(self, arguments: JsonObject, caller: Caller) -> Result:
         """The skills that a search without filters finds, and how to read one; empty if there is none."""
@@ -158,11 +160,11 @@ class MetaCalls:
         named = named_category(arguments["query"], there)
         return None if named is None else [tool for tool, category in there.items() if category == named]
 
-    def _nothing(self, allowed: frozenset[ToolId]) -> Result:
+    def _nothing(self, allowed: frozenset[ToolId], most: int) -> Result:
         """That nothing matches, and the categories to look through instead."""
         categories = self._view.catalog_view.categories
         there = dict.fromkeys(category for tool, category in categories.items() if tool in allowed)
-        return {"why": NOTHING_MATCHES, "categories": list(there)[:MOST_CATEGORIES]}
+        return {"why": NOTHING_MATCHES, "categories": list(there)[:most]}
 
     async def _list_categories(self, arguments: JsonObject, context: CallContext) -> Result:
         view, caller = self._view, context.caller
@@ -273,14 +275,15 @@ class MetaCalls:
             await view.book.update(key, session_changes.noticed)
 
     def _calls_of(self, found: Sequence[ToolId], session: Session, caller: Caller) -> Result:
-        """A complete call of each tool that was found, last in the answer; empty if there is none."""
+        """A complete call of each tool, last in the answer: `call` is that of the first, `calls` are those
+        of the others."""
         if not found:
             return {}
         view, names, catalog = self._view, self._view.names(caller), self._view.board.catalog
         exposure = view.exposure(caller, session)
-        tools = {names.of[tool]: catalog[tool] for tool in found}
-        first = how_to_call(names.of[found[0]], catalog[found[0]], exposure)
-        return {"call": first, "calls": example_calls(tools, exposure)}
+        first, *others = found
+        calls = example_calls({names.of[tool]: catalog[tool] for tool in others}, exposure)
+        return {"call": how_to_call(names.of[first], catalog[first], exposure)} | ({"calls": calls} if calls else {})
 
     def _by_words(self, decision: Decision) -> Result:
         """A note for a search that should use embeddings too but could not."""
