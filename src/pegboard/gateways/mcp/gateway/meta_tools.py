@@ -46,8 +46,8 @@ Result = dict[str, Any]
 
 STILL_EMBEDDING = "the tools are still being embedded; search again soon for matches by meaning"
 NOTHING_MATCHES = (
-    f"No tool matches. Search with other words, or open a category with {meta_definitions.LIST_CATEGORIES}. "
-    "Call one of the nearest, if there are any, only if it does what is needed."
+    "No tool clearly matches. If one of the nearest tools does what is needed, call it; if none does, search with "
+    f"other words, or open a category with {meta_definitions.LIST_CATEGORIES}."
 )
 MOST_CATEGORIES, FEWER_CATEGORIES = 20, 8
 """Categories that are named after a search without results; fewer beside the nearest tools."""
