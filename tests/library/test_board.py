@@ -129,8 +129,8 @@ def test_a_format_that_is_not_known_is_an_error_that_says_which_are(
 ) -> None:
     decision = board_with(tools).route_now(TIDE)
 
-    with pytest.raises(ValueError, match="'openai', 'responses', 'anthropic', 'gemini', 'mcp'"):
-        decision.tools_for("bedrock")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'openai', 'responses', 'anthropic', 'gemini'"):
+        decision.tools_for("watsonx")  # type: ignore[arg-type]
 
 
 def test_a_call_by_the_name_that_was_shown_finds_its_server(board_with: Callable[..., Board]) -> None:
