@@ -138,7 +138,7 @@ async def test_with_the_store_down_only_what_has_a_price_and_a_limit_is_refused_
 @needs_redis
 async def test_calls_at_once_share_a_limit_on_redis(client_of: OpenClient) -> None:
     prefix = f"test {uuid4().hex}"
-    server = RedisServer(REDIS, prefix=prefix)
+    server = RedisServer(REDIS, prefix=prefix, timeout=30.0)
     try:
         async with client_of(parts={"spend": RedisSpend(server, SystemClock())}, spend=spend(day=7)) as client:
             results = await asyncio.gather(*(client.call_tool("echo", {"text": "x"}) for _ in range(20)))
