@@ -7,7 +7,7 @@ RUN python -m venv /opt/pegboard
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY src ./src
-RUN /opt/pegboard/bin/python -m pip install ".[redis,postgres,fast]" \
+RUN /opt/pegboard/bin/python -m pip install ".[fast,gateway,postgres,redis]" \
     && /opt/pegboard/bin/python -m pip uninstall --yes pip
 
 FROM python:3.13-slim

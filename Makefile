@@ -126,7 +126,7 @@ $(READY): pyproject.toml benchmarks/pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Pegboard needs Python 3.11 or newer, and none was found: make PYTHON=/path/to/python" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable . --editable benchmarks --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[gateway]' --editable benchmarks --group dev
 	touch $@
 
 $(VENV)/.sdks: $(READY)   # what only the tests of the LLM gateway need

@@ -109,7 +109,7 @@ def described(release: Release) -> str:
 def installed(release: Release) -> str:
     """The wheel can be installed where nothing else is, and says its version."""
     venv.create(release.place, with_pip=True)
-    _run(str(release.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(_wheel()))
+    _run(str(release.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{_wheel()}[gateway]")
     said = _run(str(release.python), "-m", "pegboard", "--version").strip()
     if release.version not in said:
         raise Failed(f"The installed program says {said!r}, and not {release.version}.")

@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from pegboard.errors import ConfigError
-from pegboard.extras import required
+from pegboard.extras import EXTRAS, required
 
 WITHOUT = """
 import sys
@@ -99,12 +99,49 @@ print(sorted(name for name in sys.modules if name.partition(".")[0] in ("mcp", "
 
 
 @pytest.mark.requirement("C9")
-@pytest.mark.parametrize("version", ["1.30.0", "2.1.1", "2.3.0"])
-def test_what_other_frameworks_need_of_mcp_can_be_installed_beside_pegboard(version: str) -> None:
-    """crewai, smolagents and autogen-ext need a version 1; browser-use needs 2.1.1 and no other."""
+def test_what_other_frameworks_need_of_mcp_can_be_installed_beside_pegboard() -> None:
+    """crewai, smolagents and autogen-ext need a version 1; browser-use needs 2.1.1 alone. The library needs none."""
     needs = [Requirement(text) for text in metadata.requires("pegboard") or ()]
+    core = {need.name for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})}
 
-    assert [need.specifier.contains(version) for need in needs if need.name == "mcp"] == [True]
+    assert core.isdisjoint({"mcp", "httpx2", "starlette", "uvicorn", "aiohttp", "typer", "rich"})
+    assert {"numpy", "onnxruntime", "pydantic"} <= core
+
+
+@pytest.mark.requirement("C9")
+def test_the_library_imports_nothing_that_only_an_extra_brings(tmp_path: Path) -> None:
+    program = """
+from pegboard import Board, Call
+with Board([({"name": "tide", "description": "When the tide comes"}, lambda: "16:20")], cache_dir=CACHE) as board:
+    print(board.execute_now(Call(name="tide"), board.route_now("the tide?")).text)
+""".replace("CACHE", repr(str(tmp_path)))
+
+    done = run(program, *EXTRAS)
+
+    assert done.stdout.splitlines() == ["16:20"], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("missing", "words", "extra"),
+    [
+        ("typer", "--help", "cli"),
+        ("rich", "rank set --out out.jsonl", "cli"),
+        ("prometheus_client", "serve", "gateway"),
+        ("mcp", "--version", None),
+    ],
+)
+def test_the_command_says_which_extra_it_misses(missing: str, words: str, extra: str | None, tmp_path: Path) -> None:
+    program = f"sys.argv[1:] = {words.split()!r}\nfrom pegboard.apps import main\nmain()"
+
+    done = run(program, missing)
+
+    if extra is None:
+        assert done.returncode == 0
+    else:
+        assert done.returncode == 2
+        assert done.stderr.startswith("pegboard: ")
+        assert f"pip install 'pegboard[{extra}]'" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.requirement("C9")

@@ -76,7 +76,7 @@ def test_a_decision_can_be_pickled_copied_and_written_as_json(tmp_path: Path) ->
 
     assert pickle.loads(pickle.dumps(decision)) == decision  # noqa: S301 - it was pickled here
     assert copy.deepcopy(decision) == copy.copy(decision) == decision
-    said = json.loads(json.dumps(decision.as_json()))
+    said = json.loads(json.dumps(decision.to_dict()))
     assert set(said) == {field.name for field in dataclasses.fields(decision)}
     assert said["active"] == [str(tool) for tool in decision.active]
     assert said["names"] == {str(tool): name for tool, name in decision.names.items()}

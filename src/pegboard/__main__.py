@@ -1,6 +1,6 @@
 """Makes `python -m pegboard` the same as `pegboard`."""
 
-from pegboard.apps.cli import main
+from pegboard.apps import main
 
 if __name__ == "__main__":
     main()

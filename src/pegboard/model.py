@@ -325,12 +325,12 @@ class Decision:
         """
         return self.names.get(tool, tool.name)
 
-    def as_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """All fields as JSON values, by their names; a tool's id is written ``server/name``.
 
         >>> from pegboard import Board
         >>> decision = Board(tools=[{"name": "tide", "description": "When the tide comes"}]).route_now("the tide?")
-        >>> json.loads(json.dumps(decision.as_json()))["active"]
+        >>> json.loads(json.dumps(decision.to_dict()))["active"]
         ['local/tide']
         """
         return {each.name: _as_json(getattr(self, each.name)) for each in fields(self)}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pegboard.catalog import BpeCounter
 from pegboard.circuit_breaker import Breaker
 from pegboard.errors import EncoderError, StoreError
+from pegboard.extras import required
 from pegboard.protocols import Clock, Encoder, VectorIndex
 from pegboard.retrieval import OnnxEncoder
 from pegboard.retrieval.encoders.providers import PROVIDERS
@@ -29,6 +30,7 @@ def configured_encoder(settings: Settings, clock: Clock) -> Encoder:
     chosen = settings.encoder
     if chosen.provider == "local":
         return in_process(settings)
+    required("httpx2", "remote")
     from pegboard.retrieval.encoders.remote import RemoteEncoder  # imports an HTTP client that few need
 
     service = embedding_service(chosen)
@@ -79,6 +81,7 @@ def indexes(settings: Settings, encoder: Encoder | None, clock: Clock) -> IndexO
 
 def collection(chosen: ChromaSettings, names: Sequence[str], clock: Clock) -> VectorIndex:
     """A collection on the configured Chroma server. Raises ConfigError if its token is missing."""
+    required("httpx2", "remote")
     from pegboard.retrieval.index.chroma import ChromaIndex  # imports an HTTP client that few need
 
     breaker = Breaker(

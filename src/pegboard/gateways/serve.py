@@ -76,7 +76,7 @@ async def serving(
     """A server with everything behind it, ready to serve until its end. Parts can be replaced, and event sinks added.
     Raises ConfigError if the address cannot be listened on."""
     listening = listen(settings)
-    if settings.host not in LOCAL and not settings.access:
+    if settings.host not in LOCAL and not settings.access and settings.issuer is None:
         LOGGER.warning(
             "Anyone who can reach %s:%d can call every tool: no token is required ([access]).",
             settings.host,
@@ -98,7 +98,7 @@ async def serving(
             await stack.enter_async_context(door.running())
 
             def is_token(token: str) -> bool:
-                return host.access.holder_of(token) is not None
+                return host.access.is_token(token)
 
             models = await stack.enter_async_context(open_models(settings, parts, is_token))
             front = Front(

@@ -17,6 +17,7 @@ from pegboard.errors import ConfigError
 from pegboard.settings.client_configs import load_document, sentences, servers_in, servers_of
 from pegboard.settings.client_files import client_of
 from pegboard.settings.economics import BreakerSettings, EconomicsSettings
+from pegboard.settings.issuer_settings import IssuerSettings
 from pegboard.settings.llm import KeyName, LlmSettings
 from pegboard.settings.retrieval import ChromaSettings, EncoderSettings, IndexKind
 from pegboard.settings.sandbox_settings import SandboxSettings
@@ -95,6 +96,10 @@ class Settings(BaseSettings):
         default_factory=dict,
         description="Tokens for the MCP gateway on HTTP. If any is configured, every request needs one.",
     )
+    issuer: IssuerSettings | None = Field(
+        None,
+        description="The authorization server whose tokens the MCP gateway on HTTP accepts besides those of access.",
+    )
     grants: dict[str, tuple[str, ...]] = Field(
         default_factory=dict, description="Patterns of the tools that each scope of a token permits."
     )
@@ -109,6 +114,9 @@ class Settings(BaseSettings):
         "is found by search. Only a client whose own tool search is known to be on is listed more. 0: no limit.",
     )
     session_tools: int = Field(40, ge=1, description="Most tools that searches add to a session's list.")
+    push: bool = Field(
+        True, description="Whether tools that a conversation makes likely join the list of a `dynamic` session."
+    )
     session_ttl: float = Field(7 * 86_400.0, gt=0, description="Seconds after which an unused session is forgotten.")
     often_used: int = Field(
         3, ge=0, description="Number of most called tools that are always listed; calls of earlier runs count."

@@ -22,7 +22,7 @@ def weakened(before: Settings, after: Settings) -> str:
     ''
     """
     lost = (
-        (before.access and not after.access, "no token would be required any more ([access])"),
+        (_guarded(before) and not _guarded(after), "no token would be required any more ([access])"),
         (before.llm.keys and not after.llm.keys, "no key would be required for models any more ([llm.keys])"),
         (_any_upstream(before, after), "a key for some upstreams would permit all of them ([llm.keys])"),
         (_unlimited(before, after), "a token that permits some tools would permit all of them (tools, [grants])"),
@@ -32,11 +32,16 @@ def weakened(before: Settings, after: Settings) -> str:
     return "; ".join(said for is_so, said in lost if is_so)
 
 
+def _guarded(settings: Settings) -> bool:
+    return bool(settings.access) or settings.issuer is not None
+
+
 def _unlimited(before: Settings, after: Settings) -> bool:
     """Whether a token that had patterns would have none; `tools = ["*"]` counts as a pattern."""
     limited = {name for name, each in before.access.items() if each.tools is not None or before.grants}
     silent = {name for name, each in after.access.items() if each.tools is None and not after.grants}
-    return bool(limited & silent)
+    policies = before.issuer is not None and before.issuer.policies
+    return bool(limited & silent) or bool(policies and after.issuer is not None and not after.issuer.policies)
 
 
 def _any_upstream(before: Settings, after: Settings) -> bool:

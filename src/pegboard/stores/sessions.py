@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
 from pegboard.model import Session, SigningKey, ToolId
 
 
+@lru_cache(maxsize=10_000)
 def session_key(session: str, endpoint: str = "") -> str:
     """The key under which a session is stored, by the client's id and the endpoint: a toolset, or empty for the board.
 

@@ -19,6 +19,9 @@ TOLERANCES = {"recall": 0.03, "f1": 0.03, "complete": 0.04, "rho_t30": 0.03}
 """Processors round the encoder's numbers differently; what depends on no encoder is held to the last token."""
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("quick")

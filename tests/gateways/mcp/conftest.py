@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from doors import at_rest, door_on
+from doors import Listener, at_rest, door_on
 from pegboard import Settings
 from pegboard.compose import default_parts
 from pegboard.gateways.mcp import open_gateway
+from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.host import Host, open_host
 from pegboard.gateways.mcp.transport.gateway_server import wire
+from pegboard.settings import load_settings
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEmbeddings, MemoryEvents
 from pegboard.testing import FakeEncoder
@@ -24,6 +26,7 @@ __all__ = ["fleet_of"]
 
 OpenClient = Callable[..., AbstractAsyncContextManager[Client]]
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
+OpenListener = Callable[..., AbstractAsyncContextManager[tuple[Listener, Gateway]]]
 
 
 @pytest.fixture(params=["auto", "legacy"])
@@ -89,3 +92,26 @@ def open_door(events: MemoryEvents, encoder: FakeEncoder, tmp_path: Path) -> Ope
             await parts.close()
 
     return serve
+
+
+@pytest.fixture
+def listening(encoder: FakeEncoder, tmp_path: Path) -> OpenListener:
+    """A client in memory, of a gateway before real servers."""
+
+    @asynccontextmanager
+    async def connect(
+        *specs: ServerSpec, name: str = "opencode", parts: dict[str, Any] | None = None, **options: Any
+    ) -> AsyncIterator[tuple[Listener, Gateway]]:
+        servers = {spec.name: spec for spec in specs or (scripted(),)}
+        defaults: dict[str, Any] = {"cache_dir": tmp_path, "state_dir": tmp_path, "start_wait": 20.0}
+        defaults |= {"eager_tools": 0, "eager_tokens": 0}
+        settings = load_settings(servers=servers, **(defaults | options))
+        fakes: dict[str, Any] = {"encoder": encoder, "embeddings": MemoryEmbeddings()}
+        async with open_gateway(settings, default_parts(settings, **(fakes | (parts or {})))) as gateway:
+            await gateway.view.started()
+            await at_rest(gateway)
+            listener = Listener(wire(gateway), name)
+            async with listener.client:
+                yield listener, gateway
+
+    return connect

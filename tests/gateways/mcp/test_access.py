@@ -270,7 +270,7 @@ async def test_no_token_is_in_a_log_an_answer_or_a_representation(
                 thief = Raw(http, url, session=client.session, headers={"authorization": f"Bearer {TOKENS[name]}x"})
                 said.append(json.dumps((await thief.post("tools/list", {})).message))
             shown = [(b"authorization", bearer("ann")["authorization"].encode())]
-            said += [repr(host.settings), repr(host.access.holder(shown))]
+            said += [repr(host.settings), repr(await host.access.holder(shown))]
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
@@ -281,12 +281,12 @@ async def test_no_token_is_in_a_log_an_answer_or_a_representation(
     assert not [name for name, token in TOKENS.items() if token in kept]
 
 
-def test_a_token_may_come_from_a_variable() -> None:
+async def test_a_token_may_come_from_a_variable() -> None:
     settings = Settings(access={"ci": {"env": "CI_TOKEN", "tools": ["a/*"]}})
 
     access = Access(settings, {"CI_TOKEN": " from-ci \n"})
 
-    holder = access.holder([(b"Authorization", b"bearer from-ci")])
+    holder = await access.holder([(b"Authorization", b"bearer from-ci")])
     assert holder is not None
     assert (holder.name, holder.only, holder.may_see("a"), holder.may_see("b")) == ("ci", ("a/*",), True, False)
     assert "from-ci" not in repr(holder) + repr(settings)
@@ -317,19 +317,19 @@ def test_a_token_is_said_in_one_way(given: dict[str, str]) -> None:
         ((), (), {}, ()),
     ],
 )
-def test_a_token_opens_its_own_patterns_and_those_of_its_scopes(
+async def test_a_token_opens_its_own_patterns_and_those_of_its_scopes(
     tools: Any, scopes: Any, grants: Any, only: Any
 ) -> None:
     access = Access(Settings(access={"a": {"hash": hashed("x"), "tools": tools, "scopes": scopes}}, grants=grants))
 
-    assert access.holder([(b"authorization", b"Bearer x")]).only == only  # type: ignore[union-attr]
+    assert (await access.holder([(b"authorization", b"Bearer x")])).only == only  # type: ignore[union-attr]
 
 
-def test_where_no_token_is_configured_none_is_asked_for() -> None:
+async def test_where_no_token_is_configured_none_is_asked_for() -> None:
     access = Access(Settings())
 
     assert not access.needed
-    assert access.holder([(b"authorization", b"Bearer anything")]) is None
+    assert await access.holder([(b"authorization", b"Bearer anything")]) is None
 
 
 def test_credentials_that_cannot_be_read_are_no_token_that_is_known() -> None:

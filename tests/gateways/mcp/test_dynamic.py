@@ -4,57 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
 
 from doors import META, Listener, Raw, at_rest
 from journals import Journal
-from pegboard.compose import default_parts
-from pegboard.gateways.mcp import open_gateway
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.host import Host
-from pegboard.gateways.mcp.transport.gateway_server import wire
-from pegboard.settings import load_settings
-from pegboard.settings.server_spec import ServerSpec
-from pegboard.stores import MemoryEmbeddings, MemoryStatistics
-from pegboard.testing import FakeEncoder
+from pegboard.stores import MemoryStatistics
 from pegboard.usage import LEAST_CALLS
 from processes import until
 from servers.scripted import TOOLS
 from upstream_specs import scripted
 
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
-
-
 OpenListener = Callable[..., AbstractAsyncContextManager[tuple[Listener, Gateway]]]
-
-
-@pytest.fixture
-def listening(encoder: FakeEncoder, tmp_path: Path) -> OpenListener:
-    """A client in memory, of a gateway before real servers."""
-
-    @asynccontextmanager
-    async def connect(
-        *specs: ServerSpec, name: str = "opencode", parts: dict[str, Any] | None = None, **options: Any
-    ) -> AsyncIterator[tuple[Listener, Gateway]]:
-        servers = {spec.name: spec for spec in specs or (scripted(),)}
-        defaults: dict[str, Any] = {"cache_dir": tmp_path, "state_dir": tmp_path, "start_wait": 20.0}
-        defaults |= {"eager_tools": 0, "eager_tokens": 0}
-        settings = load_settings(servers=servers, **(defaults | options))
-        fakes: dict[str, Any] = {"encoder": encoder, "embeddings": MemoryEmbeddings()}
-        async with open_gateway(settings, default_parts(settings, **(fakes | (parts or {})))) as gateway:
-            await gateway.view.started()
-            await at_rest(gateway)
-            listener = Listener(wire(gateway), name)
-            async with listener.client:
-                yield listener, gateway
-
-    return connect
 
 
 @pytest.mark.requirement("002.approach-d")
@@ -210,7 +178,7 @@ async def test_always_available_tools_of_the_seeds_variable_are_listed_from_the_
 @pytest.mark.requirement("002.usage-data")
 async def test_what_was_called_often_before_is_always_available_now(listening: OpenListener) -> None:
     statistics = MemoryStatistics()
-    async with listening(parts={"statistics": statistics}) as (listener, _):
+    async with listening(parts={"statistics": statistics}, push=False) as (listener, _):
         for _ in range(LEAST_CALLS):
             await listener.call("echo", text="x")
         await listener.call("add", a=1, b=2)

@@ -15,19 +15,22 @@ from typing import Annotated, Any
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
+from mcp.client.extension import advertise
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.resolve import Elicit, Resolve
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 import pegboard
 from pegboard.compose import Parts, default_parts
 from pegboard.errors import ConfigError
+from pegboard.gateways.mcp.embedded.progressive_discovery import DIGEST, EXTENSION
 from pegboard.settings import load_settings
 from pegboard.stores import MemoryEmbeddings, MemoryEvents
 from pegboard.testing import FakeEncoder
+from pegboard.upstreams.extension_requests import ExtensionRequest
 from processes import listening, until
 
 ROOT = Path(__file__).parents[3]
@@ -543,6 +546,22 @@ async def test_a_fastmcp_server_has_lazy_tools(tmp_path: Path, era: str) -> None
         assert "shelf_7" in await found(client, "look at shelf number 7")
         invoked = await client.call_tool("invoke_tool", {"name": "shelf_7", "arguments": {"item": "nails"}})
         assert invoked.structured_content == {"shelf": 7, "item": "nails"}
+
+
+@pytest.mark.requirement("022.progressive-discovery")
+async def test_a_fastmcp_server_has_groups_and_filters(tmp_path: Path, era: str) -> None:
+    async with fastmcp(tmp_path, era, extensions=[advertise(EXTENSION, {})]) as client:
+
+        async def asked(method: str, **params: Any) -> dict[str, Any]:
+            request: Any = ExtensionRequest(method=method, params=params)
+            return await client.session.send_request(request, TypeAdapter(dict[str, Any]))  # type: ignore[type-var]
+
+        [group] = (await asked("groups/list"))["groups"]
+        assert (group["name"], group["tools"]) == ("shop", 23)
+        tools = (await asked("tools/list", filter={"namePatterns": ["shelf_1?"]}))["tools"]
+        assert [tool["name"] for tool in tools] == [f"shelf_{number}" for number in range(10, 20)]
+        assert all(tool["_meta"][DIGEST].startswith("sha256:") for tool in tools)
+        assert await names(client) == META_TOOLS
 
 
 async def test_progress_and_questions_of_a_fastmcp_tool_reach_the_client(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 from pegboard import Settings
 from pegboard.compose import default_parts
 from pegboard.gateways.mcp import open_gateway
+from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.tasks.server_tasks import ServerTasks
@@ -208,7 +209,7 @@ def test_the_task_of_an_embedded_server_keeps_its_id() -> None:
     async def answered(_session: str | None, _tool: str) -> None:
         raise AssertionError
 
-    contents = Contents("off", events=MemoryEvents(), clock=FakeClock())
+    contents = Contents("off", events=MemoryEvents(), clock=FakeClock(), later=AfterAnswer())
     embedded = ServerTasks(tuple, unreached, lambda: None, TaskIds(), contents, answered)
     begun = {"resultType": "task", "taskId": "a"}
     assert embedded.created(ToolId("s", "t"), begun, Caller()) is begun

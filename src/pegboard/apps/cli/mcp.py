@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from urllib.parse import quote, urlencode
 import typer
 
 from pegboard.apps.cli import logs
+from pegboard.apps.cli.event_loop import run
 from pegboard.apps.cli.options import Configs, Exposure, Json, LogFormat, LogLevel, Profile, Verbose, examples
 from pegboard.errors import ConfigError
 
@@ -66,7 +66,7 @@ def mcp(
     logs.set_format(configured.settings.log_format)
     for note in configured.notes:
         logs.OURS.warning(note)
-    asyncio.run(serve_stdio(configured.settings, source, toolset=toolset or ""))
+    run(serve_stdio(configured.settings, source, toolset=toolset or ""))
 
 
 def nothing_given(otherwise: str = "") -> ConfigError:
@@ -89,5 +89,5 @@ def _attached(files: Sequence[Path], exposure: str | None, toolset: str | None) 
 
     logs.OURS.info("Attached to the `pegboard serve` at %s; no server is started here.", url)
     url = f"{url}/{quote(toolset)}" if toolset else url
-    asyncio.run(bridge_stdio(f"{url}?{urlencode({'exposure': exposure})}" if exposure else url))
+    run(bridge_stdio(f"{url}?{urlencode({'exposure': exposure})}" if exposure else url))
     return True

@@ -21,6 +21,7 @@ from pegboard import __version__
 from pegboard.apps.cli import logs
 from pegboard.apps.cli.options import examples
 from pegboard.errors import CatalogError, ConfigError, PegboardError
+from pegboard.extras import missing_extra
 
 FAILED = 1
 MISUSED = 2
@@ -114,10 +115,11 @@ def _has(words: Sequence[str], flag: str) -> bool:
 
 
 def _cause(error: Exception) -> Exception:
-    """The error inside exception groups of one, as task groups raise them."""
+    """The error inside exception groups of one, as task groups raise them; a package that is not installed as the extra
+    that brings it."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
-    return error
+    return missing_extra(error) or error
 
 
 def _say(error: Exception, *, as_json: bool) -> int:
@@ -194,5 +196,5 @@ def pegboard(
 
 
 def main() -> None:
-    """The entry point of `pegboard` and of `python -m pegboard`."""
+    """Run the command line; `pegboard.apps.main` checks first that it is installed."""
     app(prog_name="pegboard")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import json
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Annotated
@@ -14,6 +12,7 @@ from typing import Annotated
 import typer
 
 from pegboard.apps.cli import logs
+from pegboard.apps.cli.event_loop import run
 from pegboard.apps.cli.options import Configs, Exposure, Json, LogFormat, LogLevel, Profile, Verbose, examples
 
 EXAMPLES = examples(
@@ -74,8 +73,7 @@ def serve(
         logs.OURS.info("Serving MCP at %s", url)
 
     _keep_little()
-    with asyncio.Runner(loop_factory=_fastest_loop()) as runner:
-        runner.run(serve_http(configured.settings, source, started=started))
+    run(serve_http(configured.settings, source, started=started))
 
 
 def _keep_little() -> None:
@@ -85,12 +83,3 @@ def _keep_little() -> None:
     """
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS)
-
-
-def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's event loop if it is installed (the extra `fast`), else None."""
-    try:
-        from uvloop import new_event_loop
-    except ImportError:
-        return None
-    return new_event_loop

@@ -109,18 +109,14 @@ class Knowledge:
         return StatisticsEntry(statistics=self.prior, target=self.prior, at=self.now, version=0)
 
     def _faded(self, known: StatisticsEntry) -> ToolStatistics:
-        now = faded(
-            estimates_of(known.statistics),
-            estimates_of(known.target),
-            self.now - known.at,
-            half_life=self.half_life,
-        )
+        """As `faded`, of one entry and in plain numbers: it runs with each call."""
+        now, to, moved = known.statistics, known.target, float(faded_share(self.now - known.at, self.half_life))
         return replace(
-            known.statistics,
-            success=float(now.success),
-            variance=float(now.variance),
-            failure=float(now.failure),
-            latency=float(now.latency),
+            now,
+            success=now.success + max(to.success - now.success, 0.0) * moved,
+            variance=now.variance - max(now.variance - to.variance, 0.0) * moved,
+            failure=now.failure - max(now.failure - to.failure, 0.0) * moved,
+            latency=now.latency - max(now.latency - to.latency, 0.0) * moved,
         )
 
     def _adopt(self, key: ToolId, row: ToolStatistics) -> None:
@@ -150,6 +146,11 @@ def target(good: ToolStatistics, prior: ToolStatistics) -> ToolStatistics:
     )
 
 
+def faded_share(age: Array | float, half_life: float) -> Array | float:
+    """How far estimates move to their target in ``age`` seconds without a call, from 0 to 1."""
+    return 1 - 2.0 ** (-age / half_life) if half_life else 0.0
+
+
 def faded(known: Estimates, towards: Estimates, age: Array | float, *, half_life: float = HALF_LIFE) -> Estimates:
     """The estimates after ``age`` seconds without a call; arrays of one shape.
 
@@ -158,7 +159,7 @@ def faded(known: Estimates, towards: Estimates, age: Array | float, *, half_life
     >>> faded(one(0.1), one(0.9), 600.0).success, faded(one(0.95), one(0.9), 600.0).success
     (array([0.5]), array([0.95]))
     """
-    moved = 1 - np.exp2(-np.asarray(age, np.float64) / half_life) if half_life else 0.0
+    moved = faded_share(age, half_life)
 
     def down(values: Array, to: Array) -> Array:
         return np.asarray(values - np.maximum(values - to, 0) * moved)
@@ -169,10 +170,3 @@ def faded(known: Estimates, towards: Estimates, age: Array | float, *, half_life
         failure=down(known.failure, towards.failure),
         latency=down(known.latency, towards.latency),
     )
-
-
-def estimates_of(one: ToolStatistics) -> Estimates:
-    """Estimates of shape ()."""
-    values = (one.success, one.variance, one.failure, one.latency)
-    success, variance, failure, latency = (np.asarray(value, np.float64) for value in values)
-    return Estimates(success=success, variance=variance, failure=failure, latency=latency)

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
-import sys
 from urllib.parse import urlsplit
 
 import anyio
 import anyio.abc
 from mcp.client.streamable_http import streamable_http_client
-from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED
 
 from pegboard.errors import PegboardError
 from pegboard.gateways.mcp.attach.reconnect import reconnecting_client
 from pegboard.gateways.mcp.attach.relay import MessageReceiver, MessageSender, Relay, error_message
+from pegboard.gateways.mcp.transport.standard_streams import standard_streams
 
 RETURN_SECONDS = 10.0
 """Seconds for which a serve may be away before the bridge gives up: a restart takes less."""
 RETRY_SECONDS = 0.2
 FAREWELL_SECONDS = 1.0
 """Seconds that a client that has closed its input waits for pending answers."""
-LONGEST_LINE = 256 * 1024 * 1024
 
 
 async def bridge_stdio(url: str, *, patience: float = RETURN_SECONDS) -> None:
@@ -33,12 +30,9 @@ async def bridge_stdio(url: str, *, patience: float = RETURN_SECONDS) -> None:
     as it does without a serve.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    stdin = await Stdin.open()
-    async with stdio_server(stdin=stdin) as (reading, writing):  # type: ignore[arg-type]  # it needs only lines
+    async with standard_streams() as (reading, writing):
         gone = await bridge(reading, writing, url, patience)
         await writing.aclose()
-        if stdin:
-            stdin.close()
     if gone:
         raise gone
 
@@ -89,41 +83,6 @@ async def bridge(reading: MessageReceiver, writing: MessageSender, url: str, pat
             await writing.send(error_message(request, CONNECTION_CLOSED, str(gone[0])))
         return gone[0]
     return None
-
-
-class Stdin:
-    """Lines of standard input. Unlike a thread that reads, waiting for one can be cancelled."""
-
-    def __init__(self, reader: asyncio.StreamReader, transport: asyncio.ReadTransport) -> None:
-        self._reader = reader
-        self._transport = transport
-
-    @classmethod
-    async def open(cls) -> Stdin | None:
-        """Open it; None if standard input is a terminal or a file, which the SDK reads on a thread."""
-        if sys.stdin.isatty():
-            return None
-        reader = asyncio.StreamReader(limit=LONGEST_LINE)
-        try:
-            transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-                lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer
-            )
-        except (ValueError, NotImplementedError, OSError):
-            return None
-        return cls(reader, transport)
-
-    def close(self) -> None:
-        self._transport.close()
-        self._reader.feed_eof()
-
-    def __aiter__(self) -> Stdin:
-        return self
-
-    async def __anext__(self) -> str:
-        line = await self._reader.readline()
-        if not line:
-            raise StopAsyncIteration
-        return line.decode("utf-8", "replace")
 
 
 async def _next(stream: MessageReceiver) -> SessionMessage | Exception | None:

@@ -23,6 +23,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.compose import Parts, local_fit, profile, rules
 from pegboard.errors import ConfigError
+from pegboard.gateways.mcp.embedded import progressive_discovery
 from pegboard.gateways.mcp.embedded.hooked_server import CALL, LIST, Context, HookedRequest, ToolListing, as_dictionary
 from pegboard.gateways.mcp.embedded.listing_gateways import ListingGateways
 from pegboard.gateways.mcp.gateway import meta_definitions
@@ -32,7 +33,7 @@ from pegboard.gateways.mcp.gateway.clients import client_kind, client_rows
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.transport.client_connection import at_end, caller_of
 from pegboard.gateways.mcp.transport.gateway_server import list_changed_notifier
-from pegboard.gateways.mcp.transport.results import page
+from pegboard.gateways.mcp.transport.results import HINTS, page
 from pegboard.model import Session
 from pegboard.settings import Settings, load_settings
 
@@ -94,8 +95,33 @@ class LazyTools:
             return await self._list(request)
         if ctx.method == CALL:
             return await self._call(request)
+        if ctx.method in progressive_discovery.METHODS:
+            return await self._grouped(request)
         result = await call_next(ctx)
-        return self._announcing(ctx, result) if ctx.method == "initialize" else result
+        if ctx.method == "initialize":
+            return self._with_extension(self._announcing(ctx, result))
+        return self._with_extension(result) if ctx.method == "server/discover" else result
+
+    async def _grouped(self, request: HookedRequest) -> HandlerResult:
+        """`groups/list` and `groups/get`, for clients that declare the extension; else the server's own, if any."""
+        ctx = request.ctx
+        declared = progressive_discovery.is_declared(ctx)
+        gateway = self._boards.of(await request.listing(), searched=True) if declared else None
+        if gateway is None:
+            try:
+                return await request.proceed(ctx)
+            except MCPError as error:
+                if error.error.code != types.METHOD_NOT_FOUND or ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+                    raise
+                needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {progressive_discovery.EXTENSION: {}}}}
+                message = f"{ctx.method} needs the extension {progressive_discovery.EXTENSION}"
+                raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, message, needed) from error
+        caller = self._caller(ctx)
+        if ctx.method == progressive_discovery.LIST_GROUPS:
+            found = await progressive_discovery.groups(gateway, caller)
+        else:
+            found = await progressive_discovery.group(gateway, caller, request.params)
+        return self._finished(ctx, found | (HINTS if caller.modern else {}))
 
     async def _list(self, request: HookedRequest) -> HandlerResult:
         cursor = request.params.get("cursor")
@@ -106,7 +132,11 @@ class LazyTools:
             return await request.proceed(request.ctx)
         self._connect(caller, gateway, request.ctx)
         self._changed(caller, listing)
-        found = page(await gateway.list_tools(caller), cursor)
+        if "filter" in request.params and progressive_discovery.is_declared(request.ctx):
+            shown = await progressive_discovery.filtered(gateway, caller, request.params["filter"])
+        else:
+            shown = await gateway.list_tools(caller)
+        found = page(shown, cursor)
         scope = {"cacheScope": "private"} if "cacheScope" in listing.envelope else {}
         return listing.envelope | found | scope
 
@@ -163,6 +193,19 @@ class LazyTools:
             return result
         tools = {**capabilities["tools"], "listChanged": True}
         return shown | {"capabilities": {**capabilities, "tools": tools}}
+
+    @staticmethod
+    def _with_extension(result: HandlerResult) -> HandlerResult:
+        """Declare progressive discovery."""
+        shown = as_dictionary(result)
+        capabilities = shown.get("capabilities")
+        if not isinstance(capabilities, Mapping) or not isinstance(capabilities.get("tools"), Mapping):
+            return result
+        known = {
+            **(capabilities.get("extensions") or {}),
+            progressive_discovery.EXTENSION: progressive_discovery.SETTINGS,
+        }
+        return shown | {"capabilities": {**capabilities, "extensions": known}}
 
     def _caller(self, ctx: Context) -> Caller:
         try:

@@ -67,6 +67,7 @@ class ListingGateways:
         """The client of the session is gone."""
         for gateway in self._gateways.values():
             gateway.announcer.disconnect(session)
+            gateway.likely.forget(session)
 
     def _made(self, listing: ToolListing) -> Gateway:
         server = introduced(self._server.name, self._server.version, self._server.instructions)

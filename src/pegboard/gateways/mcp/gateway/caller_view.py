@@ -50,6 +50,11 @@ class CallerView:
         return self.catalog_view.board
 
     @property
+    def pushes(self) -> bool:
+        """Whether tools that a conversation makes likely join its list."""
+        return self._settings.push
+
+    @property
     def servers(self) -> Collection[str] | None:
         """Servers whose resources and prompts are visible: those of the toolset; None for all."""
         return None if self._toolset is None else self.catalog_view.catalog.servers.keys()

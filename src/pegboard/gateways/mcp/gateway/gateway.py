@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from pegboard.errors import ArgumentsInvalid, PegboardError
 from pegboard.events import ToolsListed
 from pegboard.gateways.mcp.gateway import session_changes
+from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.gateway.app_tools import app_resource
 from pegboard.gateways.mcp.gateway.call_charges import CallCharges
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
-from pegboard.gateways.mcp.gateway.caller_view import CallerView, tokens_listed, tokens_of
+from pegboard.gateways.mcp.gateway.caller_view import CallerView, on_the_wire, tokens_listed, tokens_of
 from pegboard.gateways.mcp.gateway.catalog_view import CatalogView
 from pegboard.gateways.mcp.gateway.clients import ClientKind, client_kind
 from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
+from pegboard.gateways.mcp.gateway.likely_tools import LikelyTools
 from pegboard.gateways.mcp.gateway.meta_definitions import EXECUTE, INVOKE, META_TOOLS
+from pegboard.gateways.mcp.gateway.meta_search import found_tools
 from pegboard.gateways.mcp.gateway.meta_tools import MetaCalls
 from pegboard.gateways.mcp.gateway.notifications import Announcer, LogLevels
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
 from pegboard.gateways.mcp.gateway.tool_calls import ToolCalls
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
+from pegboard.gateways.mcp.resources.content_search import ContentSearch
 from pegboard.gateways.mcp.resources.resources import ServerResources
 from pegboard.gateways.mcp.resources.skills import SkillLibrary
 from pegboard.gateways.mcp.tasks.server_tasks import ServerTasks
@@ -30,7 +34,7 @@ from pegboard.gateways.mcp.tasks.task_ids import TaskIds
 from pegboard.gateways.mcp.transport.client_input import PendingInputs
 from pegboard.gateways.mcp.trust.approvals import Approvals
 from pegboard.gateways.mcp.trust.content import Contents
-from pegboard.model import Fingerprint, JsonObject, Outcome, Session
+from pegboard.model import Fingerprint, JsonObject, Outcome, Session, ToolId
 from pegboard.protocols import Clock, EventSink
 from pegboard.routing import check_arguments
 from pegboard.routing_board import RoutingBoard
@@ -82,7 +86,8 @@ class Gateway:
         self.book = SessionBook(MemorySessions(clock)) if book is None else book
         self._caller_view = CallerView(settings, self.view, self.book, toolset)
         pins = None if approvals is None else approvals.contents
-        self._contents = Contents(settings.scan, events=events, clock=clock, pins=pins)
+        self._later = AfterAnswer()
+        self._contents = Contents(settings.scan, events=events, clock=clock, later=self._later, pins=pins)
         self.resources = ServerResources(
             upstreams, self.announcer.bus, lambda: self._caller_view.servers, self._contents
         )
@@ -109,16 +114,27 @@ class Gateway:
             observe=observe,
             contents=self._contents,
             tasks=self.tasks,
+            later=self._later,
             learner=board.learner,
         )
+        self.likely = LikelyTools(self._caller_view, self.announcer)
         self._meta = MetaCalls(
-            self._caller_view, self._calls, fleet, self.announcer, events=events, clock=clock, skills=self.skills
+            self._caller_view,
+            self._calls,
+            fleet,
+            self.announcer,
+            self.likely,
+            events=events,
+            clock=clock,
+            contents=ContentSearch(self.resources, self.skills),
         )
         self._events, self._clock = events, clock
 
     def close(self) -> None:
+        self._later.flush()
         self.view.close()
         self.announcer.close()
+        self.likely.close()
         self.pending_inputs.close()
         self.resources.close()
 
@@ -160,14 +176,34 @@ class Gateway:
         try:
             self.view.refresh()
             if name in META_TOOLS:
+                self._later.flush()  # a ranking knows every call before it
                 return await self._meta.answer(name, arguments, context)
             session, tool = await self._caller_view.resolve(name, context.caller)
             definition = self._caller_view.board.catalog[tool]
             if not self._caller_view.is_listed(tool, context.caller, session):
                 await self._calls.check(definition, arguments)
-            return await self._calls.relay(definition, self._caller_view.filled_in(tool, arguments), context)
+            result = await self._calls.relay(definition, self._caller_view.filled_in(tool, arguments), context)
+            if self._caller_view.exposure(context.caller, session) == "dynamic":
+                self.likely.called(tool, arguments, context.caller)
+            return result
         except PegboardError as error:
             return self._calls.rejected(name, error)
+
+    async def permitted(self, caller: Caller) -> tuple[dict[ToolId, JsonObject], Mapping[ToolId, str]]:
+        """The definitions of all tools that the caller may use, whatever it is listed, and the category of each."""
+        await self.view.started()
+        await self.view.categorized()
+        view = self._caller_view
+        allowed, names = view.board.permitted(view.turn("", Session(), caller)), view.names(caller)
+        found = {tool.id: on_the_wire(tool, names) for tool in view.board.catalog.tools if tool.id in allowed}
+        return found, self.view.categories
+
+    async def matching(self, query: str, caller: Caller) -> list[ToolId]:
+        """The tools that a search finds, best first."""
+        view = self._caller_view
+        session, index = await self.book.get(caller.session), await self.view.search_index()
+        found = await found_tools(view.board, index, lambda text: view.turn(text, session, caller), query)
+        return [each.tool for each in found.tools]
 
     def knows(self, name: str, caller: Caller) -> bool:
         """Whether a meta-tool or a tool of the board has this name."""
@@ -205,6 +241,7 @@ class Gateway:
         self.tasks.forget(session)
         await self.resources.forget(session)
         self._meta.forget(session)
+        self.likely.forget(session)
         self._calls.forget(session)
         self.fleet.forget(session)
         await self.book.forget(session)

@@ -50,7 +50,7 @@ class Host:
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         self.settings = settings
-        self.access = Access(settings)
+        self.access = Access(settings, clock=parts.clock)
         self.signing = Signing(parts.signing_keys, parts.clock, lasting=settings.session_ttl)
         self._approvals = Approvals(
             parts.pins,
@@ -103,12 +103,12 @@ class Host:
                 for task in background:
                     task.cancel()
                 await asyncio.wait(background)
+                for gateway in self._gateways.values():
+                    gateway.close()
                 await self._usage.flush()
                 if self.parts.learner is not None:
                     await self.parts.learner.book.flush()
                 await self._charges.close()
-                for gateway in self._gateways.values():
-                    gateway.close()
 
     def gateway(self, toolset: str = "") -> Gateway:
         """The gateway of a toolset; without a name, that of the whole board. Raises NoToolset."""
@@ -139,7 +139,7 @@ class Host:
         """
         before, self.settings = self.settings, settings
         try:
-            access = Access(settings)
+            access = Access(settings, clock=self.parts.clock, before=self.access)
             self._check()
             adopted = {
                 name: (*self._settings_of(name), gateway)

@@ -23,6 +23,8 @@ SEARCHING = (LIST_CATEGORIES, SEARCH, DESCRIBE, INVOKE)
 ROUTING = (ROUTE, EXECUTE, REPORT)
 META_TOOLS = frozenset({*SEARCHING, *ROUTING})
 """Reserved names: no other tool can have them, whether the meta-tools are listed or not."""
+KINDS = ("tool", "prompt", "resource", "skill")
+"""What a search can be for; without one, for all of them."""
 DEFAULT_LIMIT = 5
 MOST_RESULTS = 20
 POOL = "\n\nAvailable:\n"
@@ -64,6 +66,7 @@ def definitions(pool: str, *, dynamic: bool = False) -> list[JsonObject]:
             {
                 "query": {"type": "string", "description": "What you want to do, in a few words"},
                 "limit": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS},
+                "kind": {"type": "string", "enum": [*KINDS], "description": "Only this kind"},
                 "server": {"type": "string", "description": "Only tools of this server"},
                 "category": {"type": "string", "description": "Only tools of this category"},
                 "annotations": {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,6 +17,7 @@ from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView, on_the_wire
 from pegboard.gateways.mcp.gateway.example_calls import example_calls, how_to_call
 from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
+from pegboard.gateways.mcp.gateway.likely_tools import LikelyTools
 from pegboard.gateways.mcp.gateway.meta_results import (
     LastOffers,
     about,
@@ -35,8 +35,9 @@ from pegboard.gateways.mcp.gateway.meta_results import (
 from pegboard.gateways.mcp.gateway.meta_search import Found, found_tools
 from pegboard.gateways.mcp.gateway.notifications import Announcer
 from pegboard.gateways.mcp.gateway.tool_calls import ToolCalls
+from pegboard.gateways.mcp.resources.content_search import ContentSearch
+from pegboard.gateways.mcp.resources.resource_listing import Kind
 from pegboard.gateways.mcp.resources.resources import Visible, everything
-from pegboard.gateways.mcp.resources.skills import SkillLibrary
 from pegboard.model import Decision, JsonObject, Session, Tool, ToolId
 from pegboard.protocols import Clock, EventSink, Filter
 from pegboard.routing import Profile
@@ -53,6 +54,12 @@ MOST_CATEGORIES, FEWER_CATEGORIES = 20, 8
 """Categories that are named after a search without results; fewer beside the nearest tools."""
 CATEGORY_TOKENS = 2000
 """Most tokens of the list of categories, while every category is named."""
+OTHER_KINDS: Mapping[str, Sequence[Kind]] = {
+    "prompt": ["prompts"],
+    "resource": ["resources", "resourceTemplates"],
+    "skill": ["skills"],
+}
+NO_SUCH_ITEM = "Nothing of this kind matches on the servers that run. Search with other words, or without a kind."
 NOTHING_TO_JUDGE = "No call of this tool in this session succeeded since the last report."
 
 
@@ -65,18 +72,20 @@ class MetaCalls:
         calls: ToolCalls,
         fleet: Servers,
         announcer: Announcer,
+        likely: LikelyTools,
         *,
         events: EventSink,
         clock: Clock,
-        skills: SkillLibrary | None = None,
+        contents: ContentSearch,
     ) -> None:
-        self._skills = skills
+        self._contents = contents
         self._view = view
         self._events = events
         self._clock = clock
         self._calls = calls
         self._fleet = fleet
         self._announcer = announcer
+        self._likely = likely
         self._offered = LastOffers()
         self._by_name: Mapping[str, Callable[[JsonObject, CallContext], Awaitable[Result]]] = {
             meta_definitions.LIST_CATEGORIES: self._list_categories,
@@ -104,11 +113,14 @@ class MetaCalls:
         session = await view.book.get(caller.session)
         query, profile, names = arguments["query"], view.board.profile, view.names(caller)
         allowed = view.board.allowed(view.turn(query, session, caller))
-        skills = await self._matching_skills(arguments, caller)
+        contents = await self._matching_contents(arguments, caller)
         notes: Result = {}
         sure: Mapping[ToolId, str | None] = {}
         nearest: list[ToolId] = []
-        if (whole := self._whole_category(arguments, profile, allowed)) is not None:
+        if arguments.get("kind", "tool") != "tool":
+            found: list[ToolId] = []
+            notes = {} if contents else {"why": NO_SUCH_ITEM}
+        elif (whole := self._whole_category(arguments, profile, allowed)) is not None:
             found = whole[: arguments.get("limit")]
         else:
             limit = arguments.get("limit", profile.results or meta_definitions.DEFAULT_LIMIT)
@@ -120,8 +132,8 @@ class MetaCalls:
             best = [each for each in best if not for_apps_alone(view.board.catalog[each.tool])][:limit]
             sure = {each.tool: result.certainty(each) for each in best}
             found = [each.tool for each in best] if result.tools else []
-            nearest = [] if result.tools or skills else [each.tool for each in best]
-            notes = self._notes(query, result, allowed, nothing=not found and not skills)
+            nearest = [] if result.tools or "skills" in contents else [each.tool for each in best]
+            notes = self._notes(query, result, allowed, nothing=not found and "skills" not in contents)
         self._events.emit(ToolsSearched(at=self._clock.time(), found=len(found), by_words="ranked_by" in notes))
         categories, catalog = view.catalog_view.categories, view.board.catalog
 
@@ -131,7 +143,8 @@ class MetaCalls:
         listed = {"tools": shown(found)} | notes | ({"nearest": shown(nearest)} if nearest else {})
         calls = self._calls_of(found or nearest[:1], session, caller)
         await self._enable(found, session, context)
-        return json_result(listed | skills | self._not_ready(caller) | calls)
+        self._likely.searched(query, caller, missed=not found)
+        return json_result(listed | contents | self._not_ready(caller) | calls)
 
     def _notes(self, query: str, result: Found, allowed: frozenset[ToolId], *, nothing: bool) -> Result:
         """What was searched for, if that is not what was written; and advice if nothing matches."""
@@ -140,15 +153,20 @@ class MetaCalls:
         most = FEWER_CATEGORIES if result.nearest else MOST_CATEGORIES
         return self._nothing(allowed, most) | notes if nothing else notes
 
-    async def _matching_skills(self, arguments: JsonObject, caller: Caller) -> Result:
-        """The skills that a search without filters finds, and how to read one; empty if there is none."""
-        if self._skills is None or self._filter(arguments) is not None:
+    async def _matching_contents(self, arguments: JsonObject, caller: Caller) -> Result:
+        """The skills, prompts and resources that a search without filters, or for their kind, finds; empty if there is
+        none."""
+        kind, server = arguments.get("kind"), arguments.get("server")
+        if kind == "tool" or (kind is None and self._filter(arguments) is not None):
             return {}
-        found = await self._skills.found(arguments["query"], visible_to(caller))
-        if not found:
-            return {}
-        names = json.dumps({"names": [found[0]["uri"]]})
-        return {"skills": found, "read_skill": f"Call {meta_definitions.DESCRIBE} with {names}."}
+        may_see = visible_to(caller)
+
+        def visible(name: str) -> bool:
+            return may_see(name) and server in (None, name)
+
+        how: dict[str, Any] = {} if kind is None else {"kinds": OTHER_KINDS[kind]}
+        how |= {} if kind is None else {"most": arguments.get("limit", meta_definitions.DEFAULT_LIMIT)}
+        return await self._contents.found(arguments["query"], visible, meta_definitions.DESCRIBE, **how)
 
     def _whole_category(
         self, arguments: JsonObject, profile: Profile, allowed: frozenset[ToolId]
@@ -195,22 +213,21 @@ class MetaCalls:
 
     async def _describe(self, arguments: JsonObject, context: CallContext) -> Result:
         """Unknown names are returned next to the definitions."""
-        described: list[JsonObject] = []
-        skills: list[JsonObject] = []
+        described: dict[str, list[JsonObject]] = {"tools": []}
         unknown: dict[str, list[str]] = {}
         for name in arguments["names"]:
             try:
                 _, tool = await self._view.resolve(name, context.caller)
                 definition = self._view.board.catalog[tool]
-                described.append(on_the_wire(definition, self._view.names(context.caller)))
+                described["tools"].append(on_the_wire(definition, self._view.names(context.caller)))
             except ToolNotAvailable as error:
-                skill = None if self._skills is None else await self._skills.loaded(name, visible_to(context.caller))
-                if skill is None:
+                visible = visible_to(context.caller)
+                content = await self._contents.loaded(name, visible)
+                if content is None:
                     unknown[name] = list(error.available)
                 else:
-                    skills.append(skill)
-        found = {"tools": described} | ({"skills": skills} if skills else {})
-        return json_result(found | ({"unknown": unknown} if unknown else {}))
+                    described.setdefault(content[0], []).append(content[1])
+        return json_result(described | ({"unknown": unknown} if unknown else {}))
 
     async def _route(self, arguments: JsonObject, context: CallContext) -> Result:
         """ROUTE (EHRR, algorithm 2), under any profile."""
@@ -251,10 +268,13 @@ class MetaCalls:
         name, inner = arguments["name"], arguments.get("arguments") or {}
         if name in meta_definitions.META_TOOLS:
             raise ToolNotAvailable(name, [], remedy="Call Pegboard's own tools directly.")
-        _, tool = await self._view.resolve(name, context.caller, finder)
+        session, tool = await self._view.resolve(name, context.caller, finder)
         definition = self._view.board.catalog[tool]
         await self._calls.check(definition, inner)
-        return await self._calls.relay(definition, self._view.filled_in(tool, inner), context)
+        result = await self._calls.relay(definition, self._view.filled_in(tool, inner), context)
+        if self._view.exposure(context.caller, session) == "dynamic":
+            self._likely.called(tool, inner, context.caller)
+        return result
 
     async def _with_others(self, name: str, result: Result, context: CallContext) -> Result:
         view, caller = self._view, context.caller

@@ -42,6 +42,17 @@ def enable(tools: Iterable[ToolId], *, cap: int) -> Change:
     return change
 
 
+def offer(tools: Iterable[ToolId], *, cap: int) -> Change:
+    """Add tools as the least recently used ones, as far as there is room: none of those that are there is removed."""
+    added = tuple(dict.fromkeys(tools))
+
+    def change(session: Session) -> Session:
+        new = [tool for tool in added if tool not in session.enabled][: max(0, cap - len(session.enabled))]
+        return replace(session, enabled=(*reversed(new), *session.enabled)) if new else session
+
+    return change
+
+
 def use(tool: ToolId) -> Change:
     """An enabled tool was called: it becomes the most recently used one."""
 

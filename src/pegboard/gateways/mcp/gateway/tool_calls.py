@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import mcp_types as types
@@ -12,8 +13,9 @@ from mcp import MCPError
 from pegboard.errors import ArgumentsInvalid, PegboardError, UpstreamError
 from pegboard.events import CallFinished, CallRejected
 from pegboard.gateways.mcp.gateway import session_changes
+from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.gateway.call_charges import CallCharges
-from pegboard.gateways.mcp.gateway.caller import CallContext
+from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
 from pegboard.gateways.mcp.tasks.server_tasks import ServerTasks
@@ -48,10 +50,12 @@ class ToolCalls:
         observe: Callable[[Outcome], None],
         contents: Contents,
         tasks: ServerTasks,
+        later: AfterAnswer,
         learner: HabitLearner | None = None,
     ) -> None:
         self._contents = contents
         self._tasks = tasks
+        self._later = later
         self._fleet = fleet
         self._book = book
         self._charges = charges
@@ -76,7 +80,7 @@ class ToolCalls:
             result = await self._observed(called, arguments, context)
         if created_task(result) is not None:
             return self._tasks.created(tool, result, context.caller)
-        await self._contents.answered(ServerName(tool.server), tool.name, result)
+        self._contents.answered(ServerName(tool.server), tool.name, result)
         if not result.get("isError", False) and result.get("resultType") != "input_required":
             await self._book.update(session, session_changes.answered(tool.name))
         self._book.touch(session, session_changes.use(tool))
@@ -111,15 +115,22 @@ class ToolCalls:
         return result
 
     def _note(self, context: CallContext, tool: ToolId, started: float, fault: Fault | None) -> None:
+        """A failure counts before the answer, as the next call may come at once; a success, a moment after it."""
         latency = (self._clock.monotonic() - started) * 1000
-        success = fault is None
+        outcome = Outcome(tool=tool, success=fault is None, latency_ms=latency, failure=fault)
+        self._feedback.called(context.caller.session, tool, success=outcome.success)
+        self._later(partial(self._record, outcome, self._clock.time(), context.caller))
+        if not outcome.success:
+            self._later.flush()
+
+    def _record(self, outcome: Outcome, at: float, caller: Caller) -> None:
+        tool, success = outcome.tool, outcome.success
         self._events.emit(
-            CallFinished(at=self._clock.time(), tool=str(tool), server=tool.server, success=success, latency_ms=latency)
+            CallFinished(at=at, tool=str(tool), server=tool.server, success=success, latency_ms=outcome.latency_ms)
         )
-        self._feedback.called(context.caller.session, tool, success=success)
-        self._observe(Outcome(tool=tool, success=success, latency_ms=latency, failure=fault))
+        self._observe(outcome)
         if success and self._learner is not None:
-            self._learner.called_after_search(context.caller.conversation, tool)
+            self._learner.called_after_search(caller.conversation, tool)
 
 
 class PendingFeedback:

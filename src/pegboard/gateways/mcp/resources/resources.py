@@ -25,6 +25,9 @@ LOGGER = logging.getLogger(__name__)
 PATIENCE = 10.0
 """Seconds that a list waits for a slow server, whose items are then included the next time (M15)."""
 
+AT_ONCE = 0.5
+"""The same for a search, in which most servers offer nothing but tools."""
+
 EXPIRY = 30.0
 """Seconds after which a list is read again that may have changed without a word."""
 
@@ -71,7 +74,7 @@ class ServerResources:
 
     async def listed(self, kind: Kind, visible: Visible = everything, *, running: bool = False) -> list[JsonObject]:
         """All items of a kind, in the order of the servers. If two servers have the same resource, the first one's is
-        listed. With ``running``, only of servers that run: none is started."""
+        listed. With ``running``, only of servers that run and answer at once: none is started."""
         lists = await self._of(kind, visible, running=running)
         if kind == "prompts":
             return [{**each, "name": name} for name, (_, each) in _named(lists).items()]
@@ -79,12 +82,18 @@ class ServerResources:
             {each[KINDS[kind].identity]: each for _, items in reversed(lists) for each in reversed(items)}.values()
         )[::-1]
 
+    async def lists(self, uri: str, visible: Visible = everything) -> bool:
+        """Whether a server lists a resource of this address, or a template that it fits."""
+        if any(each["uri"] == uri for each in await self.listed("resources", visible)):
+            return True
+        return any(fits(each["uriTemplate"], uri) for each in await self.listed("resourceTemplates", visible))
+
     async def prompt(self, params: types.GetPromptRequestParams, visible: Visible = everything) -> Result:
         """A prompt. Raises MCPError as the server does, or for an unknown prompt."""
         upstream, prompt = await self._prompt(params.name, visible)
         copied = params.model_copy(update={"name": prompt["name"]})
         result = await upstream.request(types.GetPromptRequest(params=copied))
-        await self._contents.answered(upstream.server.name, f"prompts/{prompt['name']}", result)
+        self._contents.answered(upstream.server.name, f"prompts/{prompt['name']}", result)
         return result
 
     async def read(self, params: types.ReadResourceRequestParams, visible: Visible = everything) -> Result:
@@ -93,7 +102,7 @@ class ServerResources:
 
         async def read(upstream: Upstream) -> Result:
             result = await upstream.request(request)
-            await self._contents.answered(upstream.server.name, f"resources/{params.uri}", result)
+            self._contents.answered(upstream.server.name, f"resources/{params.uri}", result)
             return result
 
         result = dict(await self.first(str(params.uri), read, visible))
@@ -218,7 +227,7 @@ class ServerResources:
         there = [each for each in self._there(kind, visible) if not running or each.status.state == "ready"]
         tasks = {each: self._task(each, kind) for each in there}
         if tasks:
-            await asyncio.wait(tasks.values(), timeout=PATIENCE)
+            await asyncio.wait(tasks.values(), timeout=AT_ONCE if running else PATIENCE)
         return [(each, task.result()) for each, task in tasks.items() if _succeeded(task)]
 
     def _task(self, upstream: Upstream, kind: Kind) -> asyncio.Task[Sequence[JsonObject]]:

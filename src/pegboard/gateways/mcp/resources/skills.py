@@ -1,4 +1,4 @@
-"""Skills of all servers (SEP-2640): listed, found by searches, and loaded with their digests checked."""
+"""Skills of all servers (SEP-2640): listed, and loaded with their digests checked."""
 
 from __future__ import annotations
 
@@ -12,16 +12,10 @@ from mcp import MCPError
 
 from pegboard.gateways.mcp.resources.resources import ServerResources, Visible
 from pegboard.model import JsonObject
-from pegboard.retrieval.lexical import Bm25f
-from pegboard.retrieval.words import terms
 from pegboard.upstreams import Upstream
 from pegboard.upstreams.extension_requests import SKILLS, ExtensionRequest, extensions_of
 
 MANIFEST = "/SKILL.md"
-MOST_FOUND = 3
-ENOUGH = 0.5
-"""The share of a query's words that a skill has to contain."""
-WEIGHTS: Mapping[str, float] = {"name": 3.0, "description": 1.0, "body": 0.5}
 MOST_BODIES = 500
 MOST_CHARACTERS = 50_000
 
@@ -48,23 +42,6 @@ class SkillLibrary:
         """The answer to `resources/directory/read`. Raises MCPError."""
         return await self._asked("resources/directory/read", params, visible, {"directoryRead": True})
 
-    async def found(self, query: str, visible: Visible) -> list[Result]:
-        """The skills that match a query, best first, as a search answers them. Starts no server."""
-        skills = await self._resources.listed("skills", visible, running=True)
-        documents = [self._document(each) for each in skills]
-        words = set(terms(query))
-        if not documents or not words:
-            return []
-        scores = Bm25f(documents, weights=WEIGHTS).scores(query)
-        ranked = sorted(range(len(documents)), key=lambda at: (-float(scores[at]), at))
-        matching = [
-            at for at in ranked if len(words & set(terms(" ".join(documents[at].values())))) >= ENOUGH * len(words)
-        ]
-        return [
-            {key: documents[at][key] for key in ("name", "description")} | {"uri": str(skills[at]["uri"])}
-            for at in matching[:MOST_FOUND]
-        ]
-
     async def loaded(self, uri: str, visible: Visible) -> Result | None:
         """The skill with its text, for a model; None where no listed skill has this address.
 
@@ -89,7 +66,8 @@ class SkillLibrary:
             while len(self._bodies) > MOST_BODIES:
                 self._bodies.popitem(last=False)
 
-    def _document(self, skill: JsonObject) -> dict[str, str]:
+    def document(self, skill: JsonObject) -> dict[str, str]:
+        """What a search reads of a skill: its name, description and body, as far as they are known."""
         said = skill.get("frontmatter") or {}
         uri = str(skill["uri"])
         name, description = str(said.get("name") or uri), str(said.get("description") or "")

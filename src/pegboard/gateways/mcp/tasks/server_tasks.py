@@ -96,7 +96,7 @@ class ServerTasks:
         result = await upstream.request(TaskRequest(method=method, params={**params, "taskId": place.task}))
         final = final_result(result)
         if final is not None:
-            await self._contents.answered(ServerName(place.server), place.tool, final)
+            self._contents.answered(ServerName(place.server), place.tool, final)
             if not final.get("isError", False):
                 await self._answered(caller.session, place.tool)
         return with_task_id(result, str(given))

@@ -1,36 +1,44 @@
-"""Authentication on HTTP: bearer tokens (RFC 6750), stored as hashes, and the tools that each token grants.
+"""Authentication on HTTP: bearer tokens (RFC 6750), stored as hashes or of an issuer, and the tools that each grants.
 
 A session belongs to the token that began it (`signed_ids`).
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from urllib.parse import urlsplit, urlunsplit
 
 from starlette.responses import JSONResponse, Response
 
+from pegboard.clock import SystemClock
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.access_keys import hashed
+from pegboard.gateways.issuer import Claims, Issuer, TokenRefused, claim_at, values
+from pegboard.protocols import Clock
 from pegboard.settings import Settings
+from pegboard.settings.issuer_settings import ClaimPolicy, IssuerSettings
 
 HOLDER_KEY = "pegboard.holder"
 """The key of the ASGI scope under which the HTTP door stores the holder of the token."""
 AUTHORIZATION = b"authorization"
 REALM = 'Bearer realm="pegboard"'
+WELL_KNOWN = "/.well-known/oauth-protected-resource"
 
 
 class Unauthorized(PegboardError):  # noqa: N818
-    """No token, or an unknown one. ``shown`` is whether one was presented."""
+    """No token, or one that is not accepted. ``shown`` is whether one was presented, ``why`` what is wrong with it."""
 
     code = "unauthorized"
     http_status = 401
 
-    def __init__(self, *, shown: bool) -> None:
+    def __init__(self, *, shown: bool, why: str = "") -> None:
+        unknown = f"The token is not accepted: {why}." if why else "The token is unknown."
         super().__init__(
-            "The token is unknown." if shown else "This gateway requires a token.",
+            unknown if shown else "This gateway requires a token.",
             remedy="Send the header `Authorization: Bearer TOKEN` with a token made by `pegboard keys new`.",
         )
         self.challenge = f'{REALM}, error="invalid_token"' if shown else REALM
@@ -89,12 +97,25 @@ class Holder:
 
 
 class Access:
-    """The configured tokens. Without any, every client may use whatever the process may use."""
+    """The configured tokens, and the issuer of others. Without any, every client may use whatever the process may."""
 
-    def __init__(self, settings: Settings, environment: Mapping[str, str] | None = None) -> None:
-        """Raises ConfigError for a variable that is not set, and for a token that two holders share."""
+    def __init__(
+        self,
+        settings: Settings,
+        environment: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+        before: Access | None = None,
+    ) -> None:
+        """``before`` is the access that this one replaces, whose checked tokens are kept if the issuer is the same.
+
+        Raises ConfigError for a variable that is not set, and for a token that two holders share.
+        """
         known = os.environ if environment is None else environment
+        self._clock = clock or SystemClock()
         self._holders: dict[str, Holder] = {}
+        self._expiries: dict[str, float] = {}
+        self._grants = settings.grants
+        self._issuer: Issuer | None = _issuer(settings, self._clock, before._issuer if before else None)
         for name, each in settings.access.items():
             secret = each.hash or hashed(_value(name, each.env or "", known))
             if secret in self._holders:
@@ -104,18 +125,27 @@ class Access:
                 )
             only = _patterns(each.tools, each.scopes, settings.grants)
             self._holders[secret] = Holder(name=name, secret=secret, scopes=frozenset(each.scopes), only=only)
+            if each.expires is not None:
+                self._expiries[secret] = each.expires.timestamp()
 
     @property
     def needed(self) -> bool:
-        return bool(self._holders)
+        return bool(self._holders) or self._issuer is not None
 
     def holder_of(self, token: str) -> Holder | None:
-        """The holder of a token."""
-        return self._holders.get(hashed(token))
+        """The holder of a configured token that has not expired."""
+        secret = hashed(token)
+        expired = self._clock.time() >= self._expiries.get(secret, math.inf)
+        return None if expired else self._holders.get(secret)
 
-    def holder(self, headers: Iterable[tuple[bytes, bytes]]) -> Holder | None:
-        """The holder of the request's token; None if no token is required. Raises Unauthorized."""
-        if not self._holders:
+    def is_token(self, token: str) -> bool:
+        """Whether it is a token for this gateway, valid or not, which nobody else must see."""
+        return hashed(token) in self._holders or (self._issuer is not None and self._issuer.issued(token))
+
+    async def holder(self, headers: Iterable[tuple[bytes, bytes]]) -> Holder | None:
+        """The holder of the request's token; None if no token is required. Raises Unauthorized, and IssuerUnavailable
+        while the issuer of a new token does not answer."""
+        if not self.needed:
             return None
         shown = [value.decode("latin-1") for name, value in headers if name.lower() == AUTHORIZATION]
         if len(shown) > 1:
@@ -123,12 +153,52 @@ class Access:
         scheme, _, token = shown[0].partition(" ") if shown else ("", "", "")
         if scheme.lower() != "bearer":
             raise Unauthorized(shown=False)
-        if not token.strip():
+        token = token.strip()
+        if not token:
             raise InvalidRequest
-        found = self.holder_of(token.strip())
+        found = self.holder_of(token)
+        if found is None and self._issuer is not None:
+            try:
+                return self._by_claims(await self._issuer.claims(token), self._issuer.settings)
+            except TokenRefused as reason:
+                raise Unauthorized(shown=True, why=str(reason)) from reason
         if found is None:
             raise Unauthorized(shown=True)
         return found
+
+    def _by_claims(self, claims: Claims, issuer: IssuerSettings) -> Holder:
+        """The holder of an issuer's token: its subject, with its own scopes and what its claims permit by policy.
+
+        It is the same holder while its token is renewed, but not after its rights have changed: lists and sessions
+        of other rights are not its own.
+        """
+        matching = [each for each in issuer.policies if _matches(claims, each)]
+        scopes = frozenset(
+            {*values(claims.get(issuer.scope_claim)), *(one for each in matching for one in each.scopes)}
+        )
+        tools = None if not issuer.policies else tuple(one for each in matching for one in each.tools)
+        only = _patterns(tools, sorted(scopes), self._grants)
+        rights = f"{issuer.url}\0{claims['sub']}\0{sorted(scopes)}\0{only}"
+        return Holder(name=str(claims["sub"]), secret=hashed(rights), scopes=scopes, only=only)
+
+
+def protected_resource(issuer: IssuerSettings, scopes: Iterable[str], toolset: str) -> JSONResponse:
+    """The metadata of this resource, or of a toolset's endpoint (RFC 9728, section 3.2)."""
+    base = issuer.resource.rstrip("/")
+    said = {
+        "resource": f"{base}/{toolset}" if toolset else base,
+        "authorization_servers": [issuer.url],
+        "bearer_methods_supported": ["header"],
+        "resource_name": "Pegboard",
+    }
+    named = sorted(scopes)
+    return JSONResponse(said | ({"scopes_supported": named} if named else {}))
+
+
+def metadata_url(issuer: IssuerSettings, toolset: str) -> str:
+    """The address of that metadata (RFC 9728, section 3.1): before the path of the resource."""
+    parts = urlsplit(issuer.resource.rstrip("/") + (f"/{toolset}" if toolset else ""))
+    return urlunsplit((parts.scheme, parts.netloc, WELL_KNOWN + parts.path, "", ""))
 
 
 def check_scope(holder: Holder | None, scope: str | None) -> None:
@@ -137,9 +207,23 @@ def check_scope(holder: Holder | None, scope: str | None) -> None:
         raise InsufficientScope(scope)
 
 
-def refused(error: Unauthorized) -> Response:
-    """The response with its challenge (RFC 6750, section 3)."""
-    return JSONResponse(error.payload(), error.http_status, headers={"www-authenticate": error.challenge})
+def refused(error: Unauthorized, metadata: str = "", scope: str | None = None) -> Response:
+    """The response with its challenge (RFC 6750, section 3), the address of the resource's metadata (RFC 9728, 5.1)
+    and the scope that is needed."""
+    more = {"resource_metadata": metadata, "scope": scope if "scope=" not in error.challenge else ""}
+    said = ", ".join([error.challenge, *(f'{name}="{value}"' for name, value in more.items() if value and metadata)])
+    return JSONResponse(error.payload(), error.http_status, headers={"www-authenticate": said})
+
+
+def _issuer(settings: Settings, clock: Clock, before: Issuer | None) -> Issuer | None:
+    if settings.issuer is None:
+        return None
+    return before if before is not None and before.settings == settings.issuer else Issuer(settings.issuer, clock)
+
+
+def _matches(claims: Claims, policy: ClaimPolicy) -> bool:
+    """Whether the claims have one of the values for each claim that a policy names."""
+    return all(set(values(claim_at(claims, name))) & set(wanted) for name, wanted in policy.claims.items())
 
 
 def _value(name: str, variable: str, environment: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.issuer import IssuerUnavailable
 from pegboard.gateways.mcp.cluster.forwarder import Forwarder
 from pegboard.gateways.mcp.cluster.http_messages import header
 from pegboard.gateways.mcp.cluster.peers import Peers
@@ -103,18 +104,23 @@ class HttpDoor:
             refused = await self._guard.validate_request(Request(scope))
             more = {} if self._host.access.needed else dict(self._health())
             return refused or JSONResponse({"status": "ok"} | more)
+        if path == auth.WELL_KNOWN or path.startswith(f"{auth.WELL_KNOWN}/"):
+            return self._metadata(path)
         if path != PATH and not path.startswith(f"{PATH}/"):
             remedy = f"MCP is at {PATH}; models are served if [llm] is configured."
             return _error(ConfigError(f"Nothing is served at {path or '/'!r}.", remedy=remedy), 404)
         request = Request(scope)
         toolset = path[len(PATH) + 1 :]
         try:
-            holder = self._host.access.holder(scope["headers"])
+            holder = await self._host.access.holder(scope["headers"])
             wished(request.headers, dict(request.query_params))
             endpoint = await self._endpoint(toolset)
             auth.check_scope(holder, self._host.scope_of(toolset))
         except auth.Unauthorized as error:
-            return auth.refused(error)
+            issuer, needed = self._host.settings.issuer, self._host.scope_of(toolset)
+            return auth.refused(error, "" if issuer is None else auth.metadata_url(issuer, toolset), needed)
+        except IssuerUnavailable as error:
+            return _error(error, error.http_status)
         except PegboardError as error:
             return _error(error, 404 if isinstance(error, NoToolset) else 400)
         session = header(scope["headers"], SESSION)
@@ -122,6 +128,18 @@ class HttpDoor:
             return _error(NoSession(), NoSession.http_status)
         await endpoint.app(dict(scope) | {auth.HOLDER_KEY: holder}, receive, send)
         return None
+
+    def _metadata(self, path: str) -> Response:
+        """The metadata of the resource, at the address of RFC 9728, section 3.1, for each of its endpoints."""
+        settings = self._host.settings
+        if settings.issuer is None:
+            return _error(ConfigError("No authorization server is configured.", remedy="Set [issuer]."), 404)
+        resource = urlsplit(settings.issuer.resource).path.rstrip("/")
+        toolset = path.removeprefix(auth.WELL_KNOWN).removeprefix(resource).strip("/")
+        if toolset and toolset not in settings.toolsets:
+            return _error(NoToolset(toolset, settings.toolsets), 404)
+        scope = self._host.scope_of(toolset)
+        return auth.protected_resource(settings.issuer, [scope] if scope else settings.grants, toolset)
 
     async def _endpoint(self, toolset: str) -> Endpoint:
         """The endpoint of this toolset. Raises NoToolset, also if it was removed from the configuration."""

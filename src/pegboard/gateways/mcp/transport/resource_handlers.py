@@ -59,6 +59,7 @@ class ResourceHandlers:
         result = await self._answered(ctx, params, partial(self._resources.read, _forwarded(ctx, params), visible))
         if result.get("resultType") == "input_required":
             return kept(ctx, result)
+        self._gateway.likely.read(str(params.uri), self._connected(ctx))
         return kept(ctx, {"ttlMs": 0} | result | {"cacheScope": "private"})
 
     async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> Result:

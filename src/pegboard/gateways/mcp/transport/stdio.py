@@ -6,12 +6,11 @@ import signal
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-from mcp.server.stdio import stdio_server
-
 from pegboard.compose import opened_parts
 from pegboard.gateways.mcp.gateway.host import open_host
 from pegboard.gateways.mcp.transport.config_reload import Source
 from pegboard.gateways.mcp.transport.gateway_server import wire
+from pegboard.gateways.mcp.transport.standard_streams import standard_streams
 from pegboard.settings import Settings
 from pegboard.stores import MemorySessions, MemorySigningKeys
 
@@ -27,7 +26,7 @@ async def serve_stdio(settings: Settings, source: Source = Source(), *, toolset:
         parts = await stack.enter_async_context(opened_parts(settings))
         parts = replace(parts, sessions=MemorySessions(parts.clock), signing_keys=MemorySigningKeys(), replicas=None)
         host = await stack.enter_async_context(open_host(settings, parts))
-        read, write = await stack.enter_async_context(stdio_server())
+        read, write = await stack.enter_async_context(standard_streams())
         server = wire(host.gateway(toolset))
         async with source.followed(host):
             await server.run(read, write, server.create_initialization_options())

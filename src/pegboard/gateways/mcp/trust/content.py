@@ -6,10 +6,12 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pegboard.catalog import compact_json
 from pegboard.events import ContentSuspected
+from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind
 from pegboard.gateways.mcp.trust.content_pins import ContentPins
 from pegboard.model import JsonObject, ServerName
@@ -31,8 +33,18 @@ class Contents:
     """Reports suspicious content, and under `quarantine` leaves it out of lists. Results are always relayed
     unchanged."""
 
-    def __init__(self, policy: ScanPolicy, *, events: EventSink, clock: Clock, pins: ContentPins | None = None) -> None:
+    def __init__(
+        self,
+        policy: ScanPolicy,
+        *,
+        events: EventSink,
+        clock: Clock,
+        later: AfterAnswer,
+        pins: ContentPins | None = None,
+    ) -> None:
         self.policy = policy
+        self._later = later
+        self._scans: set[asyncio.Task[None]] = set()
         self._pins = pins
         self._events = events
         self._clock = clock
@@ -54,17 +66,27 @@ class Contents:
                 shown.append(item)
         return shown
 
-    async def answered(self, server: ServerName, where: str, result: JsonObject) -> None:
-        """Report a result that seems poisoned."""
-        if self.policy == "off":
-            return
+    def answered(self, server: ServerName, where: str, result: JsonObject) -> None:
+        """Report a result that seems poisoned, after the answer; a long one is scanned on a thread."""
+        if self.policy != "off":
+            self._later(partial(self._scan, server, where, result))
+
+    def _scan(self, server: ServerName, where: str, result: JsonObject) -> None:
         texts = _texts(result)
         size = sum(map(len, texts))
-        if 0 < size <= MOST_READ:
-            said = {"content": texts}
-            verdict = scan_content(said) if size <= AT_ONCE else await asyncio.to_thread(scan_content, said)
-            if verdict.suspicious:
-                self._report(server, where, "result", verdict, held_back=False)
+        if 0 < size <= AT_ONCE:
+            self._judge(server, where, scan_content({"content": texts}))
+        elif AT_ONCE < size <= MOST_READ:
+            scan = asyncio.create_task(self._scan_long(server, where, texts))
+            self._scans.add(scan)
+            scan.add_done_callback(self._scans.discard)
+
+    async def _scan_long(self, server: ServerName, where: str, texts: Sequence[str]) -> None:
+        self._judge(server, where, await asyncio.to_thread(scan_content, {"content": texts}))
+
+    def _judge(self, server: ServerName, where: str, verdict: ScanResult) -> None:
+        if verdict.suspicious:
+            self._report(server, where, "result", verdict, held_back=False)
 
     def _report(self, server: ServerName, where: str, what: str, verdict: ScanResult, *, held_back: bool) -> None:
         key = (server, f"{what} {where}", verdict.rules)

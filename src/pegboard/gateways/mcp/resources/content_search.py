@@ -1,0 +1,134 @@
+"""Skills, prompts and resources, found by the same search as tools, and read for a model that can only call tools."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import mcp_types as types
+
+from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind
+from pegboard.gateways.mcp.resources.resources import ServerResources, Visible
+from pegboard.gateways.mcp.resources.skills import SkillLibrary
+from pegboard.model import JsonObject
+from pegboard.retrieval.lexical import Bm25f
+from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, terms
+
+Result = dict[str, Any]
+Documents = Sequence[Mapping[str, str]]
+
+MOST_FOUND = 3
+"""Of each kind, beside tools."""
+ENOUGH = 0.5
+"""The share of a query's words that a document has to contain."""
+WEIGHTS: Mapping[str, float] = {"name": 3.0, "description": 1.0, "body": 0.5}
+MOST_SEARCHED = 2_000
+"""Documents of each kind; a board with more of them is searched by these."""
+MOST_CHARACTERS = 50_000
+"""Of a resource that is read for a model."""
+PARTS: Mapping[Kind, str] = {
+    "skills": "read_skill",
+    "prompts": "read_prompt",
+    "resources": "read_resource",
+    "resourceTemplates": "read_resource",
+}
+"""The part of an answer that says how to read what was found."""
+OF_THE_USER = "It needs arguments: its user starts it in the client (prompts/get)."
+
+
+class ContentSearch:
+    """What servers offer besides tools. Searches know the lists of running servers, and start none."""
+
+    def __init__(self, resources: ServerResources, skills: SkillLibrary) -> None:
+        self._resources = resources
+        self._skills = skills
+        self._indexes: dict[Kind, tuple[Documents, Bm25f]] = {}
+
+    async def found(
+        self,
+        query: str,
+        visible: Visible,
+        reader: str,
+        *,
+        kinds: Collection[Kind] = PARTS.keys(),
+        most: int = MOST_FOUND,
+    ) -> Result:
+        """By kind, what matches a query, best first, at most ``most`` of each; and how to read the first with the
+        meta-tool ``reader``."""
+        found: Result = {}
+        said = [word for word in raw_words(query) if word not in FUNCTION_WORDS]
+        words = set(terms(" ".join(said) or query))
+        lists = await asyncio.gather(*(self._resources.listed(kind, visible, running=True) for kind in kinds))
+        for kind, every in zip(kinds, lists, strict=True):
+            part = PARTS[kind]
+            items = every[:MOST_SEARCHED]
+            documents = [self._document(kind, each) for each in items]
+            if best := self._best(kind, query, words, documents)[:most]:
+                found[kind] = [_entry(kind, items[at], documents[at]) for at in best]
+                if kind != "resourceTemplates":
+                    names = json.dumps({"names": [items[best[0]][KINDS[kind].identity]]})
+                    found[part] = f"Call {reader} with {names}."
+        return found
+
+    async def loaded(self, name: str, visible: Visible) -> tuple[str, JsonObject] | None:
+        """The kind and content of a skill, a resource or a prompt; None where nothing of this name is listed.
+
+        Raises MCPError as its server does, and for a skill that is not what its listing says.
+        """
+        if "://" in name:
+            skill = await self._skills.loaded(name, visible)
+            if skill is not None:
+                return "skills", skill
+            if not await self._resources.lists(name, visible):
+                return None
+            read = await self._resources.read(types.ReadResourceRequestParams(uri=name), visible)
+            return "resources", {"uri": name, "contents": [_readable(each) for each in read.get("contents") or ()]}
+        prompts = await self._resources.listed("prompts", visible)
+        prompt = next((each for each in prompts if each["name"] == name), None)
+        if prompt is None:
+            return None
+        if any(each.get("required") for each in prompt.get("arguments") or ()):
+            return "prompts", {**prompt, "how": OF_THE_USER}
+        got = await self._resources.prompt(types.GetPromptRequestParams(name=name), visible)
+        return "prompts", {"name": name, "messages": got.get("messages", [])}
+
+    def _best(self, kind: Kind, query: str, words: set[str], documents: Documents) -> list[int]:
+        """Places of the documents that match, best first."""
+        if not documents or not words:
+            return []
+        known, index = self._indexes.get(kind, ((), None))
+        if index is None or known != documents:
+            index = Bm25f(documents, weights=WEIGHTS)
+            self._indexes[kind] = documents, index
+        scores = index.scores(query)
+        ranked = sorted((at for at in range(len(documents)) if scores[at] > 0), key=lambda at: (-float(scores[at]), at))
+        return [at for at in ranked if len(words & set(terms(" ".join(documents[at].values())))) >= ENOUGH * len(words)]
+
+    def _document(self, kind: Kind, item: JsonObject) -> dict[str, str]:
+        if kind == "skills":
+            return self._skills.document(item)
+        said = (item.get("title"), item.get("description"))
+        address = str(item.get("uri") or item.get("uriTemplate") or "")
+        name = str(item.get("name") or address)
+        return {"name": name, "description": " ".join(str(each) for each in said if each), "body": address}
+
+
+def _entry(kind: Kind, item: JsonObject, document: Mapping[str, str]) -> Result:
+    """An item as a search shows it; an optional argument of a prompt ends in a question mark."""
+    identity = KINDS[kind].identity
+    shown = {key: document[key] for key in ("name", "description") if document[key]} | {identity: item[identity]}
+    arguments = [each for each in item.get("arguments") or () if isinstance(each, Mapping)]
+    named = [f"{each.get('name')}{'' if each.get('required') else '?'}" for each in arguments]
+    return shown | ({"arguments": named} if named else {})
+
+
+def _readable(part: JsonObject) -> Result:
+    """A part of a resource for a model: long texts are cut, and bytes are left with the client."""
+    kept = {key: part[key] for key in ("uri", "mimeType") if key in part}
+    if not isinstance(part.get("text"), str):
+        return kept | {"omitted": "binary content; the client reads it with resources/read"}
+    text = part["text"]
+    cut = {"cut": f"{len(text):,} characters; the client reads all with resources/read"}
+    return kept | {"text": text[:MOST_CHARACTERS]} | (cut if len(text) > MOST_CHARACTERS else {})
