@@ -1,0 +1,47 @@
+"""How Pegboard signs in at a server that asks for OAuth."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from pegboard.settings.issuer_settings import SafeUrl
+
+
+class OAuthSettings(BaseModel):
+    """The options of an entry's `oauth`; most servers need none.
+
+    Without ``client_id``, Pegboard registers itself: by ``client_metadata_url`` where the authorization server takes
+    such documents (CIMD), else dynamically (RFC 7591). ``issuer`` names the authorization server that the client
+    belongs to; the client's secret is sent to no other one.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True)
+
+    grant: Literal["authorization_code", "device_code", "client_credentials"] = "authorization_code"
+    """Who signs in: a person in a browser, a person on another device (RFC 8628), or the client itself."""
+    client_id: str | None = Field(default=None, alias="clientId")
+    client_secret: str | None = Field(default=None, alias="clientSecret", repr=False)
+    """May be a variable or the name of a secret, such as `${keyring:github-app}`."""
+    client_metadata_url: str | None = Field(default=None, alias="clientMetadataUrl")
+    issuer: SafeUrl | None = None
+    scopes: tuple[str, ...] = ()
+    """Asked for besides those that the server names."""
+    callback_port: int = Field(default=0, ge=0, le=65535, alias="callbackPort")
+    """Port of the loopback redirect; 0 is any free one."""
+    private_addresses: bool = Field(default=False, alias="privateAddresses")
+    """Whether its authorization server may have a private address although the server itself has a public one."""
+
+    @field_validator("scopes", mode="before")
+    @classmethod
+    def _one_text(cls, value: object) -> object:
+        return tuple(value.split()) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.client_secret is not None and self.client_id is None:
+            raise ValueError("client_secret needs client_id")
+        if self.grant == "client_credentials" and not (self.client_id and self.client_secret and self.issuer):
+            raise ValueError("client_credentials needs client_id, client_secret and issuer")
+        return self

@@ -1,0 +1,222 @@
+"""Keeps credentials: in the system's keychain, else in a file that is encrypted with a key of the user.
+
+A file beside them says what may be shown, and its time of change tells other processes of a new sign-in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from cryptography.fernet import Fernet, InvalidToken
+from filelock import FileLock
+from pydantic import ValidationError
+
+from pegboard.errors import PegboardError
+from pegboard.extras import required
+from pegboard.settings.client_files import own_file
+from pegboard.upstreams.oauth.credentials import CredentialSummary, OAuthCredentials
+
+SERVICE = "pegboard-oauth"
+KEY_VARIABLE = "PEGBOARD_CREDENTIALS_KEY"
+"""A key for the encrypted files, as `Fernet.generate_key` makes them, instead of the one in the user's folder."""
+KEY_FILE = "credentials.key"
+FOLDER = "credentials"
+PRIVATE, PRIVATE_FOLDER = 0o600, 0o700
+LOCK_SECONDS = 60.0
+PLACES = ("auto", "keyring", "file")
+
+Place = Literal["keyring", "file"]
+
+
+class CredentialStore:
+    """Credentials by server, below ``folder``. Methods block: call them in a thread.
+
+    ``place`` is where new ones are kept; "auto" is the keychain if this machine has one that can be used.
+    """
+
+    def __init__(self, folder: Path, *, key_file: Path | None = None, place: str = "auto") -> None:
+        self._folder = folder / FOLDER
+        self._key_file = key_file or own_file().parent / KEY_FILE
+        self._place = place
+
+    def stamp(self, server: str, url: str) -> int:
+        """Changes whenever the credentials of a server do; 0 if there are none."""
+        try:
+            return self._path(server, url, ".json").stat().st_mtime_ns
+        except OSError:
+            return 0
+
+    def read(self, server: str, url: str) -> OAuthCredentials | None:
+        """The credentials for this server at this address. Raises PegboardError if they cannot be read."""
+        summary = self._summary(self._path(server, url, ".json"))
+        if summary is None:
+            return None
+        name = _key(server, url)
+        text = _from_keyring(name) if summary.place == "keyring" else self._from_file(server, url)
+        try:
+            found = None if text is None else OAuthCredentials.model_validate_json(text)
+        except ValidationError as error:
+            raise _unreadable(server, "they are not in the expected form") from error
+        return found if found is not None and (found.server, found.url) == (server, url) else None
+
+    def write(self, credentials: OAuthCredentials) -> CredentialSummary:
+        """Replace the credentials of a server. Raises PegboardError if they cannot be kept."""
+        server, url = credentials.server, credentials.url
+        name, text = _key(server, url), credentials.model_dump_json()
+        self._folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
+        place: Place = "keyring" if self._place != "file" and _to_keyring(name, text) else "file"
+        if place == "file" and self._place == "keyring":
+            raise PegboardError(
+                "This machine has no keychain that can be used.",
+                remedy='Unlock it, or write credentials = "file" (encrypted with a key in your folder).',
+            )
+        if place == "file":
+            _write_private(self._path(server, url, ".sealed"), self._fernet().encrypt(text.encode()))
+        else:
+            self._path(server, url, ".sealed").unlink(missing_ok=True)
+        summary = credentials.summary(place)
+        _write_private(self._path(server, url, ".json"), summary.model_dump_json(indent=2).encode())
+        return summary
+
+    def delete(self, server: str, url: str) -> bool:
+        """Whether there were credentials."""
+        path = self._path(server, url, ".json")
+        summary = self._summary(path)
+        if summary is not None and summary.place == "keyring":
+            _forget_in_keyring(_key(server, url))
+        self._path(server, url, ".sealed").unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
+        return summary is not None
+
+    def all(self) -> list[CredentialSummary]:
+        """By server; what may be shown of each."""
+        found = (self._summary(path) for path in sorted(self._folder.glob("*.json")))
+        return sorted((each for each in found if each is not None), key=lambda each: each.server)
+
+    @contextmanager
+    def lock(self, server: str, url: str) -> Iterator[None]:
+        """Held by the one process that renews the tokens of a server: most refresh tokens work only once."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
+        with FileLock(self._path(server, url, ".lock"), timeout=LOCK_SECONDS):
+            yield
+
+    def _path(self, server: str, url: str, suffix: str) -> Path:
+        return self._folder / (_key(server, url) + suffix)
+
+    @staticmethod
+    def _summary(path: Path) -> CredentialSummary | None:
+        try:
+            return CredentialSummary.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError):
+            return None
+
+    def _from_file(self, server: str, url: str) -> str | None:
+        try:
+            sealed = self._path(server, url, ".sealed").read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unreadable(server, error.strerror or "the file cannot be opened") from error
+        try:
+            return self._fernet().decrypt(sealed).decode()
+        except InvalidToken as error:
+            raise _unreadable(server, "they were encrypted with another key") from error
+
+    def _fernet(self) -> Fernet:
+        """Encrypts with the key of the variable, else with that of the user's file, which is made when it is missing."""
+        given = os.environ.get(KEY_VARIABLE)
+        if given is None:
+            with suppress(FileExistsError):
+                _create_private(self._key_file, Fernet.generate_key())
+            given = self._key_file.read_text().strip()
+        try:
+            return Fernet(given)
+        except ValueError as error:
+            raise PegboardError(
+                "The key that encrypts credentials is not valid.",
+                remedy=f"Correct {KEY_VARIABLE}, or remove {str(self._key_file)!r} and sign in again.",
+            ) from error
+
+
+def _key(server: str, url: str) -> str:
+    """A file name for a server at an address: another address is another server."""
+    digest = hashlib.sha256(f"{server}\n{url}".encode()).hexdigest()[:16]
+    return f"{re.sub(r'[^A-Za-z0-9_.-]', '_', server)[:60].lstrip('.')}-{digest}"
+
+
+def _unreadable(server: str, why: str) -> PegboardError:
+    return PegboardError(
+        f"The credentials of server {server!r} cannot be read: {why}.",
+        remedy=f"Run `pegboard login {server}` again.",
+    )
+
+
+def _create_private(path: Path, data: bytes) -> None:
+    """Raises FileExistsError; the file appears with its whole content."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    _write(draft, data)
+    try:
+        if sys.platform == "win32":
+            draft.rename(path)  # fails if it exists
+        else:
+            os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write_private(path: Path, data: bytes) -> None:
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    _write(draft, data)
+    draft.replace(path)
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE), "wb") as file:
+        file.write(data)
+
+
+def _keyring() -> Any:
+    """The package, if it has a keychain of the system behind it; None otherwise."""
+    try:
+        keyring = required("keyring", "keyring")
+        usable = keyring.get_keyring().priority >= 1
+    except Exception:  # noqa: BLE001  # no package, or a backend that cannot start
+        return None
+    return keyring if usable else None
+
+
+def _to_keyring(name: str, text: str) -> bool:
+    keyring = _keyring()
+    if keyring is None:
+        return False
+    try:
+        keyring.set_password(SERVICE, name, text)
+    except keyring.errors.KeyringError:
+        return False
+    return True
+
+
+def _from_keyring(name: str) -> str | None:
+    keyring = required("keyring", "keyring")
+    try:
+        found = keyring.get_password(SERVICE, name)
+    except keyring.errors.KeyringError as error:
+        raise PegboardError(
+            f"The keychain cannot be read ({type(error).__name__}).", remedy="Unlock it, and try again."
+        ) from error
+    return None if found is None else str(found)
+
+
+def _forget_in_keyring(name: str) -> None:
+    keyring = required("keyring", "keyring")
+    with suppress(keyring.errors.KeyringError):
+        keyring.delete_password(SERVICE, name)
