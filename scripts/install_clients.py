@@ -17,7 +17,7 @@ from environments import from_npm, from_pypi, say
 PYPI = (
     ("sdk1", "mcp<2", "mcp"),
     ("fastmcp", "fastmcp>=4.1,<5", "fastmcp"),
-    ("fastmcp", f"--editable={Path(__file__).resolve().parents[1]}", "pegboard"),
+    ("fastmcp", f"--editable={Path(__file__).resolve().parents[1]}[mcp]", "pegboard"),
 )
 """Environment, requirement, and a program that is there when it is installed."""
 NPM = tuple(f"@modelcontextprotocol/{name}" for name in ("sdk", "client", "inspector-cli"))

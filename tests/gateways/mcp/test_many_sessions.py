@@ -167,7 +167,9 @@ async def test_two_hundred_sessions_at_once_get_no_wrong_lost_or_crossed_answer(
             for name in TALKATIVE
         ]
         specs = [scripted(), trees.spec(*NAMES), *talkers]
-        url, host = await stack.enter_async_context(open_door(*specs, session_tools=CAP, call_timeout=120.0))
+        url, host = await stack.enter_async_context(
+            open_door(*specs, session_tools=CAP, call_timeout=120.0, push=False)
+        )
         http = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False, timeout=120, limits=limits))
         once = httpx2.Limits(max_keepalive_connections=0)  # a door may close one that rests just as it is used again
         back = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False, timeout=120, limits=once))

@@ -120,7 +120,7 @@ class BearerAuth(httpx2.Auth):
                 return old if self._holds(old) else None
             self._take(new)
             return new
-    
+
     def _renew_alone(self, old: OAuthCredentials, loop: asyncio.AbstractEventLoop) -> OAuthCredentials | None:
         """In a thread, because the lock between processes blocks. Another process may have been faster."""
         with self._store.lock(self._server, self._url):

@@ -130,7 +130,7 @@ class CredentialStore:
             raise _unreadable(server, "they were encrypted with another key") from error
 
     def _fernet(self) -> Fernet:
-        """Encrypts with the key of the variable, else with that of the user's file, which is made when it is missing."""
+        """Encrypts with the key of the variable, else with that of the user's file, which is made if it is missing."""
         given = os.environ.get(KEY_VARIABLE)
         if given is None:
             with suppress(FileExistsError):

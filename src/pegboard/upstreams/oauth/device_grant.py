@@ -99,10 +99,14 @@ class DeviceLogin(OAuthClientProvider):
         """The device authorization endpoint, which the SDK's metadata do not keep: they are read once more."""
         issuer = str(self.context.oauth_metadata.issuer).rstrip("/") if self.context.oauth_metadata else ""
         parts = httpx2.URL(issuer) if issuer else None
-        paths = [] if parts is None else [
-            f"/.well-known/oauth-authorization-server{parts.path.rstrip('/')}",
-            f"{parts.path.rstrip('/')}/.well-known/openid-configuration",
-        ]
+        paths = (
+            []
+            if parts is None
+            else [
+                f"/.well-known/oauth-authorization-server{parts.path.rstrip('/')}",
+                f"{parts.path.rstrip('/')}/.well-known/openid-configuration",
+            ]
+        )
         for path in paths:
             response = await self._client.get(parts.copy_with(path=path))  # type: ignore[union-attr]  # there are paths
             with suppress(ValidationError):

@@ -29,8 +29,8 @@ class AddressRefused(PegboardError):  # noqa: N818
 class GuardedTransport(httpx2.AsyncHTTPTransport):
     """Sends to the server's own origin, and to public addresses by https.
 
-    A server with a private or loopback address may name others of its kind, and so may all with ``private``. Requests go
-    to the address that was checked: a name that resolves to another one a moment later changes nothing.
+    A server with a private or loopback address may name others of its kind, and so may all with ``private``.
+    Requests go to the address that was checked: a name that resolves to another one a moment later changes nothing.
     """
 
     def __init__(self, server: str, url: str, *, private: bool = False) -> None:
@@ -112,7 +112,9 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._stream.aclose()  # type: ignore[attr-defined]
 
 
-def guarded_client(server: str, url: str, *, private: bool = False, auth: httpx2.Auth | None = None) -> httpx2.AsyncClient:
+def guarded_client(
+    server: str, url: str, *, private: bool = False, auth: httpx2.Auth | None = None
+) -> httpx2.AsyncClient:
     """A client for signing in at a server; it follows no redirects."""
     return httpx2.AsyncClient(
         transport=GuardedTransport(server, url, private=private), timeout=httpx2.Timeout(SECONDS), auth=auth

@@ -73,7 +73,7 @@ async def login(
                 f"Signing in to {server!r} failed: the authorization server's answer is not valid."
             ) from error
         except httpx2.HTTPError as error:
-            raise PegboardError(f"Signing in to {server!r} failed: {error or type(error).__name__}.") from error
+            raise PegboardError(f"Signing in to {server!r} failed: {str(error) or type(error).__name__}.") from error
     held, context = attempt.held, attempt.provider.context
     if held.tokens is None or context.client_info is None:
         raise PegboardError(
@@ -163,14 +163,14 @@ def _add_scopes(provider: OAuthClientProvider, extra: tuple[str, ...]) -> None:
     """The SDK replaces the scopes by those of the challenge; these are asked for besides."""
     if not extra:
         return
-    inner = provider._perform_authorization  # noqa: SLF001  # the SDK's own extensions replace it
+    inner = provider._perform_authorization  # the SDK's own extensions replace it
 
     async def perform() -> httpx2.Request:
         metadata = provider.context.client_metadata
         metadata.scope = " ".join(dict.fromkeys([*(metadata.scope or "").split(), *extra]))
         return await inner()
 
-    provider._perform_authorization = perform  # type: ignore[method-assign]  # noqa: SLF001
+    provider._perform_authorization = perform  # type: ignore[method-assign]
 
 
 async def _listening(

@@ -65,9 +65,7 @@ class Loopback:
                 PegboardError(f"Signing in to {self._server!r} was refused: {reason[:200]}.", remedy="Try again.")
             )
             return _html(200, f"Signing in to {self._server} was refused. You may close this page.")
-        self._answer.set_result(
-            AuthorizationCodeResult(code=said["code"], state=said["state"], iss=said.get("iss"))
-        )
+        self._answer.set_result(AuthorizationCodeResult(code=said["code"], state=said["state"], iss=said.get("iss")))
         return _html(200, f"You are signed in to {self._server}. You may close this page.")
 
 
@@ -86,7 +84,7 @@ async def loopback(server: str, port: int = 0) -> AsyncIterator[Loopback]:
     finally:
         listening.close()
         with suppress(asyncio.InvalidStateError):
-            waiting[0]._answer.cancel()  # noqa: SLF001
+            waiting[0]._answer.cancel()
 
 
 def _html(status: int, sentence: str) -> bytes:

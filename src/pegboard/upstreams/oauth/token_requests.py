@@ -36,17 +36,17 @@ async def renewed(old: OAuthCredentials, *, now: float, private: bool = False) -
     context.oauth_metadata, context.protected_resource_metadata = old.metadata, old.resource
     if old.tokens.refresh_token is None:
         raise TokenRefused("The token has ended.")
-    request = await provider._refresh_token()  # noqa: SLF001  # the SDK's own extensions build on it
+    request = await provider._refresh_token()  # the SDK's own extensions build on it
     async with guarded_client(old.server, old.url, private=private) as client:
         response = await client.send(request)
     if response.status_code in REFUSALS:
         raise TokenRefused("Its sign-in was refused: it has ended or was revoked.")
     if response.status_code != OK:
         raise PegboardError(f"The authorization server answered with status {response.status_code}.")
-    if not await provider._handle_refresh_response(response):  # noqa: SLF001
+    if not await provider._handle_refresh_response(response):
         raise PegboardError("The authorization server answered with something else than tokens.")
     tokens = context.current_tokens
-    return old.model_copy(update={"tokens": tokens, "obtained_at": now, "expires_at": expiry(tokens, now)})  # type: ignore[arg-type]  # it was just set
+    return old.model_copy(update={"tokens": tokens, "obtained_at": now, "expires_at": expiry(tokens, now)})
 
 
 async def revoke(credentials: OAuthCredentials, *, private: bool = False) -> bool:
