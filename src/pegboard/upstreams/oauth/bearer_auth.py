@@ -18,7 +18,7 @@ from pegboard.protocols import Clock
 from pegboard.settings.oauth_settings import OAuthSettings
 from pegboard.upstreams.oauth.credential_store import CredentialStore
 from pegboard.upstreams.oauth.credentials import OAuthCredentials
-from pegboard.upstreams.oauth.token_requests import TokenRefused, renewed
+from pegboard.upstreams.oauth.token_requests import SignInEnded, renewed
 
 LOGGER = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ class BearerAuth(httpx2.Auth):
                 return self._credentials
             try:
                 new = await asyncio.to_thread(self._renew_alone, old, asyncio.get_running_loop())
-            except TokenRefused as refusal:
+            except SignInEnded as refusal:
                 LOGGER.warning("Server %s: %s Run `pegboard login %s`.", self._server, refusal, self._server)
                 self.refused = True
                 new = None

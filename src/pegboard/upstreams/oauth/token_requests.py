@@ -18,29 +18,29 @@ OK = 200
 REFUSALS = (400, 401)
 
 
-class TokenRefused(PegboardError):  # noqa: N818
+class SignInEnded(PegboardError):  # noqa: N818
     """The authorization server does not renew these credentials."""
 
 
 async def renewed(old: OAuthCredentials, *, now: float, private: bool = False) -> OAuthCredentials:
     """New tokens for the refresh token (RFC 6749, 6), which is replaced if the server sends another.
 
-    Raises TokenRefused; httpx2.HTTPError or PegboardError if the server cannot be asked.
+    Raises SignInEnded; httpx2.HTTPError or PegboardError if the server cannot be asked.
     """
     if old.tokens.refresh_token is None and "client_credentials" not in old.client.grant_types:
-        raise TokenRefused("The sign-in has ended, and it cannot be renewed.")
+        raise SignInEnded("The sign-in has ended, and it cannot be renewed.")
     storage = HeldTokens(old.tokens, old.client)
     provider = OAuthClientProvider(old.url, _metadata(old), storage)
     context = provider.context
     context.current_tokens, context.client_info = old.tokens, old.client
     context.oauth_metadata, context.protected_resource_metadata = old.metadata, old.resource
     if old.tokens.refresh_token is None:
-        raise TokenRefused("The token has ended.")
+        raise SignInEnded("The token has ended.")
     request = await provider._refresh_token()  # the SDK's own extensions build on it
     async with guarded_client(old.server, old.url, private=private) as client:
         response = await client.send(request)
     if response.status_code in REFUSALS:
-        raise TokenRefused("Its sign-in was refused: it has ended or was revoked.")
+        raise SignInEnded("Its sign-in was refused: it has ended or was revoked.")
     if response.status_code != OK:
         raise PegboardError(f"The authorization server answered with status {response.status_code}.")
     if not await provider._handle_refresh_response(response):
