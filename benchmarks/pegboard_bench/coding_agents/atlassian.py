@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 SERVER, MORE = "atlassian", "backoffice"
@@ -34,11 +34,12 @@ TOOLS = (*(f"jira_{name}" for name in JIRA.split()), *(f"confluence_{name}" for 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """How an agent starts it."""
+    """How an agent starts it, or where it is: ``url`` of Streamable HTTP."""
 
-    command: str
-    env: Mapping[str, str]
+    command: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
     args: tuple[str, ...] = ()
+    url: str = ""
 
 
 def servers(installed: Path, jira: str, tools: int) -> Mapping[str, Server]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard_bench.coding_agents.agents import Agent
-from pegboard_bench.coding_agents.atlassian import servers
+from pegboard_bench.coding_agents.atlassian import Server, servers
 from pegboard_bench.coding_agents.processes import Provider
 from pegboard_bench.coding_agents.prompts import COMMENT, FILE, OUTCOME, PASSED, PROJECT, RIGHT, Act, Task
 
@@ -68,6 +68,8 @@ class Place:
     installed: Path
     folder: Path
     provider: Provider
+    given: Mapping[str, Server] | None = None
+    """MCP servers in place of those that ``tools`` says."""
 
     def hold(self, url: str, prompt: str, acts: Sequence[Act]) -> Session:
         """A conversation through ``url``: the provider's own address, or the gateway's before it."""
@@ -95,7 +97,8 @@ class Place:
         )
 
     def _run(self, home: Path, project: Path, url: str, prompt: str) -> tuple[int, str]:
-        added = self.agent.setup(home, url, servers(self.installed, self.provider.url, self.tools))
+        given = servers(self.installed, self.provider.url, self.tools) if self.given is None else self.given
+        added = self.agent.setup(home, url, given)
         node = self.installed / "node/node_modules/.bin"
         environment = {
             "PATH": f"{node}:{os.environ['PATH']}",

@@ -22,7 +22,8 @@ Setup: TypeAlias = Callable[[Path, str, Servers], tuple[str, ...]]
 def claude_code(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
     if not servers:
         return ()
-    path = _written(home / "mcp.json", _servers(servers))
+    entries = {name: _entry(each, "url") | ({"type": "http"} if each.url else {}) for name, each in servers.items()}
+    path = _written(home / "mcp.json", {"mcpServers": entries})
     return (f"--mcp-config={path}",)
 
 
@@ -35,8 +36,8 @@ def codex(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
         "model_providers": {"pegboard": provider},
     }
     if servers:
-        more = {"required": True, "startup_timeout_sec": 60}
-        config["mcp_servers"] = {name: _entry(server) | more for name, server in servers.items()}
+        more = {"required": True, "startup_timeout_sec": 170}
+        config["mcp_servers"] = {name: _entry(server, "url") | more for name, server in servers.items()}
     _written(home / ".codex/config.toml", tomli_w.dumps(config))
     return ()
 
@@ -65,13 +66,7 @@ def opencode(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
     }
     if servers:
         config["mcp"] = {
-            name: {
-                "type": "local",
-                "command": [each.command, *each.args],
-                "environment": dict(each.env),
-                "enabled": True,
-            }
-            for name, each in servers.items()
+            name: _opencode_entry(each) | {"enabled": True, "timeout": 170_000} for name, each in servers.items()
         }
     _written(home / ".config/opencode/opencode.json", config)
     return ()
@@ -84,13 +79,23 @@ def qwen_code(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
 
 
 def _servers(servers: Servers) -> dict[str, Any]:
+    """As Gemini CLI and qwen-code, which comes from it, have them."""
     if not servers:
         return {}
-    return {"mcpServers": {name: _entry(server) | {"trust": True} for name, server in servers.items()}}
+    return {"mcpServers": {name: _entry(server, "httpUrl") | {"trust": True} for name, server in servers.items()}}
 
 
-def _entry(server: Server) -> dict[str, Any]:
+def _entry(server: Server, address: str) -> dict[str, Any]:
+    """``address``: the field for a URL."""
+    if server.url:
+        return {address: server.url}
     return {"command": server.command, "args": list(server.args), "env": dict(server.env)}
+
+
+def _opencode_entry(server: Server) -> dict[str, Any]:
+    if server.url:
+        return {"type": "remote", "url": server.url}
+    return {"type": "local", "command": [server.command, *server.args], "environment": dict(server.env)}
 
 
 def _written(path: Path, content: object) -> Path:

@@ -180,14 +180,13 @@ def choose(
     kind = caller.kind
     wish = caller.exposure or kind.exposure or (None if settings.exposure == "auto" else settings.exposure)
     listens = not caller.modern and caller.session is not None
-    by_kind: Exposure = "dynamic" if kind.list_changed and listens else "static"
     if wish is None:
-        wish = "eager" if small else "native" if kind.native_search else by_kind
+        wish = "eager" if small else "native" if kind.native_search else "static"
     if wish in ("eager", "native") and kind.most_tools is not None and tools > kind.most_tools:
-        wish = by_kind
+        wish = "static"
     deferred = wish == "native" and kind.native_search
     if wish in ("eager", "native") and 0 < settings.list_budget < tokens and not deferred:
-        wish = by_kind
+        wish = "static"
     if wish == "dynamic" and (not listens or is_demoted(session)):
         wish = "static"
     return wish
