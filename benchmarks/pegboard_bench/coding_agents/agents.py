@@ -123,7 +123,7 @@ CLAUDE_ENVIRONMENT = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",
     "IS_SANDBOX": "1",
-    "MCP_TIMEOUT": "170000",
+    "MCP_TIMEOUT": str(setups.PATIENT),
 }
 AGENTS: Mapping[str, Agent] = {
     agent.name: agent

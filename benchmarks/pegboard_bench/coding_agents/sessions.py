@@ -18,7 +18,7 @@ from pegboard_bench.coding_agents.atlassian import Server, servers
 from pegboard_bench.coding_agents.processes import Provider
 from pegboard_bench.coding_agents.prompts import COMMENT, FILE, OUTCOME, PASSED, PROJECT, RIGHT, Act, Task
 
-PATIENCE = 180.0
+PATIENCE = 400.0
 """Seconds after which an agent is ended: it has failed then."""
 GIT = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "init.defaultBranch=main")
 DATED = {"GIT_AUTHOR_DATE": "2026-11-20T09:00:00Z", "GIT_COMMITTER_DATE": "2026-11-20T09:00:00Z"}

@@ -15,6 +15,8 @@ import tomli_w
 from pegboard_bench.coding_agents.atlassian import Server
 
 Servers: TypeAlias = Mapping[str, Server]
+PATIENT = 170_000
+"""Milliseconds for MCP servers to start, where an agent has a limit: a machine may be busy."""
 Setup: TypeAlias = Callable[[Path, str, Servers], tuple[str, ...]]
 """From a home, the provider's address and the MCP servers by name; the arguments that are to be added."""
 
@@ -36,7 +38,7 @@ def codex(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
         "model_providers": {"pegboard": provider},
     }
     if servers:
-        more = {"required": True, "startup_timeout_sec": 170}
+        more = {"required": True, "startup_timeout_sec": PATIENT // 1_000}
         config["mcp_servers"] = {name: _entry(server, "url") | more for name, server in servers.items()}
     _written(home / ".codex/config.toml", tomli_w.dumps(config))
     return ()
@@ -66,7 +68,7 @@ def opencode(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
     }
     if servers:
         config["mcp"] = {
-            name: _opencode_entry(each) | {"enabled": True, "timeout": 170_000} for name, each in servers.items()
+            name: _opencode_entry(each) | {"enabled": True, "timeout": PATIENT} for name, each in servers.items()
         }
     _written(home / ".config/opencode/opencode.json", config)
     return ()
@@ -74,15 +76,16 @@ def opencode(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
 
 def qwen_code(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
     settings = {"privacy": {"usageStatisticsEnabled": False}, "general": {"enableAutoUpdate": False}}
-    _written(home / ".qwen/settings.json", settings | _servers(servers))
+    _written(home / ".qwen/settings.json", settings | _servers(servers, discoveryTimeoutMs=PATIENT))
     return ()
 
 
-def _servers(servers: Servers) -> dict[str, Any]:
-    """As Gemini CLI and qwen-code, which comes from it, have them."""
+def _servers(servers: Servers, **more: Any) -> dict[str, Any]:
+    """As Gemini CLI and qwen-code, which comes from it, have them; ``more`` in each entry."""
     if not servers:
         return {}
-    return {"mcpServers": {name: _entry(server, "httpUrl") | {"trust": True} for name, server in servers.items()}}
+    more |= {"trust": True}
+    return {"mcpServers": {name: _entry(server, "httpUrl") | more for name, server in servers.items()}}
 
 
 def _entry(server: Server, address: str) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from pegboard_bench.fleet.needs import PEGBOARD, Way
 
 SETTINGS: Mapping[Way, Mapping[str, str]] = {
     "stdio": {},
-    "no_push": {"PUSH": "false"},
-    "static": {"EXPOSURE": "static"},
+    "grows": {"EXPOSURE": "dynamic"},
+    "pushes": {"EXPOSURE": "dynamic", "PUSH": "true"},
 }
 """Variables of the gateway beside the defaults, by way."""
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-Way = Literal["direct", "stdio", "http", "no_push", "static"]
-"""Without Pegboard; with it in the place of the fleet, on stdio and over HTTP, as it is by default; on stdio without
-pushes; on stdio with a list that never changes."""
-WAYS: tuple[Way, ...] = get_args(Way)
+Way = Literal["direct", "stdio", "http", "grows", "pushes"]
+"""Without Pegboard; with it in the place of the fleet, on stdio and over HTTP, as it is by default; on stdio with a list
+that grows by what searches find (`exposure = "dynamic"`), and by what the conversation makes likely too (`push`)."""
 TRANSPORTS: tuple[Way, ...] = ("stdio", "http")
 PEGBOARD = "pegboard"
 """The name of its entry in a client."""

@@ -52,12 +52,20 @@ async def converse(driver: Driver, doors: Doors, needs: Sequence[Need], way: Way
     )
 
 
-def directly(listed: int, needs: Sequence[Need], answers: Sequence[str]) -> int:
-    """The tokens of the same conversation where every tool of the fleet is ``listed`` and called by its name."""
-    said = [
-        text for need, answer in zip(needs, answers, strict=True) for text in (compact_json(need.invocation), answer)
-    ]
-    return conversed(listed, said)
+def directly(listed: int, needs: Sequence[Need]) -> Conversation:
+    """The same conversation where every tool of the fleet is ``listed`` and called by its name. Not held: what a server
+    answers is taken to be the words that are looked for in it, which is too little."""
+    said = [text for need in needs for text in (compact_json(need.invocation), need.answer)]
+    return Conversation(
+        requests=len(needs) + 1,
+        calls=len(needs),
+        done=len(needs),
+        start=listed,
+        tokens=conversed(listed, said),
+        billed=0,
+        listed=0,
+        trouble="",
+    )
 
 
 def conversed(listed: int, said: Sequence[str]) -> int:

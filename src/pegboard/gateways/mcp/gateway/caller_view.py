@@ -3,7 +3,7 @@
 =========  =========================================================================================================
 eager      the whole board, because it is small or because the configuration says so; within ``list_budget``
 static     the meta-tools and the always-available tools: the same for every caller with the same rights
-dynamic    like static, and tools that searches enabled in this session; for clients that honour list_changed
+dynamic    like static, and tools that searches enabled in this session; if configured, for clients that list again
 native     the whole board in stable order, for clients known to defer its tools and search them themselves
 route      meta-tools that rank by price, speed and reliability too, and always-available tools; if configured
 =========  =========================================================================================================
@@ -172,13 +172,14 @@ def choose(
     """The exposure of a request. ``small`` is whether the board is known to be small, ``tools`` and ``tokens`` are what
     would be listed.
 
-    The connection's wish comes first, then the setting for its client, then the setting for all clients. Four limits
-    apply: a list of revision 2026-07-28 never depends on the session, neither a client's cap on tools nor
+    The connection's wish comes first, then the setting for its client, then the setting for all clients, where `dynamic`
+    means those that list again when told. Without any, nobody's list grows: it would begin the client's prompt cache
+    anew with every search (docs/decisions/0028). Four limits apply: a list of revision 2026-07-28 never depends on the session, neither a client's cap on tools nor
     ``list_budget`` is ever exceeded (except by a client that is known to defer what it is listed), and a session that
     ignored list_changed gets a static list.
     """
     kind = caller.kind
-    wish = caller.exposure or kind.exposure or (None if settings.exposure == "auto" else settings.exposure)
+    wish = caller.exposure or kind.exposure or _of_all(settings, kind)
     listens = not caller.modern and caller.session is not None
     if wish is None:
         wish = "eager" if small else "native" if kind.native_search else "static"
@@ -190,6 +191,12 @@ def choose(
     if wish == "dynamic" and (not listens or is_demoted(session)):
         wish = "static"
     return wish
+
+
+def _of_all(settings: Settings, kind: ClientKind) -> Exposure | None:
+    if settings.exposure == "dynamic" and not kind.list_changed:
+        return "static"
+    return None if settings.exposure == "auto" else settings.exposure
 
 
 def room(caller: Caller, settings: Settings, pinned: int) -> int:
