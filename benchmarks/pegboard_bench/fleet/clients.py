@@ -1,6 +1,6 @@
 """Every client before the fleet, one after the other: what its model saw, and whether its calls came through.
 
-    python -m pegboard_bench.fleet --clients    # as a part of `make bench-fleet`
+python -m pegboard_bench.fleet --clients    # as a part of `make bench-fleet`
 """
 
 from __future__ import annotations
@@ -78,8 +78,9 @@ def _told(said: Said, name: str, way: Way, found: Conversation) -> Conversation:
 
 
 def figures(found: Found) -> dict[str, float]:
-    """By client: `calls_ok` is the share of calls on both transports whose result the model was given, `tokens` what it
-    saw on stdio, `tokens_before` without Pegboard (left out where the client did not get through); `billed` likewise."""
+    """By client: `calls_ok` is the share of calls on both transports whose result the model was given, `tokens` what
+    it saw on stdio, `tokens_before` without Pegboard (left out where the client did not get through); `billed`
+    likewise."""
     made: dict[str, float] = {}
     for name, ways in found.items():
         through = [ways[way] for way in TRANSPORTS]
@@ -99,7 +100,3 @@ def figures(found: Found) -> dict[str, float]:
 
 def table(found: Found) -> dict[str, Any]:
     return {name: {way: asdict(each) for way, each in ways.items()} for name, ways in found.items()}
-
-
-def titles(found: Found) -> dict[str, str]:
-    return {name: AGENTS[name].title if name in AGENTS else name for name in found}

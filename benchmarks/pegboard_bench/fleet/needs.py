@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 Way = Literal["direct", "stdio", "http", "grows", "pushes"]
-"""Without Pegboard; with it in the place of the fleet, on stdio and over HTTP, as it is by default; on stdio with a list
-that grows by what searches find (`exposure = "dynamic"`), and by what the conversation makes likely too (`push`)."""
+"""Without Pegboard; with it in the place of the fleet, on stdio and over HTTP, as it is by default; on stdio with a
+list that grows by what searches find (`exposure = "dynamic"`), and by what the conversation makes likely (`push`)."""
 TRANSPORTS: tuple[Way, ...] = ("stdio", "http")
 PEGBOARD = "pegboard"
 """The name of its entry in a client."""

@@ -105,8 +105,8 @@ class Settings(BaseSettings):
     )
     exposure: ExposureMode = Field(
         "auto",
-        description="Which tools MCP clients are listed: eager, static, dynamic (for clients that list again when told), "
-        "native or route; auto: by size.",
+        description="Which tools MCP clients are listed: eager, static, dynamic (for clients that list again when "
+        "told), native or route; auto: by size.",
     )
     list_budget: int = Field(
         6000,

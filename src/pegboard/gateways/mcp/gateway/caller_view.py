@@ -19,6 +19,7 @@ from pegboard.gateways.mcp.gateway import meta_definitions
 from pegboard.gateways.mcp.gateway.app_tools import MOST_APPS, is_for_apps, missing_apps
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.catalog_view import CatalogView, wire_names
+from pegboard.gateways.mcp.gateway.clients import ClientKind
 from pegboard.gateways.mcp.gateway.meta_definitions import introduction
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook, is_demoted
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
@@ -172,11 +173,11 @@ def choose(
     """The exposure of a request. ``small`` is whether the board is known to be small, ``tools`` and ``tokens`` are what
     would be listed.
 
-    The connection's wish comes first, then the setting for its client, then the setting for all clients, where `dynamic`
-    means those that list again when told. Without any, nobody's list grows: it would begin the client's prompt cache
-    anew with every search (docs/decisions/0028). Four limits apply: a list of revision 2026-07-28 never depends on the session, neither a client's cap on tools nor
-    ``list_budget`` is ever exceeded (except by a client that is known to defer what it is listed), and a session that
-    ignored list_changed gets a static list.
+    The connection's wish comes first, then the setting for its client, then the setting for all clients, where
+    `dynamic` means those that list again when told. Without any, nobody's list grows: that would empty the client's
+    prompt cache with every search (docs/decisions/0028). Four limits apply: a list of revision 2026-07-28 never depends
+    on the session, neither a client's cap on tools nor ``list_budget`` is ever exceeded (except by a client that is
+    known to defer what it is listed), and a session that ignored list_changed gets a static list.
     """
     kind = caller.kind
     wish = caller.exposure or kind.exposure or _of_all(settings, kind)
