@@ -14,6 +14,7 @@ from pegboard.trust.findings import ScannedText
 
 LONGEST_PLACE = 200
 """Maximum characters of a text's place; of a deeper place only the end is kept."""
+LONGEST_WORD = 16
 SAYING = 2
 """Number of word breaks from which on a name may be a sentence: `send_all_messages`."""
 LONGEST = 4_000
@@ -53,9 +54,13 @@ def plain(raw: str) -> str:
     >>> plain("Ig\\u200bnоre  PREVIOUS")
     'ignore previous'
     """
-    seen = SELECTORS.sub("", TAGS.sub(tags_as_text, INVISIBLE.sub("", raw)))
-    folded = unicodedata.normalize("NFKC", seen).casefold().translate(LOOK_ALIKES).replace("’", "'")
+    folded = raw.casefold() if raw.isascii() else _unified(raw)
     return re.sub(r"[^\S\n]+", " ", folded)
+
+
+def _unified(raw: str) -> str:
+    seen = SELECTORS.sub("", TAGS.sub(tags_as_text, INVISIBLE.sub("", raw)))
+    return unicodedata.normalize("NFKC", seen).casefold().translate(LOOK_ALIKES).replace("’", "'")
 
 
 def _of(value: Any, where: str) -> Iterator[ScannedText]:
@@ -64,7 +69,8 @@ def _of(value: Any, where: str) -> Iterator[ScannedText]:
     while waiting:
         each, place = waiting.pop()
         if isinstance(each, str):
-            yield from text(each, place)
+            if not _is_word(each):
+                yield from text(each, place)
         elif isinstance(each, dict):
             inside = [(str(key), _within(place, str(key)), part) for key, part in each.items()]
             for key, at, _ in inside:
@@ -73,6 +79,15 @@ def _of(value: Any, where: str) -> Iterator[ScannedText]:
         elif isinstance(each, list | tuple):
             yield from _in_parts(each, place)
             waiting += [(part, f"{place}[{at}]") for at, part in reversed(list(enumerate(each)))]
+
+
+def _is_word(text: str) -> bool:
+    """Whether it is one short word or number, such as the name of a type: most strings of a schema. It can be no order.
+
+    >>> [_is_word(text) for text in ("string", "100", "ssh key", "nаme")]
+    [True, True, False, False]
+    """
+    return len(text) <= LONGEST_WORD and text.isalnum() and text.isascii()
 
 
 def _within(place: str, key: str) -> str:
