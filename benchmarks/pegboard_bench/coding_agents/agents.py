@@ -30,6 +30,8 @@ class Hands:
     edit: Callable[[Path], Sequence[Step]]
     run: Callable[[str], Sequence[Step]]
     mcp: Callable[[str, str, Mapping[str, Any]], Sequence[Step]]
+    find: Callable[[str], Sequence[Step]] = lambda word: ()
+    """Where a model has to look through the tools of MCP servers by itself, before it can call one."""
 
     def steps(self, act: Act, project: Path) -> Sequence[Step]:
         match act.kind:
@@ -41,6 +43,8 @@ class Hands:
                 return self.run(act.command)
             case "mcp":
                 return self.mcp(act.server, act.tool, act.arguments or {})
+            case "find":
+                return self.find(act.command)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +163,9 @@ AGENTS: Mapping[str, Agent] = {
                 edit=lambda path: _script(f"text(await tools.apply_patch({json.dumps(_patch(path))}));"),
                 run=lambda command: _in_code("exec_command", {"cmd": command}),
                 mcp=lambda server, tool, arguments: _in_code(_claude_name(server, tool), arguments),
+                find=lambda word: _script(
+                    f"text(JSON.stringify(ALL_TOOLS.filter(t => /{word}/i.test(t.name + t.description))));"
+                ),
             ),
             setup=setups.codex,
         ),

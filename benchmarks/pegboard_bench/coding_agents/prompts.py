@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-ActKind = Literal["read", "edit", "run", "mcp"]
+ActKind = Literal["read", "edit", "run", "mcp", "find"]
 
 PROMPTS = (
     "Fix the bug in calc.py",
@@ -29,7 +29,10 @@ PROMPTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """One thing that the model does: on a file, with a ``command``, or with a ``tool`` of the MCP ``server``."""
+    """One thing that the model does: on a file, with a ``command``, or with a ``tool`` of the MCP ``server``.
+
+    `find` is looking for a tool by a word, its ``command``, where the agent leaves that to the model.
+    """
 
     kind: ActKind
     server: str = ""

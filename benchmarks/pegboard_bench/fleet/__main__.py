@@ -20,8 +20,6 @@ from pegboard.evaluation.progress_bar import bar
 from pegboard.settings import load_settings
 from pegboard.settings.server_spec import ServerSpec
 from pegboard_bench import results
-from pegboard_bench.coding_agents.conversations import Kept
-from pegboard_bench.fleet import clients as fleet_clients
 from pegboard_bench.fleet import startup, tokens
 from pegboard_bench.fleet.startup import Startup
 from pegboard_bench.fleet.tokens import EXPOSURES, Spent
@@ -41,17 +39,8 @@ def main(
     page: Annotated[Path | None, typer.Option(help="Write the results as a section of this page too.")] = None,
     number: Annotated[int, typer.Option("--rounds", help="Starts of each kind.")] = 5,
     fewest: Annotated[int, typer.Option(help="Fail with fewer servers than these.")] = FEWEST,
-    clients: Annotated[
-        bool, typer.Option("--clients", help="Every client of scripts/install_clients.py and install_agents.py too.")
-    ] = False,
-    upstream: Annotated[Path, typer.Option(help="The provider of the agents; its argument is a port.")] = Path(
-        "tests/servers/coding_provider.py"
-    ),
-    scripts: Annotated[Path, typer.Option(help="The programs that drive the clients of SDKs.")] = Path("tests/clients"),
-    keep: Annotated[Path | None, typer.Option(help="Folder for every conversation, with all that was sent.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Conversations that are kept are not held again.")] = False,
 ) -> None:
-    """Measure tokens before and after, starting, and clients, with a fleet of real servers behind one gateway."""
+    """Measure tokens before and after, and starting, with a fleet of real servers behind one gateway."""
     specs = load_settings([config]).enabled_servers
     if len(specs) < fewest:
         STDERR.print(f"{config} has {len(specs)} servers; at least {fewest} are needed. See scripts/install_fleet.py.")
@@ -68,33 +57,19 @@ def main(
 
         servers, spent, starts = asyncio.run(_measured(specs, config, Path(folder), number, tick))
     board = sum(each["tokens"] for each in servers)
-    conversations: fleet_clients.Found = {}
-    if clients:
-        kept = Kept(keep, resume)
-        with kept.workplace() as folder_:
-            places = fleet_clients.Places(
-                installed=config.parent.absolute(),
-                scripts=scripts.absolute(),
-                upstream=upstream,
-                folder=folder_,
-                kept=kept,
-            )
-            conversations = fleet_clients.measure(specs, config, places, _say, board=board)
     path = results.write(
         "fleet",
         command="make bench-fleet",
         seed=SEED,
         figures={"servers": len(specs), "tools": sum(each["tools"] for each in servers), "tokens/board": board}
         | _token_figures(spent, board)
-        | _start_figures(starts)
-        | fleet_clients.figures(conversations),
+        | _start_figures(starts),
         tables={
             "servers": [each | {"start_s": round(starts.each[each["name"]], 3)} for each in servers],
             "exposures": {name: asdict(each) for name, each in spent.items()},
             "startup": starts.table(),
             "queries": tokens.QUERIES,
             "rounds": number,
-            **({"clients": fleet_clients.table(conversations)} if conversations else {}),
         },
         folder=out,
     )
@@ -109,10 +84,6 @@ def main(
     if page is not None:
         write_page(page, out)
         STDERR.print(f"Written to {page}")
-
-
-def _say(text: str) -> None:
-    STDERR.print(text, markup=False)
 
 
 Measured = tuple[list[dict[str, Any]], dict[str, Spent], Startup]

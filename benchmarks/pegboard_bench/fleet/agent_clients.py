@@ -69,13 +69,24 @@ class Agents:
 
 
 def acts(needs: Sequence[Need], way: Way) -> list[Act]:
-    """What the model does: directly it calls each tool, behind Pegboard it searches first."""
+    """What the model does: directly it calls each tool, behind Pegboard it searches first.
+
+    Where an agent leaves it to the model to look for tools, it looks for each, or once for Pegboard's.
+    """
     if way == "direct":
-        return [Act(kind="mcp", server=need.server, tool=need.tool, arguments=need.arguments) for need in needs]
+        each = [(need.word, need.server, need.tool, need.arguments) for need in needs]
+        return [
+            act
+            for word, server, tool, arguments in each
+            for act in (
+                Act(kind="find", command=word),
+                Act(kind="mcp", server=server, tool=tool, arguments=arguments),
+            )
+        ]
     pairs = [((SEARCH, need.search), (INVOKE, need.invocation)) for need in needs]
-    return [
-        Act(kind="mcp", server=PEGBOARD, tool=tool, arguments=arguments) for pair in pairs for tool, arguments in pair
-    ]
+    calls = [(tool, arguments) for pair in pairs for tool, arguments in pair]
+    looked = Act(kind="find", command=PEGBOARD)
+    return [looked, *(Act(kind="mcp", server=PEGBOARD, tool=tool, arguments=of) for tool, of in calls)]
 
 
 def seen(name: str, session: Session, needs: Sequence[Need], way: Way) -> Conversation:

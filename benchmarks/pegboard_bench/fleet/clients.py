@@ -6,12 +6,18 @@ python -m pegboard_bench.fleet --clients    # as a part of `make bench-fleet`
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+from rich.console import Console
+
+from pegboard.settings import load_settings
 from pegboard.settings.server_spec import ServerSpec
+from pegboard_bench import results
 from pegboard_bench.coding_agents.agents import AGENTS
 from pegboard_bench.coding_agents.conversations import Kept
 from pegboard_bench.coding_agents.processes import provider
@@ -20,9 +26,15 @@ from pegboard_bench.fleet.agent_clients import Agents, Conversation
 from pegboard_bench.fleet.before_fleet import Doors, doors
 from pegboard_bench.fleet.needs import TRANSPORTS, Need, Way, needs
 from pegboard_bench.fleet.sdk_clients import Driver, drivers
+from pegboard_bench.fleet.tokens import described
+from pegboard_bench.page import write_page
 
 Said = Callable[[str], None]
-AGENT_WAYS: tuple[Way, ...] = ("direct", "stdio", "http", "grows", "pushes")
+ALWAYS: tuple[Way, ...] = ("direct", "stdio", "http")
+GROWING: tuple[Way, ...] = ("grows", "pushes")
+LISTS_AGAIN = ("claude_code", "claude_code_listed", "gemini_cli", "opencode")
+"""Agents that list again when told: only for them does a list grow."""
+STDERR = Console(stderr=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +57,6 @@ def measure(
     places: Places,
     said: Said,
     *,
-    agents: Iterable[str] = tuple(AGENTS),
-    ways: Sequence[Way] = AGENT_WAYS,
     board: int = 0,
 ) -> Found:
     """The conversations of every client by way; ``board``: tokens of all definitions, which SDKs list directly."""
@@ -58,7 +68,8 @@ def measure(
         each = Agents(
             installed=places.installed / "agents", provider=behind, doors=fleet, needs=wanted, kept=places.kept
         )
-        for name in agents:
+        for name in AGENTS:
+            ways = ALWAYS + (GROWING if name in LISTS_AGAIN else ())
             found[name] = {way: _told(said, name, way, each.converse(name, way, places.folder)) for way in ways}
     return found
 
@@ -98,5 +109,44 @@ def figures(found: Found) -> dict[str, float]:
     return made
 
 
-def table(found: Found) -> dict[str, Any]:
+def conversations(found: Found) -> dict[str, Any]:
     return {name: {way: asdict(each) for way, each in ways.items()} for name, ways in found.items()}
+
+
+async def _described(specs: Mapping[str, ServerSpec]) -> list[dict[str, Any]]:
+    return [await described(name, spec) for name, spec in specs.items()]
+
+
+def main(
+    config: Annotated[Path, typer.Option(help="The fleet; written by scripts/install_fleet.py.")] = Path(
+        ".demo/fleet.json"
+    ),
+    upstream: Annotated[Path, typer.Option(help="The provider of the agents; its argument is a port.")] = Path(
+        "tests/servers/coding_provider.py"
+    ),
+    scripts: Annotated[Path, typer.Option(help="The programs that drive the clients of SDKs.")] = Path("tests/clients"),
+    keep: Annotated[
+        Path | None, typer.Option(help="Folder for the agents' conversations, with all that was sent.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Conversations that are kept are not held again.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder of fleet.json.")] = Path("bench/results"),
+    page: Annotated[Path | None, typer.Option(help="Write the results as a section of this page too.")] = None,
+) -> None:
+    """Hold a conversation with every installed client, with and without Pegboard."""
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # some servers print to stdout what is no message
+    specs = load_settings([config]).enabled_servers
+    servers = asyncio.run(_described(specs))
+    board, tools = (sum(each[key] for each in servers) for key in ("tokens", "tools"))
+    kept = Kept(keep, resume)
+    with kept.workplace() as folder:
+        installed = config.parent.absolute()
+        places = Places(installed=installed, scripts=scripts.absolute(), upstream=upstream, folder=folder, kept=kept)
+        found = measure(specs, config, places, lambda text: STDERR.print(text, markup=False), board=board)
+    table = {"servers": len(servers), "tools": tools, "tokens": board, "conversations": conversations(found)}
+    results.extend(out / "fleet.json", "clients", figures=figures(found), table=table)
+    if page is not None:
+        write_page(page, out)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pegboard_bench.coding_agents.agents import AGENTS
+from pegboard_bench.results import measured
 
 INTRODUCTION = """
 ### Clients before the fleet
+
+{measured}; {servers} servers, {tools} tools, {board:,} tokens of definitions.
 
 {clients} real clients, one conversation each way: the model needs a tool of each of three servers. Directly it calls
 them; behind Pegboard it searches for each, calls what was found with `invoke_tool`,
@@ -32,11 +35,19 @@ conversation makes likely too (`push = true`).
 """
 
 
-def section(figures: Mapping[str, float], clients: Mapping[str, Any]) -> str:
+def section(figures: Mapping[str, float], table: Mapping[str, Any]) -> str:
+    clients = table["conversations"]
     names = sorted(clients, key=lambda name: (name not in AGENTS, list(clients).index(name)))
     through = {name for name in names if f"tokens_before/{name}" in figures}
     failed = [_title(name) for name in names if "direct" in clients[name] and name not in through]
-    text = INTRODUCTION.format(clients=len(clients)) + "".join(_row(name, figures) for name in names)
+    head = INTRODUCTION.format(
+        measured=measured(table),
+        clients=len(clients),
+        servers=table["servers"],
+        tools=table["tools"],
+        board=table["tokens"],
+    )
+    text = head + "".join(_row(name, figures) for name in names)
     if failed:
         text += FAILED.format(names=", ".join(failed))
     growing = list(_growing(names, figures))

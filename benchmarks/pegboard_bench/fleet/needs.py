@@ -18,9 +18,11 @@ SEARCH, INVOKE = "search_tools", "invoke_tool"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """``query``: how a model looks for the tool; ``answer``: words that stand in its result and nowhere else."""
+    """``query``: how a model looks for the tool, ``word``: what it matches names and descriptions with where it has
+    nothing else; ``answer``: words that stand in its result and nowhere else."""
 
     query: str
+    word: str
     server: str
     tool: str
     arguments: Mapping[str, Any]
@@ -44,6 +46,7 @@ def needs(repository: Path) -> Sequence[Need]:
     return (
         Need(
             query="convert a time between timezones",
+            word="timezone",
             server="time",
             tool="convert_time",
             arguments={"source_timezone": "UTC", "time": "16:30", "target_timezone": "Asia/Tokyo"},
@@ -51,6 +54,7 @@ def needs(repository: Path) -> Sequence[Need]:
         ),
         Need(
             query="show the commit history of a git repository",
+            word="commit",
             server="git",
             tool="git_log",
             arguments={"repo_path": str(repository)},
@@ -58,6 +62,7 @@ def needs(repository: Path) -> Sequence[Need]:
         ),
         Need(
             query="echo a message back",
+            word="echo",
             server="everything",
             tool="echo",
             arguments={"message": "a pegboard with three hooks"},

@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 from pegboard.settings.server_spec import ServerSpec
+from pegboard_bench import results
 from pegboard_bench.coding_agents.sessions import Session
 from pegboard_bench.fleet.agent_clients import Conversation, acts, seen
 from pegboard_bench.fleet.before_fleet import Doors
-from pegboard_bench.fleet.clients import figures, table
+from pegboard_bench.fleet.clients import conversations, figures
 from pegboard_bench.fleet.clients_page import section
 from pegboard_bench.fleet.needs import Need, Way, needs
 from pegboard_bench.fleet.sdk_sessions import conversed, directly
 
-NEED = Need(query="tell the time", server="clock", tool="now", arguments={"zone": "UTC"}, answer="noon")
+NEED = Need(query="tell the time", word="time", server="clock", tool="now", arguments={"zone": "UTC"}, answer="noon")
 
 
 def conversation(tokens: int, *, done: int = 3, billed: float = 0, trouble: str = "") -> Conversation:
@@ -56,8 +57,9 @@ def test_behind_pegboard_a_call_counts_only_if_the_search_had_found_its_tool(way
 
 
 def test_behind_pegboard_the_model_searches_before_each_call() -> None:
-    assert [(act.server, act.tool) for act in acts([NEED], "direct")] == [("clock", "now")]
-    assert [(act.server, act.tool) for act in acts([NEED], "http")] == [
+    assert [(act.server, act.tool or act.command) for act in acts([NEED], "direct")] == [("", "time"), ("clock", "now")]
+    assert [(act.server, act.tool or act.command) for act in acts([NEED], "http")] == [
+        ("", "pegboard"),
         ("pegboard", "search_tools"),
         ("pegboard", "invoke_tool"),
     ]
@@ -70,7 +72,7 @@ def test_tokens_are_those_of_every_request_with_all_that_was_said_before_it() ->
     assert directly(100, [NEED]).tokens > 200
 
 
-def test_figures_are_by_client_and_leave_out_what_did_not_get_through() -> None:
+def test_figures_are_by_client_and_leave_out_what_did_not_get_through(tmp_path: Path) -> None:
     found: dict[str, dict[Way, Conversation]] = {
         "gemini_cli": {
             "direct": conversation(900, billed=800.0),
@@ -92,7 +94,14 @@ def test_figures_are_by_client_and_leave_out_what_did_not_get_through() -> None:
     assert (of["tokens_before/gemini_cli"], of["tokens/gemini_cli"], of["billed/gemini_cli"]) == (900, 300, 200)
     assert (of["billed_grows/gemini_cli"], of["billed_pushes/gemini_cli"]) == (400, 500)
     assert "tokens_before/opencode" not in of
-    text = section(of, table(found))
+    path = results.write("fleet", command="c", seed=0, figures={"tools": 1}, tables={}, folder=tmp_path)
+    for _ in range(2):
+        table = {"servers": 2, "tools": 30, "tokens": 900, "conversations": conversations(found)}
+        results.extend(path, "clients", figures=of, table=table)
+    written = results.read(path)
+    assert written["figures"].keys() == {"tools", *of}
+    text = section(written["figures"], written["tables"]["clients"])
+    assert "2 servers, 30 tools, 900 tokens" in text
     assert "| Gemini CLI | 100% | 900 | 300 | 800 | 200 |" in text
     assert "| `npm-1` | 50% |  | 30 |  |  |" in text
     assert "| Gemini CLI | 200 | 400 | 500 |" in text
