@@ -251,6 +251,11 @@ class Settings(BaseSettings):
         EncoderSettings(), description="The model that embeds texts; a string alone is its provider."
     )
     encoder_threads: int = Field(0, ge=0, description="Threads of the encoder in this process; 0 lets it choose.")
+    credentials: Literal["auto", "keyring", "file"] = Field(
+        "auto",
+        description="Where tokens of sign-ins at servers are kept: the system's keychain, or an encrypted file in "
+        "state_dir; auto: the keychain if there is one.",
+    )
     cache_dir: Path = Field(
         default_factory=lambda: user_cache_path("pegboard", appauthor=False),
         description="Folder of cached embeddings and tool definitions.",

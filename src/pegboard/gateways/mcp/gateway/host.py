@@ -28,6 +28,7 @@ from pegboard.settings import Settings
 from pegboard.stores import MemorySessions, MemorySigningKeys
 from pegboard.upstreams import Changes, Fleet, UpstreamLimits
 from pegboard.upstreams.extension_requests import AnyNotification
+from pegboard.upstreams.oauth.sign_ins import SignIns
 from pegboard.usage import Usage
 
 SAVE_SECONDS = 2.0
@@ -60,6 +61,7 @@ class Host:
             clock=parts.clock,
             changed=self._renew_views,
         )
+        self.sign_ins = SignIns(settings, parts.clock)
         self.fleet = Fleet(
             settings.enabled_servers,
             connect_timeout=settings.connect_timeout,
@@ -76,6 +78,7 @@ class Host:
             ),
             health_timeout=settings.health_timeout,
             admit=self._approvals.check,
+            sign_ins=self.sign_ins,
         )
         self.parts = parts
         self._usage = Usage(parts.statistics, parts.knowledge.observe, parts.resting.observe)
