@@ -43,7 +43,7 @@ def no_fields(_context: Any) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchAnswer:
+class FoundTools:
     """What a search tells the model, and the names of the tools that it found."""
 
     text: str
@@ -131,19 +131,19 @@ class ToolSelector:
         decision = asked.board.route_now(asked.turn, refused=asked.refused)
         return self._selection(given, asked, decision, found)
 
-    async def search(self, selection: TurnTools[Any], query: object) -> SearchAnswer:
+    async def search(self, selection: TurnTools[Any], query: object) -> FoundTools:
         """The answer of `search_tools`."""
         board = selection.board
         if board is None or not isinstance(query, str) or not query.strip():
-            return SearchAnswer(text=nothing_asked())
+            return FoundTools(text=nothing_asked())
         decision = await board.route(Turn.ask(query), **selection.fields)
         return _answer(decision, (await board.opened()).catalog, selection)
 
-    def search_now(self, selection: TurnTools[Any], query: object) -> SearchAnswer:
+    def search_now(self, selection: TurnTools[Any], query: object) -> FoundTools:
         """`search` for synchronous frameworks."""
         board = selection.board
         if board is None or not isinstance(query, str) or not query.strip():
-            return SearchAnswer(text=nothing_asked())
+            return FoundTools(text=nothing_asked())
         return _answer(board.route_now(Turn.ask(query), **selection.fields), board.catalog, selection)
 
     def _given(self, tools: Sequence[T]) -> list[tuple[T, FrameworkTool | None]]:
@@ -199,7 +199,7 @@ def _local(tools: Iterable[ToolId]) -> frozenset[str]:
     return frozenset(tool.name for tool in tools if tool.server == LOCAL)
 
 
-def _answer(decision: Decision, catalog: Catalog, selection: TurnTools[Any]) -> SearchAnswer:
+def _answer(decision: Decision, catalog: Catalog, selection: TurnTools[Any]) -> FoundTools:
     wanted = (each.tool for each in decision.candidates if each.score > 0 and each.tool.name in selection.left_out)
     tools = [catalog[tool] for tool in islice(wanted, MOST_FOUND)]
-    return SearchAnswer(text=found_text(tools), names=tuple(tool.name for tool in tools))
+    return FoundTools(text=found_text(tools), names=tuple(tool.name for tool in tools))
