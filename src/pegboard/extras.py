@@ -14,6 +14,7 @@ EXTRAS = {
     "aiohttp": "gateway",
     "backports": "gateway",
     "brotli": "gateway",
+    "filelock": "gateway",
     "httptools": "gateway",
     "httpx2": "remote",
     "jsonpath": "gateway",
