@@ -56,6 +56,7 @@ def test_any_changed_byte_is_seen(place: int, data: st.DataObject) -> None:
     assert [each for each in findings(lines, ends) if not each.is_harmless]
 
 
+@pytest.mark.requirement("signing-in.audit-chain")
 @given(st.sets(st.integers(0, 5), min_size=1, max_size=5))
 def test_removed_lines_are_seen_wherever_they_were(gone: set[int]) -> None:
     lines, ends = chain()

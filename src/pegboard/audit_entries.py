@@ -109,7 +109,7 @@ class ChainEnds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class ChainFinding:
     """Something about a chain: what is wrong after line ``number``, or ``torn`` for a write that was cut off."""
 
     kind: Literal["changed", "missing", "torn", "ends"]
@@ -179,7 +179,7 @@ class ChainCheck:
         self.last = ends.removed
         self._torn: list[bytes] = []
 
-    def feed(self, line: bytes) -> Iterator[Finding]:
+    def feed(self, line: bytes) -> Iterator[ChainFinding]:
         links = link_of(line, self._key)
         if links is None:
             self._torn.append(line)
@@ -194,18 +194,20 @@ class ChainCheck:
             yield _gap(self.last, found, before)
         self.last, self._torn = found, []
 
-    def end(self) -> Iterator[Finding]:
+    def end(self) -> Iterator[ChainFinding]:
         at, last = self.last, self._ends.last
         if self._torn:
             yield _torn(at) if at.number >= last.number else _changed(at, last)
         if at.number < last.number:
             text = f"the lines {at.number + 1} to {last.number} are missing at the end"
-            yield Finding(kind="missing", number=at.number, text=text)
+            yield ChainFinding(kind="missing", number=at.number, text=text)
         elif at.number == last.number and at != last:
-            yield Finding(kind="ends", number=at.number, text=f"line {at.number} is not the one that was written last")
+            yield ChainFinding(
+                kind="ends", number=at.number, text=f"line {at.number} is not the one that was written last"
+            )
 
 
-def findings(lines: Iterable[bytes], ends: ChainEnds, key: bytes = b"") -> Iterator[Finding]:
+def findings(lines: Iterable[bytes], ends: ChainEnds, key: bytes = b"") -> Iterator[ChainFinding]:
     """Everything that is wrong with a chain, in its order."""
     check = ChainCheck(ends, key)
     for line in lines:
@@ -218,26 +220,26 @@ def torn_mark(unfinished: Sequence[bytes]) -> str:
     return _hash(b"\n".join(unfinished))
 
 
-def _gap(at: Link, found: Link, before: Link) -> Finding:
+def _gap(at: Link, found: Link, before: Link) -> ChainFinding:
     if found.number > at.number + 1:
         text = f"the lines {at.number + 1} to {found.number - 1} are missing"
-        return Finding(kind="missing", number=at.number, text=text)
+        return ChainFinding(kind="missing", number=at.number, text=text)
     if found.number <= at.number:
-        return Finding(kind="changed", number=at.number, text=f"line {found.number} stands after line {at.number}")
-    return Finding(
+        return ChainFinding(kind="changed", number=at.number, text=f"line {found.number} stands after line {at.number}")
+    return ChainFinding(
         kind="changed", number=found.number, text=f"line {found.number} does not follow line {before.number}"
     )
 
 
-def _changed(at: Link, found: Link) -> Finding:
+def _changed(at: Link, found: Link) -> ChainFinding:
     first, last = at.number + 1, found.number - 1
     which = f"line {first} is" if last <= first else f"of the lines {first} to {last}, some are missing or are"
-    return Finding(kind="changed", number=first, text=f"{which} not as written")
+    return ChainFinding(kind="changed", number=first, text=f"{which} not as written")
 
 
-def _torn(at: Link) -> Finding:
+def _torn(at: Link) -> ChainFinding:
     text = f"a process died while it wrote after line {at.number}; nothing that was written before is missing"
-    return Finding(kind="torn", number=at.number, text=text)
+    return ChainFinding(kind="torn", number=at.number, text=text)
 
 
 def _said_torn(line: bytes) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.audit_entries import AuditEntry, ChainEnds, Finding, findings
+from pegboard.audit_entries import AuditEntry, ChainEnds, ChainFinding, findings
 from pegboard.errors import StoreError
 from pegboard.stores.audit_file import ACTIVE, ENDS, AuditFile
 
@@ -26,7 +26,7 @@ async def lines(folder: Path) -> list[bytes]:
     return [line async for line in AuditFile(folder).read()]
 
 
-async def found(folder: Path) -> list[Finding]:
+async def found(folder: Path) -> list[ChainFinding]:
     log = AuditFile(folder)
     return list(findings(await lines(folder), ChainEnds.of(await log.ends())))
 
@@ -74,6 +74,7 @@ async def test_old_files_are_removed_and_a_removed_file_is_seen(tmp_path: Path) 
     assert [each.text for each in await found(tmp_path)] == ["the lines 10 to 12 are missing"]
 
 
+@pytest.mark.requirement("signing-in.audit-chain")
 async def test_a_changed_a_removed_and_a_cut_line_are_seen(tmp_path: Path) -> None:
     await AuditFile(tmp_path).append([entry(each) for each in range(5)])
     active = tmp_path / ACTIVE
@@ -134,6 +135,7 @@ asyncio.run(write())
 """
 
 
+@pytest.mark.requirement("signing-in.audit-chain")
 async def test_a_log_survives_kill_9_without_a_line_that_was_written_missing(tmp_path: Path) -> None:
     for _ in range(8):
         writer = subprocess.Popen(

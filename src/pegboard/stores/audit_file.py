@@ -17,7 +17,7 @@ from typing import Any
 from pegboard.audit_entries import AuditEntry, ChainEnds, Link, link_of, moment, sealed, torn_mark
 from pegboard.errors import StoreError
 from pegboard.extras import required
-from pegboard.stores.audit import ends_of, shortened
+from pegboard.stores.audit_chain import ends_of, shortened
 from pegboard.stores.retention import DAY
 
 ACTIVE, ENDS, LOCK = "audit.jsonl", "audit.ends", "audit.lock"

@@ -18,7 +18,7 @@ import typer
 
 from pegboard.apps.cli.options import Configs, Json, Verbose, examples
 from pegboard.apps.cli.output import cells, plain, print_json, stdout, table
-from pegboard.audit_entries import OUTCOMES, ChainCheck, ChainEnds, Finding, Link, moment
+from pegboard.audit_entries import OUTCOMES, ChainCheck, ChainEnds, ChainFinding, Link, moment
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError
 from pegboard.stores.state import open_state
@@ -153,8 +153,8 @@ async def _verify(settings: Settings, place: str | None, expect: str | None, *, 
             awaited -= {check.last}
     wrong += check.end()
     if count and not text:
-        wrong.append(Finding(kind="ends", number=0, text="the end of the chain is not noted any more"))
-    wrong += [Finding(kind="missing", number=each.number, text=f"line {expect} is not there") for each in awaited]
+        wrong.append(ChainFinding(kind="ends", number=0, text="the end of the chain is not noted any more"))
+    wrong += [ChainFinding(kind="missing", number=each.number, text=f"line {expect} is not there") for each in awaited]
     whole = all(each.is_harmless for each in wrong)
     end = f"{check.last.number}:{check.last.hash}"
     if as_json:
@@ -169,14 +169,14 @@ async def _verify(settings: Settings, place: str | None, expect: str | None, *, 
     return whole
 
 
-def _ends(text: str, key: bytes) -> tuple[ChainEnds, list[Finding]]:
+def _ends(text: str, key: bytes) -> tuple[ChainEnds, list[ChainFinding]]:
     """The ends of the chain, and what is wrong with them."""
     try:
         ends = ChainEnds.of(text) if text else ChainEnds()
     except ValueError:
-        return ChainEnds(), [Finding(kind="ends", number=0, text="the end of the chain cannot be read")]
+        return ChainEnds(), [ChainFinding(kind="ends", number=0, text="the end of the chain cannot be read")]
     if text and ends.text(key) != text:
-        return ends, [Finding(kind="ends", number=0, text="the end of the chain was not written with this key")]
+        return ends, [ChainFinding(kind="ends", number=0, text="the end of the chain was not written with this key")]
     return ends, []
 
 

@@ -3,7 +3,7 @@
 Begin with `sessions`.
 """
 
-from pegboard.stores.memory.audit import MemoryAudit
+from pegboard.stores.memory.audit_lines import MemoryAudit
 from pegboard.stores.memory.cache import MemoryDefinitions, MemoryEmbeddings
 from pegboard.stores.memory.events import MemoryEvents
 from pegboard.stores.memory.habits import MemoryHabits

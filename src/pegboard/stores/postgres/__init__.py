@@ -4,7 +4,7 @@ Begin with `database`: the connections through which every statement runs, and t
 """
 
 from pegboard.stores.postgres.archive import PostgresArchive
-from pegboard.stores.postgres.audit import PostgresAudit
+from pegboard.stores.postgres.audit_lines import PostgresAudit
 from pegboard.stores.postgres.cache import PostgresEmbeddings
 from pegboard.stores.postgres.database import PostgresDatabase
 from pegboard.stores.postgres.habits import PostgresHabits

@@ -5,7 +5,7 @@ its records for `archive`.
 """
 
 from pegboard.stores.redis.archive import RedisArchive
-from pegboard.stores.redis.audit import RedisAudit
+from pegboard.stores.redis.audit_lines import RedisAudit
 from pegboard.stores.redis.cache import RedisEmbeddings
 from pegboard.stores.redis.database import RedisServer
 from pegboard.stores.redis.habits import RedisHabits

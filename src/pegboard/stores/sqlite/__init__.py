@@ -4,7 +4,7 @@ Begin with `database`: the connection through which everything is read and writt
 """
 
 from pegboard.stores.sqlite.archive import SqliteArchive
-from pegboard.stores.sqlite.audit import SqliteAudit
+from pegboard.stores.sqlite.audit_lines import SqliteAudit
 from pegboard.stores.sqlite.cache import SqliteDefinitions, SqliteEmbeddings
 from pegboard.stores.sqlite.database import FileStore, SqliteFile
 from pegboard.stores.sqlite.habits import SqliteHabits

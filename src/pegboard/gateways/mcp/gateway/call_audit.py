@@ -25,7 +25,7 @@ MOST_CONVERSATIONS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class AttemptedCall:
     """A call as its client made it: ``name`` as it was sent, ``called`` the tool of that name, if there is one."""
 
     name: str
@@ -56,10 +56,10 @@ class CallAudit:
         while len(self._searches) > MOST_CONVERSATIONS:
             self._searches.popitem(last=False)
 
-    def answered(self, attempt: Attempt, result: Mapping[str, Any], price: NanoUsd) -> None:
+    def answered(self, attempt: AttemptedCall, result: Mapping[str, Any], price: NanoUsd) -> None:
         self._note(attempt, "tool_error" if result.get("isError", False) else "ok", price=price)
 
-    def failed(self, attempt: Attempt, error: BaseException, price: NanoUsd, *, by_caller: bool) -> None:
+    def failed(self, attempt: AttemptedCall, error: BaseException, price: NanoUsd, *, by_caller: bool) -> None:
         """The server answered with a protocol error, or the call was cancelled."""
         if isinstance(error, asyncio.CancelledError):
             self._note(attempt, "cancelled", price=price)
@@ -67,7 +67,7 @@ class CallAudit:
         reason = str(error.error.code) if isinstance(error, MCPError) else type(error).__name__
         self._note(attempt, "caller_error" if by_caller else "server_error", reason, price)
 
-    def refused(self, attempt: Attempt, error: PegboardError, price: NanoUsd) -> None:
+    def refused(self, attempt: AttemptedCall, error: PegboardError, price: NanoUsd) -> None:
         """The call ended with an error of Pegboard's own: it was not sent, or its server could not be reached."""
         outcome: AuditOutcome = "refused"
         if isinstance(error, ArgumentsInvalid):
@@ -76,7 +76,7 @@ class CallAudit:
             outcome = "server_error"
         self._note(attempt, outcome, error.code, price)
 
-    def _note(self, attempt: Attempt, outcome: AuditOutcome, reason: str = "", price: NanoUsd = FREE) -> None:
+    def _note(self, attempt: AttemptedCall, outcome: AuditOutcome, reason: str = "", price: NanoUsd = FREE) -> None:
         if not self._log.is_on:
             return
         caller, called = attempt.context.caller, attempt.called

@@ -13,7 +13,7 @@ from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.events import ToolsSearched
 from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
 from pegboard.gateways.mcp.gateway.app_tools import for_apps_alone
-from pegboard.gateways.mcp.gateway.call_audit import Attempt
+from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView, on_the_wire
 from pegboard.gateways.mcp.gateway.example_calls import example_calls, how_to_call
@@ -104,14 +104,14 @@ class MetaCalls:
         await check_meta_arguments(name, arguments)
         return await self._by_name[name](arguments, context)
 
-    def attempt(self, name: str, arguments: JsonObject, context: CallContext) -> Attempt:
+    def attempt(self, name: str, arguments: JsonObject, context: CallContext) -> AttemptedCall:
         """What a client tried to call, by a tool's own name or through a meta-tool."""
         inner = meta_definitions.renamed(name, arguments)
         if name in (meta_definitions.INVOKE, meta_definitions.EXECUTE) and isinstance(inner.get("name"), str):
             name, arguments = inner["name"], inner.get("arguments") or {}
         catalog, tool = self._view.board.catalog, self._view.names(context.caller).resolve(name)
         called = catalog[tool] if tool is not None and tool in catalog else None
-        return Attempt(name=name, arguments=arguments, context=context, called=called)
+        return AttemptedCall(name=name, arguments=arguments, context=context, called=called)
 
     def forget(self, session: str) -> None:
         self._offered.forget(session)

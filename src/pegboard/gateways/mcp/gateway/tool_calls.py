@@ -14,7 +14,7 @@ from pegboard.errors import ArgumentsInvalid, PegboardError, UpstreamError
 from pegboard.events import CallFinished, CallRejected
 from pegboard.gateways.mcp.gateway import session_changes
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
-from pegboard.gateways.mcp.gateway.call_audit import Attempt, CallAudit
+from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall, CallAudit
 from pegboard.gateways.mcp.gateway.call_charges import FREE, CallCharges, cost_of
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
@@ -86,7 +86,7 @@ class ToolCalls:
         session, tool = context.caller.session, called.id
         self._audit.check()
         started, said = self._clock.monotonic(), arguments if asked is None else asked
-        attempt = Attempt(name=tool.name, arguments=said, context=context, called=called, started=started)
+        attempt = AttemptedCall(name=tool.name, arguments=said, context=context, called=called, started=started)
         stated = stated_usd(called, "price_usd")
         price = self._charges.price(tool, stated)
         try:
@@ -111,7 +111,7 @@ class ToolCalls:
         """The next calls of this caller follow the decision of a search."""
         self._audit.searched(caller, decision)
 
-    def rejected(self, attempt: Attempt, error: PegboardError, *, shown: str | None = None) -> Result:
+    def rejected(self, attempt: AttemptedCall, error: PegboardError, *, shown: str | None = None) -> Result:
         """The result for a call that no server answered: an error with ``isError`` (M8). ``shown`` is its name in the
         event, if that is not the attempt's."""
         self._events.emit(CallRejected(at=self._clock.time(), tool=shown or attempt.name, reason=error.code))

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from pegboard.audit_entries import AuditEntry, Link
-from pegboard.stores.audit import appended, ends_of, hash_in, shortened
+from pegboard.stores.audit_chain import appended, ends_of, hash_in, shortened
 from pegboard.stores.database import BATCH
 from pegboard.stores.postgres.database import PostgresDatabase, execute_each, fetch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from pegboard.audit_entries import AuditEntry, ChainEnds, Link, sealed
-from pegboard.stores.audit import removable
+from pegboard.stores.audit_chain import removable
 
 
 class MemoryAudit:

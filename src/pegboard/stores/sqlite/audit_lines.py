@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from pegboard.audit_entries import AuditEntry, Link
-from pegboard.stores.audit import appended, ends_of, hash_in, shortened
+from pegboard.stores.audit_chain import appended, ends_of, hash_in, shortened
 from pegboard.stores.database import BATCH, Migration
 from pegboard.stores.sqlite.database import FileStore, SqliteFile
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from pegboard.audit_entries import AuditEntry
-from pegboard.stores.audit import appended, removable, shortened
+from pegboard.stores.audit_chain import appended, removable, shortened
 from pegboard.stores.database import BATCH
 from pegboard.stores.redis.database import RedisServer
 
