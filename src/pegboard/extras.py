@@ -16,6 +16,8 @@ EXTRAS = {
     "brotli": "gateway",
     "filelock": "gateway",
     "httptools": "gateway",
+    "cryptography": "mcp",
+    "filelock": "mcp",
     "httpx2": "remote",
     "jsonpath": "gateway",
     "jwt": "gateway",

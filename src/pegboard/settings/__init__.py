@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from pegboard.errors import ConfigError
+from pegboard.settings.api import ApiSettings
 from pegboard.settings.audit_settings import AuditSettings
 from pegboard.settings.client_configs import load_document, sentences, servers_in, servers_of
 from pegboard.settings.client_files import client_of
@@ -242,6 +243,7 @@ class Settings(BaseSettings):
         LlmSettings(upstreams={}),
         description="The LLM gateway: upstreams, keys, and how tools are selected. Without `[llm]` it is off.",
     )
+    api: ApiSettings = Field(ApiSettings(), description="The HTTP API of `pegboard serve`, for other languages.")
     replica_url: str | None = Field(
         None,
         description="URL at which the other processes on the same store reach this one; by default its host and port.",
@@ -255,6 +257,11 @@ class Settings(BaseSettings):
         EncoderSettings(), description="The model that embeds texts; a string alone is its provider."
     )
     encoder_threads: int = Field(0, ge=0, description="Threads of the encoder in this process; 0 lets it choose.")
+    credentials: Literal["auto", "keyring", "file"] = Field(
+        "auto",
+        description="Where tokens of sign-ins at servers are kept: the system's keychain, or an encrypted file in "
+        "state_dir; auto: the keychain if there is one.",
+    )
     cache_dir: Path = Field(
         default_factory=lambda: user_cache_path("pegboard", appauthor=False),
         description="Folder of cached embeddings and tool definitions.",

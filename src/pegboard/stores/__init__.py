@@ -1,9 +1,9 @@
 """The stores behind `pegboard.protocols`: one folder per backend, with the same module names in each.
 
-`sessions` (with signing keys and replicas), `statistics` (with lessons), `habits`, `spend`, `pins`, `audit_lines` and `cache`
-(embeddings, definitions) hold one kind of state each; `database` is the connection and the schema, `archive` reads and
-writes all records but the audit log, `backend` opens everything from the settings. `sql` is shared by SQLite and
-PostgreSQL. Modules beside the folders are shared by all backends. Begin with `state`, then `memory`, the simplest
+`sessions` (with signing keys and replicas), `statistics` (with lessons), `habits`, `spend`, `pins`, `audit_lines` and
+`cache` (embeddings, definitions) hold one kind of state each; `database` is the connection and the schema, `archive`
+reads and writes all records but the audit log, `backend` opens everything from the settings. `sql` is shared by SQLite
+and PostgreSQL. Modules beside the folders are shared by all backends. Begin with `state`, then `memory`, the simplest
 backend.
 """
 

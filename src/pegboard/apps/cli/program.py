@@ -46,6 +46,9 @@ COMMANDS = {
     "serve": "Serve many MCP clients on streamable HTTP, as a gateway to all configured servers, started once.",
     "up": "Run `pegboard serve` as a service of your session, so that all clients share one process and its servers.",
     "down": "Stop the process that `pegboard up` started, and remove its service. Clients then start servers of their own.",  # noqa: E501
+    "login": "Sign in to a server by OAuth, and keep its tokens where the gateways of this user find them.",
+    "logout": "Revoke the tokens of a server at its authorization server, and remove them from this machine.",
+    "whoami": "List the sign-ins at servers: where, with which scopes, until when, and where the tokens are kept.",
     "shadow": "Show what filtering would have done to shadow requests: tokens saved, and tool calls lost.",
     "replay": "Run recorded requests through the filters of a configuration, and compare what each keeps.",
     "keys": "Make and check keys for the LLM gateway and tokens for the MCP gateway.",

@@ -22,12 +22,13 @@ from pegboard.gateways.mcp.tasks.task_ids import TaskIds
 from pegboard.gateways.mcp.transport.auth import Access
 from pegboard.gateways.mcp.transport.signed_ids import Signing
 from pegboard.gateways.mcp.trust.approvals import Approvals
-from pegboard.model import ServerName
+from pegboard.model import Outcome, ServerName
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
 from pegboard.stores import MemorySessions, MemorySigningKeys
 from pegboard.upstreams import Changes, Fleet, UpstreamLimits
 from pegboard.upstreams.extension_requests import AnyNotification
+from pegboard.upstreams.oauth.sign_ins import SignIns
 from pegboard.usage import Usage
 
 SAVE_SECONDS = 2.0
@@ -61,6 +62,7 @@ class Host:
             clock=parts.clock,
             changed=self._renew_views,
         )
+        self.sign_ins = SignIns(settings, parts.clock)
         self.fleet = Fleet(
             settings.enabled_servers,
             connect_timeout=settings.connect_timeout,
@@ -77,9 +79,11 @@ class Host:
             ),
             health_timeout=settings.health_timeout,
             admit=self._approvals.check,
+            sign_ins=self.sign_ins,
         )
         self.parts = parts
         self._usage = Usage(parts.statistics, parts.knowledge.observe, parts.resting.observe)
+        self._reported = Usage(parts.statistics, parts.knowledge.observe)
         self._charges = CallCharges(parts.spend, settings.spend, parts.clock)
         self._often: tuple[str, ...] = ()
         self._gateways: dict[str, Gateway] = {}
@@ -93,7 +97,7 @@ class Host:
         self.gateway()
         async with self.fleet:
             running = (
-                *(self._usage.run(), self._charges.run(), self._approvals.run()),
+                *(self._usage.run(), self._reported.run(), self._charges.run(), self._approvals.run()),
                 *((self.parts.learner.book.run(),) if self.parts.learner is not None else ()),
                 *(self.parts.retirement.run(), self._save_sessions(), self.signing.run()),
             )
@@ -107,6 +111,7 @@ class Host:
                 for gateway in self._gateways.values():
                     gateway.close()
                 await self._usage.flush()
+                await self._reported.flush()
                 if self.parts.learner is not None:
                     await self.parts.learner.book.flush()
                 await self._charges.close()
@@ -162,6 +167,11 @@ class Host:
         self.parts.resting.adopt(settings.breakers.policy)
         self._approvals.adopt(settings.pins, settings.scan)
         return await self.fleet.apply(settings.enabled_servers)
+
+    def count(self, outcome: Outcome) -> None:
+        """Count a call that a client executed and reported. It opens no breaker: one client's word would hide a server
+        from all others."""
+        self._reported.observe(outcome)
 
     def scope_of(self, toolset: str) -> str | None:
         """The scope that a token needs for a toolset, if tokens are required."""

@@ -9,6 +9,7 @@ from typing import Any
 import mcp_types as types
 from mcp import MCPError
 
+from pegboard.board_search import Found, found_tools
 from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.events import ToolsSearched
 from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
@@ -33,7 +34,6 @@ from pegboard.gateways.mcp.gateway.meta_results import (
     with_next,
     within_tokens,
 )
-from pegboard.gateways.mcp.gateway.meta_search import Found, found_tools
 from pegboard.gateways.mcp.gateway.notifications import Announcer
 from pegboard.gateways.mcp.gateway.tool_calls import ToolCalls
 from pegboard.gateways.mcp.resources.content_search import ContentSearch
