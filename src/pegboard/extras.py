@@ -14,7 +14,6 @@ EXTRAS = {
     "aiohttp": "gateway",
     "backports": "gateway",
     "brotli": "gateway",
-    "filelock": "gateway",
     "httptools": "gateway",
     "cryptography": "mcp",
     "filelock": "mcp",

@@ -67,7 +67,7 @@ class AuditFile:
         """The result of ``work`` while no other process changes the log."""
         try:
             self.folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-            with required("filelock", "gateway").FileLock(self.folder / LOCK, timeout=LOCK_SECONDS):
+            with required("filelock", "mcp").FileLock(self.folder / LOCK, timeout=LOCK_SECONDS):
                 return work(argument)
         except OSError as error:  # a lock that was not free in time is one, too
             why = error.strerror or "another process holds it"
