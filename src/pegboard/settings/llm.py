@@ -107,6 +107,8 @@ class KeySettings(PolicySettings):
     hash: KeyHash
     upstreams: tuple[str, ...] = ("*",)
     """Patterns on the names of the upstreams that the key permits."""
+    tenant: str = ""
+    """The tenant of its holder, in the audit log."""
 
 
 class UpstreamSettings(BaseModel):

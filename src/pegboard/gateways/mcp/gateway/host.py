@@ -51,6 +51,7 @@ class Host:
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         self.settings = settings
+        _ = settings.audit_log.key  # raises if it is not set
         self.access = Access(settings, clock=parts.clock)
         self.signing = Signing(parts.signing_keys, parts.clock, lasting=settings.session_ttl)
         self._approvals = Approvals(
@@ -129,6 +130,7 @@ class Host:
                 observe=self._usage.observe,
                 toolset=chosen,
                 charges=self._charges,
+                audit=self.parts.audit,
                 approvals=self._approvals,
                 upstreams=lambda: self.fleet.upstreams,
                 reach=self.fleet.reached,
