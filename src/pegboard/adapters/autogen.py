@@ -1,7 +1,7 @@
 """AutoGen: a workbench around the agent's own, which lists the tools of the turn and checks calls.
 
 A workbench is asked for its tools before each model call, and again for each call of a tool: then the agent's context
-ends with a call that has no result yet, all tools are listed, and the gate decides. Handoffs are no tools of a workbench.
+ends with a call that has no result yet, all tools are listed, and the gate decides. Handoffs are no tools of it.
 """
 
 from __future__ import annotations
