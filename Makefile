@@ -100,9 +100,10 @@ bench-agents: $(VENV)/.sdks   ## agents of thirty turns, beside LangChain's and 
 	$(BIN)/python scripts/install_servers.py .demo
 	env OMP_NUM_THREADS=1 $(BIN)/python -m pegboard_bench.agents --page docs/benchmarks.md
 
-bench-coding-agents: $(READY)    ## real coding agents from npm, directly and through the gateway; an hour to two on two cores
+bench-coding-agents: $(READY)    ## real coding agents from npm, directly and through the gateway; half an hour on two cores, and what was broken off goes on
 	$(BIN)/python scripts/install_agents.py .demo/agents
-	$(BIN)/python -m pegboard_bench.coding_agents --page docs/benchmarks.md --guide docs/coding-agents.md
+	$(BIN)/python -m pegboard_bench.coding_agents --keep .demo/conversations/$$(date +%F)-$$(git rev-parse --short HEAD) --resume \
+		--page docs/benchmarks.md --guide docs/coding-agents.md
 
 bench-control-tools: $(READY)    ## the control tools of ten agent frameworks from PyPI, directly and through the gateway
 	$(BIN)/python scripts/install_frameworks.py .demo/frameworks
