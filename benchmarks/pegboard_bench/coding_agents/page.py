@@ -96,7 +96,9 @@ def _row(name: str, agent: Mapping[str, Any], count: str, figures: Mapping[str, 
         f"{figures[f'prompts_lost/{name}/{count}']:.0f} of {of['prompts']}",
         f"{figures[f'tasks_failed/{name}/{count}']:.0f}",
         *(
-            REFUSED_THERE if (value := figures.get(f"{figure}/{name}/{count}")) is None else f"{value:.{places}f}"
+            (REFUSED_THERE if of.get("refused") else "")
+            if (value := figures.get(f"{figure}/{name}/{count}")) is None
+            else f"{value:.{places}f}"
             for figure, places in (("billed_over_direct", 3), ("billed_over_direct_close", 3), ("searches_per_task", 1))
         ),
         _both(of["requests"]),

@@ -14,7 +14,8 @@ Written by `{command}`. {measured}.
 A request of Anthropic's Messages of 100 KB with 120 tools and a query that was never there before goes to a mock that
 answers at once, directly and through `pegboard serve` with `ways = ["defer"]`: {rounds} rounds in which both and the
 encoder alone (on one thread, {encoder:.1f} ms a query) take turns. It is to add at most 1.3 times what the encoder
-takes, and 2 ms. Times of the machine hold for what else it did; the share of what is allowed is of one round each.
+takes, and 2 ms. Where the machine did other work meanwhile, all times are longer: compare the shares of what is
+allowed, each of one round, and not the times with those of other sections.
 
 | clients | added to a request, ms | share of what is allowed | least and most of the rounds |
 |---|---|---|---|
