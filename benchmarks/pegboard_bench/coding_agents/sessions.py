@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from pegboard_bench.coding_agents.agents import Agent
-from pegboard_bench.coding_agents.atlassian import Server, servers
+from pegboard_bench.coding_agents.atlassian import Running, Server, servers
 from pegboard_bench.coding_agents.processes import Provider
 from pegboard_bench.coding_agents.prompts import COMMENT, FILE, OUTCOME, PASSED, PROJECT, RIGHT, Act, Task
 
-PATIENCE = 400.0
+PATIENCE = 180.0
 """Seconds after which an agent is ended: it has failed then."""
 GIT = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "init.defaultBranch=main")
 DATED = {"GIT_AUTHOR_DATE": "2026-11-20T09:00:00Z", "GIT_COMMITTER_DATE": "2026-11-20T09:00:00Z"}
@@ -61,14 +61,17 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where an agent works: ``installed`` as `scripts/install_agents.py` does it, ``folder`` for home and project."""
+    """Where an agent works: ``installed`` as `scripts/install_agents.py` does it, ``folder`` for home and project.
+
+    ``running``: its MCP servers, if it is not to start its own for each conversation.
+    """
 
     agent: Agent
     tools: int
     installed: Path
     folder: Path
     provider: Provider
-    given: Mapping[str, Server] | None = None
+    running: Mapping[str, Server | Running] | None = None
     """MCP servers in place of those that ``tools`` says."""
 
     def hold(self, url: str, prompt: str, acts: Sequence[Act]) -> Session:
@@ -97,8 +100,8 @@ class Place:
         )
 
     def _run(self, home: Path, project: Path, url: str, prompt: str) -> tuple[int, str]:
-        given = servers(self.installed, self.provider.url, self.tools) if self.given is None else self.given
-        added = self.agent.setup(home, url, given)
+        own = servers(self.installed, self.provider.url, self.tools) if self.running is None else self.running
+        added = self.agent.setup(home, url, own)
         node = self.installed / "node/node_modules/.bin"
         environment = {
             "PATH": f"{node}:{os.environ['PATH']}",
@@ -106,6 +109,7 @@ class Place:
             "TERM": "xterm-256color",
             "LANG": "C.UTF-8",
             "NO_COLOR": "1",
+            "NODE_COMPILE_CACHE": str(self.folder / "compiled"),
             **self.agent.environment,
         }
         if self.agent.address:

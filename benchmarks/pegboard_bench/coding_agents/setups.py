@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import tomli_w
 
-from pegboard_bench.coding_agents.atlassian import Server
+from pegboard_bench.coding_agents.atlassian import Running, Server
 
-Servers: TypeAlias = Mapping[str, Server]
+Servers: TypeAlias = Mapping[str, Server | Running]
 PATIENT = 170_000
 """Milliseconds for MCP servers to start, where an agent has a limit: a machine may be busy."""
 Setup: TypeAlias = Callable[[Path, str, Servers], tuple[str, ...]]
@@ -24,8 +25,7 @@ Setup: TypeAlias = Callable[[Path, str, Servers], tuple[str, ...]]
 def claude_code(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
     if not servers:
         return ()
-    entries = {name: _entry(each, "url") | ({"type": "http"} if each.url else {}) for name, each in servers.items()}
-    path = _written(home / "mcp.json", {"mcpServers": entries})
+    path = _written(home / "mcp.json", _servers(servers, {"type": "http"}))
     return (f"--mcp-config={path}",)
 
 
@@ -50,7 +50,7 @@ def gemini_cli(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
         "privacy": {"usageStatisticsEnabled": False},
         "general": {"enableAutoUpdate": False},
     }
-    _written(home / ".gemini/settings.json", settings | _servers(servers))
+    _written(home / ".gemini/settings.json", settings | _servers(servers, at="httpUrl"))
     return ()
 
 
@@ -67,37 +67,41 @@ def opencode(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
         "provider": {"pegboard": provider},
     }
     if servers:
-        config["mcp"] = {
-            name: _opencode_entry(each) | {"enabled": True, "timeout": PATIENT} for name, each in servers.items()
-        }
+        more = {"enabled": True, "timeout": PATIENT}
+        config["mcp"] = {name: _of_opencode(each) | more for name, each in servers.items()}
     _written(home / ".config/opencode/opencode.json", config)
     return ()
 
 
 def qwen_code(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
     settings = {"privacy": {"usageStatisticsEnabled": False}, "general": {"enableAutoUpdate": False}}
-    _written(home / ".qwen/settings.json", settings | _servers(servers, discoveryTimeoutMs=PATIENT))
+    entries = _servers(servers, at="httpUrl")
+    for entry in entries.get("mcpServers", {}).values():
+        entry["discoveryTimeoutMs"] = PATIENT
+    _written(home / ".qwen/settings.json", settings | entries)
     return ()
 
 
-def _servers(servers: Servers, **more: Any) -> dict[str, Any]:
-    """As Gemini CLI and qwen-code, which comes from it, have them; ``more`` in each entry."""
+def _servers(servers: Servers, of_running: Mapping[str, Any] = MappingProxyType({}), at: str = "url") -> dict[str, Any]:
+    """``of_running``: what an entry of a server that runs has besides its address, which is ``at`` that name."""
     if not servers:
         return {}
-    more |= {"trust": True}
-    return {"mcpServers": {name: _entry(server, "httpUrl") | more for name, server in servers.items()}}
+    entries = {
+        name: _entry(each, at) | {"trust": True} | dict(of_running if isinstance(each, Running) else {})
+        for name, each in servers.items()
+    }
+    return {"mcpServers": entries}
 
 
-def _entry(server: Server, address: str) -> dict[str, Any]:
-    """``address``: the field for a URL."""
-    if server.url:
-        return {address: server.url}
+def _entry(server: Server | Running, at: str) -> dict[str, Any]:
+    if isinstance(server, Running):
+        return {at: server.url}
     return {"command": server.command, "args": list(server.args), "env": dict(server.env)}
 
 
-def _opencode_entry(server: Server) -> dict[str, Any]:
-    if server.url:
-        return {"type": "remote", "url": server.url}
+def _of_opencode(server: Server | Running) -> dict[str, Any]:
+    if isinstance(server, Running):
+        return {"type": "remote", "url": server.url, "oauth": False}
     return {"type": "local", "command": [server.command, *server.args], "environment": dict(server.env)}
 
 

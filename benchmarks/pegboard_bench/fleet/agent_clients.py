@@ -63,7 +63,7 @@ class Agents:
             installed=self.installed,
             folder=folder / name,
             provider=self.provider,
-            given=self.doors.servers(way),
+            running=self.doors.servers(way),
         )
         return place.hold(self.provider.url, PROMPT, acts(self.needs, way))
 

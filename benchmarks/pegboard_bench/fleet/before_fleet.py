@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pegboard.settings.server_spec import ServerSpec
-from pegboard_bench.coding_agents.atlassian import Server
+from pegboard_bench.coding_agents.atlassian import Running, Server
 from pegboard_bench.coding_agents.processes import board
 from pegboard_bench.fleet.needs import PEGBOARD, Way
 
@@ -31,12 +31,12 @@ class Doors:
     folder: Path
     url: str
 
-    def servers(self, way: Way) -> Mapping[str, Server]:
+    def servers(self, way: Way) -> Mapping[str, Server | Running]:
         """What is written into a client's configuration."""
         if way == "direct":
             return {name: _as_it_is(spec) for name, spec in self.specs.items()}
         if way == "http":
-            return {PEGBOARD: Server(url=self.url)}
+            return {PEGBOARD: Running(self.url)}
         return {PEGBOARD: Server(command=str(self.program(way)))}
 
     def program(self, way: Way) -> Path:

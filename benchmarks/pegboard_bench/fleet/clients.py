@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -58,17 +58,21 @@ def measure(
     said: Said,
     *,
     board: int = 0,
+    only: Collection[str] = (),
 ) -> Found:
-    """The conversations of every client by way; ``board``: tokens of all definitions, which SDKs list directly."""
+    """The conversations of every client by way; ``board``: tokens of all definitions, which SDKs list directly;
+    ``only``: the names of some clients."""
     wanted = needs(places.installed / "repository")
     found: Found = {}
     with provider(places.upstream, places.folder) as behind, doors(specs, config, places.folder) as fleet:
         for driver in drivers(places.installed / "clients", places.scripts):
+            if only and driver.name not in only:
+                continue
             found[driver.name] = _of_sdk(driver, fleet, wanted, board, said)
         each = Agents(
             installed=places.installed / "agents", provider=behind, doors=fleet, needs=wanted, kept=places.kept
         )
-        for name in AGENTS:
+        for name in [name for name in AGENTS if not only or name in only]:
             ways = ALWAYS + (GROWING if name in LISTS_AGAIN else ())
             found[name] = {way: _told(said, name, way, each.converse(name, way, places.folder)) for way in ways}
     return found
@@ -113,6 +117,16 @@ def conversations(found: Found) -> dict[str, Any]:
     return {name: {way: asdict(each) for way, each in ways.items()} for name, ways in found.items()}
 
 
+def _say(text: str) -> None:
+    STDERR.print(text, markup=False)
+
+
+def _kept(out: Path) -> Found:
+    """What the results file has of clients."""
+    table = results.read(out / "fleet.json")["tables"]["clients"]["conversations"]
+    return {name: {way: Conversation(**each) for way, each in ways.items()} for name, ways in table.items()}
+
+
 async def _described(specs: Mapping[str, ServerSpec]) -> list[dict[str, Any]]:
     return [await described(name, spec) for name, spec in specs.items()]
 
@@ -128,6 +142,9 @@ def main(
     keep: Annotated[
         Path | None, typer.Option(help="Folder for the agents' conversations, with all that was sent.")
     ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only these clients; the others stay as they were measured.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Conversations that are kept are not held again.")] = False,
     out: Annotated[Path, typer.Option(help="Folder of fleet.json.")] = Path("bench/results"),
     page: Annotated[Path | None, typer.Option(help="Write the results as a section of this page too.")] = None,
@@ -141,7 +158,8 @@ def main(
     with kept.workplace() as folder:
         installed = config.parent.absolute()
         places = Places(installed=installed, scripts=scripts.absolute(), upstream=upstream, folder=folder, kept=kept)
-        found = measure(specs, config, places, lambda text: STDERR.print(text, markup=False), board=board)
+        found = _kept(out) if only else {}
+        found |= measure(specs, config, places, _say, board=board, only=only or ())
     table = {"servers": len(servers), "tools": tools, "tokens": board, "conversations": conversations(found)}
     results.extend(out / "fleet.json", "clients", figures=figures(found), table=table)
     if page is not None:

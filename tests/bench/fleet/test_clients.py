@@ -9,6 +9,7 @@ import pytest
 
 from pegboard.settings.server_spec import ServerSpec
 from pegboard_bench import results
+from pegboard_bench.coding_agents.atlassian import Running, Server
 from pegboard_bench.coding_agents.sessions import Session
 from pegboard_bench.fleet.agent_clients import Conversation, acts, seen
 from pegboard_bench.fleet.before_fleet import Doors
@@ -113,10 +114,11 @@ def test_agents_are_given_every_server_or_pegboard_alone(tmp_path: Path) -> None
     spec: Any = ServerSpec(name="files", command="files", args=("--here", "notes"), cwd=str(tmp_path), env={"A": "b"})
     fleet = Doors(specs={"files": spec}, config=tmp_path / "fleet.json", folder=tmp_path, url="http://127.0.0.1:1/mcp")
 
-    direct = fleet.servers("direct")["files"]
-    assert (direct.command, direct.args, direct.env) == ("files", ("--here", str(tmp_path / "notes")), {"A": "b"})
-    assert fleet.servers("http")["pegboard"].url == "http://127.0.0.1:1/mcp"
-    program = Path(fleet.servers("pushes")["pegboard"].command)
+    whole = Server(command="files", args=("--here", str(tmp_path / "notes")), env={"A": "b"})
+    assert fleet.servers("direct") == {"files": whole}
+    assert fleet.servers("http") == {"pegboard": Running("http://127.0.0.1:1/mcp")}
+    program = fleet.program("pushes")
+    assert fleet.servers("pushes") == {"pegboard": Server(command=str(program))}
     assert "PEGBOARD_EXPOSURE=dynamic" in program.read_text("utf-8")
     assert program.stat().st_mode & 0o100
 
