@@ -30,6 +30,9 @@ from pegboard.upstreams.oauth.person import Person
 
 SESSION_HEADER = "mcp-session-id"
 WHY_CHARACTERS = 300
+REGISTER = (
+    'Have a client registered by the operators, and write "oauth": {"client_id": "…"} in the entry of the server.'
+)
 SDK_LOGGER = logging.getLogger("mcp.client.auth.oauth2")
 
 
@@ -165,7 +168,10 @@ def _failures(server: str, settings: OAuthSettings, held: HeldTokens) -> Iterato
         yield
     except (OAuthFlowError, OAuthRegistrationError, OAuthTokenError) as error:
         secrets = held.secrets | {each for each in [settings.client_secret] if each}
-        raise PegboardError(f"Signing in to {server!r} failed: {_first_line(error, secrets)}.") from None
+        raise PegboardError(
+            f"Signing in to {server!r} failed: {_first_line(error, secrets)}.",
+            remedy=REGISTER if isinstance(error, OAuthRegistrationError) else "",
+        ) from None
     except ValidationError:
         raise PegboardError(
             f"Signing in to {server!r} failed: the authorization server's answer is not valid."
