@@ -60,7 +60,7 @@ async def login(
             httpx2.AsyncClient(transport=transport, auth=provider, timeout=httpx2.Timeout(SECONDS))
         )
         with _failures(key.server, settings, held):
-            response = await client.send(_introduction(key.url))
+            response = await client.send(introduction(key.url))
             await _end_session(client, key.url, response)
     context = provider.context
     if held.tokens is None or context.client_info is None:
@@ -136,7 +136,7 @@ def _prepare(provider: OAuthClientProvider, settings: OAuthSettings, extra: tupl
     provider._perform_authorization = perform  # type: ignore[method-assign]
 
 
-def _introduction(url: str) -> httpx2.Request:
+def introduction(url: str) -> httpx2.Request:
     """The request with which a client begins; the 401 for it begins the flow."""
     params: dict[str, Any] = {
         "protocolVersion": LATEST_PROTOCOL_VERSION,
