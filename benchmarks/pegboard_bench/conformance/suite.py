@@ -21,6 +21,15 @@ REVISIONS = ("2025-11-25", MODERN)
 EXTENSIONS = ("sep-2640-skills-directory", "sep-2640-skills-enumeration", "sep-2640-skills-manifest")
 """Scenarios of an extension that came after the requirements of either revision were frozen."""
 
+NOT_OURS = (
+    "auth/client-credentials-jwt",
+    "auth/dpop",
+    "auth/dpop-nonce",
+    "auth/enterprise-managed-authorization",
+    "auth/wif-jwt-bearer",
+)
+"""Scenarios of extensions that Pegboard does not have as a client."""
+
 Checked = Mapping[str, Mapping[str, str]]
 """The status of each check, by scenario. One that was made several times has the worst of its statuses."""
 
@@ -57,10 +66,7 @@ class Suite:
         return found
 
     async def run_client(self, side: str) -> Checked:
-        """What the suite's servers say of a client: by itself (`direct`), or with the `gateway` between.
-
-        Scenarios of authorization are left out: Pegboard signs in to no server.
-        """
+        """What the suite's servers say of a client: by itself (`direct`), or with the `gateway` between."""
         command = f"{sys.executable} -m pegboard_bench.conformance.client {side}"
         found: dict[str, Mapping[str, str]] = {}
         for revision in REVISIONS:
@@ -74,7 +80,7 @@ class Suite:
         listed = (await self._said("list")).partition("Client scenarios")[2].partition("\n\n")[0]
         scenarios = re.findall(r"- (\S+) \[([^]]+)\]", listed)
         wanted = {revision} | ({"extension"} if revision == MODERN else set())
-        return [name for name, where in scenarios if wanted & {*where.split(",")} and not name.startswith("auth/")]
+        return [name for name, where in scenarios if wanted & {*where.split(",")} and name not in NOT_OURS]
 
     async def _run(self, revision: str, *arguments: str) -> Checked:
         with tempfile.TemporaryDirectory(prefix="pegboard-conformance-") as out:
@@ -106,10 +112,11 @@ class Suite:
 
 
 def read(folder: Path) -> Checked:
-    """What the suite wrote: a folder for each scenario, named `SCENARIO-DATE` with `server-` before it for servers."""
+    """What the suite wrote: a folder for each scenario, named `SCENARIO-DATE` with `server-` before it for servers; the
+    name of a scenario may have a slash."""
     return {
-        _scenario(path.parent.name): _statuses(json.loads(path.read_text("utf-8")))
-        for path in sorted(folder.glob("*/checks.json"))
+        _scenario(path.parent.relative_to(folder).as_posix()): _statuses(json.loads(path.read_text("utf-8")))
+        for path in sorted(folder.rglob("checks.json"))
     }
 
 

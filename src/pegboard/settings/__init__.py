@@ -18,7 +18,7 @@ from pegboard.settings.api import ApiSettings
 from pegboard.settings.client_configs import load_document, sentences, servers_in, servers_of
 from pegboard.settings.client_files import client_of
 from pegboard.settings.economics import BreakerSettings, EconomicsSettings
-from pegboard.settings.issuer_settings import IssuerSettings
+from pegboard.settings.issuer_settings import LOOPBACK, IssuerSettings
 from pegboard.settings.llm import KeyName, LlmSettings
 from pegboard.settings.retrieval import ChromaSettings, EncoderSettings, IndexKind
 from pegboard.settings.sandbox_settings import SandboxSettings
@@ -312,6 +312,11 @@ class Settings(BaseSettings):
         {}
         """
         return {name: self._told(spec) for name, spec in self.servers.items() if not spec.disabled}
+
+    @property
+    def is_for_one_person(self) -> bool:
+        """Whether all clients are those of one person on this machine, as far as the configuration says."""
+        return self.host in LOOPBACK and not self.access and self.issuer is None
 
     def _told(self, spec: ServerSpec) -> ServerSpec:
         """The spec with the options for all servers that its entry does not set."""

@@ -28,6 +28,7 @@ from pegboard.upstreams.oauth.sign_ins import SignIns
 from pegboard.upstreams.per_client import ClientConnections, RunningServer
 from pegboard.upstreams.request_origin import ORIGIN
 from pegboard.upstreams.server_requests import AskRoots
+from pegboard.upstreams.sign_in_questions import SignInQuestions
 from pegboard.upstreams.status import ServerStatus
 from pegboard.upstreams.upstream import Upstream
 
@@ -90,6 +91,7 @@ class Fleet:
         self._settled = asyncio.Condition()
         self._applying = asyncio.Lock()
         self._tasks = anyio.create_task_group()
+        self._sign_in_questions = None if sign_ins is None else SignInQuestions(sign_ins)
         self._conditions = FleetOptions(
             connect_timeout=connect_timeout,
             call_timeout=call_timeout,
@@ -102,6 +104,7 @@ class Fleet:
             health_timeout=health_timeout,
             admit=admit,
             sign_ins=sign_ins,
+            sign_in_questions=self._sign_in_questions,
         )
         self._servers = {name: self._made(spec) for name, spec in specs.items()}
         self._client_connections = ClientConnections(self._start_for_client)
@@ -119,6 +122,8 @@ class Fleet:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Structured cancellation only: a bare `Task.cancel` would break the SDK's shielded shutdown of processes."""
+        if self._sign_in_questions is not None:
+            self._sign_in_questions.close()
         self._tasks.cancel_scope.cancel()
         await self._tasks.__aexit__(kind, error, trace)
 

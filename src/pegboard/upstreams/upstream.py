@@ -20,7 +20,7 @@ from pegboard.errors import UpstreamError
 from pegboard.model import JsonObject, Server, ServerName, Tool, ToolId
 from pegboard.protocols import Listing
 from pegboard.settings.server_spec import ServerSpec
-from pegboard.upstreams.connection import Connection, ConnectionEnd, mode_of
+from pegboard.upstreams.connection import Connection, ConnectionEnd, expanded_spec, mode_of
 from pegboard.upstreams.error_text import (
     AnswerLost,
     ConnectionLost,
@@ -167,7 +167,7 @@ class Upstream:
         with self._in_use():
             while True:
                 rounds.prepare()
-                result = await self._sent(request, progress)
+                result = await self._signed_in(request, progress)
                 if await rounds.are_over(result):
                     return result
 
@@ -240,6 +240,30 @@ class Upstream:
         finally:
             self._calls -= 1
             self._last_used = self._conditions.clock.monotonic()
+
+    async def _signed_in(self, request: AnyRequest, progress: ProgressFnT | None) -> dict[str, Any]:
+        """As `_sent`; once more if the person at the client has signed in, or allowed more, when asked to."""
+        try:
+            return await self._sent(request, progress)
+        except NeedsSignIn:
+            questions = self._conditions.sign_in_questions
+            if questions is None or not await questions.ask(
+                await expanded_spec(self.spec, self._conditions), self.user
+            ):
+                raise
+            await self._reconnected()
+        return await self._sent(request, progress)
+
+    async def _reconnected(self) -> None:
+        """Wait for the connection after a sign-in. An attempt that began before it may still report the old state."""
+        loop, seconds = asyncio.get_running_loop(), self._conditions.connect_timeout + RESTART_PATIENCE
+        end = loop.time() + seconds
+        while self._connection is None and self.status.state in ("signed_out", "starting") and loop.time() < end:
+            if self.status.state == "signed_out":
+                self.status = replace(self.status, state="starting", reason="")
+                self._settled.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._settled.wait(), end - loop.time())
 
     async def _sent(self, request: AnyRequest, progress: ProgressFnT | None) -> dict[str, Any]:
         """As `_send`; once more, on a new connection, if the session had expired."""

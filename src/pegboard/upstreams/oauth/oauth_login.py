@@ -30,6 +30,9 @@ from pegboard.upstreams.oauth.person import Person
 
 SESSION_HEADER = "mcp-session-id"
 WHY_CHARACTERS = 300
+REGISTER = (
+    'Have a client registered by the operators, and write "oauth": {"client_id": "…"} in the entry of the server.'
+)
 SDK_LOGGER = logging.getLogger("mcp.client.auth.oauth2")
 
 
@@ -57,7 +60,7 @@ async def login(
             httpx2.AsyncClient(transport=transport, auth=provider, timeout=httpx2.Timeout(SECONDS))
         )
         with _failures(key.server, settings, held):
-            response = await client.send(_introduction(key.url))
+            response = await client.send(introduction(key.url))
             await _end_session(client, key.url, response)
     context = provider.context
     if held.tokens is None or context.client_info is None:
@@ -133,7 +136,7 @@ def _prepare(provider: OAuthClientProvider, settings: OAuthSettings, extra: tupl
     provider._perform_authorization = perform  # type: ignore[method-assign]
 
 
-def _introduction(url: str) -> httpx2.Request:
+def introduction(url: str) -> httpx2.Request:
     """The request with which a client begins; the 401 for it begins the flow."""
     params: dict[str, Any] = {
         "protocolVersion": LATEST_PROTOCOL_VERSION,
@@ -165,7 +168,10 @@ def _failures(server: str, settings: OAuthSettings, held: HeldTokens) -> Iterato
         yield
     except (OAuthFlowError, OAuthRegistrationError, OAuthTokenError) as error:
         secrets = held.secrets | {each for each in [settings.client_secret] if each}
-        raise PegboardError(f"Signing in to {server!r} failed: {_first_line(error, secrets)}.") from None
+        raise PegboardError(
+            f"Signing in to {server!r} failed: {_first_line(error, secrets)}.",
+            remedy=REGISTER if isinstance(error, OAuthRegistrationError) else "",
+        ) from None
     except ValidationError:
         raise PegboardError(
             f"Signing in to {server!r} failed: the authorization server's answer is not valid."

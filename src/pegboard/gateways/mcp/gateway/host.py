@@ -61,7 +61,7 @@ class Host:
             clock=parts.clock,
             changed=self._renew_views,
         )
-        self.sign_ins = SignIns(settings, parts.clock)
+        self.sign_ins = SignIns(settings, parts.clock, local=settings.is_for_one_person)
         self.fleet = Fleet(
             settings.enabled_servers,
             connect_timeout=settings.connect_timeout,
