@@ -21,8 +21,8 @@ from pegboard.settings.server_spec import ServerSpec
 from pegboard.terminal import printable
 from pegboard.upstreams.oauth.browser_grant import PKCE
 from pegboard.upstreams.oauth.challenges import UNAUTHORIZED
+from pegboard.upstreams.oauth.first_requests import introduction
 from pegboard.upstreams.oauth.guarded_transport import guarded_client
-from pegboard.upstreams.oauth.oauth_login import introduction
 
 SERVER_ERROR = 500
 SECONDS = 10.0
