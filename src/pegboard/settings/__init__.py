@@ -319,7 +319,11 @@ class Settings(BaseSettings):
 
     @property
     def is_for_one_person(self) -> bool:
-        """Whether all clients are those of one person on this machine, as far as the configuration says."""
+        """Whether all clients are those of one person on this machine, as far as the configuration says.
+
+        >>> Settings(host="0.0.0.0").is_for_one_person
+        False
+        """
         return self.host in LOOPBACK and not self.access and self.issuer is None
 
     def _told(self, spec: ServerSpec) -> ServerSpec:
