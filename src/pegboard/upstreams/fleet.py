@@ -179,6 +179,16 @@ class Fleet:
         """
         return Catalog.build((each.upstream.server, each.upstream.tools) for each in self._servers.values())
 
+    def listed(self) -> Catalog:
+        """As `catalog`, without the tools that stand for those of servers which wait for a sign-in."""
+        running = [each.upstream for each in self._servers.values()]
+        return Catalog.build((each.server, () if each.is_placeholder else each.tools) for each in running)
+
+    def is_placeholder(self, tool: ToolId) -> bool:
+        """Whether a tool is ours, and not its server's."""
+        found = self._servers.get(tool.server)
+        return found is not None and found.upstream.is_placeholder
+
     def status(self) -> list[ServerStatus]:
         return [each.upstream.status for each in self._servers.values()]
 

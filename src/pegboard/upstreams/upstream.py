@@ -37,6 +37,7 @@ from pegboard.upstreams.limits import ListBudget
 from pegboard.upstreams.request_origin import ORIGIN
 from pegboard.upstreams.server_lists import AnyRequest, ListingCache, needs_task, server_of, tools_of
 from pegboard.upstreams.server_requests import InputRounds
+from pegboard.upstreams.sign_in_tool import SIGN_IN_TOOL, sign_in_tool, signed_in_result
 from pegboard.upstreams.status import ServerStatus
 from pegboard.upstreams.task_runs import awaited_task
 
@@ -148,6 +149,8 @@ class Upstream:
         Cancelling the call cancels it at the server. Its progress reports arrive before its result. A client may want a
         task instead of the result (MCP 2025-11-25, tasks); for others, a tool that only runs as a task is awaited.
         """
+        if self.is_placeholder and name == SIGN_IN_TOOL:
+            return await self._sign_in()
         params = types.CallToolRequestParams(name=name, arguments=None if arguments is None else dict(arguments))
         if meta:
             params.meta = dict(meta)  # type: ignore[assignment]  # any JSON object is a legal _meta
@@ -240,6 +243,19 @@ class Upstream:
         finally:
             self._calls -= 1
             self._last_used = self._conditions.clock.monotonic()
+
+    @property
+    def is_placeholder(self) -> bool:
+        """Whether its only tool is ours, which stands for those that it lists after a sign-in."""
+        return not self._listed and bool(self.tools)
+
+    async def _sign_in(self) -> dict[str, Any]:
+        questions = self._conditions.sign_in_questions
+        if questions is None or not await questions.ask(await expanded_spec(self.spec, self._conditions), self.user):
+            raise needs_sign_in(self.spec.name)
+        await self._reconnected()
+        await self._connected()
+        return signed_in_result(self.spec.name, self.tools)
 
     async def _signed_in(self, request: AnyRequest, progress: ProgressFnT | None) -> dict[str, Any]:
         """As `_sent`; once more if the person at the client has signed in, or allowed more, when asked to."""
@@ -380,6 +396,8 @@ class Upstream:
     async def _wait_for_sign_in(self, ended: ConnectionEnd) -> None:
         """Until there are other credentials. The server is also asked again from time to time, as it may have been
         opened to all."""
+        if not self._listed:
+            self.tools = (sign_in_tool(self.spec.name),)
         await self._set(state="signed_out", reason=ended.reason)
         if self._auth is None:
             await asyncio.sleep(LONGEST_PAUSE)
@@ -467,7 +485,8 @@ class Upstream:
         old = self.status
         if old.state == "stopped":
             return
-        self.status = replace(old, tools=len(self.tools), known=self._listed, **changes)
+        tools = len(self.tools) if self._listed else 0
+        self.status = replace(old, tools=tools, known=self._listed, **changes)
         if self.status.settled:
             self._settled.set()
         if self.status.state == "unhealthy" and self.status.reason != old.reason:

@@ -42,7 +42,7 @@ def opened(tmp_path: Path, server: str, events: MemoryEvents, encoder: FakeEncod
     """A client of a gateway before a server, to which somebody has signed in once; ``asked`` answers questions."""
 
     @asynccontextmanager
-    async def connect(asked: Any, **options: Any) -> AsyncIterator[Client]:
+    async def connect(asked: Any, *, known: bool = True, **options: Any) -> AsyncIterator[Client]:
         servers = {"signed": ServerSpec(name="signed", url=f"{server}/mcp")}
         settings = Settings(
             servers=servers,
@@ -53,7 +53,8 @@ def opened(tmp_path: Path, server: str, events: MemoryEvents, encoder: FakeEncod
             start_wait=20.0,
             **options,
         )
-        await SignIns(settings, SYSTEM_CLOCK).sign_in(servers["signed"], Signer().person())
+        if known:
+            await SignIns(settings, SYSTEM_CLOCK).sign_in(servers["signed"], Signer().person())
         parts = default_parts(settings, encoder=encoder, embeddings=MemoryEmbeddings(), events=events)
         async with (
             open_gateway(settings, parts) as gateway,
@@ -135,3 +136,31 @@ async def test_clients_of_a_gateway_for_many_are_not_asked_to_sign_in_for_all(
 
     assert result.is_error
     assert asked.questions == []
+
+
+@pytest.mark.requirement("023.waiting", "023.elicitation")
+@pytest.mark.parametrize("pins", ["warn", "quarantine"])
+async def test_a_server_that_never_listed_has_a_tool_that_signs_in_and_then_its_own(
+    opened: Opened, server: str, pins: str
+) -> None:
+    asked = Asked()
+    async with opened(asked, known=False, pins=pins) as client:
+        listed = [each.name for each in (await client.list_tools()).tools]
+        assert [name for name in listed if name.endswith("sign_in")], listed
+        result = await called(client, "sign_in")
+        assert "Its tools are listed now: whose, remove" in result.content[0].text
+        after = [each.name for each in (await client.list_tools()).tools]
+        assert not [name for name in after if name.endswith("sign_in")]
+        assert (await called(client)).content[0].text == "ann"
+
+    assert len(asked.questions) == 1
+
+
+@pytest.mark.requirement("023.waiting")
+@pytest.mark.parametrize("era", ["auto"], indirect=True)
+async def test_without_elicitation_that_tool_names_the_command(opened: Opened) -> None:
+    async with opened(None, known=False) as client:
+        result = await called(client, "sign_in")
+
+    assert result.is_error
+    assert "pegboard login signed" in result.content[0].text

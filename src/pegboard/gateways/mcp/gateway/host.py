@@ -63,6 +63,7 @@ class Host:
             events=parts.events,
             clock=parts.clock,
             changed=self._renew_views,
+            exempt=lambda tool: self.fleet.is_placeholder(tool),
         )
         self.sign_ins = SignIns(settings, parts.clock, local=settings.is_for_one_person)
         self.fleet = Fleet(
@@ -216,7 +217,7 @@ class Host:
                 await gateway.book.save_unsaved()
 
     async def _on_change(self) -> None:
-        await self._approvals.see(self.fleet.catalog())
+        await self._approvals.see(self.fleet.listed())
         self._renew_views()
 
     async def _on_notification(self, server: ServerName, message: types.ServerNotification | AnyNotification) -> None:
