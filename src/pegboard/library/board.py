@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -19,12 +19,13 @@ from pegboard.habits import habits_of
 from pegboard.library.board_router import BoardRouting, with_protected
 from pegboard.library.configuration import settings_of
 from pegboard.library.execution import outcome, result_of_error, result_of_server, result_of_value
-from pegboard.library.given_tools import Function, given_tools
+from pegboard.library.given_tools import Function, given_tools, joined, without
 from pegboard.library.portal import in_thread
 from pegboard.library.runtime import BoardRuntime
 from pegboard.library.turns import Said, answered, remembered, turn_of
 from pegboard.model import Call, Decision, JsonObject, Outcome, Result, Session, ToolId
 from pegboard.protocols import Encoder, Sessions
+from pegboard.retrieval import Progress
 from pegboard.routing import check_available
 from pegboard.routing.decisions import widened
 from pegboard.routing_board import RoutingBoard
@@ -232,6 +233,50 @@ class Board:
         self._functions = given.functions
         self._opened.given = given
 
+    def add_tools(self, tools: object) -> None:
+        """Add tools of your own from the next turn on; one of the same name and server is replaced.
+
+        Nothing is read or embedded again but the new ones.
+
+        >>> board = Board([{"name": "tide"}])
+        >>> board.add_tools([{"name": "wind"}])
+        >>> [tool.name for tool in board.catalog.tools]
+        ['tide', 'wind']
+        """
+        more = given_tools(tools)
+        given = joined(self._opened.given, more)
+        self._functions = given.functions
+        self._opened.given = given
+
+    def remove_tools(self, names: Collection[str]) -> None:
+        """Remove tools of your own from the next turn on, by name or by ``server/name``.
+
+        >>> board = Board([{"name": "tide"}, {"name": "wind"}])
+        >>> board.remove_tools(["wind"])
+        >>> [tool.name for tool in board.catalog.tools]
+        ['tide']
+        """
+        given = without(self._opened.given, names)
+        self._functions = given.functions
+        self._opened.given = given
+
+    async def warm(self, progress: Progress | None = None) -> None:
+        """Embed all tools now instead of with the first turn; ``progress`` is called with how many of how many are.
+
+        Calls of ``progress`` come from the board's own thread.
+
+        >>> import asyncio
+        >>> asyncio.run(Board([{"name": "tide"}]).warm())
+        """
+        await self._shared.wait(self._warmed(progress))
+
+    def warm_now(self, progress: Progress | None = None) -> None:
+        """`warm` for synchronous code.
+
+        >>> Board([{"name": "tide"}]).warm_now()
+        """
+        self._shared.run(self._warmed(progress))
+
     def with_tools(self, tools: object) -> Board:
         """A board with other tools of your own that shares servers, encoder and store, for example for another user's
         rights.
@@ -272,10 +317,14 @@ class Board:
     ) -> None:
         await in_thread(self.close)
 
+    async def _warmed(self, progress: Progress | None) -> None:
+        await (await self._opened.ready()).warm(progress)
+
     async def _route(
         self, said: Said, session: str | None, refused: Sequence[str], fields: Mapping[str, Any]
     ) -> Decision:
         routing = await self._opened.ready()
+        await self._opened.indexed()
         turn = replace(turn_of(said), **fields)
         if session is not None:
             turn = await remembered((await self._shared.opened()).sessions, turn, session)

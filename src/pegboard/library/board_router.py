@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pegboard.catalog import Catalog
-from pegboard.compose import Parts, build_routing
+from pegboard.compose import Parts, as_configured, build_routing, summaries
+from pegboard.errors import PegboardError
 from pegboard.library.given_tools import GivenTools
 from pegboard.library.runtime import BoardRuntime, reset_at_fork
 from pegboard.model import Decision
@@ -16,8 +18,18 @@ from pegboard.protocols import VectorIndex
 from pegboard.routing.decisions import with_active
 from pegboard.routing_board import RoutingBoard
 
-Seen = tuple[Parts, GivenTools, int]
-"""What a catalog was built from: opened parts, own tools, and how often servers had changed theirs."""
+LOGGER = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a routing was built from: opened parts, own tools, how often servers had changed theirs, and the catalog
+    before the settings changed it."""
+
+    parts: Parts
+    given: GivenTools
+    changes: int
+    catalog: Catalog
 
 
 class BoardRouting:
@@ -33,6 +45,7 @@ class BoardRouting:
         """The board's own tools; may be replaced at any time."""
         self._aside = aside
         self._now: tuple[RoutingBoard, Seen] | None = None
+        self._warming: asyncio.Task[None] | None = None
         reset_at_fork(self)
 
     @property
@@ -51,35 +64,57 @@ class BoardRouting:
 
     def forget(self) -> object:
         """Reset after a fork; returns everything that belongs to the parent process."""
-        theirs, self._now = self._now, None
+        theirs = self._now, self._warming
+        self._now = self._warming = None
         return theirs
 
     def _current(self) -> RoutingBoard | None:
         """The current routing if nothing has changed since."""
         if self._now is None:
             return None
-        routing, (parts, given, changes) = self._now
-        shared = self.shared
-        fresh = parts is shared.parts and given is self.given and changes == shared.changes
+        (routing, seen), shared = self._now, self.shared
+        fresh = seen.parts is shared.parts and seen.given is self.given and seen.changes == shared.changes
         return routing if fresh else None
 
     async def _renewed(self, parts: Parts) -> RoutingBoard:
-        seen = (parts, self.given, self.shared.changes)
-        catalog = self._catalog(seen[1])
+        settings, given, changes = self.shared.settings, self.given, self.shared.changes
+        catalog = self._catalog(given)
         before = self._now
-        if before is None or before[1][0] is not parts:
+        if before is None or before[1].parts is not parts:
             mine = replace(parts, index=_in_memory, fallback_index=_in_memory) if self._aside else parts
-            routing = await asyncio.to_thread(build_routing, self.shared.settings, catalog, parts=mine)
+            patient = settings.index_wait is None
+            routing = await asyncio.to_thread(build_routing, settings, catalog, parts=mine, patient=patient)
+            self._warm(routing)
         else:
             routing = before[0]
-            if catalog.fingerprint != routing.catalog.fingerprint:
-                routing.replace_catalog(catalog)
-        self._now = (routing, seen)
+            known = before[1].catalog
+            if (catalog.tools, catalog.servers) != (known.tools, known.servers):
+                named = as_configured(summaries(settings).put_on(catalog), settings)
+                await asyncio.to_thread(routing.replace_catalog, named)
+                self._warm(routing)
+        self._now = (routing, Seen(parts=parts, given=given, changes=changes, catalog=catalog))
         return routing
+
+    def _warm(self, routing: RoutingBoard) -> None:
+        """Embed in the background, if turns do not wait for it to end."""
+        if self.shared.settings.index_wait is not None:
+            self._warming = asyncio.create_task(_warmed(routing))
+
+    async def indexed(self) -> None:
+        """Wait until the tools are embedded, but no longer than ``index_wait`` seconds."""
+        if self._warming is not None and not self._warming.done():
+            await asyncio.wait([self._warming], timeout=self.shared.settings.index_wait)
 
     def _catalog(self, given: GivenTools) -> Catalog:
         groups = {server.name: (server, tools) for server, tools in given.groups}
         return Catalog.build([*(groups | dict(self.shared.listed())).values()])
+
+
+async def _warmed(routing: RoutingBoard) -> None:
+    try:
+        await routing.warm()
+    except PegboardError as error:  # words rank until a later turn can embed
+        LOGGER.warning("The tools could not be embedded: %s", error)
 
 
 def _in_memory(_board: str) -> VectorIndex | None:
