@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from pegboard.board_search import found_tools
 from pegboard.catalog import Catalog
 from pegboard.compose import Parts, as_configured, build_routing, summaries
 from pegboard.errors import PegboardError
+from pegboard.habits import habits_of
 from pegboard.library.given_tools import GivenTools
+from pegboard.library.matches import ToolMatches, matches_of
 from pegboard.library.runtime import BoardRuntime, reset_at_fork
-from pegboard.model import Decision
+from pegboard.library.turns import Said, remembered, turn_of
+from pegboard.model import Decision, Turn
 from pegboard.protection import kind_of, known_classes
 from pegboard.protocols import VectorIndex
+from pegboard.retrieval.search_index import SearchIndex
 from pegboard.routing.decisions import with_active
 from pegboard.routing_board import RoutingBoard
 
@@ -46,6 +52,7 @@ class BoardRouting:
         self._aside = aside
         self._now: tuple[RoutingBoard, Seen] | None = None
         self._warming: asyncio.Task[None] | None = None
+        self._searched: tuple[Catalog, SearchIndex] | None = None
         reset_at_fork(self)
 
     @property
@@ -99,6 +106,36 @@ class BoardRouting:
         """Embed in the background, if turns do not wait for it to end."""
         if self.shared.settings.index_wait is not None:
             self._warming = asyncio.create_task(_warmed(routing))
+
+    async def turn(self, said: Said, session: str | None, fields: Mapping[str, Any]) -> Turn:
+        """The turn of a conversation, with the rights of this process unless it has others."""
+        turn = replace(turn_of(said), **fields)
+        if session is not None:
+            turn = await remembered((await self.shared.opened()).sessions, turn, session)
+        if not turn.scopes:
+            turn = replace(turn, scopes=frozenset(self.shared.settings.scopes))
+        return replace(turn, habits=turn.habits or habits_of("", "library"))
+
+    async def search(self, query: str, limit: int, session: str | None, fields: Mapping[str, Any]) -> ToolMatches:
+        """What matches a query; call it in the portal's loop."""
+        routing, index = await self.ready(), await self.search_index()
+        await self.indexed()
+        turn = await self.turn(query, session, fields)
+
+        def ask(text: str) -> Turn:
+            return replace(turn, messages=Turn.ask(text).messages)
+
+        found = await found_tools(routing, index, ask, query)
+        if routing.learner is not None:
+            routing.learner.searched(turn.session.id, found.decision.habits, found.decision.query)
+        return matches_of(found, routing.catalog, limit)
+
+    async def search_index(self) -> SearchIndex:
+        """What searches need of the current tools, made when it is first needed; call it in the portal's loop."""
+        catalog = (await self.ready()).catalog
+        if self._searched is None or self._searched[0] is not catalog:
+            self._searched = (catalog, await asyncio.to_thread(SearchIndex, catalog.tools, catalog.servers))
+        return self._searched[1]
 
     async def indexed(self) -> None:
         """Wait until the tools are embedded, but no longer than ``index_wait`` seconds."""

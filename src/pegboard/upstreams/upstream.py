@@ -16,12 +16,12 @@ from mcp import MCPError
 from mcp.shared.dispatcher import ProgressFnT
 from pydantic import ValidationError
 
-from pegboard.errors import UpstreamError
+from pegboard.errors import NotCarriedOut, UpstreamError
 from pegboard.model import JsonObject, Server, ServerName, Tool, ToolId
 from pegboard.protocols import Listing
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.upstreams.connection import Connection, ConnectionEnd, mode_of
-from pegboard.upstreams.error_text import AnswerLost, ConnectionLost, NotCarriedOut, SessionExpired, failed_call
+from pegboard.upstreams.error_text import AnswerLost, ConnectionLost, SessionExpired, failed_call
 from pegboard.upstreams.extension_requests import AnyNotification, accepts_tasks
 from pegboard.upstreams.fleet_options import FleetOptions
 from pegboard.upstreams.limits import ListBudget
