@@ -28,7 +28,7 @@ LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class BuiltFrom:
     """What a routing was built from: opened parts, own tools, how often servers had changed theirs, and the catalog
     before the settings changed it."""
 
@@ -50,7 +50,7 @@ class BoardRouting:
         self.given = given
         """The board's own tools; may be replaced at any time."""
         self._aside = aside
-        self._now: tuple[RoutingBoard, Seen] | None = None
+        self._now: tuple[RoutingBoard, BuiltFrom] | None = None
         self._warming: asyncio.Task[None] | None = None
         self._searched: tuple[Catalog, SearchIndex] | None = None
         reset_at_fork(self)
@@ -99,7 +99,7 @@ class BoardRouting:
                 named = as_configured(summaries(settings).put_on(catalog), settings)
                 await asyncio.to_thread(routing.replace_catalog, named)
                 self._warm(routing)
-        self._now = (routing, Seen(parts=parts, given=given, changes=changes, catalog=catalog))
+        self._now = (routing, BuiltFrom(parts=parts, given=given, changes=changes, catalog=catalog))
         return routing
 
     def _warm(self, routing: RoutingBoard) -> None:
