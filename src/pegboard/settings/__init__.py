@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from pegboard.errors import ConfigError
 from pegboard.settings.api import ApiSettings
+from pegboard.settings.audit_settings import AuditSettings
 from pegboard.settings.client_configs import load_document, sentences, servers_in, servers_of
 from pegboard.settings.client_files import client_of
 from pegboard.settings.economics import BreakerSettings, EconomicsSettings
@@ -222,6 +223,9 @@ class Settings(BaseSettings):
     retention: RetentionSettings = Field(
         RetentionSettings(), description="Days after which unused records are removed from the stores."
     )
+    audit_log: AuditSettings = Field(
+        AuditSettings(), description="Where the log of who called what is kept; by default nowhere."
+    )
     spend: SpendSettings = Field(SpendSettings(), description="What calls cost, and how much may be spent.")
     economics: EconomicsSettings = Field(
         EconomicsSettings(), description="How the profile `ehrr` weighs price, time and failure."
@@ -259,6 +263,11 @@ class Settings(BaseSettings):
         "them, which the decision says. Without it, a turn waits as long as that takes.",
     )
     encoder_threads: int = Field(0, ge=0, description="Threads of the encoder in this process; 0 lets it choose.")
+    credentials: Literal["auto", "keyring", "file"] = Field(
+        "auto",
+        description="Where tokens of sign-ins at servers are kept: the system's keychain, or an encrypted file in "
+        "state_dir; auto: the keychain if there is one.",
+    )
     cache_dir: Path = Field(
         default_factory=lambda: user_cache_path("pegboard", appauthor=False),
         description="Folder of cached embeddings and tool definitions.",
@@ -369,9 +378,10 @@ def _from_its_folder(document: dict[str, Any], path: Path) -> dict[str, Any]:
         named["summaries"] = {**summaries, "file": found(summaries["file"])}
     elif isinstance(summaries, str):
         named["summaries"] = {"file": found(summaries)}
-    llm = document.get("llm")
-    if isinstance(llm, Mapping) and "record" in llm:
-        named["llm"] = {**llm, "record": found(llm["record"])}
+    for section, field in (("llm", "record"), ("audit_log", "folder")):
+        said = document.get(section)
+        if isinstance(said, Mapping) and field in said:
+            named[section] = {**said, field: found(said[field])}
     return named | ({"calibration": found(document["calibration"])} if "calibration" in document else {})
 
 

@@ -16,6 +16,7 @@ from pegboard.events import ToolsListed
 from pegboard.gateways.mcp.gateway import session_changes
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.gateway.app_tools import app_resource
+from pegboard.gateways.mcp.gateway.call_audit import CallAudit
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView, on_the_wire, tokens_listed, tokens_of
 from pegboard.gateways.mcp.gateway.catalog_view import CatalogView
@@ -42,6 +43,7 @@ from pegboard.routing import check_arguments
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
 from pegboard.stores import MemorySessions, MemorySpend
+from pegboard.telemetry.audit_log import AuditLog
 from pegboard.upstreams import NotCarriedOut, Upstream
 from pegboard.upstreams.extension_requests import RELAYED, extensions_of, merged_settings
 
@@ -74,6 +76,7 @@ class Gateway:
         observe: Callable[[Outcome], None] = lambda outcome: None,
         toolset: ToolsetView | None = None,
         charges: CallCharges | None = None,
+        audit: AuditLog | None = None,
         approvals: Approvals | None = None,
         upstreams: Callable[[], Sequence[Upstream]] = tuple,
         reach: Callable[[str], Upstream] = _nowhere,
@@ -117,6 +120,7 @@ class Gateway:
             contents=self._contents,
             tasks=self.tasks,
             later=self._later,
+            audit=CallAudit(audit or AuditLog(clock=clock), self._later),
             learner=board.learner,
         )
         self.likely = LikelyTools(self._caller_view, self.announcer)
@@ -184,12 +188,13 @@ class Gateway:
             definition = self._caller_view.board.catalog[tool]
             if not self._caller_view.is_listed(tool, context.caller, session):
                 await self._calls.check(definition, arguments)
-            result = await self._calls.relay(definition, self._caller_view.filled_in(tool, arguments), context)
+            filled = self._caller_view.filled_in(tool, arguments)
+            result = await self._calls.relay(definition, filled, context, asked=arguments)
             if self._caller_view.exposure(context.caller, session) == "dynamic":
                 self.likely.called(tool, arguments, context.caller)
             return result
         except PegboardError as error:
-            return self._calls.rejected(name, error)
+            return self._calls.rejected(self._meta.attempt(name, arguments, context), error, shown=name)
 
     async def permitted(self, caller: Caller) -> tuple[dict[ToolId, JsonObject], Mapping[ToolId, str]]:
         """The definitions of all tools that the caller may use, whatever it is listed, and the category of each."""

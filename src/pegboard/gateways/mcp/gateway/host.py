@@ -14,6 +14,7 @@ from pegboard.call_charges import CallCharges
 from pegboard.catalog import Catalog
 from pegboard.compose import Parts, build_routing, opened_parts
 from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.key_expiry import warn_of_expiry
 from pegboard.gateways.mcp.gateway.clients import client_rows
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
@@ -28,6 +29,7 @@ from pegboard.settings import Settings
 from pegboard.stores import MemorySessions, MemorySigningKeys
 from pegboard.upstreams import Changes, Fleet, UpstreamLimits
 from pegboard.upstreams.extension_requests import AnyNotification
+from pegboard.upstreams.oauth.sign_ins import SignIns
 from pegboard.usage import Usage
 
 SAVE_SECONDS = 2.0
@@ -50,6 +52,7 @@ class Host:
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         self.settings = settings
+        _ = settings.audit_log.key  # raises if it is not set
         self.access = Access(settings, clock=parts.clock)
         self.signing = Signing(parts.signing_keys, parts.clock, lasting=settings.session_ttl)
         self._approvals = Approvals(
@@ -60,6 +63,7 @@ class Host:
             clock=parts.clock,
             changed=self._renew_views,
         )
+        self.sign_ins = SignIns(settings, parts.clock)
         self.fleet = Fleet(
             settings.enabled_servers,
             connect_timeout=settings.connect_timeout,
@@ -76,6 +80,7 @@ class Host:
             ),
             health_timeout=settings.health_timeout,
             admit=self._approvals.check,
+            sign_ins=self.sign_ins,
         )
         self.parts = parts
         self._usage = Usage(parts.statistics, parts.knowledge.observe, parts.resting.observe)
@@ -96,6 +101,7 @@ class Host:
                 *(self._usage.run(), self._reported.run(), self._charges.run(), self._approvals.run()),
                 *((self.parts.learner.book.run(),) if self.parts.learner is not None else ()),
                 *(self.parts.retirement.run(), self._save_sessions(), self.signing.run()),
+                warn_of_expiry(lambda: self.settings, self.parts.clock),
             )
             background = [asyncio.create_task(each) for each in running]
             try:
@@ -126,6 +132,7 @@ class Host:
                 observe=self._usage.observe,
                 toolset=chosen,
                 charges=self._charges,
+                audit=self.parts.audit,
                 approvals=self._approvals,
                 upstreams=lambda: self.fleet.upstreams,
                 reach=self.fleet.reached,
