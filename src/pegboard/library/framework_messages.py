@@ -109,13 +109,13 @@ def _llama_index(said: Any, called: Called) -> Iterator[Message]:
 
 
 def _autogen(said: Any, called: Called) -> Iterator[Message]:
-    """A model's messages, and the chat messages of agents, whose source is a name."""
+    """A model's messages, and the chat messages of agents. What other agents say, such as a handoff, arrives as a
+    user's message with the agent's name as its source."""
     kind, content = type(said).__name__, getattr(said, "content", "")
     if isinstance(content, str):
-        role: Role = "system" if kind == "SystemMessage" else "assistant" if kind == "AssistantMessage" else "user"
-        if role == "user" and kind != "UserMessage" and getattr(said, "source", "user") != "user":
-            role = "assistant"
-        yield Message(role=role, parts=tuple(_texts(content)))
+        is_user = getattr(said, "source", "user").startswith(("user", "human"))
+        others: Role = "user" if is_user and kind != "AssistantMessage" else "assistant"
+        yield Message(role="system" if kind == "SystemMessage" else others, parts=tuple(_texts(content)))
         return
     texts = tuple(_texts([each for each in content if isinstance(each, str)]))
     if texts:

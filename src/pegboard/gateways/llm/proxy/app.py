@@ -15,6 +15,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from pegboard.caller_limits import ANYONE, LimitedCaller, RateLimiter
 from pegboard.errors import PegboardError
 from pegboard.events import ModelRequestServed
 from pegboard.gateways.llm.formats.protocol import Codec
@@ -51,6 +52,7 @@ from pegboard.gateways.llm.tool_search.search_loop import ToolSearchLoop
 from pegboard.habits import habits_of
 from pegboard.protocols import Clock, EventSink
 from pegboard.settings.llm import LlmSettings
+from pegboard.stores import MemoryRates
 from pegboard.telemetry.audit_log import AuditLog
 
 
@@ -70,6 +72,7 @@ class LlmApp:
         is_token: IsToken = lambda text: False,
         names: Sequence[str] = (),
         audit: AuditLog | None = None,
+        rates: RateLimiter | None = None,
     ) -> None:
         """``is_token`` recognizes tokens of the MCP gateway; ``names`` are this server's names in addition to
         loopback's.
@@ -83,6 +86,7 @@ class LlmApp:
         self._memory = BodyMemory(settings.most_held)
         tenants = {name: each.tenant for name, each in settings.keys.items()}
         self._audit = RequestAudit(events, clock, recorder, audit, tenants)
+        self._rates = rates or RateLimiter(MemoryRates(clock), (), clock)
         self._policies = policies or Policies(settings)
         self._keys = Keys(settings.keys, is_token, clock)
         self._names = names
@@ -124,6 +128,7 @@ class LlmApp:
         try:
             context.target, context.key = self._authenticate(target, scope)
             self._audit.check()
+            await self._rates.admit_request(self._limited(context.key))
             context.owner = _owner(context, scope["headers"])
             context.wishes, context.client = parsed.wishes, parsed.client
             codec = self._codec(context, scope["method"], parsed)
@@ -203,6 +208,10 @@ class LlmApp:
             )
         ours = in_query is not None and (self._keys.is_ours(in_query) or target.upstream.has_key)
         return (replace(target, query=query) if ours else target), key
+
+    def _limited(self, key: str | None) -> LimitedCaller:
+        """Who is counted by limits: the key, and the tenant of its holder."""
+        return ANYONE if key is None else LimitedCaller(name=key, tenant=self._settings.keys[key].tenant)
 
     def _codec(self, context: RequestContext, method: str, parsed: RequestHeaders) -> Codec | None:
         """The codec of the body; None if it has no tools, or all of them stay in any case."""

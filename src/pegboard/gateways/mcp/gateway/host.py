@@ -11,6 +11,7 @@ from dataclasses import replace
 import mcp_types as types
 
 from pegboard.call_charges import CallCharges
+from pegboard.caller_limits import RateLimiter
 from pegboard.catalog import Catalog
 from pegboard.compose import Parts, build_routing, opened_parts
 from pegboard.errors import ConfigError, PegboardError
@@ -86,6 +87,7 @@ class Host:
         self._usage = Usage(parts.statistics, parts.knowledge.observe, parts.resting.observe)
         self._reported = Usage(parts.statistics, parts.knowledge.observe)
         self._charges = CallCharges(parts.spend, settings.spend, parts.clock)
+        self.rates = RateLimiter(parts.rates, settings.rates, parts.clock)
         self._often: tuple[str, ...] = ()
         self._gateways: dict[str, Gateway] = {}
 
@@ -133,6 +135,7 @@ class Host:
                 toolset=chosen,
                 charges=self._charges,
                 audit=self.parts.audit,
+                rates=self.rates,
                 approvals=self._approvals,
                 upstreams=lambda: self.fleet.upstreams,
                 reach=self.fleet.reached,
@@ -165,6 +168,7 @@ class Host:
         for name, (of_toolset, chosen, gateway) in adopted.items():
             gateway.adopt(of_toolset, boards[name], chosen)
         self._charges.adopt(settings.spend)
+        self.rates.adopt(settings.rates)
         self.parts.knowledge.half_life = settings.economics.half_life
         self.parts.resting.adopt(settings.breakers.policy)
         self._approvals.adopt(settings.pins, settings.scan)
