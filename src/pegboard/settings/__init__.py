@@ -258,6 +258,12 @@ class Settings(BaseSettings):
     encoder: Annotated[EncoderSettings, NoDecode] = Field(
         EncoderSettings(), description="The model that embeds texts; a string alone is its provider."
     )
+    index_wait: float | None = Field(
+        None,
+        ge=0,
+        description="Seconds that a turn of the library waits for new tools to be embedded; until they are, words rank "
+        "them, which the decision says. Without it, a turn waits as long as that takes.",
+    )
     encoder_threads: int = Field(0, ge=0, description="Threads of the encoder in this process; 0 lets it choose.")
     credentials: Literal["auto", "keyring", "file"] = Field(
         "auto",

@@ -16,11 +16,11 @@ import mcp_types as types
 from mcp.shared.dispatcher import ProgressFnT
 
 from pegboard.catalog import Catalog
+from pegboard.errors import NotCarriedOut
 from pegboard.events import ServerChanged
 from pegboard.model import JsonObject, ServerName, ToolId
 from pegboard.protocols import Clock, Definitions, EventSink
 from pegboard.settings.server_spec import ServerSpec
-from pegboard.upstreams.error_text import NotCarriedOut
 from pegboard.upstreams.extension_requests import AnyNotification
 from pegboard.upstreams.fleet_options import HEALTH_TIMEOUT, FleetOptions
 from pegboard.upstreams.limits import DEFAULT_LIMITS, UpstreamLimits

@@ -16,7 +16,7 @@ from mcp import MCPError
 from mcp.shared.dispatcher import ProgressFnT
 from pydantic import ValidationError
 
-from pegboard.errors import UpstreamError
+from pegboard.errors import NotCarriedOut, UpstreamError
 from pegboard.model import JsonObject, Server, ServerName, Tool, ToolId
 from pegboard.protocols import Listing
 from pegboard.settings.server_spec import ServerSpec
@@ -25,7 +25,6 @@ from pegboard.upstreams.error_text import (
     AnswerLost,
     ConnectionLost,
     NeedsSignIn,
-    NotCarriedOut,
     SessionExpired,
     failed_call,
     needs_sign_in,

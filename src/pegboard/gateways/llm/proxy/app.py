@@ -15,9 +15,9 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from pegboard.caller_limits import ANYONE, LimitedCaller, RateLimiter
 from pegboard.errors import PegboardError
 from pegboard.events import ModelRequestServed
-from pegboard.gateways.caller_limits import ANYONE, LimitedCaller, RateLimiter
 from pegboard.gateways.llm.formats.protocol import Codec
 from pegboard.gateways.llm.formats.registry import codec_for, generic_codecs, keeps_history, key_headers, provider_of
 from pegboard.gateways.llm.formats.tool_search import RoundTrip
@@ -44,6 +44,7 @@ from pegboard.gateways.llm.proxy.target import (
     target_of,
     without_key,
 )
+from pegboard.gateways.llm.selection.answer_ids import renamed_body
 from pegboard.gateways.llm.selection.filter import FilterFailed, RequestFilter, TreatmentOf
 from pegboard.gateways.llm.selection.policy import Filtered
 from pegboard.gateways.llm.selection.policy_rules import Policies
@@ -183,6 +184,8 @@ class LlmApp:
             share=share,
             habits=habits_of(context.key or "", context.owner),
         )
+        if context.rewritten.body is None:
+            context.rewritten = replace(context.rewritten, body=renamed_body(context.rewritten.request))
         return found.body if context.rewritten.body is None else context.rewritten.body
 
     def _treatment_of(self, context: RequestContext, parsed: RequestHeaders) -> TreatmentOf:
@@ -254,11 +257,18 @@ class LlmApp:
         if codec is not None:
             self._remember(context, codec, observer.id, observer.called)
 
-    def _remember(self, context: RequestContext, codec: Codec, answer_id: str, called: Collection[str]) -> None:
-        """Remember a conversation that the provider keeps."""
+    def _remember(
+        self,
+        context: RequestContext,
+        codec: Codec,
+        answer_id: str,
+        called: Collection[str],
+        earlier: Collection[str] = (),
+    ) -> None:
+        """Remember a conversation that the provider keeps; ``earlier`` answers only searched."""
         request = context.rewritten.request
         if keeps_history(codec) and request is not None and answer_id:
-            self._filters[context.target.upstream.name].remember(context.owner, answer_id, request, called)
+            self._filters[context.target.upstream.name].remember(context.owner, answer_id, request, called, earlier)
 
     async def _round_trip(
         self,
@@ -286,7 +296,7 @@ class LlmApp:
             context.ended = True
         finally:
             context.status, context.called = rounds.status, rounds.called
-            self._remember(context, codec, rounds.answer_id, rounds.called)
+            self._remember(context, codec, rounds.answer_id, rounds.called, rounds.earlier_ids)
             called = rounds.called if context.ended and context.status < HTTPStatus.BAD_REQUEST else None
             self._filters[context.target.upstream.name].answered(context.rewritten, rounds.used, called)
 

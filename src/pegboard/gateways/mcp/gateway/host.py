@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import mcp_types as types
 
+from pegboard.call_charges import CallCharges
+from pegboard.caller_limits import RateLimiter
 from pegboard.catalog import Catalog
 from pegboard.compose import Parts, build_routing, opened_parts
 from pegboard.errors import ConfigError, PegboardError
-from pegboard.gateways.caller_limits import RateLimiter
 from pegboard.gateways.key_expiry import warn_of_expiry
-from pegboard.gateways.mcp.gateway.call_charges import CallCharges
 from pegboard.gateways.mcp.gateway.clients import client_rows
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook

@@ -13,13 +13,13 @@ from dataclasses import replace
 
 from pegboard.catalog import Catalog
 from pegboard.errors import HeldBack, NotApproved, PegboardError
-from pegboard.gateways.mcp.gateway.store_health import StoreHealth
 from pegboard.gateways.mcp.trust.approval_notices import ApprovalNotices
 from pegboard.gateways.mcp.trust.content_pins import ContentPins
 from pegboard.gateways.mcp.trust.fingerprints import ScannedDefinition, ScannedDefinitions, text_of
 from pegboard.model import Fingerprint, Pin, Server, Tool, ToolId
 from pegboard.protocols import Clock, EventSink, Pins
 from pegboard.settings.storage import PinPolicy, ScanPolicy
+from pegboard.store_health import StoreHealth
 from pegboard.trust import crowds, only_order
 
 RETRY_SECONDS = 1.0
