@@ -22,7 +22,7 @@ from pegboard_bench.fleet.needs import TRANSPORTS, Way, needs
 DEMO = Path(__file__).parents[2] / ".demo"
 CONFIG = DEMO / "mcp.json"
 
-pytestmark = [pytest.mark.npm, pytest.mark.timeout(900), pytest.mark.requirement("022.clients")]
+pytestmark = [pytest.mark.npm, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,7 @@ def agents(fleet: Doors, behind: Provider) -> Agents:
     return Agents(installed=(DEMO / "agents").resolve(), provider=behind, doors=fleet, needs=wanted, kept=Kept())
 
 
+@pytest.mark.requirement("022.clients")
 @pytest.mark.parametrize("way", TRANSPORTS)
 @pytest.mark.parametrize("name", AGENTS)
 def test_an_agent_searches_calls_what_it_found_and_is_given_the_result(
