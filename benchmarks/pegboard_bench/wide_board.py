@@ -49,7 +49,9 @@ def wide_sets(data: Path, sets: Sequence[ToolSet]) -> list[ToolSet]:
     catalog = Catalog.build(_together([Catalog.build(scored.values()), *kept]).values())
     return [
         ToolSet(
-            name=each.name, catalog=catalog, queries=tuple(_asked(query, each.catalog, copies) for query in each.queries)
+            name=each.name,
+            catalog=catalog,
+            queries=tuple(_asked(query, each.catalog, copies) for query in each.queries),
         )
         for each in sets
     ]

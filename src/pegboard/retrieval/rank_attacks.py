@@ -21,7 +21,7 @@ from typing import Literal
 
 from pegboard.model import Tool, ToolId
 from pegboard.retrieval.name_words import LEADING_VERBS
-from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, stem
+from pegboard.retrieval.words import FUNCTION_WORDS, known_words, raw_words, stem
 
 Kind = Literal["requests", "word-list", "long-name", "many-intents", "copied-name", "copied-description"]
 
@@ -128,7 +128,7 @@ def _is_long_name(words: Sequence[str], description: str) -> bool:
 
 
 def _has_many_intents(description: str) -> bool:
-    intents, words = _unrelated(description), len(_words(description))
+    intents, words = _unrelated(description), len(known_words(description))
     return (intents >= INTENTS and words <= WORDS_PER_INTENT * intents) or (
         intents >= MANY_INTENTS and words <= WORDS_PER_ONE_OF_MANY * intents
     )
@@ -136,7 +136,7 @@ def _has_many_intents(description: str) -> bool:
 
 def _unrelated(description: str) -> int:
     """The number of actions in a description whose objects have no word in common; 0 if they are of a few verbs."""
-    actions = {found for piece in ITEM.split(description) if (found := _action(_words(piece))) is not None}
+    actions = {found for piece in ITEM.split(description) if (found := _action(known_words(piece))) is not None}
     kept: list[tuple[str, Words]] = []
     for verb, about in sorted(actions, key=lambda action: (len(action[1]), sorted(action[1]), action[0])):
         if all(about.isdisjoint(other) for _, other in kept):
@@ -179,7 +179,7 @@ def _copied_names(tools: Sequence[Tool]) -> Iterator[Tool]:
 
 def _copied_descriptions(tools: Sequence[Tool]) -> Iterator[Tool]:
     """Tools with the text of another server's tool whose names are about nothing in it, and not about the same."""
-    texts = [_words(tool.description) for tool in tools]
+    texts = [known_words(tool.description) for tool in tools]
     for same in _by(texts, tools, least=LEAST_COPIED).values():
         for place, tool in enumerate(same):
             name = frozenset(map(stem, _name_words(tool.name)))
@@ -214,18 +214,13 @@ def _by(keys: Sequence[tuple[str, ...]], tools: Sequence[Tool], *, least: int) -
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(raw_words(text))
-
-
-@lru_cache(maxsize=REMEMBERED)
 def _name_words(name: str) -> tuple[str, ...]:
     return tuple(re.findall(r"[^\W_]+", HUMP.sub("_", name).casefold()))
 
 
 def _content(text: str) -> Words:
-    return frozenset(stem(word) for word in _words(text) if word not in FUNCTION_WORDS)
+    return frozenset(stem(word) for word in known_words(text) if word not in FUNCTION_WORDS)
 
 
 def _is_english(text: str) -> bool:
-    return text.isascii() and any(word in FUNCTION_WORDS for word in _words(text))
+    return text.isascii() and any(word in FUNCTION_WORDS for word in known_words(text))

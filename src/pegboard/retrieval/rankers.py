@@ -164,6 +164,7 @@ class HybridRanker:
         words = {
             "bm25": self._retriever.lexical.scores(query),
             "name": self._retriever.names.scores(query, spans),
+            "named": self._retriever.service_names.scores(query),
         }
         if not self._patient and not self._retriever.has_meanings:
             self._retriever.fill_soon()
@@ -192,7 +193,8 @@ class HybridRanker:
         return self._by_words(words, len(spans))
 
     def _by_words(self, words: Mapping[str, Floats], clauses: int) -> Scores:
-        return self._fusions["words"].fuse(words, clauses=clauses)
+        fusion = self._fusions["words"]
+        return fusion.fuse({part: values for part, values in words.items() if part in fusion.weights}, clauses=clauses)
 
 
 def _meaning(cosines: Floats) -> dict[str, Floats]:
