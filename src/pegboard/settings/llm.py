@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticKnownError
 
+from pegboard.settings.key_rotation import KeyHash, RotatedKey
 from pegboard.settings.services import KeyVariable
 from pegboard.wire_formats import upstream_formats
 
@@ -28,7 +29,6 @@ Format = Annotated[str, BeforeValidator(_known_format)]
 """The wire format of an upstream."""
 UpstreamName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 KeyName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.@-]*$")]
-KeyHash = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 HiddenCall = Literal["ask", "guard", "pass"]
 """What happens when the model calls a tool that was filtered out: the request is repeated with that tool, the call is
 refused, or it is passed on."""
@@ -101,12 +101,14 @@ class RuleOfPolicy(PolicySettings):
     key: str = "*"
 
 
-class KeySettings(PolicySettings):
+class KeySettings(PolicySettings, RotatedKey):
     """A key that clients send to the gateway. Only its SHA-256 is kept; `pegboard keys new NAME` makes one."""
 
     hash: KeyHash
     upstreams: tuple[str, ...] = ("*",)
     """Patterns on the names of the upstreams that the key permits."""
+    tenant: str = ""
+    """The tenant of its holder, in the audit log."""
 
 
 class UpstreamSettings(BaseModel):
@@ -179,9 +181,10 @@ class LlmSettings(BaseModel):
     rules: tuple[RuleOfPolicy, ...] = ()
     keys: dict[KeyName, KeySettings] = Field(default_factory=dict, repr=False)
     filter_timeout: float = Field(default=2.0, gt=0)
-    """Seconds that filtering may take; then ``fail`` decides whether the request is forwarded unfiltered."""
+    """Seconds that filtering may take after ``patience``; then ``fail`` decides whether the request is forwarded
+    unfiltered."""
     patience: float = Field(default=0.25, ge=0)
-    """Seconds that a request waits for new tools to be embedded; then it is forwarded unfiltered, if allowed."""
+    """Seconds that a request waits for new tools to be embedded; then they are picked by words, or all pass."""
     shadow_timeout: float = Field(default=60.0, gt=0)
     """Seconds that filtering may take in the shadow, where no client waits: new tools are embedded first."""
     most_filtered: int = Field(default=32 * 1024 * 1024, ge=0)

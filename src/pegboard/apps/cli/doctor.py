@@ -27,6 +27,7 @@ from pegboard.apps.cli.shared_process import SharedProcess
 from pegboard.apps.cli.tool_sources import load
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.key_expiry import ending
 from pegboard.gateways.llm.proxy.config_checks import warnings
 from pegboard.gateways.llm.proxy.model_upstream import ModelUpstream
 from pegboard.gateways.llm.selection.policy_rules import Policies
@@ -36,7 +37,7 @@ from pegboard.settings.client_files import own_file
 from pegboard.stores import SqliteEmbeddings
 from pegboard.stores.sqlite.backend import EMBEDDINGS_FILE
 from pegboard.stores.state import open_state
-from pegboard.upstreams.error_text import UNAUTHORIZED
+from pegboard.upstreams.error_text import sign_in_remedy
 
 EXAMPLES = examples(
     "Everything that can be checked on this machine",
@@ -89,6 +90,7 @@ async def _examine(files: Sequence[Path]) -> list[Check]:
         every += [
             *profile(configured.settings),
             *models(configured.settings),
+            *keys(configured.settings),
             *await servers(configured),
         ]
     settings = configured.settings if configured else load_settings()
@@ -174,6 +176,15 @@ def profile(settings: Settings) -> list[Check]:
     return [Check(name="routing", status="ok", detail=f"profile {chosen.name}, {len(rules)} rules")]
 
 
+def keys(settings: Settings) -> list[Check]:
+    """Warns of tokens and keys that end soon or have ended."""
+    now = SYSTEM_CLOCK.time()
+    return [
+        Check(name="keys", status="warn", detail=each.sentence(now), remedy=f"`pegboard keys rotate {each.name}`")
+        for each in ending(settings, now)
+    ]
+
+
 def models(settings: Settings) -> list[Check]:
     """Checks the LLM gateway: upstreams, policies, names in rules and keys, and who may use a provider's key."""
     chosen = settings.llm
@@ -213,13 +224,13 @@ async def servers(configured: Configured) -> list[Check]:
             checks.append(Check(name=f"server {status.name}", status="ok" if status.tools else "warn", detail=detail))
         else:
             reason = status.reason or f"no answer within {configured.settings.connect_timeout:g} s"
-            remedies = [remedy for why, remedy in UNAUTHORIZED.items() if why in reason]
+            remedy = sign_in_remedy(status.name, reason)
             checks.append(
                 Check(
                     name=f"server {status.name}",
                     status="fail",
-                    detail=reason,
-                    remedy=remedies[0] if remedies else 'Correct its entry, or set "disabled": true in it.',
+                    detail=reason.removesuffix(remedy).rstrip(),
+                    remedy=remedy or 'Correct its entry, or set "disabled": true in it.',
                 )
             )
     return checks

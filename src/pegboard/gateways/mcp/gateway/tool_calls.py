@@ -14,7 +14,8 @@ from pegboard.errors import ArgumentsInvalid, PegboardError, UpstreamError
 from pegboard.events import CallFinished, CallRejected
 from pegboard.gateways.mcp.gateway import session_changes
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
-from pegboard.gateways.mcp.gateway.call_charges import CallCharges
+from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall, CallAudit
+from pegboard.gateways.mcp.gateway.call_charges import FREE, CallCharges, cost_of
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
@@ -51,11 +52,13 @@ class ToolCalls:
         contents: Contents,
         tasks: ServerTasks,
         later: AfterAnswer,
+        audit: CallAudit,
         learner: HabitLearner | None = None,
     ) -> None:
         self._contents = contents
         self._tasks = tasks
         self._later = later
+        self._audit = audit
         self._fleet = fleet
         self._book = book
         self._charges = charges
@@ -73,11 +76,29 @@ class ToolCalls:
             self._observe(Outcome(tool=tool.id, success=False, latency_ms=0, failure="caller"))
             raise
 
-    async def relay(self, called: Tool, arguments: JsonObject, context: CallContext) -> Result:
-        """The server's result for exactly these arguments. Raises MCPError as the server does, and PegboardError."""
+    async def relay(
+        self, called: Tool, arguments: JsonObject, context: CallContext, *, asked: JsonObject | None = None
+    ) -> Result:
+        """The server's result for exactly these arguments, of which the client ``asked`` those that are no presets.
+
+        Raises MCPError as the server does, and PegboardError.
+        """
         session, tool = context.caller.session, called.id
-        async with self._charges.charged(session, tool, stated=stated_usd(called, "price_usd")):
-            result = await self._observed(called, arguments, context)
+        self._audit.check()
+        started, said = self._clock.monotonic(), arguments if asked is None else asked
+        attempt = AttemptedCall(name=tool.name, arguments=said, context=context, called=called, started=started)
+        stated = stated_usd(called, "price_usd")
+        price = self._charges.price(tool, stated)
+        try:
+            async with self._charges.charged(session, tool, stated=stated):
+                result = await self._observed(called, arguments, context)
+        except PegboardError:  # the gateway answers with it, and hands it to `rejected`
+            raise
+        except BaseException as error:
+            by_caller = isinstance(error, Exception) and fault_of(error) == "caller"
+            self._audit.failed(attempt, error, price, by_caller=by_caller)
+            raise
+        self._audit.answered(attempt, result, price)
         if created_task(result) is not None:
             return self._tasks.created(tool, result, context.caller)
         self._contents.answered(ServerName(tool.server), tool.name, result)
@@ -86,9 +107,17 @@ class ToolCalls:
         self._book.touch(session, session_changes.use(tool))
         return result
 
-    def rejected(self, name: str, error: PegboardError) -> Result:
-        """The result for a call that was sent to no server: an error with ``isError`` (M8)."""
-        self._events.emit(CallRejected(at=self._clock.time(), tool=name, reason=error.code))
+    def searched(self, caller: Caller, decision: str) -> None:
+        """The next calls of this caller follow the decision of a search."""
+        self._audit.searched(caller, decision)
+
+    def rejected(self, attempt: AttemptedCall, error: PegboardError, *, shown: str | None = None) -> Result:
+        """The result for a call that no server answered: an error with ``isError`` (M8). ``shown`` is its name in the
+        event, if that is not the attempt's."""
+        self._events.emit(CallRejected(at=self._clock.time(), tool=shown or attempt.name, reason=error.code))
+        called = attempt.called
+        price = self._charges.price(called.id, stated_usd(called, "price_usd")) if called is not None else FREE
+        self._audit.refused(attempt, error, cost_of(error, price))
         return error.to_mcp()
 
     def judge(self, session: str | None, tool: ToolId, *, useful: bool) -> bool:
