@@ -12,6 +12,7 @@ from mcp import MCPError
 
 from pegboard.errors import ArgumentsInvalid, PegboardError, UpstreamError
 from pegboard.events import CallFinished, CallRejected
+from pegboard.gateways.caller_limits import RateLimiter
 from pegboard.gateways.mcp.gateway import session_changes
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall, CallAudit
@@ -53,12 +54,14 @@ class ToolCalls:
         tasks: ServerTasks,
         later: AfterAnswer,
         audit: CallAudit,
+        rates: RateLimiter,
         learner: HabitLearner | None = None,
     ) -> None:
         self._contents = contents
         self._tasks = tasks
         self._later = later
         self._audit = audit
+        self._rates = rates
         self._fleet = fleet
         self._book = book
         self._charges = charges
@@ -90,7 +93,8 @@ class ToolCalls:
         stated = stated_usd(called, "price_usd")
         price = self._charges.price(tool, stated)
         try:
-            async with self._charges.charged(session, tool, stated=stated):
+            await self._rates.admit_call(context.caller.limited, tool)
+            async with self._charges.charged(session, tool, stated=stated, caller=context.caller.limited):
                 result = await self._observed(called, arguments, context)
         except PegboardError:  # the gateway answers with it, and hands it to `rejected`
             raise
