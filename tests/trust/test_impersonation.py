@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pegboard.model import Tool
+from pegboard.retrieval.rank_attacks import is_made_of_requests
 from pegboard.testing import fake_tool
 from pegboard.trust import Crowd, crowds
-from pegboard.retrieval.rank_attacks import is_made_of_requests
 
 OWN = (
     fake_tool("create_issue", "Create an issue with a title, a body and labels in a repository", server="github"),
