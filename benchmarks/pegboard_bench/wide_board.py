@@ -16,6 +16,7 @@ from pegboard.catalog import Catalog
 from pegboard.catalog.ingest import read_catalog
 from pegboard.evaluation.datasets import CATALOG, Query, ToolSet
 from pegboard.model import Server, Tool, ToolId
+from pegboard.retrieval.tool_texts import full
 
 OTHERS = ("catalog_klavis", "catalog_docker", "catalog_toolsdk")
 """Catalogs without queries."""
@@ -40,12 +41,15 @@ class Copies:
                 yield other.id
 
 
-def wide_sets(data: Path, sets: Sequence[ToolSet]) -> list[ToolSet]:
-    """The same queries on one board: the tools of all sets, and those of the catalogs `OTHERS` that copy none."""
+def wide_sets(data: Path, sets: Sequence[ToolSet], *, longest: int = 0) -> list[ToolSet]:
+    """The same queries on one board: the tools of all sets, and those of the catalogs `OTHERS` that copy none.
+
+    Of the latter only those whose text has fewer than ``longest`` characters, if that is not 0.
+    """
     scored = _together([each.catalog for each in sets])
     copies = Copies([tool for _, tools in scored.values() for tool in tools])
     others = [read_catalog(data / name / CATALOG) for name in OTHERS if (data / name / CATALOG).is_file()]
-    kept = [_without(other, copies) for other in others]
+    kept = [_kept(other, copies, longest) for other in others]
     catalog = Catalog.build(_together([Catalog.build(scored.values()), *kept]).values())
     return [
         ToolSet(
@@ -68,16 +72,18 @@ def _together(catalogs: Sequence[Catalog]) -> Mapping[str, tuple[Server, list[To
     return found
 
 
-def _without(catalog: Catalog, copies: Copies) -> Catalog:
-    kept = [tool for tool in catalog.tools if next(copies.of(tool), None) is None]
+def _kept(catalog: Catalog, copies: Copies, longest: int) -> Catalog:
+    short = [tool for tool in catalog.tools if not longest or len(full(tool)) < longest]
+    kept = [tool for tool in short if next(copies.of(tool), None) is None]
     return replace(catalog, tools=tuple(kept))
 
 
 def _asked(query: Query, catalog: Catalog, copies: Copies) -> Query:
     """The query with the copies of its tools among its answers."""
-    groups = tuple(tuple({tool, *copies.of(catalog[tool])}) for tool in query.relevant)
+    groups = tuple(tuple(dict.fromkeys((tool, *copies.of(catalog[tool])))) for tool in query.relevant)
     either = tuple(
-        tuple({copy for tool in group for copy in (tool, *copies.of(catalog[tool]))}) for group in query.any_of
+        tuple(dict.fromkeys(copy for tool in group for copy in (tool, *copies.of(catalog[tool]))))
+        for group in query.any_of
     )
     grouped = {tool for group in query.any_of for tool in group}
     single = tuple(group for group, tool in zip(groups, query.relevant, strict=True) if tool not in grouped)

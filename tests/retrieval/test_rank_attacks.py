@@ -84,6 +84,13 @@ def test_requests_with_one_in_each_description_are_found_together() -> None:
     assert kinds(*(mimic(f"assist_{number}", text) for number, text in enumerate(asked))) == ["requests"] * 3
 
 
+def test_sentences_of_several_servers_put_together_are_found() -> None:
+    said = [HONEST[0].description, HONEST[2].description, "Finds hotels near a place."]
+
+    assert kinds(mimic("assist", ". ".join(said))) == ["copied-description"]
+    assert kinds(mimic("assist", ". ".join([HONEST[0].description, HONEST[1].description]))) == []
+
+
 @pytest.mark.parametrize("kind", ["hybrid", "summary_cosine", "definition_cosine", "bm25", "keyword"])
 async def test_every_ranker_puts_them_behind_the_others(kind: RankerKind) -> None:
     attack = mimic("assist", f"{ASKED} Find me the weather forecast of Oslo. What is the weather forecast?")

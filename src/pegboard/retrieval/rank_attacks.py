@@ -5,7 +5,7 @@ word-list           words in a row without any grammar
 long-name           names of more words than any name needs
 many-intents        many unrelated actions in a short text
 copied-name         the name of another server's tool over a text that is about nothing in it
-copied-description  the text of another server's tool under an unrelated name
+copied-description  the text of another server's tool under an unrelated name, or sentences of several servers' tools
 
 A server most of whose tools are built so is suspected as a whole. Forks of a server copy names together with their
 texts; they are no attack (`pegboard.trust.crowds` notes them).
@@ -40,6 +40,8 @@ shortly."""
 LEAST_VERBS = 3
 LEAST_COPIED = 4
 """Minimum words of a copied description for that to be no coincidence."""
+COPIED_SENTENCES, COPIED_SERVERS = 3, 3
+"""Sentences of a description that other servers' tools have, and how many servers they are of, at least."""
 OBJECT = 5
 """Words behind a verb that may say what it is done to."""
 WHOLE = 0.5
@@ -74,6 +76,7 @@ def suspects(tools: Sequence[Tool]) -> Mapping[ToolId, Kind]:
     """The suspected tools. Of two with the same name or text, the later one counts as the copy."""
     found: dict[ToolId, Kind] = {}
     found |= {tool.id: "copied-description" for tool in _copied_descriptions(tools)}
+    found |= {tool.id: "copied-description" for tool in _put_together(tools)}
     found |= {tool.id: "copied-name" for tool in _copied_names(tools)}
     found |= {tool.id: kind for tool in tools if (kind := _kind(tool.name, tool.description)) is not None}
     return found | dict(_of_servers(tools, found))
@@ -188,6 +191,24 @@ def _copied_descriptions(tools: Sequence[Tool]) -> Iterator[Tool]:
                 for other in same[:place]
             ):
                 yield tool
+
+
+def _put_together(tools: Sequence[Tool]) -> Iterator[Tool]:
+    """Tools whose descriptions have sentences of the tools of several other servers, which come before them."""
+    first: dict[tuple[str, ...], str] = {}
+    for tool in tools:
+        sentences = dict.fromkeys(_sentences(tool.description))
+        origins = {sentence: first.setdefault(sentence, tool.server) for sentence in sentences}
+        copied = [server for server in origins.values() if server != tool.server]
+        if len(copied) >= max(COPIED_SENTENCES, len(sentences) / 2) and len(set(copied)) >= COPIED_SERVERS:
+            yield tool
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _sentences(description: str) -> tuple[tuple[str, ...], ...]:
+    """The words of each sentence that has as many as no two tools share by chance."""
+    words = (known_words(each) for each in SENTENCE.split(description))
+    return tuple(each for each in words if len(each) >= LEAST_COPIED)
 
 
 def _of_servers(tools: Sequence[Tool], found: Mapping[ToolId, Kind]) -> Iterator[tuple[ToolId, Kind]]:
