@@ -13,8 +13,6 @@ from pegboard.retrieval.rankers import RankerKind
 from pegboard.stores import MemoryEmbeddings
 from pegboard.testing import FakeEncoder, fake_tool
 
-pytestmark = pytest.mark.requirement("D12")
-
 HONEST = (
     fake_tool("create_issue", "Create an issue with a title, a body and labels in a repository", server="github"),
     fake_tool("list_issues", "List the issues of a repository by state, label and author", server="github"),
@@ -35,10 +33,12 @@ def mimic(name: str, description: str) -> Tool:
     return fake_tool(name, description, server="mimic")
 
 
+@pytest.mark.requirement("D12")
 def test_tools_that_say_what_they_do_are_not_suspected() -> None:
     assert not suspects(HONEST)
 
 
+@pytest.mark.requirement("D12")
 @pytest.mark.parametrize(
     ("name", "description", "kind"),
     [
@@ -54,6 +54,7 @@ def test_each_attack_is_found(name: str, description: str, kind: str) -> None:
     assert kinds(mimic(name, description)) == [kind]
 
 
+@pytest.mark.requirement("D12")
 @pytest.mark.parametrize(
     ("name", "description"),
     [
@@ -70,6 +71,7 @@ def test_honest_tools_of_a_similar_form_are_not_suspected(name: str, description
     assert kinds(mimic(name, description)) == []
 
 
+@pytest.mark.requirement("D12")
 def test_a_server_most_of_whose_tools_are_suspected_is_so_as_a_whole() -> None:
     one, two, rest = mimic("assist_1", ASKED), mimic("assist_2", LIST), mimic("assist_3", "Helps with everything")
 
@@ -77,6 +79,7 @@ def test_a_server_most_of_whose_tools_are_suspected_is_so_as_a_whole() -> None:
     assert len(kinds(one, two, rest)) == 3
 
 
+@pytest.mark.requirement("D12")
 def test_requests_with_one_in_each_description_are_found_together() -> None:
     asked = ["Find me a hotel in Oslo", "What is the weather in Oslo?", "Please open an issue for me"]
 
@@ -84,6 +87,7 @@ def test_requests_with_one_in_each_description_are_found_together() -> None:
     assert kinds(*(mimic(f"assist_{number}", text) for number, text in enumerate(asked))) == ["requests"] * 3
 
 
+@pytest.mark.requirement("D12")
 def test_sentences_of_several_servers_put_together_are_found() -> None:
     said = [HONEST[0].description, HONEST[2].description, "Finds hotels near a place."]
 
@@ -91,6 +95,7 @@ def test_sentences_of_several_servers_put_together_are_found() -> None:
     assert kinds(mimic("assist", ". ".join([HONEST[0].description, HONEST[1].description]))) == []
 
 
+@pytest.mark.requirement("D12")
 @pytest.mark.parametrize("kind", ["hybrid", "summary_cosine", "definition_cosine", "bm25", "keyword"])
 async def test_every_ranker_puts_them_behind_the_others(kind: RankerKind) -> None:
     attack = mimic("assist", f"{ASKED} Find me the weather forecast of Oslo. What is the weather forecast?")
@@ -103,6 +108,7 @@ async def test_every_ranker_puts_them_behind_the_others(kind: RankerKind) -> Non
     assert values[4] < values[2]
 
 
+@pytest.mark.requirement("D12")
 def test_named_ones_stay_before_those_that_are_not_named() -> None:
     scores = Scores(values=np.array([0.9, 0.9995, 0.9998, -0.1], np.float32), scale="probability")
 
