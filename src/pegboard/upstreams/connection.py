@@ -26,8 +26,8 @@ from pegboard.terminal import printable
 from pegboard.upstreams.error_text import TIMED_OUT, Redactor, described, missing_variables
 from pegboard.upstreams.extension_requests import AnyNotification, client_extensions
 from pegboard.upstreams.fleet_options import FleetOptions
-from pegboard.upstreams.request_meta import ParameterHeaders, send_client_capabilities
-from pegboard.upstreams.server_lists import AnyRequest, read_listing, untouched
+from pegboard.upstreams.raw_requests import AnyRequest, ParameterHeaders, send_client_capabilities, untouched
+from pegboard.upstreams.server_lists import read_listing
 from pegboard.upstreams.server_requests import ProgressRelay, ServerRequests
 from pegboard.upstreams.subscriptions import ListChanges, ResourceSubscriptions
 from pegboard.upstreams.task_streams import TaskStreams

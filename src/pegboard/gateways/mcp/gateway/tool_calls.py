@@ -1,4 +1,8 @@
-"""Tool calls: checked, charged, sent to their server, and recorded."""
+"""The path of a tool call.
+
+rights and name ─► arguments ─► charge ─► server ─► record ─► the server's result, unchanged
+   CallerView        check     CallCharges   Fleet    after the answer
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,13 @@ from mcp import MCPError
 
 from pegboard.errors import ArgumentsInvalid, PegboardError, UpstreamError
 from pegboard.events import CallFinished, CallRejected
-from pegboard.gateways.mcp.gateway import session_changes
+from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.gateway.call_charges import CallCharges
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
+from pegboard.gateways.mcp.gateway.caller_view import CallerView
 from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
-from pegboard.gateways.mcp.gateway.session_changes import SessionBook
+from pegboard.gateways.mcp.gateway.likely_tools import LikelyTools
 from pegboard.gateways.mcp.tasks.server_tasks import ServerTasks
 from pegboard.gateways.mcp.tasks.task_results import created_task
 from pegboard.gateways.mcp.trust.content import Contents
@@ -37,13 +42,14 @@ MOST_TOOLS = 100
 
 
 class ToolCalls:
-    """Checks, charges, sends and records calls. Results of servers are relayed untouched (M7)."""
+    """Resolves, checks, charges, sends and records calls. Results of servers are relayed untouched (M7)."""
 
     def __init__(
         self,
+        view: CallerView,
         fleet: Servers,
-        book: SessionBook,
         charges: CallCharges,
+        likely: LikelyTools,
         *,
         events: EventSink,
         clock: Clock,
@@ -56,16 +62,44 @@ class ToolCalls:
         self._contents = contents
         self._tasks = tasks
         self._later = later
+        self._view = view
         self._fleet = fleet
-        self._book = book
+        self._book = view.book
         self._charges = charges
+        self._likely = likely
         self._events = events
         self._clock = clock
         self._observe = observe
         self._learner = learner
         self._feedback = PendingFeedback()
 
-    async def check(self, tool: Tool, arguments: JsonObject) -> None:
+    async def call(
+        self,
+        name: str,
+        arguments: JsonObject,
+        context: CallContext,
+        *,
+        finder: str = meta_definitions.SEARCH,
+        listed: bool = True,
+    ) -> Result:
+        """The server's result for exactly these arguments. Raises MCPError as the server does, and PegboardError.
+
+        The arguments of a tool that its client was not listed are checked: always with ``listed`` false, when a
+        meta-tool makes the call. ``finder`` is the meta-tool that an error names as the remedy.
+        """
+        view, caller = self._view, context.caller
+        session, tool = await view.resolve(name, caller, finder)
+        if not (listed and view.is_listed(tool.id, caller, session)):
+            await self._check(tool, arguments)
+        result = await self._charged(tool, view.filled_in(tool.id, arguments), context)
+        if view.exposure(caller, session) == "dynamic":
+            self._likely.called(tool.id, arguments, caller)
+        if _is_task(result):
+            return self._tasks.created(tool.id, result, caller)
+        await self._remember(tool.id, result, caller)
+        return result
+
+    async def _check(self, tool: Tool, arguments: JsonObject) -> None:
         """Raises ArgumentsInvalid, and records it as the caller's failure: the server never sees such a call."""
         try:
             await check_arguments(tool, arguments)
@@ -73,18 +107,19 @@ class ToolCalls:
             self._observe(Outcome(tool=tool.id, success=False, latency_ms=0, failure="caller"))
             raise
 
-    async def relay(self, called: Tool, arguments: JsonObject, context: CallContext) -> Result:
-        """The server's result for exactly these arguments. Raises MCPError as the server does, and PegboardError."""
-        session, tool = context.caller.session, called.id
-        async with self._charges.charged(session, tool, stated=stated_usd(called, "price_usd")):
-            result = await self._observed(called, arguments, context)
-        if created_task(result) is not None:
-            return self._tasks.created(tool, result, context.caller)
+    async def _charged(self, tool: Tool, arguments: JsonObject, context: CallContext) -> Result:
+        if not self._charges.priced:
+            return await self._observed(tool, arguments, context)
+        stated = stated_usd(tool, "price_usd")
+        async with self._charges.charged(context.caller.session, tool.id, stated=stated):
+            return await self._observed(tool, arguments, context)
+
+    async def _remember(self, tool: ToolId, result: Result, caller: Caller) -> None:
+        """Scan the result, and note the answer in the session."""
         self._contents.answered(ServerName(tool.server), tool.name, result)
         if not result.get("isError", False) and result.get("resultType") != "input_required":
-            await self._book.update(session, session_changes.answered(tool.name))
-        self._book.touch(session, session_changes.use(tool))
-        return result
+            await self._book.update(caller.session, session_changes.answered(tool.name))
+        self._book.touch(caller.session, session_changes.use(tool))
 
     def rejected(self, name: str, error: PegboardError) -> Result:
         """The result for a call that was sent to no server: an error with ``isError`` (M8)."""
@@ -167,9 +202,15 @@ async def _failed(tool: Tool, result: Result) -> bool:
     """Whether the result is an error or violates the tool's output schema. The client gets it unchanged in any case."""
     if result.get("isError", False):
         return True
-    if result.get("resultType") == "input_required" or created_task(result) is not None:
+    if not tool.output_schema or result.get("resultType") == "input_required" or _is_task(result):
         return False
     return not await matches_output_schema(tool, result)
+
+
+def _is_task(result: Result) -> bool:
+    """Whether the call has become a task."""
+    is_plain = "content" in result and result.get("resultType", "complete") == "complete"
+    return not is_plain and created_task(result) is not None
 
 
 def fault_of(error: Exception) -> Fault:

@@ -60,7 +60,7 @@ def named_session(name: str, holder: Holder | None) -> str:
 
 def at_end(ctx: ServerRequestContext[Any, Any], forget: Callable[[], None]) -> None:
     """Call ``forget`` when the connection of this request ends. Only the first callback of a connection is used."""
-    connection = _connection(ctx)
+    connection = connection_of(ctx)
     if connection is not None and END_KEY not in connection.state:
         connection.state[END_KEY] = True
         connection.exit_stack.callback(forget)
@@ -68,7 +68,7 @@ def at_end(ctx: ServerRequestContext[Any, Any], forget: Callable[[], None]) -> N
 
 def _stream_of(ctx: ServerRequestContext[Any, Any]) -> str:
     """The session of a pair of streams. A process may serve several pairs, each with its own conversation."""
-    connection = _connection(ctx)
+    connection = connection_of(ctx)
     return STREAM if connection is None else str(connection.state.setdefault(SESSION_KEY, f"{STREAM}:{uuid4().hex}"))
 
 
@@ -76,11 +76,11 @@ def _handshake_session(ctx: ServerRequestContext[Any, Any], request: Request) ->
     """The id from the HTTP door or else from the SDK; None if the SDK serves without sessions."""
     if SESSION_KEY in request.scope:
         return str(request.scope[SESSION_KEY])
-    connection = _connection(ctx)
+    connection = connection_of(ctx)
     return request.headers.get(MCP_SESSION_ID_HEADER) if connection is None else connection.session_id
 
 
-def _connection(ctx: ServerRequestContext[Any, Any]) -> Connection | None:
+def connection_of(ctx: ServerRequestContext[Any, Any]) -> Connection | None:
     """The SDK's connection object, which holds state between requests but is not exposed to handlers."""
     return getattr(ctx.session, "_connection", None)
 

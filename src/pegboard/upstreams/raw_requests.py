@@ -1,5 +1,5 @@
-"""What revision 2026-07-28 requires with each request beyond the SDK's part: client capabilities, arguments as
-headers."""
+"""Requests whose results are relayed as they come, and what revision 2026-07-28 requires with each of them beyond the
+SDK's part: client capabilities, arguments as headers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,21 @@ from typing import Any
 
 import mcp_types as types
 from mcp import Client
-from mcp.shared.dispatcher import CallOptions
+from mcp.client.session import _later_revision_fields
+from mcp.shared.dispatcher import CallOptions, ProgressFnT
 from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
+from mcp_types import methods
+from mcp_types.version import LATEST_HANDSHAKE_VERSION
+from pydantic import TypeAdapter
 
 from pegboard.model import JsonObject
 from pegboard.protocols import Listing
 from pegboard.upstreams.extension_requests import TASKS, extensions_of
 from pegboard.upstreams.request_origin import ORIGIN
 
+AnyRequest = types.ClientRequest | types.Request[Any, Any]
+ANY_OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+CALL = "tools/call"
 HeaderMap = Mapping[tuple[str, ...], str]
 
 
@@ -55,9 +62,9 @@ def send_client_capabilities(client: Client, headers: ParameterHeaders) -> None:
         if origin is not None:
             capabilities = origin.capabilities.model_dump(by_alias=True, mode="json", exclude_none=True)
             meta[types.CLIENT_CAPABILITIES_META_KEY] = capabilities
-        if data["method"] == "tools/call" and (origin is None or origin.takes_requests):
+        if data["method"] == CALL and (origin is None or origin.takes_requests):
             meta[types.CLIENT_CAPABILITIES_META_KEY] = without_tasks(meta[types.CLIENT_CAPABILITIES_META_KEY])
-        if data["method"] == "tools/call":
+        if data["method"] == CALL:
             params = data["params"]
             options.setdefault("headers", {}).update(headers.of(params["name"], params.get("arguments") or {}))
 
@@ -74,3 +81,53 @@ def without_tasks(capabilities: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: settings for name, settings in extensions_of(capabilities).items() if name != TASKS}
     others = {name: value for name, value in capabilities.items() if name != "extensions"}
     return others | ({"extensions": kept} if kept else {})
+
+
+async def untouched(
+    client: Client, request: AnyRequest, seconds: float | None, progress: ProgressFnT | None = None
+) -> dict[str, Any]:
+    """The unchanged result, as a dictionary (M7). Raises MCPError, and ValidationError for one that breaks the
+    protocol."""
+    if isinstance(request, types.CallToolRequest):
+        return await _called(client, request.params, seconds, progress)
+    return await client.session.send_request(
+        request,
+        ANY_OBJECT,  # type: ignore[type-var]  # a plain dictionary is validated by its adapter all the same
+        request_read_timeout_seconds=seconds,
+        progress_callback=progress,
+    )
+
+
+async def _called(
+    client: Client, params: types.CallToolRequestParams, seconds: float | None, progress: ProgressFnT | None
+) -> dict[str, Any]:
+    """As the SDK sends a call, without its models of the arguments and the result. What is answered with a task is not
+    checked: the SDK has no model of it."""
+    session = client.session
+    data: dict[str, Any] = {"method": CALL, "params": _plain(params)}
+    options: CallOptions = {}
+    session._stamp(data, options)
+    if seconds is not None:
+        options["timeout"] = seconds
+    if progress is not None:
+        options["on_progress"] = progress
+    result = await session._dispatcher.send_raw_request(CALL, data["params"], options)
+    if params.task is not None:
+        return result
+    version = session.protocol_version or LATEST_HANDSHAKE_VERSION
+    methods.validate_server_result(CALL, version, result)
+    later = _later_revision_fields(CALL, version)
+    return result if later.isdisjoint(result) else {key: each for key, each in result.items() if key not in later}
+
+
+def _plain(params: types.CallToolRequestParams) -> dict[str, Any]:
+    """The parameters in JSON."""
+    if params.input_responses is not None or params.task is not None:
+        return params.model_dump(by_alias=True, mode="json", exclude_none=True)
+    found = {
+        "name": params.name,
+        "arguments": params.arguments,
+        "_meta": params.meta and dict(params.meta),
+        "requestState": params.request_state,
+    }
+    return {key: value for key, value in found.items() if value is not None}
