@@ -117,6 +117,8 @@ class ToolCalls:
     async def _remember(self, tool: ToolId, result: Result, caller: Caller) -> None:
         """Scan the result, and note the answer in the session."""
         self._contents.answered(ServerName(tool.server), tool.name, result)
+        if caller.session is None:
+            return
         if not result.get("isError", False) and result.get("resultType") != "input_required":
             await self._book.update(caller.session, session_changes.answered(tool.name))
         self._book.touch(caller.session, session_changes.use(tool))

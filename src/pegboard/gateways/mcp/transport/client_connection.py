@@ -21,6 +21,8 @@ from pegboard.upstreams.extension_requests import APPS
 
 SESSION_KEY = "pegboard.session"
 """The key of the ASGI scope under which the HTTP door stores the id of a handshake session."""
+EXPOSURE_KEY = "pegboard.exposure"
+"""The key of the ASGI scope under which the HTTP door stores the exposure that the request asks for."""
 END_KEY = "pegboard.end"
 SESSION_HEADER = "x-pegboard-session"
 NAMED_PREFIX = "named:"
@@ -49,7 +51,10 @@ def caller_of(ctx: ServerRequestContext[Any, Any], kind_of: KindOf) -> Caller:
     request = ctx.request
     named, holder = request.headers.get(SESSION_HEADER), request.scope.get(HOLDER_KEY)
     session = (named and named_session(named, holder)) if modern else _handshake_session(ctx, request)
-    wish = wished(request.headers, dict(request.query_params))
+    if EXPOSURE_KEY in request.scope:
+        wish = request.scope[EXPOSURE_KEY]
+    else:
+        wish = wished(request.headers, dict(request.query_params))
     return Caller(session=session, kind=kind, modern=modern, exposure=wish, holder=holder, apps=apps)
 
 

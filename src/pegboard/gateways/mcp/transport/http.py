@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 import anyio
 from anyio.abc import TaskStatus
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -22,12 +21,13 @@ from pegboard.gateways.mcp.cluster.forwarder import Forwarder
 from pegboard.gateways.mcp.cluster.http_messages import header
 from pegboard.gateways.mcp.cluster.peers import Peers
 from pegboard.gateways.mcp.cluster.session_affinity import SessionAffinity
-from pegboard.gateways.mcp.cluster.session_recovery import SESSION, ResumableSessions, SessionRecovery
+from pegboard.gateways.mcp.cluster.session_recovery import SESSION, SessionRecovery
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.host import Host, NoToolset
 from pegboard.gateways.mcp.transport import auth
-from pegboard.gateways.mcp.transport.client_connection import wished
+from pegboard.gateways.mcp.transport.client_connection import EXPOSURE_KEY, wished
 from pegboard.gateways.mcp.transport.gateway_server import wire
+from pegboard.gateways.mcp.transport.handshake_sessions import ResumableSessions
 
 PATH = "/mcp"
 HEALTH = "/healthz"
@@ -113,7 +113,7 @@ class HttpDoor:
         toolset = path[len(PATH) + 1 :]
         try:
             holder = await self._host.access.holder(scope["headers"])
-            wished(request.headers, dict(request.query_params))
+            wish = wished(request.headers, dict(request.query_params) if scope["query_string"] else {})
             endpoint = await self._endpoint(toolset)
             auth.check_scope(holder, self._host.scope_of(toolset))
         except auth.Unauthorized as error:
@@ -126,7 +126,7 @@ class HttpDoor:
         session = header(scope["headers"], SESSION)
         if holder is not None and session is not None and not await self._host.signing.owns(holder, session):
             return _error(NoSession(), NoSession.http_status)
-        await endpoint.app(dict(scope) | {auth.HOLDER_KEY: holder}, receive, send)
+        await endpoint.app({**scope, auth.HOLDER_KEY: holder, EXPOSURE_KEY: wish}, receive, send)
         return None
 
     def _metadata(self, path: str) -> Response:
@@ -169,8 +169,8 @@ class HttpDoor:
                 task_status.started(Endpoint(gateway=gateway, app=self._app(manager, gateway), scope=scope))
                 await anyio.sleep_forever()
 
-    def _app(self, manager: StreamableHTTPSessionManager, gateway: Gateway) -> SessionRecovery | SessionAffinity:
-        local = SessionRecovery(manager.handle_request, gateway, self._host.signing)
+    def _app(self, manager: ResumableSessions, gateway: Gateway) -> SessionRecovery | SessionAffinity:
+        local = SessionRecovery(manager, gateway, self._host.signing)
         if self._peers is None or self._forwarder is None:
             return local
         return SessionAffinity(local, gateway, self._peers, self._forwarder)
