@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage clean
+.PHONY: demo test test-fast test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -113,6 +113,9 @@ bench-state: $(READY)     ## what sessions, statistics and limits cost on each s
 
 bench-hostile: $(READY)   ## attacks and faults: how long the gateway is deaf, what memory it takes, which sessions are lost
 	$(BIN)/python -m pegboard_bench.hostile --page docs/benchmarks.md
+
+bench-compat: $(READY)    ## pip's resolutions of Pegboard beside forty packages for agents, and what the library alone takes; about 15 minutes
+	$(BIN)/python -m pegboard_bench.compat --page docs/benchmarks.md
 
 conformance: $(READY)     ## the protocol's own test suite, against servers and against the gateway before them
 	$(BIN)/python scripts/install_servers.py .demo

@@ -14,6 +14,7 @@ from typing import Any
 
 import pegboard
 from pegboard.apps.cli.program import load, names
+from pegboard.gateways.http_api.openapi_document import openapi_document
 from pegboard.gateways.mcp.gateway.clients import known_clients
 from pegboard.lint import RULES
 from pegboard.settings import Settings
@@ -40,6 +41,7 @@ SECTIONS = (
     "retention",
     "spend",
     "llm",
+    "api",
 )
 """Settings that are tables, each with a section of its own."""
 MORE = {"pegboard shadow": "shadow.md", "pegboard replay": "shadow.md"}
@@ -146,6 +148,11 @@ def lint(text: str) -> str:
     """The page on `pegboard lint` with every rule."""
     rows = [f"| `{name}` | {finds} |" for name, finds in RULES.items()]
     return _generated("rules", "\n".join(["| rule | finds |", "|---|---|", *rows]) + "\n", text)
+
+
+def openapi() -> str:
+    """The document that `pegboard serve` serves at /v1/openapi.json."""
+    return json.dumps(openapi_document(pegboard.__version__), indent=1, ensure_ascii=False) + "\n"
 
 
 REQUIREMENTS = """# Requirements
@@ -261,6 +268,7 @@ def out_of_date() -> dict[Path, str]:
     """What each generated page should say, of those that say something else."""
     wanted = {DOCS / f"{name}.md": page() for name, page in PAGES.items()}
     wanted |= {DOCS / f"{name}.md": part((DOCS / f"{name}.md").read_text()) for name, part in PARTS.items()}
+    wanted[DOCS / "assets" / "openapi.json"] = openapi()
     wanted[ROOT / "README.md"] = front((ROOT / "README.md").read_text())
     wanted |= {path: with_figures(path.read_text()) for path in (DOCS / "decisions").glob("*.md")}
     return {path: text for path, text in wanted.items() if not path.exists() or path.read_text() != text}

@@ -18,6 +18,7 @@ from pegboard.averages import PRIOR, SMOOTHING
 from pegboard.model import Smoothing
 from pegboard.protocols import (
     Archive,
+    AuditLines,
     Clock,
     Embeddings,
     Habits,
@@ -30,6 +31,7 @@ from pegboard.protocols import (
     Statistics,
 )
 from pegboard.stores import (
+    MemoryAudit,
     MemoryEmbeddings,
     MemoryHabits,
     MemoryLessons,
@@ -40,6 +42,7 @@ from pegboard.stores import (
     MemorySpend,
     MemoryStatistics,
     SqliteArchive,
+    SqliteAudit,
     SqliteEmbeddings,
     SqliteHabits,
     SqliteLessons,
@@ -51,6 +54,7 @@ from pegboard.stores import (
 )
 from pegboard.stores.postgres import (
     PostgresArchive,
+    PostgresAudit,
     PostgresDatabase,
     PostgresEmbeddings,
     PostgresHabits,
@@ -64,6 +68,7 @@ from pegboard.stores.postgres import (
 )
 from pegboard.stores.redis import (
     RedisArchive,
+    RedisAudit,
     RedisEmbeddings,
     RedisHabits,
     RedisLessons,
@@ -115,6 +120,9 @@ class Backend(ABC):
     def spend(self) -> Spend: ...
 
     @abstractmethod
+    def audit(self, key: bytes = b"") -> AuditLines: ...
+
+    @abstractmethod
     def embeddings(self) -> Embeddings: ...
 
     @abstractmethod
@@ -159,6 +167,9 @@ class InMemory(Backend):
 
     def spend(self) -> Spend:
         return self._once("spend", lambda: MemorySpend(self.clock, hold=HOLD))
+
+    def audit(self, key: bytes = b"") -> AuditLines:
+        return self._once("audit", lambda: MemoryAudit(key=key))
 
     def embeddings(self) -> Embeddings:
         return self._once("embeddings", MemoryEmbeddings)
@@ -205,6 +216,9 @@ class InSqlite(Backend):
 
     def spend(self) -> Spend:
         return self._opened(SqliteSpend(self._state, self.clock, hold=HOLD))
+
+    def audit(self, key: bytes = b"") -> AuditLines:
+        return self._opened(SqliteAudit(self._state.with_name("audit.sqlite"), key=key))
 
     def embeddings(self) -> Embeddings:
         return self._opened(SqliteEmbeddings(self._cache, clock=self.clock))
@@ -257,6 +271,9 @@ class InRedis(Backend):
     def spend(self) -> Spend:
         return RedisSpend(next(self._servers), self.clock, hold=HOLD)
 
+    def audit(self, key: bytes = b"") -> AuditLines:
+        return RedisAudit(next(self._servers), key=key)
+
     def embeddings(self) -> Embeddings:
         return RedisEmbeddings(next(self._servers))
 
@@ -303,6 +320,9 @@ class InPostgres(Backend):
 
     def spend(self) -> Spend:
         return PostgresSpend(next(self._databases), self.clock, hold=HOLD)
+
+    def audit(self, key: bytes = b"") -> AuditLines:
+        return PostgresAudit(next(self._databases), key=key)
 
     def embeddings(self) -> Embeddings:
         return PostgresEmbeddings(next(self._databases), clock=self.clock)

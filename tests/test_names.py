@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "pegboard"
 PARALLEL = ("stores", "gateways/llm/formats")
 """Folders whose children have modules with the same names on purpose: one child per backend, or per wire format."""
 SAME_NAME = {
+    ("apps/cli/audit_log.py", "telemetry/audit_log.py"): "the command, and the log that it shows",
     ("apps/cli/calibrate.py", "evaluation/calibration/calibrate.py"): "the command, and what it runs",
     ("apps/cli/keys.py", "gateways/llm/proxy/keys.py"): "the command that makes the keys, and the check of a key",
     ("apps/cli/mcp.py", "catalog/ingest/mcp.py"): "both are named after the protocol",

@@ -10,6 +10,7 @@ from pegboard_bench import priced_page, rank_page, results, summaries_page, usag
 from pegboard_bench.agents import page as agents_page
 from pegboard_bench.cache import page as cache_page
 from pegboard_bench.coding_agents import page as coding_agents_page
+from pegboard_bench.compat import page as compat_page
 from pegboard_bench.control_tools import page as control_tools_page
 from pegboard_bench.fleet import page as fleet_page
 from pegboard_bench.fleet import searches_page
@@ -45,6 +46,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "state": state_page.section,
     "scan": scan_page.section,
     "hostile": hostile_page.section,
+    "compat": compat_page.section,
 }
 HEAD = """# Benchmarks
 

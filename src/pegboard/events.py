@@ -143,7 +143,8 @@ class ContentSuspected(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerChanged(Event):
-    """A server became ``ready``, ``idle``, ``unhealthy`` or ``stopped``; ``reason`` is empty when it is ready."""
+    """A server became ``ready``, ``idle``, ``signed_out``, ``unhealthy`` or ``stopped``; ``reason`` is empty when it is
+    ready."""
 
     server: str
     state: str

@@ -15,6 +15,8 @@ EXTRAS = {
     "backports": "gateway",
     "brotli": "gateway",
     "httptools": "gateway",
+    "cryptography": "mcp",
+    "filelock": "mcp",
     "httpx2": "remote",
     "jsonpath": "gateway",
     "jwt": "gateway",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
+from pegboard.audit_entries import AuditEntry
 from pegboard.events import Event
 from pegboard.habits import Habit, HabitKey
 from pegboard.model import (
@@ -152,6 +153,30 @@ class Spend(Protocol):
 
     async def expire(self) -> int:
         """Remove the reservations that were not settled within a day of expiring; returns their number."""
+        ...
+
+
+class AuditLines(Protocol):
+    """An audit log (`pegboard.audit_entries`): lines are appended and never changed; the oldest ones can be removed.
+
+    All processes on one store append to one chain. A store seals with its key, if it has one.
+    """
+
+    async def append(self, entries: Sequence[AuditEntry]) -> None:
+        """Seal entries, in order, after the last line. Concurrent calls are all appended, in any order."""
+        ...
+
+    def read(self) -> AsyncIterator[bytes]:
+        """All lines, the oldest first, as they are kept."""
+        ...
+
+    async def ends(self) -> str:
+        """The ends of the chain as `ChainEnds.text` wrote them; empty before the first line."""
+        ...
+
+    async def remove(self, before: float) -> int:
+        """Remove the lines up to the last one from before a moment; the number. A file keeps lines as long as its
+        newest."""
         ...
 
 

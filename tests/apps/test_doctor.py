@@ -67,8 +67,8 @@ def test_a_server_that_needs_signing_in_is_called_so_and_one_with_a_wrong_token_
         found = by_name(run_json("doctor", "--config", path, code=1))
 
     assert found["server good"]["status"] == "ok"
-    assert found["server unsigned"]["detail"] == "It requires signing in (OAuth), which Pegboard does not support yet."
-    assert "Leave it to the client" in found["server unsigned"]["remedy"]
+    assert found["server unsigned"]["detail"] == "It waits for a sign-in (OAuth)."
+    assert "pegboard login unsigned" in found["server unsigned"]["remedy"]
     assert found["server stale"]["detail"] == "It refuses the token or key of its entry (HTTP 401)."
     assert "token" in found["server stale"]["remedy"]
 

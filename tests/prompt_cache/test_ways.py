@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pegboard.prompt_cache import Traffic, cheapest_way, expected_bills, known_prices, prices_of
+from pegboard.prompt_cache import Begun, Traffic, cheapest_way, expected_bills, known_prices, prices_of
 
 PRICES = prices_of(known_prices(), "anthropic", "claude-sonnet-5")
 TALKS = Traffic(turns=20, growth=500, wanted=1_000, returns=1.0, kept=1.0)
@@ -44,3 +44,21 @@ def test_a_conversation_revises_what_was_expected_of_it() -> None:
     calm, lively = TALKS.revised(0, 9), TALKS.revised(9, 9)
 
     assert calm.news < TALKS.news < lively.news < 1
+
+
+@pytest.mark.parametrize(
+    ("answers", "behind", "warm", "way"),
+    [
+        (1, 2_000, 1.0, "call_tool"),
+        (19, 2_000, 1.0, "whole"),
+        (1, 400_000, 1.0, "whole"),
+        (19, 2_000, 0.0, "call_tool"),
+    ],
+    ids=["many turns to come", "one turn to come", "a long history is cached", "nothing is cached any more"],
+)
+def test_a_conversation_that_has_all_tools_keeps_them_where_what_is_cached_is_worth_more(
+    answers: int, behind: int, warm: float, way: str
+) -> None:
+    begun = Begun(answers=answers, behind=behind, ahead=200, warm=warm)
+    traffic = replace(TALKS, news=0.8, added=800)
+    assert cheapest_way(traffic, PRICES, TOTAL, CONSTANT, ("whole", "call_tool"), begun=begun) == way

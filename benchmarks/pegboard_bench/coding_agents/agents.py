@@ -211,6 +211,7 @@ AGENTS: Mapping[str, Agent] = {
                 "OPENCODE_DISABLE_AUTOUPDATE": "1",
                 "OPENCODE_DISABLE_MODELS_FETCH": "1",
                 "OPENCODE_PURE": "1",
+                "npm_config_offline": "true",  # it would install a package for plugins in each new home
             },
             hands=Hands(
                 read=lambda path: [call("read", filePath=str(path))],

@@ -19,10 +19,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from pegboard.board_search import found_tools
 from pegboard.catalog import Catalog
 from pegboard.compose import Parts, build_routing, default_parts
 from pegboard.gateways.mcp.gateway.meta_definitions import DEFAULT_LIMIT
-from pegboard.gateways.mcp.gateway.meta_search import found_tools
 from pegboard.model import Turn
 from pegboard.retrieval.search_index import SearchIndex
 from pegboard.settings import load_settings

@@ -32,6 +32,7 @@ from pegboard.settings import Settings
 from pegboard.stores import MemoryEvents
 from pegboard.stores.retention import RetentionJob
 from pegboard.stores.state import open_state
+from pegboard.telemetry.audit_log import AuditLog
 from pegboard.telemetry.event_log import FanOut, LogEvents
 
 
@@ -64,6 +65,7 @@ class Parts:
     learner: HabitLearner | None
     """Learns from calls; None if the settings turn that off."""
     spend: Spend
+    audit: AuditLog
     pins: Pins
     replicas: Replicas | None
     index: IndexOf
@@ -83,9 +85,15 @@ def default_parts(settings: Settings, **replaced: Any) -> Parts:
     encoder = replaced.get("encoder") or configured_encoder(settings, clock)
     remote = settings.encoder.provider != "local" and "encoder" not in replaced
 
+    said = settings.audit_log
+    audit = replaced.get("audit") or AuditLog(
+        state.audit_logs.values(), clock=clock, key=said.key_here, values=said.values, required=said.required
+    )
+
     async def close() -> None:
         if isinstance(encoder, Closes):
             await encoder.close()
+        await audit.close()
         await state.close()
 
     parts: dict[str, Any] = {
@@ -101,6 +109,7 @@ def default_parts(settings: Settings, **replaced: Any) -> Parts:
         "lessons": state.lessons,
         "habits": state.habits,
         "spend": state.spend,
+        "audit": audit,
         "pins": state.pins,
         "replicas": state.replicas,
         "retirement": state.retirement,

@@ -1,4 +1,5 @@
-"""The application that routes every HTTP request: MCP at /mcp, readiness and metrics, and models everywhere else."""
+"""The application that routes every HTTP request: MCP at /mcp, the HTTP API, readiness and metrics, and models
+everywhere else."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pegboard.errors import PegboardError
+from pegboard.gateways.http_api.api_app import PATHS as API_PATHS
 from pegboard.gateways.origins import OriginCheck
 from pegboard.gateways.readiness import PATHS, Readiness, Watch
 from pegboard.telemetry.metrics import Metrics
@@ -46,7 +48,7 @@ class NoWebSockets(PegboardError):  # noqa: N818
 
 
 class Front:
-    """Routes each request. ``models`` is None without an LLM gateway.
+    """Routes each request. ``models`` is None without an LLM gateway, ``api`` without the HTTP API.
 
     Web pages may use models only under the host names of this server: they cannot rebind their own. ``underway`` is the
     number of model requests that are not finished; ``quiet`` is set while it is 0.
@@ -58,12 +60,14 @@ class Front:
         models: ModelsApp | None,
         security: TransportSecuritySettings,
         *,
+        api: ASGIApp | None = None,
         readiness: Readiness,
         metrics: Metrics | None = None,
         body_seconds: float = BODY_SECONDS,
     ) -> None:
         self._mcp = mcp
         self._models = models
+        self._api = api
         self._body_seconds = body_seconds
         self._origins = OriginCheck(security)
         self._watch = Watch(readiness, metrics, security)
@@ -82,6 +86,8 @@ class Front:
             send = _closing(send)
         if path in PATHS:
             await self._watch(scope, receive, send)
+        elif path in API_PATHS and self._api is not None:
+            await self._api(scope, receive, send)
         elif (
             any(path == ours or path.startswith(f"{ours}/") for ours in OURS)
             or self._models is None

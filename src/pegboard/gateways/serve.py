@@ -21,12 +21,14 @@ from pegboard.errors import ConfigError
 from pegboard.gateways.asgi import Front
 from pegboard.gateways.connections import Connections
 from pegboard.gateways.drain import DrainableServer
+from pegboard.gateways.http_api.api_app import open_api
 from pegboard.gateways.llm.build import open_models
 from pegboard.gateways.mcp.attach.serve_discovery import announce, health, running_folder
 from pegboard.gateways.mcp.cluster.peers import Peers, address
 from pegboard.gateways.mcp.gateway.host import Host, open_host
 from pegboard.gateways.mcp.transport.config_reload import Source
 from pegboard.gateways.mcp.transport.http import PATH, HttpDoor
+from pegboard.gateways.origins import OriginCheck
 from pegboard.gateways.readiness import Readiness, Warming
 from pegboard.model import Replica
 from pegboard.protocols import EventSink
@@ -101,10 +103,12 @@ async def serving(
                 return host.access.is_token(token)
 
             models = await stack.enter_async_context(open_models(settings, parts, is_token))
+            api = await stack.enter_async_context(open_api(host, OriginCheck(door.security)))
             front = Front(
                 door,
                 models,
                 door.security,
+                api=api,
                 readiness=readiness_of(stack, settings, parts, peers, source),
                 metrics=metrics if settings.metrics else None,
                 body_seconds=settings.body_timeout,

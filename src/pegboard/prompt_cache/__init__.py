@@ -13,7 +13,7 @@ from pegboard.prompt_cache.deferral_support import (
     deferral_support,
 )
 from pegboard.prompt_cache.rule import CacheDecision, Moment, verdict
-from pegboard.prompt_cache.ways import WAYS, cheapest_way, expected_bills
+from pegboard.prompt_cache.ways import WAYS, Begun, cheapest_way, expected_bills
 from pegboard.settings.llm import Way
 from pegboard.traffic import Seen, Traffic, Turned
 
@@ -21,6 +21,7 @@ __all__ = [
     "EMULATED",
     "NOTHING_YET",
     "WAYS",
+    "Begun",
     "CacheAccount",
     "CacheDecision",
     "CachePrices",

@@ -11,6 +11,7 @@ conversation keeps the way it began with.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pegboard.prompt_cache.bill import Outlook, later, salvage, turn
 from pegboard.prompt_cache.cache_prices import CachePrices
@@ -29,6 +30,17 @@ SEARCHED = 0.2
 unseen."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A conversation under way whose requests had all their tools. ``answers`` counts them. Tokens: ``behind`` the
+    tools, cached with them with probability ``warm``, and new ones ``ahead``."""
+
+    answers: int
+    behind: float
+    ahead: float
+    warm: float
+
+
 def cheapest_way(
     traffic: Traffic,
     prices: CachePrices,
@@ -37,13 +49,17 @@ def cheapest_way(
     ways: Sequence[Way] = WAYS[:3],
     *,
     search: float = 0.0,
+    begun: Begun | None = None,
 ) -> Way:
     """The cheapest of ``ways``, for tools of ``total`` tokens; `call_tool` with its pool has ``constant`` tokens, and
-    the tool that searches for deferred ones ``search``.
+    the tool that searches for deferred ones ``search``. A conversation that has ``begun`` is compared from here on.
 
     If `whole` is one of the ways, another way has to save at least a certain share.
     """
-    bills = expected_bills(traffic, prices, total, constant, search)
+    if begun is None:
+        bills = expected_bills(traffic, prices, total, constant, search)
+    else:
+        bills = bills_from_here(traffic, prices, total, constant, search, begun)
     best = min(ways, key=bills.__getitem__)
     least = LEAST_SAVING + LESS_SURE * (1 - traffic.returns)
     saves = "whole" not in ways or bills[best] < (1 - least) * bills["whole"]
@@ -59,6 +75,30 @@ def expected_bills(
         "tools": _picked(traffic, prices),
         "call_tool": _begun_alike(constant, traffic.wanted, traffic.growth + traffic.added, traffic, prices),
         "defer": _deferred(search, traffic, prices),
+    }
+
+
+def bills_from_here(
+    traffic: Traffic, prices: CachePrices, total: float, constant: float, search: float, begun: Begun
+) -> Mapping[Way, float]:
+    """The expected bill of the rest of a conversation for each way: only `whole` finds what is cached of it."""
+    turns = max(traffic.remaining(begun.answers), 1.0)
+
+    def bill(tools: float, shown: float, added: float, *, warm: float = 0.0, news: float = 0.0) -> float:
+        new = begun.ahead + shown
+        addition = traffic.called / traffic.news if news else 0.0
+        outlook = Outlook(turns=turns, growth=traffic.growth + added, returns=traffic.returns, addition=addition)
+        first = turn(tools + begun.behind, new, warm, prices)
+        return first + later(tools + begun.behind + new, outlook, prices, news=news)
+
+    referred = REFERENCE * traffic.news
+    searches = SEARCHED * (1 + traffic.news * (turns - 1))
+    return {
+        "whole": bill(total, 0.0, 0.0, warm=begun.warm),
+        "tools": bill(traffic.wanted, 0.0, 0.0, news=traffic.news),
+        "call_tool": bill(constant, traffic.wanted, traffic.added),
+        "defer": bill(search, traffic.wanted + REFERENCE, traffic.added + referred)
+        + searches * turn(search + begun.behind + begun.ahead + traffic.wanted, REFERENCE, 1.0, prices),
     }
 
 

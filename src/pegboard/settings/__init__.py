@@ -14,6 +14,8 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from pegboard.errors import ConfigError
+from pegboard.settings.api import ApiSettings
+from pegboard.settings.audit_settings import AuditSettings
 from pegboard.settings.client_configs import load_document, sentences, servers_in, servers_of
 from pegboard.settings.client_files import client_of
 from pegboard.settings.economics import BreakerSettings, EconomicsSettings
@@ -221,6 +223,9 @@ class Settings(BaseSettings):
     retention: RetentionSettings = Field(
         RetentionSettings(), description="Days after which unused records are removed from the stores."
     )
+    audit_log: AuditSettings = Field(
+        AuditSettings(), description="Where the log of who called what is kept; by default nowhere."
+    )
     spend: SpendSettings = Field(SpendSettings(), description="What calls cost, and how much may be spent.")
     economics: EconomicsSettings = Field(
         EconomicsSettings(), description="How the profile `ehrr` weighs price, time and failure."
@@ -238,6 +243,7 @@ class Settings(BaseSettings):
         LlmSettings(upstreams={}),
         description="The LLM gateway: upstreams, keys, and how tools are selected. Without `[llm]` it is off.",
     )
+    api: ApiSettings = Field(ApiSettings(), description="The HTTP API of `pegboard serve`, for other languages.")
     replica_url: str | None = Field(
         None,
         description="URL at which the other processes on the same store reach this one; by default its host and port.",
@@ -251,6 +257,11 @@ class Settings(BaseSettings):
         EncoderSettings(), description="The model that embeds texts; a string alone is its provider."
     )
     encoder_threads: int = Field(0, ge=0, description="Threads of the encoder in this process; 0 lets it choose.")
+    credentials: Literal["auto", "keyring", "file"] = Field(
+        "auto",
+        description="Where tokens of sign-ins at servers are kept: the system's keychain, or an encrypted file in "
+        "state_dir; auto: the keychain if there is one.",
+    )
     cache_dir: Path = Field(
         default_factory=lambda: user_cache_path("pegboard", appauthor=False),
         description="Folder of cached embeddings and tool definitions.",
@@ -361,9 +372,10 @@ def _from_its_folder(document: dict[str, Any], path: Path) -> dict[str, Any]:
         named["summaries"] = {**summaries, "file": found(summaries["file"])}
     elif isinstance(summaries, str):
         named["summaries"] = {"file": found(summaries)}
-    llm = document.get("llm")
-    if isinstance(llm, Mapping) and "record" in llm:
-        named["llm"] = {**llm, "record": found(llm["record"])}
+    for section, field in (("llm", "record"), ("audit_log", "folder")):
+        said = document.get(section)
+        if isinstance(said, Mapping) and field in said:
+            named[section] = {**said, field: found(said[field])}
     return named | ({"calibration": found(document["calibration"])} if "calibration" in document else {})
 
 

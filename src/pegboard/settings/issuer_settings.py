@@ -46,8 +46,9 @@ class IssuerSettings(BaseModel):
 
     ``resource`` is the address of this gateway as its clients know it (RFC 8707): tokens must be for it, for one of
     its toolsets, or for one of ``audiences``. Keys are found by discovery (RFC 8414, OpenID Connect) unless
-    ``jwks_uri`` is given. Tokens that are no JWT are introspected (RFC 7662) at ``introspection_uri``. Without
-    policies, a token permits what its own scopes do.
+    ``jwks_uri`` is given. Tokens that are no JWT are introspected (RFC 7662) at ``introspection_uri``. ``tenant_claim``
+    is the claim that names a caller's tenant (`tid`, `org_id`). Without policies, a token permits what its own scopes
+    do.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -59,6 +60,7 @@ class IssuerSettings(BaseModel):
     algorithms: tuple[Algorithm, ...] = ("RS256", "PS256", "ES256", "EdDSA")
     leeway: float = Field(default=60.0, ge=0, le=600, description="Seconds that clocks may differ.")
     scope_claim: str = "scope"
+    tenant_claim: str | None = None
     introspection_uri: SafeUrl | None = None
     client_id: str | None = None
     client_secret_env: KeyVariable | None = None

@@ -107,6 +107,8 @@ class KeySettings(PolicySettings):
     hash: KeyHash
     upstreams: tuple[str, ...] = ("*",)
     """Patterns on the names of the upstreams that the key permits."""
+    tenant: str = ""
+    """The tenant of its holder, in the audit log."""
 
 
 class UpstreamSettings(BaseModel):
@@ -179,9 +181,10 @@ class LlmSettings(BaseModel):
     rules: tuple[RuleOfPolicy, ...] = ()
     keys: dict[KeyName, KeySettings] = Field(default_factory=dict, repr=False)
     filter_timeout: float = Field(default=2.0, gt=0)
-    """Seconds that filtering may take; then ``fail`` decides whether the request is forwarded unfiltered."""
+    """Seconds that filtering may take after ``patience``; then ``fail`` decides whether the request is forwarded
+    unfiltered."""
     patience: float = Field(default=0.25, ge=0)
-    """Seconds that a request waits for new tools to be embedded; then it is forwarded unfiltered, if allowed."""
+    """Seconds that a request waits for new tools to be embedded; then they are picked by words, or all pass."""
     shadow_timeout: float = Field(default=60.0, gt=0)
     """Seconds that filtering may take in the shadow, where no client waits: new tools are embedded first."""
     most_filtered: int = Field(default=32 * 1024 * 1024, ge=0)

@@ -24,7 +24,12 @@ class OAuthSettings(BaseModel):
     client_id: str | None = Field(default=None, alias="clientId")
     client_secret: str | None = Field(default=None, alias="clientSecret", repr=False)
     """May be a variable or the name of a secret, such as `${keyring:github-app}`."""
+    client_authentication: Literal["client_secret_basic", "client_secret_post"] | None = Field(
+        default=None, alias="clientAuthentication"
+    )
+    """How the client shows its secret; None means as the authorization server's metadata say."""
     client_metadata_url: str | None = Field(default=None, alias="clientMetadataUrl")
+    """Where Pegboard's own metadata document is published (CIMD)."""
     issuer: SafeUrl | None = None
     scopes: tuple[str, ...] = ()
     """Asked for besides those that the server names."""

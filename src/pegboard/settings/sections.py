@@ -94,6 +94,7 @@ class AccessSettings(BaseModel):
     env: KeyVariable | None = None
     scopes: tuple[str, ...] = ()
     tools: tuple[str, ...] | None = Field(default=None)
+    tenant: str = ""
     expires: AwareDatetime | None = None
 
     @model_validator(mode="after")

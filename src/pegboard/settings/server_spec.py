@@ -17,6 +17,7 @@ from dotenv import dotenv_values
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pegboard.errors import ConfigError
+from pegboard.settings.oauth_settings import OAuthSettings
 from pegboard.settings.sandbox_settings import SandboxSettings
 from pegboard.settings.secret_sources import REFERENCE, SecretReader, references
 
@@ -65,6 +66,9 @@ class ServerSpec(BaseModel):
     per_client: bool = Field(default=False, alias="perClient")
     """Whether each client gets its own connection, or its own process on stdio."""
 
+    oauth: OAuthSettings | None = None
+    """How to sign in to it, if it asks for that. A server with a token or key in its entry is never signed in to unless
+    this is given."""
     sandbox: SandboxSettings | None = None
     """Where its process runs; None means as the settings say for all servers."""
 
@@ -74,7 +78,15 @@ class ServerSpec(BaseModel):
             raise ValueError("needs either a command or a url")
         if self.url and self.sandbox:
             raise ValueError("a sandbox is for a server with a command")
+        if self.command and self.oauth:
+            raise ValueError("oauth is for a server with a url")
         return self
+
+    @field_validator("oauth", mode="before")
+    @classmethod
+    def _oauth_of_a_flag(cls, value: Any) -> Any:
+        """Some clients write only whether they sign in."""
+        return {} if value is True else value or None
 
     @field_validator("env", "headers", mode="before")
     @classmethod
@@ -128,6 +140,7 @@ class ServerSpec(BaseModel):
     def references(self) -> list[str]:
         """The secrets that it names and that are read only when it is connected, such as `${keyring:github}`."""
         texts = [self.command or "", *self.args, *self.env.values(), self.cwd or "", self.url or ""]
+        texts += [self.oauth.client_id or "", self.oauth.client_secret or ""] if self.oauth else []
         return [found for text in [*texts, *self.headers.values()] for found in references(text)]
 
     def expanded(self, environment: Mapping[str, str], secrets: SecretReader | None = None) -> ServerSpec:
@@ -144,6 +157,7 @@ class ServerSpec(BaseModel):
                 "cwd": expand(self.cwd),
                 "url": expand(self.url),
                 "headers": {key: expand(value) or "" for key, value in self.headers.items()},
+                "oauth": self._oauth(expand),
                 "sandbox": self._sandbox(expand),
             }
         )
@@ -166,15 +180,23 @@ class ServerSpec(BaseModel):
         in many legitimate messages.
         """
         raw = [*self.args, *self.env.values(), *self.headers.values(), self.url or "", self.command or ""]
+        raw += [self.oauth.client_secret or ""] if self.oauth else []
         found = {environment.get(name, "") for text in raw for name, _ in VARIABLE.findall(text)}
         try:
             spec = self.expanded(environment)
         except ConfigError:
             spec = self
         values = [*spec.env.values(), *spec.headers.values(), *filter(None, [spec.url])]
+        values += filter(None, [spec.oauth.client_secret]) if spec.oauth else []
         worded = [*spec.headers.values(), *(value for value in values if "://" in value)]
         found |= set(values) | {word for value in worded for word in WORD_BREAK.split(value)}
         return {secret for secret in found if len(secret) >= SECRET_LENGTH and secret.lower() not in HARMLESS}
+
+    def _oauth(self, expand: Expander) -> OAuthSettings | None:
+        if self.oauth is None:
+            return None
+        own = {key: expand(getattr(self.oauth, key)) for key in ("client_id", "client_secret")}
+        return self.oauth.model_copy(update=own)
 
     def _sandbox(self, expand: Expander) -> SandboxSettings | None:
         if self.sandbox is None:

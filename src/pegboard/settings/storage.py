@@ -84,6 +84,8 @@ class RetentionSettings(BaseModel):
     habits: Days = 90.0
     """What use taught about tools."""
     embeddings: Days = 90.0
+    audit: Days = 365.0
+    """Lines of the audit log. A log in files loses whole files, of which there is at least one a day."""
     definitions: Days = 90.0
     """Cached tool definitions, which let servers start lazily."""
 

@@ -1,12 +1,14 @@
 """The stores behind `pegboard.protocols`: one folder per backend, with the same module names in each.
 
-`sessions` (with signing keys and replicas), `statistics` (with lessons), `habits`, `spend`, `pins` and `cache`
-(embeddings, definitions) hold one kind of state each; `database` is the connection and the schema, `archive` reads and
-writes all records, `backend` opens everything from the settings. `sql` is shared by SQLite and PostgreSQL. Modules
-beside the folders are shared by all backends. Begin with `state`, then `memory`, the simplest backend.
+`sessions` (with signing keys and replicas), `statistics` (with lessons), `habits`, `spend`, `pins`, `audit_lines` and
+`cache` (embeddings, definitions) hold one kind of state each; `database` is the connection and the schema, `archive`
+reads and writes all records but the audit log, `backend` opens everything from the settings. `sql` is shared by SQLite
+and PostgreSQL. Modules beside the folders are shared by all backends. Begin with `state`, then `memory`, the simplest
+backend.
 """
 
 from pegboard.stores.memory import (
+    MemoryAudit,
     MemoryDefinitions,
     MemoryEmbeddings,
     MemoryEvents,
@@ -21,6 +23,7 @@ from pegboard.stores.memory import (
 )
 from pegboard.stores.sqlite import (
     SqliteArchive,
+    SqliteAudit,
     SqliteDefinitions,
     SqliteEmbeddings,
     SqliteHabits,
@@ -33,6 +36,7 @@ from pegboard.stores.sqlite import (
 )
 
 __all__ = [
+    "MemoryAudit",
     "MemoryDefinitions",
     "MemoryEmbeddings",
     "MemoryEvents",
@@ -45,6 +49,7 @@ __all__ = [
     "MemorySpend",
     "MemoryStatistics",
     "SqliteArchive",
+    "SqliteAudit",
     "SqliteDefinitions",
     "SqliteEmbeddings",
     "SqliteHabits",

@@ -9,6 +9,7 @@ from pegboard.circuit_breaker import Breaker
 from pegboard.errors import StoreError
 from pegboard.protocols import (
     Archive,
+    AuditLines,
     Clock,
     Embeddings,
     Habits,
@@ -43,6 +44,7 @@ class Backend:
     lessons: Lessons
     habits: Habits
     spend: Spend
+    audit: AuditLines
     pins: Pins
     embeddings: Embeddings
     replicas: Replicas | None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
 from pegboard.errors import PegboardError
-from pegboard.protocols import Archive, Clock
+from pegboard.protocols import Archive, AuditLines, Clock
 from pegboard.records import HoldRecord, Kind, Record, SessionRecord
 from pegboard.settings.storage import RetentionSettings
 
@@ -31,7 +31,7 @@ ForgetUnused = Callable[[float], Awaitable[int]]
 
 
 class RetentionJob:
-    """Applies the configured retention to a store and to the cache of definitions."""
+    """Applies the configured retention to a store, to the cache of definitions, and to the audit logs."""
 
     def __init__(
         self,
@@ -40,12 +40,14 @@ class RetentionJob:
         retention: RetentionSettings,
         clock: Clock,
         *,
+        audit_logs: Sequence[AuditLines] = (),
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
         self._archive = archive
         self._definitions = definitions
         self._retention = retention
         self._clock = clock
+        self._audit_logs = audit_logs
         self._uniform = uniform
         self._failed = False
 
@@ -64,6 +66,9 @@ class RetentionJob:
         removed: dict[str, int] = {kind: await self._archive.remove(kind, before=past) for kind, past in before.items()}
         if days.definitions:
             removed["definition"] = await self._definitions(now - days.definitions * DAY)
+        if days.audit:
+            past = now - days.audit * DAY
+            removed["audit"] = sum([await log.remove(past) for log in self._audit_logs])
         return removed
 
     async def run(self) -> None:

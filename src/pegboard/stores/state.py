@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,30 +13,35 @@ from urllib.parse import urlsplit
 
 from pegboard import stores
 from pegboard.errors import ConfigError
-from pegboard.protocols import Clock, Definitions
+from pegboard.protocols import AuditLines, Clock, Definitions
 from pegboard.settings import Settings
+from pegboard.settings.audit_settings import Place
 from pegboard.settings.secret_sources import SecretReader
 from pegboard.settings.server_spec import Expander
+from pegboard.stores.audit_file import AuditFile
 from pegboard.stores.backend import AddressedBackend, Backend
 from pegboard.stores.retention import RetentionJob
 from pegboard.stores.sqlite import SqliteDefinitions
 from pegboard.stores.sqlite.backend import open_sqlite
 
 DEFINITIONS_FILE = "definitions.sqlite"
+AUDIT_FOLDER = "audit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State(Backend):
     """The stores of one configuration. ``archive`` covers everything but the definitions, which are always a cache on
-    this machine."""
+    this machine. ``audit_logs`` are those that the settings name, by place."""
 
     definitions: Definitions
+    audit_logs: Mapping[Place, AuditLines]
     retirement: RetentionJob
 
 
 def open_state(settings: Settings, clock: Clock) -> State:
     """The stores that the settings name. Raises ConfigError for an address that is not valid."""
     backend = _backend(settings, clock)
+    logs = _audit_logs(settings, backend)
     definitions = SqliteDefinitions(settings.cache_dir / DEFINITIONS_FILE, clock=clock)
 
     async def close() -> None:
@@ -48,7 +53,10 @@ def open_state(settings: Settings, clock: Clock) -> State:
     return State(
         **of_backend,
         definitions=definitions,
-        retirement=RetentionJob(backend.archive, definitions.forget_unused, settings.retention, clock),
+        audit_logs=logs,
+        retirement=RetentionJob(
+            backend.archive, definitions.forget_unused, settings.retention, clock, audit_logs=tuple(logs.values())
+        ),
     )
 
 
@@ -60,6 +68,15 @@ def addressed_backends() -> Iterator[AddressedBackend]:
             found = getattr(import_module(name), "BACKEND", None)
             if found is not None:
                 yield found
+
+
+def _audit_logs(settings: Settings, backend: Backend) -> dict[Place, AuditLines]:
+    chosen = settings.audit_log
+    made: dict[Place, AuditLines] = {"store": backend.audit}
+    if "file" in chosen.to:
+        folder = chosen.folder or settings.state_dir / AUDIT_FOLDER
+        made["file"] = AuditFile(folder, key=chosen.key_here, file_bytes=chosen.file_bytes)
+    return {place: made[place] for place in chosen.to}
 
 
 def _backend(settings: Settings, clock: Clock) -> Backend:

@@ -33,7 +33,7 @@ OURS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0
 THEIRS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 """Histogram bounds, in seconds, for models and servers."""
 STATUSES = range(100, 600)
-STATES = ("starting", "ready", "idle", "unhealthy")
+STATES = ("starting", "ready", "idle", "signed_out", "unhealthy")
 
 
 class Metrics:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
@@ -23,15 +23,26 @@ from pegboard.protocols import Listing
 from pegboard.settings.secret_sources import SecretReader
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.terminal import printable
-from pegboard.upstreams.error_text import TIMED_OUT, Redactor, described, missing_variables
+from pegboard.upstreams.error_text import (
+    TIMED_OUT,
+    Redactor,
+    described,
+    missing_variables,
+    sign_in_remedy,
+    waits_for_sign_in,
+)
 from pegboard.upstreams.extension_requests import AnyNotification, client_extensions
 from pegboard.upstreams.fleet_options import FleetOptions
+from pegboard.upstreams.http_transport import SIGN_IN
 from pegboard.upstreams.raw_requests import AnyRequest, ParameterHeaders, send_client_capabilities, untouched
 from pegboard.upstreams.server_lists import read_listing
 from pegboard.upstreams.server_requests import ProgressRelay, ServerRequests
 from pegboard.upstreams.subscriptions import ListChanges, ResourceSubscriptions
 from pegboard.upstreams.task_streams import TaskStreams
 from pegboard.upstreams.transport import MonitoredStream, StderrTail, open_transport
+
+if TYPE_CHECKING:
+    from pegboard.upstreams.oauth.bearer_auth import BearerAuth
 
 VERSION = version("pegboard")
 """Read at import, because reading it would block the event loop."""
@@ -55,9 +66,11 @@ Heard = Callable[[types.ServerNotification | AnyNotification], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionEnd:
-    """How a connection ended. ``at_once``: reconnect immediately, without a report; ``final``: do not reconnect."""
+    """How a connection ended. ``at_once``: reconnect immediately, without a report; ``final``: do not reconnect;
+    ``signed_out``: reconnect when somebody has signed in."""
 
     reason: str = ""
+    signed_out: bool = False
     opened: bool = False
     at_once: bool = False
     final: bool = False
@@ -66,7 +79,8 @@ class ConnectionEnd:
 class Connection:
     """A session with one server. ``protocol`` is the revision it spoke last, empty if unknown.
 
-    ``heard`` is awaited with the server's notifications about its resources and prompts.
+    ``heard`` is awaited with the server's notifications about its resources and prompts. ``user`` is the one whose
+    credentials it uses, if the server wants some; empty for those that all callers share.
     """
 
     def __init__(
@@ -76,7 +90,11 @@ class Connection:
         *,
         protocol: str,
         heard: Heard,
+        user: str = "",
     ) -> None:
+        self._user = user
+        self.auth: BearerAuth | None = None
+        """What adds the tokens of a sign-in to its requests; None if there can be none."""
         self._heard = heard
         self._server_requests = ServerRequests(spec.name, conditions.clients)
         self._subscriptions = ResourceSubscriptions(spec.name)
@@ -109,10 +127,12 @@ class Connection:
         except ConfigError as error:
             return self._ended(self._redacted(str(error)), final=True)
         except PegboardError as error:
-            return self._ended(self._redacted(str(error)))
+            return self._ended_signed_out(error) or self._ended(self._redacted(str(error)))
         except _Late:
             return self._ended(self.too_late)
         except Exception as error:  # noqa: BLE001
+            if signed_out := self._ended_signed_out(error):
+                return signed_out
             another_era = not self._opened and self._mode == "legacy" and not self._spec.is_sse
             return self._ended(self._because(self._broke(described(error))), at_once=another_era)
         return self._ended(self._because(self._broke()))
@@ -230,7 +250,12 @@ class Connection:
     @asynccontextmanager
     async def _transport(self, spec: ServerSpec) -> AsyncIterator[TransportStreams]:
         limits = self._conditions.limits
-        async with open_transport(spec, self._conditions.environment, self._stderr, limits) as (read, write):
+        if self._conditions.sign_ins is not None:
+            self.auth = self._conditions.sign_ins.auth(spec, self._user)
+        if self.auth is not None:
+            self._redacted.tokens.append(self.auth.secrets)
+        environment = self._conditions.environment
+        async with open_transport(spec, environment, self._stderr, limits, self.auth) as (read, write):
             self._watched = MonitoredStream(read)
             yield self._watched, write
 
@@ -259,6 +284,12 @@ class Connection:
                 watched.broken = f"A call timed out, and then it did not respond for {seconds:g} s."
                 watched.ended.set()
             self._doubted.clear()
+
+    def _ended_signed_out(self, error: Exception) -> ConnectionEnd | None:
+        if not waits_for_sign_in(error):
+            return None
+        reason = f"{SIGN_IN}. {sign_in_remedy(self._spec.name, SIGN_IN)}"
+        return ConnectionEnd(reason=reason, opened=self._opened, signed_out=True)
 
     def _ended(self, reason: str, *, at_once: bool = False, final: bool = False) -> ConnectionEnd:
         return ConnectionEnd(reason=reason, opened=self._opened, at_once=at_once or self._agreed, final=final)

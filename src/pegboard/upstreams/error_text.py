@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from pegboard.errors import PegboardError, UpstreamError
 from pegboard.settings.server_spec import SAFE, SECRET_LENGTH, ServerSpec
-from pegboard.upstreams.http_transport import BROKE_OFF, NO_ANSWER, REFUSED, SIGN_IN
+from pegboard.upstreams.http_transport import BROKE_OFF, MORE_SCOPES, NO_ANSWER, NOT_RENEWED, REFUSED, SIGN_IN
 from pegboard.upstreams.line_reader import UNPARSED, Size
 
 WHY_CHARACTERS = 200
@@ -28,9 +28,12 @@ class Redactor:
     environment: Mapping[str, str]
     resolved: set[str] = field(default_factory=set, repr=False)
     """The secrets that were read from a keyring, a file or a command."""
+    tokens: list[set[str]] = field(default_factory=list, repr=False)
+    """Sets of tokens, which change with each renewal."""
 
     def __call__(self, text: str) -> str:
-        read = {secret for secret in self.resolved if len(secret) >= SECRET_LENGTH}
+        found = self.resolved.union(*self.tokens)
+        read = {secret for secret in found if len(secret) >= SECRET_LENGTH}
         for secret in sorted(self.spec.secrets(self.environment) | read, key=len, reverse=True):
             text = text.replace(secret, "***")
         return text
@@ -85,16 +88,39 @@ class SessionExpired(NotCarriedOut):
     """An HTTP server forgot the session: connect again and retry once (M14)."""
 
 
+class NeedsSignIn(NotCarriedOut):
+    """The server wants a person to sign in, or to allow more than before."""
+
+    code = "sign_in_needed"
+    http_status = 401
+
+
 TIMED_OUT = "The request timed out"
 UNREADABLE = (UNPARSED, "Failed to parse SSE message: ", "SSE stream failed: ")
 """Prefixes of the SDK's messages about an answer that it could not read."""
 BROKEN_OFF = "SSE stream ended"
 UNKNOWN_EFFECT = "It is not known whether the call took effect."
 UNAUTHORIZED: Mapping[str, str] = {
-    SIGN_IN: "Leave it to the client, or give it a token in the headers of its entry.",
+    SIGN_IN: "Run `pegboard login {server}`, or give its entry a token in its headers.",
+    MORE_SCOPES: "Run `pegboard login {server}` to allow that, too.",
+    NOT_RENEWED: "Try again later; `pegboard whoami` says which tokens there are.",
     REFUSED: "Give its entry a token that holds.",
 }
-"""Remedies for a server that answers 401."""
+"""Remedies for a server that refuses a request without the right token."""
+
+
+def sign_in_remedy(server: str, reason: str) -> str:
+    """What to do if a server refused a request; empty for another reason."""
+    return next((remedy.format(server=server) for why, remedy in UNAUTHORIZED.items() if why in reason), "")
+
+
+def needs_sign_in(server: str) -> NeedsSignIn:
+    return NeedsSignIn(server, f"Server {server!r}: {SIGN_IN}.", remedy=sign_in_remedy(server, SIGN_IN))
+
+
+def waits_for_sign_in(error: BaseException) -> bool:
+    """Whether a connection ended because nobody has signed in."""
+    return any(SIGN_IN in str(each) for each in _leaves(error))
 
 
 def failed_call(error: MCPError | ValidationError, server: str, tool: str, seconds: float) -> Exception:
@@ -121,8 +147,9 @@ def failed_call(error: MCPError | ValidationError, server: str, tool: str, secon
                 f"Server {server!r} did not answer within {seconds:g} s.",
                 remedy="Raise call_timeout, or ask for less.",
             )
-        case types.INVALID_REQUEST, message if message in UNAUTHORIZED:
-            return NotCarriedOut(server, f"Server {server!r}: {message}.", remedy=UNAUTHORIZED[message])
+        case types.INVALID_REQUEST, message if remedy := sign_in_remedy(server, message):
+            kind = NeedsSignIn if message.startswith((SIGN_IN, MORE_SCOPES)) else NotCarriedOut
+            return kind(server, f"Server {server!r}: {message}.", remedy=remedy)
         case types.INVALID_REQUEST, "Session terminated":
             return SessionExpired(
                 server, f"Server {server!r} forgets its sessions immediately.", remedy="Try again later."

@@ -24,6 +24,7 @@ from pegboard.upstreams.error_text import NotCarriedOut
 from pegboard.upstreams.extension_requests import AnyNotification
 from pegboard.upstreams.fleet_options import HEALTH_TIMEOUT, FleetOptions
 from pegboard.upstreams.limits import DEFAULT_LIMITS, UpstreamLimits
+from pegboard.upstreams.oauth.sign_ins import SignIns
 from pegboard.upstreams.per_client import ClientConnections, RunningServer
 from pegboard.upstreams.request_origin import ORIGIN
 from pegboard.upstreams.server_requests import AskRoots
@@ -60,7 +61,7 @@ class Fleet:
     is restarted if a call times out and it then stays silent for ``health_timeout`` seconds. ``admit`` is called right
     before a call is sent, and raises for a tool that must not be called after all. If a spec sets ``per_client``,
     clients that can be told apart get their own connections for calls; lists, resources and prompts come from the
-    shared one.
+    shared one. ``sign_ins`` has the tokens for servers that want one.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Fleet:
         limits: UpstreamLimits = DEFAULT_LIMITS,
         health_timeout: float = HEALTH_TIMEOUT,
         admit: Callable[[ToolId], None] = lambda tool: None,
+        sign_ins: SignIns | None = None,
     ) -> None:
         self._events = events
         self._clock = clock
@@ -99,6 +101,7 @@ class Fleet:
             limits=limits,
             health_timeout=health_timeout,
             admit=admit,
+            sign_ins=sign_ins,
         )
         self._servers = {name: self._made(spec) for name, spec in specs.items()}
         self._client_connections = ClientConnections(self._start_for_client)

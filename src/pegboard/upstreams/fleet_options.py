@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pegboard.model import ToolId
 from pegboard.protocols import Clock, Definitions
 from pegboard.upstreams.limits import DEFAULT_LIMITS, UpstreamLimits
 from pegboard.upstreams.server_requests import ConnectedClients
+
+if TYPE_CHECKING:
+    from pegboard.upstreams.oauth.sign_ins import SignIns
 
 HEALTH_TIMEOUT = 10.0
 
@@ -20,7 +24,8 @@ class FleetOptions:
     After a call timed out, a server has ``health_timeout`` to send anything at all.
 
     ``admit`` is called right before a call is sent, once the server is connected, and raises for a tool that has
-    changed since it was chosen. ``clients`` can be asked for their roots outside any request.
+    changed since it was chosen. ``clients`` can be asked for their roots outside any request. ``sign_ins`` has the
+    tokens for servers that want one; without it, none is sent.
     """
 
     connect_timeout: float
@@ -34,3 +39,4 @@ class FleetOptions:
     health_timeout: float = HEALTH_TIMEOUT
     admit: Callable[[ToolId], None] = lambda tool: None
     clients: ConnectedClients = field(default_factory=ConnectedClients)
+    sign_ins: SignIns | None = None

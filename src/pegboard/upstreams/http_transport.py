@@ -18,21 +18,25 @@ from mcp.client.streamable_http import streamable_http_client
 
 from pegboard.errors import PegboardError
 from pegboard.inflate import WINDOWS, inflated
+from pegboard.terminal import printable
 from pegboard.upstreams.limits import LIST_METHOD, UpstreamLimits
 from pegboard.upstreams.line_reader import ENDS_BYTES, LineReader, TooLong, answered
 from pegboard.upstreams.list_answers import ListRequests, ListTooLarge, cut
+from pegboard.upstreams.oauth.challenges import FORBIDDEN, UNAUTHORIZED, TokenNotRenewed, wanted_scopes
 
 CONNECT_SECONDS = 30.0
 """Time limit for connecting and writing. Calls limit their own answers; a notification stream may be silent for
 days."""
 SESSION_HEADER = "mcp-session-id"
-UNAUTHORIZED = 401
 NOT_FOUND = 404
 BAD_GATEWAY = 502
 NO_ANSWER = "The server closed the connection before it answered"
-SIGN_IN = "It requires signing in (OAuth), which Pegboard does not support yet"
+SIGN_IN = "It waits for a sign-in (OAuth)"
+MORE_SCOPES = "It asks for more rights than the sign-in gave"
+NOT_RENEWED = "Its token has ended, and its authorization server cannot be asked for another one now"
 REFUSED = "It refuses the token or key of its entry (HTTP 401)"
-"""Why a server answers 401: without credentials, and with credentials."""
+"""Why a server refuses a request."""
+SCOPE_CHARACTERS = 200
 DATA = b"data:"
 EVENTS = "text/event-stream"
 OPTIONS = "result_limit, list_bytes"
@@ -42,15 +46,20 @@ BROKE_OFF = "its answer broke off"
 
 @asynccontextmanager
 async def streamable_http(
-    url: str, headers: Mapping[str, str], *, limits: UpstreamLimits, credentials: bool = False
+    url: str,
+    headers: Mapping[str, str],
+    *,
+    limits: UpstreamLimits,
+    credentials: bool = False,
+    auth: httpx2.Auth | None = None,
 ) -> AsyncIterator[TransportStreams]:
     """The streams of a session. An answer that exceeds ``limits`` is an error of its request.
 
-    ``credentials``: the headers or the URL contain a token or key.
+    ``credentials``: the headers or the URL contain a token or key. ``auth`` adds a token to each request.
     """
-    unauthorized = REFUSED if credentials else SIGN_IN
+    unauthorized = REFUSED if credentials and auth is None else SIGN_IN
     made = await asyncio.to_thread(
-        _Client, headers, limits, unauthorized
+        _Client, headers, limits, unauthorized, auth
     )  # it reads certificates, and the first one imports much code
     async with (
         made as client,
@@ -61,19 +70,25 @@ async def streamable_http(
 
 @asynccontextmanager
 async def event_stream(
-    url: str, headers: Mapping[str, str], *, limits: UpstreamLimits, credentials: bool = False
+    url: str,
+    headers: Mapping[str, str],
+    *,
+    limits: UpstreamLimits,
+    credentials: bool = False,
+    auth: httpx2.Auth | None = None,
 ) -> AsyncIterator[TransportStreams]:
     """The streams of a session on HTTP with SSE (MCP 2024-11-05, transports), whose answers all come on one stream.
 
     Raises PegboardError if the server answers 401.
     """
-    unauthorized = REFUSED if credentials else SIGN_IN
+    unauthorized = REFUSED if credentials and auth is None else SIGN_IN
+    own = auth
 
     def client(
         headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
     ) -> httpx2.AsyncClient:
         """Uses our own timeouts: a stream of answers may be silent for days."""
-        return _Client(headers or {}, limits, unauthorized, one_stream=True)
+        return _Client(headers or {}, limits, unauthorized, own, one_stream=True)
 
     try:
         async with sse_client(url, dict(headers), httpx_client_factory=client) as streams:
@@ -95,6 +110,7 @@ class _Client(httpx2.AsyncClient):
         headers: Mapping[str, str],
         limits: UpstreamLimits,
         unauthorized: str = SIGN_IN,
+        auth: httpx2.Auth | None = None,
         *,
         one_stream: bool = False,
     ) -> None:
@@ -104,6 +120,7 @@ class _Client(httpx2.AsyncClient):
             headers={"accept-encoding": ", ".join(WINDOWS)} | dict(headers),
             timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
             limits=pool,
+            auth=auth,
         )
         self._limits = limits
         self._unauthorized = unauthorized
@@ -117,10 +134,12 @@ class _Client(httpx2.AsyncClient):
             if request.method != "POST":
                 raise
             return _error(BAD_GATEWAY, types.CONNECTION_CLOSED, NO_ANSWER, request)
+        except TokenNotRenewed:
+            return _error(UNAUTHORIZED, types.INVALID_REQUEST, NOT_RENEWED, request)
         try:
-            if response.status_code == UNAUTHORIZED and request.method == "POST":
+            if request.method == "POST" and (why := self._refusal(response)):
                 await response.aclose()
-                return _error(UNAUTHORIZED, types.INVALID_REQUEST, self._unauthorized, request)
+                return _error(response.status_code, types.INVALID_REQUEST, why, request)
             self._bound(response)
             await _mark_ended_session(response)
             if not stream:
@@ -129,6 +148,14 @@ class _Client(httpx2.AsyncClient):
             await response.aclose()
             raise
         return response
+
+    def _refusal(self, response: httpx2.Response) -> str:
+        """Why the server refused the request for want of the right token; empty for other answers."""
+        if response.status_code == UNAUTHORIZED:
+            return self._unauthorized
+        if response.status_code == FORBIDDEN and self._unauthorized == SIGN_IN and (more := wanted_scopes(response)):
+            return f"{MORE_SCOPES}: {printable(' '.join(more))[:SCOPE_CHARACTERS]}"
+        return ""
 
     def _bound(self, response: httpx2.Response) -> None:
         """Apply the limits to the decoded body; it is decoded here, chunk by chunk."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["starting", "ready", "idle", "unhealthy", "stopped"]
-"""``idle``: not running, with known tools; the next call starts it. ``stopped``: no longer configured."""
+State = Literal["starting", "ready", "idle", "signed_out", "unhealthy", "stopped"]
+"""``idle``: not running, with known tools; the next call starts it. ``signed_out``: it waits for a sign-in.
+``stopped``: no longer configured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

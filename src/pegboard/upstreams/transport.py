@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import anyio
+import httpx2
 from mcp.client._transport import ReadStream, TransportStreams
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.message import SessionMessage
@@ -51,15 +52,19 @@ class StderrTail:
 
 
 def open_transport(
-    spec: ServerSpec, environment: Mapping[str, str], stderr: StderrTail, limits: UpstreamLimits
+    spec: ServerSpec,
+    environment: Mapping[str, str],
+    stderr: StderrTail,
+    limits: UpstreamLimits,
+    auth: httpx2.Auth | None = None,
 ) -> AbstractAsyncContextManager[TransportStreams]:
     """The streams of a server, whose spec has its variables expanded. Raises UpstreamError for a missing command.
 
-    An answer that exceeds ``limits`` is an error of its request.
+    An answer that exceeds ``limits`` is an error of its request. ``auth`` adds a token to HTTP requests.
     """
     if spec.url is not None:
         transport = event_stream if spec.is_sse else streamable_http
-        return transport(spec.url, spec.headers, limits=limits, credentials=spec.has_credentials)
+        return transport(spec.url, spec.headers, limits=limits, credentials=spec.has_credentials, auth=auth)
     return _stdio(spec, environment, stderr, limits)
 
 

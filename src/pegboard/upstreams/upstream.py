@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from mcp import MCPError
@@ -21,9 +21,18 @@ from pegboard.model import JsonObject, Server, ServerName, Tool, ToolId
 from pegboard.protocols import Listing
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.upstreams.connection import Connection, ConnectionEnd, mode_of
-from pegboard.upstreams.error_text import AnswerLost, ConnectionLost, NotCarriedOut, SessionExpired, failed_call
+from pegboard.upstreams.error_text import (
+    AnswerLost,
+    ConnectionLost,
+    NeedsSignIn,
+    NotCarriedOut,
+    SessionExpired,
+    failed_call,
+    needs_sign_in,
+)
 from pegboard.upstreams.extension_requests import AnyNotification, accepts_tasks
 from pegboard.upstreams.fleet_options import FleetOptions
+from pegboard.upstreams.http_transport import SIGN_IN
 from pegboard.upstreams.limits import ListBudget
 from pegboard.upstreams.raw_requests import AnyRequest
 from pegboard.upstreams.request_origin import ORIGIN
@@ -31,6 +40,9 @@ from pegboard.upstreams.server_lists import ListingCache, needs_task, server_of,
 from pegboard.upstreams.server_requests import InputRounds
 from pegboard.upstreams.status import ServerStatus
 from pegboard.upstreams.task_runs import awaited_task
+
+if TYPE_CHECKING:
+    from pegboard.upstreams.oauth.bearer_auth import BearerAuth
 
 LOGGER = logging.getLogger(__name__)
 
@@ -49,7 +61,8 @@ class Upstream:
 
     ``changed`` is awaited after every change of state or tools, ``heard`` with notifications about resources and
     prompts. Run `run` in its own task, which owns the connection. A lazy server whose tools are known is connected only
-    while it is called or watches a resource.
+    while it is called or watches a resource. ``user`` is the one whose credentials it uses, if the server wants some;
+    empty for those that all callers share.
     """
 
     def __init__(
@@ -58,8 +71,12 @@ class Upstream:
         changed: Callable[[Upstream], Awaitable[None]],
         conditions: FleetOptions,
         heard: Callable[[ServerName, types.ServerNotification | AnyNotification], Awaitable[None]],
+        *,
+        user: str = "",
     ) -> None:
         self.spec = spec
+        self.user = user
+        self._auth: BearerAuth | None = None
         self.server = Server(name=ServerName(spec.name), description=spec.description)
         self.tools: tuple[Tool, ...] = ()
         self.status = ServerStatus(name=spec.name, state="starting")
@@ -99,9 +116,11 @@ class Upstream:
             await self._wanted.wait()
             started = time.monotonic()
             ended = await self._serve_once()
-            if ended.at_once:
+            if ended.signed_out:
+                await self._wait_for_sign_in(ended)
+            elif ended.at_once:
                 continue
-            if ended.opened and self._waiting:
+            elif ended.opened and self._waiting:
                 LOGGER.warning("Server %s is restarted: %s", self.spec.name, ended.reason)
                 self.status = replace(self.status, state="starting")
             elif self._rests:
@@ -245,6 +264,8 @@ class Upstream:
                     f"Server {self.spec.name!r} was stopped during the call: {self.status.reason}",
                     remedy="It is not known whether the call took effect; search for its tools again.",
                 )
+            elif isinstance(failure, NeedsSignIn) and SIGN_IN in failure.message:
+                self._give_up(connection, agreed=True)
             elif isinstance(failure, ConnectionLost | SessionExpired):
                 self._give_up(connection, agreed=isinstance(failure, SessionExpired))
             elif isinstance(failure, AnswerLost):
@@ -267,6 +288,8 @@ class Upstream:
         finally:
             self._waiting -= 1
         if self._connection is None:
+            if self.status.state == "signed_out":
+                raise needs_sign_in(self.spec.name)
             raise NotCarriedOut(
                 self.spec.name,
                 f"Server {self.spec.name!r} is {self.status.state}: {self.status.reason or 'no answer yet'}",
@@ -333,6 +356,15 @@ class Upstream:
             asyncio.get_running_loop().call_later(HEAD_START, self._wanted.set)
             await self._set(protocol=known.protocol)
 
+    async def _wait_for_sign_in(self, ended: ConnectionEnd) -> None:
+        """Until there are other credentials. The server is also asked again from time to time, as it may have been
+        opened to all."""
+        await self._set(state="signed_out", reason=ended.reason)
+        if self._auth is None:
+            await asyncio.sleep(LONGEST_PAUSE)
+        else:
+            await self._auth.wait_for_news(LONGEST_PAUSE)
+
     async def _serve_once(self) -> ConnectionEnd:
         """Run one connection to its end. If it never opened, the server's era counts as unknown."""
         started = time.monotonic()
@@ -341,6 +373,7 @@ class Upstream:
             self._conditions,
             protocol=self._protocol,
             heard=lambda message: self._heard(self.server.name, message),
+            user=self.user,
         )
         loop = asyncio.get_running_loop()
         late = loop.call_later(self._conditions.connect_timeout, self._say_that_it_hangs, connection)
@@ -362,7 +395,7 @@ class Upstream:
             ended = await connection.run(opened, self._relisted)
         finally:
             late.cancel()
-            self._connection = None
+            self._connection, self._auth = None, connection.auth
         if not ended.opened:
             self._protocol = ""
         return ended

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import httpx2
 import pytest
 
-from back_office import JOBS, LOAN, MONEY, PATHS, WEATHER, asking, spoken
+from back_office import JOBS, LOAN, MONEY, NOTE, PATHS, WEATHER, asking, spoken
 from mock_providers.scripted import Calls, Says
 from model_bodies import CODECS, FORMATS, PATH, called
 from model_doors import Gateway, gateway
+from pegboard.model import Floats
 from pegboard.stores import MemoryEmbeddings
 from pegboard.testing import FakeEncoder
 
@@ -96,3 +98,39 @@ async def test_where_next_to_nothing_would_be_saved_such_a_request_is_left_alone
 
     assert len(arrived) == len(OWN) + 1
     assert "call_tool" not in arrived
+
+
+class Late(FakeEncoder):
+    """An encoder that answers once it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may = asyncio.Event()
+
+    async def encode(self, texts: Sequence[str]) -> Floats:
+        await self.may.wait()
+        return await super().encode(texts)
+
+
+@pytest.mark.requirement("A12")
+@formats
+@pytest.mark.parametrize(("longer", "second"), [(20, [*OWN, "call_tool"]), (0, None)], ids=["large", "small"])
+async def test_a_conversation_that_began_with_all_tools_for_lack_of_time_leaves_them_where_that_pays(
+    name: str, longer: int, second: list[str] | None
+) -> None:
+    def body(*said: str) -> dict[str, Any]:
+        made = json.dumps(working(name, list(said)))
+        return dict(json.loads(made.replace(NOTE, NOTE * (1 + longer))))
+
+    encoder = Late()
+    parts = {"encoder": encoder, "embeddings": MemoryEmbeddings()}
+    async with gateway(parts=parts, patience=0, policy={"profile": "semantic"}) as door:
+        begun, _ = await sent(door, name, body(WEATHER))
+        why = door.said["x-pegboard-filter"], door.said["x-pegboard-reason"]
+        encoder.may.set()
+        while door.said["x-pegboard-filter"] == "failed":
+            later, _ = await sent(door, name, body(WEATHER, LOAN))
+
+    assert why == ("failed", "The request's tools are still being embedded.")
+    assert len(begun) == len(OWN) + len(JOBS)
+    assert later == (second or begun)

@@ -426,6 +426,7 @@ def test_a_called_tool_that_the_caller_takes_away_leaves_no_reference(door: Gate
     assert "water_plants" in found
 
 
+@pytest.mark.requirement("anthropic.defer-loading")
 @pytest.mark.requirement("P21")
 @pytest.mark.parametrize(
     ("tools", "why"),

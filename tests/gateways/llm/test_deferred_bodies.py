@@ -78,6 +78,7 @@ def talk(*blocks: dict[str, Any]) -> dict[str, Any]:
     return asking("anthropic") | {"messages": [OK, {"role": "assistant", "content": [*blocks]}, *answered]}
 
 
+@pytest.mark.requirement("anthropic.defer-loading")
 @pytest.mark.requirement("P21")
 def test_what_is_not_loaded_is_deferred_and_one_tool_searches_for_it() -> None:
     search, *tools = deferring(asking("anthropic"), "beta")["tools"]
@@ -321,6 +322,7 @@ def conversations(draw: st.DrawFn) -> list[Any]:
     return messages[:-1]
 
 
+@pytest.mark.requirement("anthropic.defer-loading")
 @pytest.mark.requirement("P18", "P21")
 @given(
     messages=conversations(),

@@ -40,9 +40,12 @@ class Slow(FakeEncoder):
 
 
 @asynccontextmanager
-async def opened(encoder: Slow, patience: float = PATIENCE, **policy: Any) -> AsyncIterator[Gateway]:
+async def opened(
+    encoder: Slow, patience: float = PATIENCE, filter_timeout: float = 30, **policy: Any
+) -> AsyncIterator[Gateway]:
     parts = {"encoder": encoder, "embeddings": MemoryEmbeddings()}
-    async with gateway(parts=parts, patience=patience, policy={"k": 1, "ways": ["tools"]} | policy) as found:
+    llm: dict[str, Any] = {"patience": patience, "filter_timeout": filter_timeout}
+    async with gateway(parts=parts, policy={"k": 1, "ways": ["tools"]} | policy, **llm) as found:
         yield found
 
 
@@ -106,6 +109,21 @@ async def test_what_words_picked_stays_with_its_conversation_and_the_next_goes_b
 
     assert second == first
     assert other == ["renew_loan"]
+
+
+@pytest.mark.requirement("A12")
+@pytest.mark.parametrize(
+    ("patience", "filter_timeout"), [(0.0, 60.0), (4.0, 3.0)], ids=["at once", "longer than the selection may take"]
+)
+async def test_words_pick_however_short_or_long_a_request_waits_for_meaning(
+    patience: float, filter_timeout: float
+) -> None:
+    encoder = Slow()
+    async with opened(encoder, patience, filter_timeout) as door:
+        arrived = await sent(door, "openai_chat", asking("openai_chat", [WEATHER]))
+        encoder.done.set()
+
+    assert len(arrived) <= 11
 
 
 @pytest.mark.requirement("A12")

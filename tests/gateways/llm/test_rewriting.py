@@ -37,6 +37,7 @@ def rewritten(codec: Codec, body: bytes, wanted: set[int], rule: Any) -> tuple[L
     return request, kept, codec.rewrite(request, kept)
 
 
+@pytest.mark.requirement("openai.tool-choice")
 @pytest.mark.requirement("P9", "P10", "P12", "P14", "P20", "P21", "P26")
 @formats
 @given(data=st.data(), wanted=picks, rule=when_none)

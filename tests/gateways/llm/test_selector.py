@@ -40,6 +40,7 @@ JOBS = {
 }
 NAMES = list(JOBS)
 ONE = Policy(profile=PROFILES["semantic"].with_overrides(k=1))
+BY_MEANING = Policy(profile=PROFILES["semantic"])
 INTENT = Policy(profile=replace(PROFILES["semantic"], query="conversation", k=1))
 
 
@@ -204,12 +205,12 @@ async def test_who_cannot_wait_for_new_tools_to_be_embedded_is_told_and_later_fi
     request = parsed("openai_chat", described("openai_chat", "open an issue in the tracker"))
 
     async def select() -> Filtered:
-        return await Selector(boards).select(CODECS["openai_chat"], request, Policy(), patience=0)
+        return await Selector(boards).select(CODECS["openai_chat"], request, BY_MEANING, patience=0)
 
     with pytest.raises(StillEmbedding):
         await select()
     encoder.open.set()
-    await boards.of(CODECS["openai_chat"], request.tools, Policy().profile)
+    await boards.of(CODECS["openai_chat"], request.tools, BY_MEANING.profile)
     assert (await select()).decision is not None
 
 
@@ -222,7 +223,7 @@ async def test_closing_ends_what_is_still_embedded() -> None:
     boards = BoardCache(endless)
     request = parsed("openai_chat", described("openai_chat", "money"))
     with pytest.raises(StillEmbedding):
-        await Selector(boards).select(CODECS["openai_chat"], request, Policy(), patience=0)
+        await Selector(boards).select(CODECS["openai_chat"], request, BY_MEANING, patience=0)
 
     await boards.close()
 

@@ -52,6 +52,8 @@ def test_what_is_documented_passes(provider: str, body: dict[str, Any]) -> None:
     assert PROBLEMS[provider](body) == []
 
 
+@pytest.mark.requirement("anthropic.defer-loading")
+@pytest.mark.requirement("openai.tool-choice")
 @pytest.mark.parametrize(
     ("provider", "body"),
     [

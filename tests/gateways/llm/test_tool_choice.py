@@ -77,6 +77,7 @@ def test_where_a_call_is_required_a_hosted_tool_does_not_stand_in_for_the_caller
     assert filtered("openai_responses", body, when_none="none") == body
 
 
+@pytest.mark.requirement("openai.tool-choice")
 @pytest.mark.requirement("P10", "P12")
 @formats
 def test_with_no_tool_left_the_fields_that_need_tools_go_too(name: str) -> None:
@@ -86,6 +87,7 @@ def test_with_no_tool_left_the_fields_that_need_tools_go_too(name: str) -> None:
     assert PROBLEMS[name](out) == []
 
 
+@pytest.mark.requirement("openai.tool-choice")
 @pytest.mark.requirement("P10")
 def test_with_no_function_left_only_what_configures_functions_goes() -> None:
     retrieval = {"retrievalConfig": {"languageCode": "nb"}}
@@ -255,6 +257,7 @@ def test_breakpoints_move_in_chat_requests_that_have_them_too() -> None:
     assert out["tools"] == [function("alpha") | {"cache_control": MARK}]
 
 
+@pytest.mark.requirement("anthropic.defer-loading")
 @pytest.mark.requirement("P21")
 def test_deferred_tools_and_what_searches_them_are_left_alone() -> None:
     deferred = [anthropic_tool(name, defer_loading=True) for name in NAMES]

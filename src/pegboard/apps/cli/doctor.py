@@ -36,7 +36,7 @@ from pegboard.settings.client_files import own_file
 from pegboard.stores import SqliteEmbeddings
 from pegboard.stores.sqlite.backend import EMBEDDINGS_FILE
 from pegboard.stores.state import open_state
-from pegboard.upstreams.error_text import UNAUTHORIZED
+from pegboard.upstreams.error_text import sign_in_remedy
 
 EXAMPLES = examples(
     "Everything that can be checked on this machine",
@@ -213,13 +213,13 @@ async def servers(configured: Configured) -> list[Check]:
             checks.append(Check(name=f"server {status.name}", status="ok" if status.tools else "warn", detail=detail))
         else:
             reason = status.reason or f"no answer within {configured.settings.connect_timeout:g} s"
-            remedies = [remedy for why, remedy in UNAUTHORIZED.items() if why in reason]
+            remedy = sign_in_remedy(status.name, reason)
             checks.append(
                 Check(
                     name=f"server {status.name}",
                     status="fail",
-                    detail=reason,
-                    remedy=remedies[0] if remedies else 'Correct its entry, or set "disabled": true in it.',
+                    detail=reason.removesuffix(remedy).rstrip(),
+                    remedy=remedy or 'Correct its entry, or set "disabled": true in it.',
                 )
             )
     return checks

@@ -32,6 +32,7 @@ GROUP = "pegboard.commands"
 
 COMMANDS = {
     "audit": "Show what tool definitions cost, per server: the tokens that every request carries, and their price.",
+    "audit-log": "Show who called which tools and models, from the log that [audit_log] turns on.",
     "route": "Show which tools a request would be given, with their scores and why.",
     "rank": "Rank the tools of a labelled set for each of its queries.",
     "lint": "Find tools outranked for their own name, duplicates, weak names and descriptions, and long texts.",
@@ -45,13 +46,16 @@ COMMANDS = {
     "serve": "Serve many MCP clients on streamable HTTP, as a gateway to all configured servers, started once.",
     "up": "Run `pegboard serve` as a service of your session, so that all clients share one process and its servers.",
     "down": "Stop the process that `pegboard up` started, and remove its service. Clients then start servers of their own.",  # noqa: E501
+    "login": "Sign in to a server by OAuth, and keep its tokens where the gateways of this user find them.",
+    "logout": "Revoke the tokens of a server at its authorization server, and remove them from this machine.",
+    "whoami": "List the sign-ins at servers: where, with which scopes, until when, and where the tokens are kept.",
     "shadow": "Show what filtering would have done to shadow requests: tokens saved, and tool calls lost.",
     "replay": "Run recorded requests through the filters of a configuration, and compare what each keeps.",
     "keys": "Make and check keys for the LLM gateway and tokens for the MCP gateway.",
     "pins": "List the tools whose definition is not the approved one, or that are new on a server.",
     "state": "Show, export, import or remove sessions, statistics, lessons, habits, spending and pins.",
 }
-"""Every command with the first sentence of its help. Its module is `pegboard.apps.cli.<name>`."""
+"""Every command with the first sentence of its help. Its module is `pegboard.apps.cli.<name>`, with `_` for `-`."""
 
 ABOUT = "Pegboard gives an LLM agent, at every turn, only the tools it needs."
 
@@ -170,12 +174,13 @@ def names() -> list[str]:
 
 
 def _own(name: str) -> typer.Typer:
-    module = import_module(f"pegboard.apps.cli.{name}")
+    own = name.replace("-", "_")
+    module = import_module(f"pegboard.apps.cli.{own}")
     found = getattr(module, "app", None)
     if isinstance(found, typer.Typer):
         return found
     app = typer.Typer(rich_markup_mode="markdown", add_completion=False)
-    app.command(name, epilog=module.EXAMPLES)(getattr(module, name))
+    app.command(name, epilog=module.EXAMPLES)(getattr(module, own))
     return app
 
 

@@ -58,13 +58,16 @@ async def load(configured: Configured, catalogs: Sequence[Path]) -> LoadedTools:
     if not settings.enabled_servers:
         return LoadedTools(catalog=merged(parts), files=files, notes=notes)
     from pegboard.upstreams import Fleet
+    from pegboard.upstreams.oauth.sign_ins import SignIns
 
+    clock = SystemClock()
     async with Fleet(
         settings.enabled_servers,
         connect_timeout=settings.connect_timeout,
         call_timeout=settings.call_timeout,
         events=LogEvents(),
-        clock=SystemClock(),
+        clock=clock,
+        sign_ins=SignIns(settings, clock),
     ) as fleet:
         await fleet.settled(settings.connect_timeout + PATIENCE)
         loaded = LoadedTools(catalog=fleet.catalog(), files=files, notes=notes, statuses=tuple(fleet.status()))

@@ -65,6 +65,7 @@ async def open_models(
                 recorder=recorder,
                 is_token=is_token,
                 names=settings.allowed_hosts,
+                audit=parts.audit,
             )
             _announce(settings, policies, parts)
             return app

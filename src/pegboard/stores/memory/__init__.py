@@ -3,6 +3,7 @@
 Begin with `sessions`.
 """
 
+from pegboard.stores.memory.audit_lines import MemoryAudit
 from pegboard.stores.memory.cache import MemoryDefinitions, MemoryEmbeddings
 from pegboard.stores.memory.events import MemoryEvents
 from pegboard.stores.memory.habits import MemoryHabits
@@ -12,6 +13,7 @@ from pegboard.stores.memory.spend import MemorySpend
 from pegboard.stores.memory.statistics import MemoryLessons, MemoryStatistics
 
 __all__ = [
+    "MemoryAudit",
     "MemoryDefinitions",
     "MemoryEmbeddings",
     "MemoryEvents",

@@ -4,6 +4,7 @@ Begin with `database`: the connections through which every statement runs, and t
 """
 
 from pegboard.stores.postgres.archive import PostgresArchive
+from pegboard.stores.postgres.audit_lines import PostgresAudit
 from pegboard.stores.postgres.cache import PostgresEmbeddings
 from pegboard.stores.postgres.database import PostgresDatabase
 from pegboard.stores.postgres.habits import PostgresHabits
@@ -14,6 +15,7 @@ from pegboard.stores.postgres.statistics import PostgresLessons, PostgresStatist
 
 __all__ = [
     "PostgresArchive",
+    "PostgresAudit",
     "PostgresDatabase",
     "PostgresEmbeddings",
     "PostgresHabits",

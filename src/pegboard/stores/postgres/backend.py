@@ -7,6 +7,7 @@ from pegboard.settings import Settings
 from pegboard.stores.backend import AddressedBackend, Backend, store_breaker
 from pegboard.stores.postgres import (
     PostgresArchive,
+    PostgresAudit,
     PostgresDatabase,
     PostgresEmbeddings,
     PostgresHabits,
@@ -36,6 +37,7 @@ def open_postgres(url: str, settings: Settings, clock: Clock) -> Backend:
         lessons=PostgresLessons(database, clock=clock),
         habits=PostgresHabits(database, half_life=settings.usage.half_life_seconds, clock=clock),
         spend=PostgresSpend(database, clock),
+        audit=PostgresAudit(database, key=settings.audit_log.key_here),
         pins=PostgresPins(database),
         embeddings=PostgresEmbeddings(database, clock=clock),
         replicas=PostgresReplicas(database, clock),

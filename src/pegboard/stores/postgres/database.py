@@ -77,6 +77,15 @@ MIGRATIONS = (
             "used double precision NOT NULL, PRIMARY KEY (key, server, name))",
         ),
     ),
+    Migration(
+        "audit log",
+        (
+            "CREATE TABLE audit_lines (number bigint PRIMARY KEY, at double precision NOT NULL, hash text NOT NULL, "
+            "line text NOT NULL)",
+            "CREATE INDEX audit_lines_by_time ON audit_lines (at)",
+            "CREATE TABLE audit_ends (id integer PRIMARY KEY CHECK (id = 1), text text NOT NULL)",
+        ),
+    ),
 )
 """Existing rows count as used when they are migrated."""
 

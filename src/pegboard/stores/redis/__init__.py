@@ -5,6 +5,7 @@ its records for `archive`.
 """
 
 from pegboard.stores.redis.archive import RedisArchive
+from pegboard.stores.redis.audit_lines import RedisAudit
 from pegboard.stores.redis.cache import RedisEmbeddings
 from pegboard.stores.redis.database import RedisServer
 from pegboard.stores.redis.habits import RedisHabits
@@ -15,6 +16,7 @@ from pegboard.stores.redis.statistics import RedisLessons, RedisStatistics
 
 __all__ = [
     "RedisArchive",
+    "RedisAudit",
     "RedisEmbeddings",
     "RedisHabits",
     "RedisLessons",

@@ -7,6 +7,7 @@ from pegboard.settings import Settings
 from pegboard.stores.backend import AddressedBackend, Backend, store_breaker
 from pegboard.stores.redis import (
     RedisArchive,
+    RedisAudit,
     RedisEmbeddings,
     RedisHabits,
     RedisLessons,
@@ -39,6 +40,7 @@ def open_redis(url: str, settings: Settings, clock: Clock) -> Backend:
         lessons=RedisLessons(server, clock=clock),
         habits=RedisHabits(server, half_life=settings.usage.half_life_seconds, clock=clock),
         spend=RedisSpend(server, clock),
+        audit=RedisAudit(server, key=settings.audit_log.key_here),
         pins=RedisPins(server),
         embeddings=RedisEmbeddings(server, ttl=ttl),
         replicas=RedisReplicas(server, clock),

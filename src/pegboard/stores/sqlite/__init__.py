@@ -4,6 +4,7 @@ Begin with `database`: the connection through which everything is read and writt
 """
 
 from pegboard.stores.sqlite.archive import SqliteArchive
+from pegboard.stores.sqlite.audit_lines import SqliteAudit
 from pegboard.stores.sqlite.cache import SqliteDefinitions, SqliteEmbeddings
 from pegboard.stores.sqlite.database import FileStore, SqliteFile
 from pegboard.stores.sqlite.habits import SqliteHabits
@@ -15,6 +16,7 @@ from pegboard.stores.sqlite.statistics import SqliteLessons, SqliteStatistics
 __all__ = [
     "FileStore",
     "SqliteArchive",
+    "SqliteAudit",
     "SqliteDefinitions",
     "SqliteEmbeddings",
     "SqliteFile",

@@ -8,6 +8,7 @@ from pegboard.stores.backend import Backend
 from pegboard.stores.sqlite import (
     FileStore,
     SqliteArchive,
+    SqliteAudit,
     SqliteEmbeddings,
     SqliteHabits,
     SqliteLessons,
@@ -18,6 +19,7 @@ from pegboard.stores.sqlite import (
     SqliteStatistics,
 )
 
+AUDIT_FILE = "audit.sqlite"
 EMBEDDINGS_FILE = "embeddings.sqlite"
 SIGNING_FILE = "signing.sqlite"
 STATE_FILE = "state.sqlite"
@@ -33,8 +35,9 @@ def open_sqlite(settings: Settings, clock: Clock) -> Backend:
     habits = SqliteHabits(state, half_life=settings.usage.half_life_seconds, clock=clock)
     embeddings = SqliteEmbeddings(cached, clock=clock)
     signing_keys = SqliteSigningKeys(settings.state_dir / SIGNING_FILE)
+    audit = SqliteAudit(settings.state_dir / AUDIT_FILE, key=settings.audit_log.key_here)
     archive = SqliteArchive(state, cached, clock, prior=averages.start)
-    files: list[FileStore] = [sessions, statistics, lessons, habits, spend, pins, embeddings, signing_keys]
+    files: list[FileStore] = [sessions, statistics, lessons, habits, spend, pins, embeddings, signing_keys, audit]
 
     async def close() -> None:
         for each in files:
@@ -48,6 +51,7 @@ def open_sqlite(settings: Settings, clock: Clock) -> Backend:
         lessons=lessons,
         habits=habits,
         spend=spend,
+        audit=audit,
         pins=pins,
         embeddings=embeddings,
         replicas=None,

@@ -7,69 +7,83 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 
 import httpx2
-from pydantic import ValidationError
 
 from pegboard.errors import PegboardError
 from pegboard.protocols import Clock
 from pegboard.settings.oauth_settings import OAuthSettings
+from pegboard.upstreams.oauth.challenges import FORBIDDEN, UNAUTHORIZED, TokenNotRenewed, wanted_scopes
 from pegboard.upstreams.oauth.credential_store import CredentialStore
-from pegboard.upstreams.oauth.credentials import OAuthCredentials
+from pegboard.upstreams.oauth.credentials import CredentialKey, OAuthCredentials
+from pegboard.upstreams.oauth.oauth_login import login
 from pegboard.upstreams.oauth.token_requests import SignInEnded, renewed
 
 LOGGER = logging.getLogger(__name__)
 
 AHEAD = 60.0
 """Seconds before its end at which a token is renewed."""
-UNAUTHORIZED, FORBIDDEN = 401, 403
-SCOPE = re.compile(r'\bscope="([^"]*)"')
-INSUFFICIENT = re.compile(r'\berror="?insufficient_scope\b')
-
-Obtain = Callable[[], "asyncio.Future[OAuthCredentials] | object"]
+LOOK_SECONDS = 1.0
+"""Least time between two looks at what other processes have stored."""
+RETRY_SECONDS = 30.0
+"""Least time between two attempts of a client to sign in by itself, or to renew a token after a failure: an
+authorization server must not be flooded."""
 
 
 class BearerAuth(httpx2.Auth):
-    """The credentials of one server, for all its connections.
-
-    ``keep_secret`` is told every token, so that none appears in a message. What another process stores is noticed by
-    the store's stamp.
-    """
+    """The credentials of one user for one server, for all connections with them."""
 
     def __init__(
         self,
-        server: str,
-        url: str,
+        key: CredentialKey,
         store: CredentialStore,
         clock: Clock,
         settings: OAuthSettings,
-        keep_secret: Callable[[set[str]], None] = lambda secrets: None,
     ) -> None:
-        self._server = server
-        self._url = url
+        self._key = key
+        self._origin = _origin(httpx2.URL(key.url))
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._keep_secret = keep_secret
-        self._stamp = 0
+        self.secrets: set[str] = set()
+        """The tokens of now and before, which must not appear in a message."""
+        self._last_secrets: set[str] = set()
         self._credentials: OAuthCredentials | None = None
+        self._stamp = 0
+        self._looked: float | None = None
+        self._failed: float | None = None
+        self._unproven: float | None = None
         self._renewal = asyncio.Lock()
-        self.refused = False
-        """Whether the authorization server has refused to renew the credentials: a person has to sign in again."""
+        self._news = asyncio.Event()
 
     @property
-    def stamp(self) -> int:
-        """Changes with every sign-in, of any process."""
-        return self._store.stamp(self._server, self._url)
+    def signs_in_alone(self) -> bool:
+        """Whether no person is needed."""
+        return self._settings.grant == "client_credentials"
 
-    @property
-    def signed_in(self) -> bool:
-        return self._credentials is not None
+    def tell(self) -> None:
+        """The stored credentials have changed in this process."""
+        self._looked = self._failed = None
+        self._news.set()
+
+    async def wait_for_news(self, seconds: float) -> None:
+        """Return when other credentials are stored, or after so many seconds."""
+        loop, before = asyncio.get_running_loop(), self._stamp
+        end = loop.time() + seconds
+        self._news.clear()
+        while loop.time() < end and not self._news.is_set():
+            if await asyncio.to_thread(self._store.stamp, self._key) != before:
+                break
+            try:
+                await asyncio.wait_for(self._news.wait(), LOOK_SECONDS)
+            except TimeoutError:
+                continue
+        self._looked = None
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        credentials = await self._fresh()
+        """Raises TokenNotRenewed if the authorization server cannot be asked for a token now."""
+        credentials = await self._fresh() if _origin(request.url) == self._origin else None
         if credentials is None:
             yield request
             return
@@ -78,54 +92,70 @@ class BearerAuth(httpx2.Auth):
         if response.status_code == UNAUTHORIZED:
             again = await self._other_than(used)
             if again is not None:
-                _sign(request, again)
+                used = _sign(request, again)
                 response = yield request
-        if response.status_code == FORBIDDEN:
-            await self._want(wanted_scopes(response))
+        if response.status_code != UNAUTHORIZED and self._is_current(used):
+            self._unproven = None
+        if response.status_code == FORBIDDEN and await self._has_more(wanted_scopes(response)):
+            _sign(request, self._credentials or credentials)
+            yield request
 
     async def _fresh(self) -> OAuthCredentials | None:
-        """The credentials, renewed if they end soon; None if there are none. Raises PegboardError."""
-        if self._store.stamp(self._server, self._url) != self._stamp:
+        """The credentials, renewed if they end soon; None if there are none that hold. Raises TokenNotRenewed."""
+        now = self._clock.monotonic()
+        if self._looked is None or now - self._looked >= LOOK_SECONDS:
+            self._looked = now
             async with self._renewal:
                 await self._load()
         credentials = self._credentials
-        if credentials is None:
-            return await self._own_account() if self._settings.grant == "client_credentials" else None
-        if self._ends_soon(credentials):
-            return await self._renew(credentials)
-        return credentials
+        if credentials is None or credentials.ended:
+            return await self._own_account() if self.signs_in_alone else None
+        return await self._renew(credentials) if self._ends_soon(credentials) else credentials
 
     async def _other_than(self, used: str) -> OAuthCredentials | None:
-        """Credentials with another token than the refused one; None if there are no others."""
+        """Credentials with another token than the refused one; None if there are no others.
+
+        A server that refuses new tokens, too, does not make us ask for one with each request.
+        """
         credentials = self._credentials
-        if credentials is not None and credentials.tokens.access_token == used:
+        if credentials is not None and self._is_current(used):
+            if self._unproven is not None and self._clock.monotonic() - self._unproven < RETRY_SECONDS:
+                return None
             credentials = await self._renew(credentials)
         if credentials is None or credentials.tokens.access_token == used:
             return None
         return credentials
 
     async def _renew(self, old: OAuthCredentials) -> OAuthCredentials | None:
-        """Once for all callers and processes. The old ones if they still hold and nobody can renew them now."""
+        """Once for all callers and processes. The old ones if they still hold and nobody can renew them now; None if
+        they have ended."""
+        if self.signs_in_alone and old.tokens.refresh_token is None:
+            return await self._own_account(old)
         async with self._renewal:
             if self._credentials is not old:
-                return self._credentials
+                return self._unended()
+            if self._rests():
+                return self._still(old)
             try:
                 new = await asyncio.to_thread(self._renew_alone, old, asyncio.get_running_loop())
             except SignInEnded as refusal:
-                LOGGER.warning("Server %s: %s Run `pegboard login %s`.", self._server, refusal, self._server)
-                self.refused = True
-                new = None
+                LOGGER.warning("Server %s: %s Run `pegboard login %s`.", self._key.server, refusal, self._key.server)
+                new = old.model_copy(update={"ended": True})
+                await self._keep(new)
             except (PegboardError, httpx2.HTTPError) as error:
-                LOGGER.warning("Server %s: its token cannot be renewed now: %s", self._server, type(error).__name__)
-                return old if self._holds(old) else None
+                self._failed = self._clock.monotonic()
+                LOGGER.warning("Server %s: its token cannot be renewed now: %s", self._key.server, type(error).__name__)
+                return self._still(old)
             self._take(new)
-            return new
+            return self._unended()
 
     def _renew_alone(self, old: OAuthCredentials, loop: asyncio.AbstractEventLoop) -> OAuthCredentials | None:
         """In a thread, because the lock between processes blocks. Another process may have been faster."""
-        with self._store.lock(self._server, self._url):
-            stored = self._store.read(self._server, self._url)
+        with self._store.lock(self._key):
+            stored = self._store.read(self._key)
             if stored is None or stored.tokens.access_token != old.tokens.access_token:
+                return stored
+            if stored.ended:
                 return stored
             new = asyncio.run_coroutine_threadsafe(self._renewed(old), loop).result()
             self._store.write(new)
@@ -134,57 +164,94 @@ class BearerAuth(httpx2.Auth):
     async def _renewed(self, old: OAuthCredentials) -> OAuthCredentials:
         return await renewed(old, now=self._clock.time(), private=self._settings.private_addresses)
 
-    async def _own_account(self) -> OAuthCredentials | None:
-        """Sign in as the client itself, without a person. Raises PegboardError."""
-        from pegboard.upstreams.oauth.login import login
-
+    async def _own_account(
+        self, old: OAuthCredentials | None = None, scopes: tuple[str, ...] = ()
+    ) -> OAuthCredentials | None:
+        """Sign in as the client itself, unless another caller just has. Raises TokenNotRenewed."""
         async with self._renewal:
-            if self._credentials is None:
-                try:
-                    new = await login(self._server, self._url, self._settings, None, now=self._clock.time)
-                except (PegboardError, httpx2.HTTPError, ValidationError) as error:
-                    LOGGER.warning("Server %s: signing in failed: %s", self._server, error)
-                    return None
-                await asyncio.to_thread(self._store.write, new)
-                self._take(new)
-            return self._credentials
+            if self._credentials is not old and self._unended() is not None:
+                return self._credentials
+            if self._rests():
+                return None if old is None else self._still(old)
+            try:
+                new = await login(
+                    self._key, self._settings, None, now=self._clock.time, before=self._credentials, scopes=scopes
+                )
+            except PegboardError as error:
+                self._failed = self._clock.monotonic()
+                LOGGER.warning("%s", error)
+                return None if old is None else self._still(old)
+            await self._keep(new)
+            self._take(new)
+            return new
 
     async def _load(self) -> None:
-        stamp = self._store.stamp(self._server, self._url)
+        stamp = await asyncio.to_thread(self._store.stamp, self._key)
         if stamp == self._stamp:
             return
         try:
-            found = await asyncio.to_thread(self._store.read, self._server, self._url)
-        except PegboardError as error:
-            LOGGER.warning("%s", error)
-            found = None
-        self._take(found, stamp)
-
-    def _take(self, credentials: OAuthCredentials | None, stamp: int | None = None) -> None:
-        self._credentials = credentials
-        self._stamp = self.stamp if stamp is None else stamp
-        if credentials is not None:
-            self.refused = False
-            self._keep_secret(credentials.secrets)
-
-    async def _want(self, scopes: tuple[str, ...]) -> None:
-        """Remember scopes that the server asked for; the next sign-in asks for them."""
-        credentials = self._credentials
-        if credentials is None or set(scopes) <= set(credentials.wanted):
-            return
-        new = credentials.model_copy(update={"wanted": tuple(dict.fromkeys([*credentials.wanted, *scopes]))})
-        try:
-            await asyncio.to_thread(self._store.write, new)
+            found = await asyncio.to_thread(self._store.read, self._key)
         except (PegboardError, OSError) as error:
-            LOGGER.warning("Server %s: %s", self._server, error)
-        self._take(new)
+            LOGGER.warning("Server %s: %s", self._key.server, error)
+            found = None
+        self._credentials, self._stamp, self._failed, self._unproven = found, stamp, None, None
+        self._note_secrets()
+
+    async def _keep(self, credentials: OAuthCredentials) -> None:
+        try:
+            await asyncio.to_thread(self._store.write, credentials)
+        except (PegboardError, OSError) as error:
+            LOGGER.warning("Server %s: its credentials cannot be stored: %s", self._key.server, error)
+
+    def _take(self, credentials: OAuthCredentials | None) -> None:
+        self._credentials = credentials
+        self._failed, self._unproven = None, self._clock.monotonic()
+        self._stamp = self._store.stamp(self._key)
+        self._note_secrets()
+
+    def _note_secrets(self) -> None:
+        """Those before stay, because a message may still quote them; those before them go."""
+        new = self._credentials.secrets if self._credentials is not None else set()
+        before = self._last_secrets
+        self._last_secrets = new
+        self.secrets.clear()
+        self.secrets |= before | new
+
+    def _is_current(self, token: str) -> bool:
+        return self._credentials is not None and self._credentials.tokens.access_token == token
+
+    async def _has_more(self, scopes: tuple[str, ...]) -> bool:
+        """Whether there is now a token with these scopes. If it needs a person, their next sign-in asks for them."""
+        credentials = self._credentials
+        if credentials is None or set(scopes) <= {*credentials.wanted, *credentials.scopes}:
+            return False
+        if self.signs_in_alone:
+            new = await self._own_account(credentials, scopes)
+            return new is not None and new is not credentials
+        wanted = tuple(dict.fromkeys([*credentials.wanted, *scopes]))
+        async with self._renewal:
+            new = credentials.model_copy(update={"wanted": wanted})
+            await self._keep(new)
+            self._take(new)
+        return False
+
+    def _unended(self) -> OAuthCredentials | None:
+        found = self._credentials
+        return None if found is None or found.ended else found
+
+    def _still(self, old: OAuthCredentials) -> OAuthCredentials:
+        """The old ones, if they have not ended yet. Raises TokenNotRenewed."""
+        if old.expires_at is not None and self._clock.time() >= old.expires_at:
+            raise TokenNotRenewed
+        return old
+
+    def _rests(self) -> bool:
+        """Whether an attempt has failed a moment ago."""
+        return self._failed is not None and self._clock.monotonic() - self._failed < RETRY_SECONDS
 
     def _ends_soon(self, credentials: OAuthCredentials) -> bool:
         ends = credentials.expires_at
         return ends is not None and self._clock.time() > ends - min(AHEAD, (ends - credentials.obtained_at) / 2)
-
-    def _holds(self, credentials: OAuthCredentials) -> bool:
-        return credentials.expires_at is None or self._clock.time() < credentials.expires_at
 
 
 def _sign(request: httpx2.Request, credentials: OAuthCredentials) -> str:
@@ -194,8 +261,5 @@ def _sign(request: httpx2.Request, credentials: OAuthCredentials) -> str:
     return token
 
 
-def wanted_scopes(response: httpx2.Response) -> tuple[str, ...]:
-    """The scopes that a 403 asks for (RFC 6750, 3.1); empty if scopes are not the reason."""
-    said = response.headers.get("www-authenticate", "")
-    found = SCOPE.search(said)
-    return tuple(found.group(1).split()) if found and INSUFFICIENT.search(said) else ()
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port

@@ -6,22 +6,24 @@ A file beside them says what may be shown, and its time of change tells other pr
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from cryptography.fernet import Fernet, InvalidToken
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from pegboard.errors import PegboardError
 from pegboard.extras import required
 from pegboard.settings.client_files import own_file
-from pegboard.upstreams.oauth.credentials import CredentialSummary, OAuthCredentials
+from pegboard.upstreams.oauth.credentials import CredentialKey, CredentialSummary, OAuthCredentials
 
 SERVICE = "pegboard-oauth"
 KEY_VARIABLE = "PEGBOARD_CREDENTIALS_KEY"
@@ -30,7 +32,6 @@ KEY_FILE = "credentials.key"
 FOLDER = "credentials"
 PRIVATE, PRIVATE_FOLDER = 0o600, 0o700
 LOCK_SECONDS = 60.0
-PLACES = ("auto", "keyring", "file")
 
 Place = Literal["keyring", "file"]
 
@@ -46,69 +47,73 @@ class CredentialStore:
         self._key_file = key_file or own_file().parent / KEY_FILE
         self._place = place
 
-    def stamp(self, server: str, url: str) -> int:
-        """Changes whenever the credentials of a server do; 0 if there are none."""
+    def stamp(self, key: CredentialKey) -> int:
+        """Changes whenever these credentials do; 0 if there are none."""
         try:
-            return self._path(server, url, ".json").stat().st_mtime_ns
+            return self._path(key, ".json").stat().st_mtime_ns
         except OSError:
             return 0
 
-    def read(self, server: str, url: str) -> OAuthCredentials | None:
-        """The credentials for this server at this address. Raises PegboardError if they cannot be read."""
-        summary = self._summary(self._path(server, url, ".json"))
+    def read(self, key: CredentialKey) -> OAuthCredentials | None:
+        """The credentials of this user for this server at this address. Raises PegboardError if they cannot be read."""
+        summary = self._summary(self._path(key, ".json"))
         if summary is None:
             return None
-        name = _key(server, url)
-        text = _from_keyring(name) if summary.place == "keyring" else self._from_file(server, url)
+        text = _from_keyring(_name(key)) if summary.place == "keyring" else self._from_file(key)
         try:
             found = None if text is None else OAuthCredentials.model_validate_json(text)
         except ValidationError as error:
-            raise _unreadable(server, "they are not in the expected form") from error
-        return found if found is not None and (found.server, found.url) == (server, url) else None
+            raise _unreadable(key.server, "they are not in the expected form") from error
+        return found if found is not None and found.key == key else None
 
     def write(self, credentials: OAuthCredentials) -> CredentialSummary:
-        """Replace the credentials of a server. Raises PegboardError if they cannot be kept."""
-        server, url = credentials.server, credentials.url
-        name, text = _key(server, url), credentials.model_dump_json()
+        """Replace the credentials of a server and user. Raises PegboardError if they cannot be kept."""
+        key, text = credentials.key, credentials.model_dump_json()
         self._folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
-        place: Place = "keyring" if self._place != "file" and _to_keyring(name, text) else "file"
+        place: Place = "keyring" if self._place != "file" and _to_keyring(_name(key), text) else "file"
         if place == "file" and self._place == "keyring":
             raise PegboardError(
                 "This machine has no keychain that can be used.",
                 remedy='Unlock it, or write credentials = "file" (encrypted with a key in your folder).',
             )
         if place == "file":
-            _write_private(self._path(server, url, ".sealed"), self._fernet().encrypt(text.encode()))
+            _write_private(self._path(key, ".sealed"), self._fernet().encrypt(text.encode()))
         else:
-            self._path(server, url, ".sealed").unlink(missing_ok=True)
+            self._path(key, ".sealed").unlink(missing_ok=True)
         summary = credentials.summary(place)
-        _write_private(self._path(server, url, ".json"), summary.model_dump_json(indent=2).encode())
+        _write_private(self._path(key, ".json"), summary.model_dump_json(indent=2).encode())
         return summary
 
-    def delete(self, server: str, url: str) -> bool:
+    def delete(self, key: CredentialKey) -> bool:
         """Whether there were credentials."""
-        path = self._path(server, url, ".json")
+        path = self._path(key, ".json")
         summary = self._summary(path)
         if summary is not None and summary.place == "keyring":
-            _forget_in_keyring(_key(server, url))
-        self._path(server, url, ".sealed").unlink(missing_ok=True)
+            _forget_in_keyring(_name(key))
+        self._path(key, ".sealed").unlink(missing_ok=True)
         path.unlink(missing_ok=True)
         return summary is not None
 
     def all(self) -> list[CredentialSummary]:
         """By server; what may be shown of each."""
         found = (self._summary(path) for path in sorted(self._folder.glob("*.json")))
-        return sorted((each for each in found if each is not None), key=lambda each: each.server)
+        return sorted((each for each in found if each is not None), key=lambda each: (each.server, each.user))
 
     @contextmanager
-    def lock(self, server: str, url: str) -> Iterator[None]:
-        """Held by the one process that renews the tokens of a server: most refresh tokens work only once."""
-        self._folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
-        with FileLock(self._path(server, url, ".lock"), timeout=LOCK_SECONDS):
-            yield
+    def lock(self, key: CredentialKey) -> Iterator[None]:
+        """Held by the one process that renews these tokens: most refresh tokens work only once.
 
-    def _path(self, server: str, url: str, suffix: str) -> Path:
-        return self._folder / (_key(server, url) + suffix)
+        Raises PegboardError if another process does not let go of it.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
+        try:
+            with FileLock(self._path(key, ".lock"), timeout=LOCK_SECONDS):
+                yield
+        except Timeout as error:
+            raise PegboardError("Another process is renewing the token, and does not finish.") from error
+
+    def _path(self, key: CredentialKey, suffix: str) -> Path:
+        return self._folder / (_name(key) + suffix)
 
     @staticmethod
     def _summary(path: Path) -> CredentialSummary | None:
@@ -117,17 +122,17 @@ class CredentialStore:
         except (OSError, ValidationError):
             return None
 
-    def _from_file(self, server: str, url: str) -> str | None:
+    def _from_file(self, key: CredentialKey) -> str | None:
         try:
-            sealed = self._path(server, url, ".sealed").read_bytes()
+            sealed = self._path(key, ".sealed").read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise _unreadable(server, error.strerror or "the file cannot be opened") from error
+            raise _unreadable(key.server, error.strerror or "the file cannot be opened") from error
         try:
             return self._fernet().decrypt(sealed).decode()
         except InvalidToken as error:
-            raise _unreadable(server, "they were encrypted with another key") from error
+            raise _unreadable(key.server, "they were encrypted with another key") from error
 
     def _fernet(self) -> Fernet:
         """Encrypts with the key of the variable, else with that of the user's file, which is made if it is missing."""
@@ -135,7 +140,7 @@ class CredentialStore:
         if given is None:
             with suppress(FileExistsError):
                 _create_private(self._key_file, Fernet.generate_key())
-            given = self._key_file.read_text().strip()
+            given = self._key_file.read_text(errors="replace").strip()
         try:
             return Fernet(given)
         except ValueError as error:
@@ -145,10 +150,10 @@ class CredentialStore:
             ) from error
 
 
-def _key(server: str, url: str) -> str:
-    """A file name for a server at an address: another address is another server."""
-    digest = hashlib.sha256(f"{server}\n{url}".encode()).hexdigest()[:16]
-    return f"{re.sub(r'[^A-Za-z0-9_.-]', '_', server)[:60].lstrip('.')}-{digest}"
+def _name(key: CredentialKey) -> str:
+    """A file name for a server at an address and a user: another address is another server."""
+    digest = hashlib.sha256(json.dumps([key.server, key.url, key.user]).encode()).hexdigest()[:24]
+    return f"{re.sub(r'[^A-Za-z0-9_-]', '_', key.server)[:60]}-{digest}"
 
 
 def _unreadable(server: str, why: str) -> PegboardError:
@@ -161,7 +166,7 @@ def _unreadable(server: str, why: str) -> PegboardError:
 def _create_private(path: Path, data: bytes) -> None:
     """Raises FileExistsError; the file appears with its whole content."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
     _write(draft, data)
     try:
         if sys.platform == "win32":
@@ -173,7 +178,7 @@ def _create_private(path: Path, data: bytes) -> None:
 
 
 def _write_private(path: Path, data: bytes) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
     _write(draft, data)
     draft.replace(path)
 
@@ -200,7 +205,7 @@ def _to_keyring(name: str, text: str) -> bool:
         return False
     try:
         keyring.set_password(SERVICE, name, text)
-    except keyring.errors.KeyringError:
+    except Exception:  # noqa: BLE001  # locked, or too long for it; some backends raise errors of their own
         return False
     return True
 

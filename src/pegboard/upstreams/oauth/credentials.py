@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken, ProtectedResourceMetadata
 from pydantic import BaseModel, ConfigDict
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CredentialKey:
+    """Whose credentials, for which server at which URL. ``user`` is empty for those that all callers share."""
+
+    server: str
+    url: str
+    user: str = ""
+
+
 class CredentialSummary(BaseModel):
-    """What may be shown. Times are in seconds since 1970; ``wanted`` are scopes that the server asked for later."""
+    """What may be shown, but for the query of ``url``. Times are in seconds since 1970; ``wanted`` are scopes that the
+    server asked for later. ``ended``: the authorization server does not renew them; a person has to sign in again.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     server: str
     url: str
+    user: str = ""
     issuer: str
     scopes: tuple[str, ...] = ()
     wanted: tuple[str, ...] = ()
     obtained_at: float
     expires_at: float | None = None
     renewable: bool = False
+    ended: bool = False
     place: str = "file"
+
+    @property
+    def key(self) -> CredentialKey:
+        return CredentialKey(server=self.server, url=self.url, user=self.user)
+
+    def shown(self) -> dict[str, object]:
+        """As JSON."""
+        return self.model_dump(mode="json") | {"url": self.url.partition("?")[0]}
 
 
 class OAuthCredentials(BaseModel):
@@ -29,6 +52,7 @@ class OAuthCredentials(BaseModel):
 
     server: str
     url: str
+    user: str = ""
     tokens: OAuthToken
     client: OAuthClientInformationFull
     metadata: OAuthMetadata | None = None
@@ -36,11 +60,16 @@ class OAuthCredentials(BaseModel):
     obtained_at: float
     expires_at: float | None = None
     wanted: tuple[str, ...] = ()
+    ended: bool = False
 
     def __repr__(self) -> str:
         return f"OAuthCredentials(server={self.server!r})"
 
     __str__ = __repr__
+
+    @property
+    def key(self) -> CredentialKey:
+        return CredentialKey(server=self.server, url=self.url, user=self.user)
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -56,13 +85,15 @@ class OAuthCredentials(BaseModel):
         issuer = str(self.metadata.issuer) if self.metadata else self.client.issuer or ""
         return CredentialSummary(
             server=self.server,
-            url=self.url.partition("?")[0],
+            url=self.url,
+            user=self.user,
             issuer=issuer,
             scopes=self.scopes,
             wanted=self.wanted,
             obtained_at=self.obtained_at,
             expires_at=self.expires_at,
             renewable=self.tokens.refresh_token is not None,
+            ended=self.ended,
             place=place,
         )
 

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
+from mcp.client.auth.utils import build_oauth_authorization_server_metadata_discovery_urls
 from mcp.shared.auth import OAuthClientMetadata, OAuthMetadata
 from pydantic import AnyHttpUrl, BaseModel, ValidationError
 
+from pegboard.upstreams.oauth.browser_grant import chosen_server
 from pegboard.upstreams.oauth.held_tokens import HeldTokens
+from pegboard.upstreams.oauth.person import Person
 
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 INTERVAL = 5.0
 SLOWER = 5.0
 """Seconds between two questions, and what `slow_down` adds (RFC 8628, 3.5)."""
-
-ShowCode = Callable[[str, str], Awaitable[None]]
-"""Called with the address to open, and the code to enter there."""
 
 
 class DeviceCode(BaseModel):
@@ -48,14 +47,18 @@ class DeviceLogin(OAuthClientProvider):
         metadata: OAuthClientMetadata,
         held: HeldTokens,
         client: httpx2.AsyncClient,
-        show_code: ShowCode,
-        seconds: float,
+        person: Person,
+        issuer: str | None,
     ) -> None:
         super().__init__(url, metadata, held)
         self._client = client
-        self._show_code = show_code
-        self._seconds = seconds
+        self._person = person
+        self._seconds = person.seconds
+        self._issuer = issuer
         self._interval = INTERVAL
+
+    def _select_authorization_server(self, advertised: list[str]) -> str:
+        return chosen_server(advertised, self._issuer)
 
     def polling(self, transport: httpx2.AsyncBaseTransport) -> httpx2.AsyncBaseTransport:
         """A transport that repeats the request for tokens until the person is done."""
@@ -86,7 +89,7 @@ class DeviceLogin(OAuthClientProvider):
         code = DeviceCode.model_validate_json(response.content)
         self._interval = max(code.interval, 1.0)
         self._seconds = min(self._seconds, code.expires_in)
-        await self._show_code(str(code.verification_uri_complete or code.verification_uri), code.user_code)
+        await self._person.show_code(str(code.verification_uri_complete or code.verification_uri), code.user_code)
         asked: dict[str, Any] = {
             "grant_type": DEVICE_GRANT,
             "device_code": code.device_code,
@@ -97,22 +100,14 @@ class DeviceLogin(OAuthClientProvider):
 
     async def _endpoint(self) -> str:
         """The device authorization endpoint, which the SDK's metadata do not keep: they are read once more."""
-        issuer = str(self.context.oauth_metadata.issuer).rstrip("/") if self.context.oauth_metadata else ""
-        parts = httpx2.URL(issuer) if issuer else None
-        paths = (
-            []
-            if parts is None
-            else [
-                f"/.well-known/oauth-authorization-server{parts.path.rstrip('/')}",
-                f"{parts.path.rstrip('/')}/.well-known/openid-configuration",
-            ]
-        )
-        for path in paths:
-            response = await self._client.get(parts.copy_with(path=path))  # type: ignore[union-attr]  # there are paths
+        metadata = self.context.oauth_metadata
+        issuer = str(metadata.issuer) if metadata is not None else None
+        for url in build_oauth_authorization_server_metadata_discovery_urls(issuer, self.context.server_url):
+            response = await self._client.get(url)
             with suppress(ValidationError):
-                found = DeviceMetadata.model_validate_json(response.content).device_authorization_endpoint
-                if response.is_success and found is not None:
-                    return str(found)
+                found = DeviceMetadata.model_validate_json(response.content)
+                if response.is_success and str(found.issuer) == issuer and found.device_authorization_endpoint:
+                    return str(found.device_authorization_endpoint)
         raise OAuthFlowError("the authorization server has no device flow; sign in with a browser")
 
 
@@ -126,10 +121,8 @@ class _Polling(httpx2.AsyncBaseTransport):
             return await self._inner.handle_async_request(request)
         loop = asyncio.get_running_loop()
         pause, end = self._login.interval, loop.time() + self._login.seconds
-        address = request.url
         while True:
             await asyncio.sleep(pause)
-            request.url = address
             response = await self._inner.handle_async_request(request)
             reason = "" if response.status_code < httpx2.codes.BAD_REQUEST else _reason(await _read(response))
             if reason not in ("authorization_pending", "slow_down") or loop.time() >= end:

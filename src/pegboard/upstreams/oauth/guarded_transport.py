@@ -16,6 +16,7 @@ import httpx2
 from pegboard.errors import PegboardError
 
 SECONDS = 30.0
+"""Time limit of each part of a request."""
 MOST_BYTES = 1024 * 1024
 """Size of an answer: metadata, a registration, tokens."""
 
@@ -40,12 +41,11 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
         self._private = private
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        request.extensions.setdefault("timeout", httpx2.Timeout(SECONDS).as_dict())  # the SDK's requests have none
+        sent = request
         if _origin(str(request.url)) != self._origin:
-            address = await self._checked(request.url)
-            if request.url.host != str(address):
-                request.extensions = dict(request.extensions) | {"sni_hostname": request.url.host}
-                request.url = request.url.copy_with(host=str(address))
-        response = await super().handle_async_request(request)
+            sent = _at(request, await self._checked(request.url))
+        response = await super().handle_async_request(sent)
         response.stream = _Bounded(response.stream)
         return response
 
@@ -69,6 +69,20 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
             f"Server {self._server!r} names {url.host!r} for signing in, which is not contacted: {why}.",
             remedy='If that is right, write "oauth": {"private_addresses": true} in its entry.',
         )
+
+
+def _at(request: httpx2.Request, address: Address) -> httpx2.Request:
+    """The request to this address; its Host header and the name in the certificate stay."""
+    host = request.url.host
+    if host == str(address):
+        return request
+    return httpx2.Request(
+        request.method,
+        request.url.copy_with(host=str(address)),
+        headers=request.headers,
+        stream=request.stream,
+        extensions=dict(request.extensions) | {"sni_hostname": host},
+    )
 
 
 def _origin(url: str) -> str:
@@ -112,10 +126,6 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._stream.aclose()  # type: ignore[attr-defined]
 
 
-def guarded_client(
-    server: str, url: str, *, private: bool = False, auth: httpx2.Auth | None = None
-) -> httpx2.AsyncClient:
+def guarded_client(server: str, url: str, *, private: bool = False) -> httpx2.AsyncClient:
     """A client for signing in at a server; it follows no redirects."""
-    return httpx2.AsyncClient(
-        transport=GuardedTransport(server, url, private=private), timeout=httpx2.Timeout(SECONDS), auth=auth
-    )
+    return httpx2.AsyncClient(transport=GuardedTransport(server, url, private=private), timeout=httpx2.Timeout(SECONDS))

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import httpx2
 from mcp.client.auth import OAuthClientProvider
-from mcp.shared.auth import OAuthClientMetadata
+from mcp.shared.auth import OAuthClientMetadata, OAuthToken
 from pydantic import ValidationError
 
 from pegboard.errors import PegboardError
@@ -16,37 +16,59 @@ from pegboard.upstreams.oauth.held_tokens import HeldTokens
 
 OK = 200
 REFUSALS = (400, 401)
+PASSING = frozenset({"temporarily_unavailable", "server_error", "slow_down"})
+"""Errors of a token endpoint that say nothing about the refresh token."""
 
 
 class SignInEnded(PegboardError):  # noqa: N818
     """The authorization server does not renew these credentials."""
 
 
+class AnotherAnswer(PegboardError):  # noqa: N818
+    """The authorization server answers, but neither with tokens nor with a refusal."""
+
+
 async def renewed(old: OAuthCredentials, *, now: float, private: bool = False) -> OAuthCredentials:
     """New tokens for the refresh token (RFC 6749, 6), which is replaced if the server sends another.
 
-    Raises SignInEnded; httpx2.HTTPError or PegboardError if the server cannot be asked.
+    Raises SignInEnded; httpx2.HTTPError or PegboardError if the server cannot be asked now.
     """
-    if old.tokens.refresh_token is None and "client_credentials" not in old.client.grant_types:
-        raise SignInEnded("The sign-in has ended, and it cannot be renewed.")
-    storage = HeldTokens(old.tokens, old.client)
-    provider = OAuthClientProvider(old.url, _metadata(old), storage)
+    if old.tokens.refresh_token is None:
+        raise SignInEnded("The token has ended, and it came without one to renew it.")
+    provider = OAuthClientProvider(old.url, _metadata(old), HeldTokens(old.tokens, old.client))
     context = provider.context
     context.current_tokens, context.client_info = old.tokens, old.client
     context.oauth_metadata, context.protected_resource_metadata = old.metadata, old.resource
-    if old.tokens.refresh_token is None:
-        raise SignInEnded("The token has ended.")
     request = await provider._refresh_token()  # the SDK's own extensions build on it
     async with guarded_client(old.server, old.url, private=private) as client:
         response = await client.send(request)
-    if response.status_code in REFUSALS:
-        raise SignInEnded("Its sign-in was refused: it has ended or was revoked.")
+    if response.status_code in REFUSALS and _error_of(response) not in PASSING:
+        raise SignInEnded("The sign-in has ended or was revoked.")
     if response.status_code != OK:
-        raise PegboardError(f"The authorization server answered with status {response.status_code}.")
-    if not await provider._handle_refresh_response(response):
-        raise PegboardError("The authorization server answered with something else than tokens.")
-    tokens = context.current_tokens
+        raise AnotherAnswer(f"The authorization server answered with status {response.status_code}.")
+    tokens = await _renewed_tokens(provider, response)
     return old.model_copy(update={"tokens": tokens, "obtained_at": now, "expires_at": expiry(tokens, now)})
+
+
+async def _renewed_tokens(provider: OAuthClientProvider, response: httpx2.Response) -> OAuthToken:
+    """Raises AnotherAnswer; the SDK would log the whole answer, which may contain tokens."""
+    try:
+        OAuthToken.model_validate_json(response.content)
+    except ValidationError:
+        raise AnotherAnswer("The authorization server answered with something else than tokens.") from None
+    await provider._handle_refresh_response(response)
+    tokens = provider.context.current_tokens
+    if tokens is None:
+        raise AnotherAnswer("The authorization server answered with something else than tokens.")
+    return tokens
+
+
+def _error_of(response: httpx2.Response) -> str:
+    """The error code of a token endpoint (RFC 6749, 5.2); empty if there is none."""
+    try:
+        return str(response.json().get("error", ""))
+    except (ValueError, AttributeError):
+        return ""
 
 
 async def revoke(credentials: OAuthCredentials, *, private: bool = False) -> bool:
@@ -65,12 +87,20 @@ async def revoke(credentials: OAuthCredentials, *, private: bool = False) -> boo
                 continue
             data = {"token": token, "token_type_hint": kind, "client_id": credentials.client.client_id}
             data, headers = provider.context.prepare_token_auth(data, {})
-            answered = False
-            with suppress(httpx2.HTTPError, PegboardError):
-                response = await client.post(str(metadata.revocation_endpoint), data=data, headers=headers)
-                answered = response.status_code == OK
+            answered = await _revoked(client, str(metadata.revocation_endpoint), data, headers)
             done = done and answered
     return done
+
+
+async def _revoked(client: httpx2.AsyncClient, url: str, data: dict[str, str], headers: dict[str, str]) -> bool:
+    """An empty secret means none (RFC 6749, 2.3.1); the MCP SDK's own server wants that form."""
+    forms = [data] if "client_secret" in data or "Authorization" in headers else [data, data | {"client_secret": ""}]
+    for form in forms:
+        with suppress(httpx2.HTTPError, PegboardError):
+            response = await client.post(url, data=form, headers=headers)
+            if response.status_code == OK:
+                return True
+    return False
 
 
 def _metadata(credentials: OAuthCredentials) -> OAuthClientMetadata:

@@ -19,7 +19,7 @@ from pegboard.gateways.llm.selection.cache_aware_selection import (
     named,
     select_cache_aware,
 )
-from pegboard.prompt_cache import WAYS, Moment, cheapest_way
+from pegboard.prompt_cache import WAYS, Begun, Moment, cheapest_way
 from pegboard.protocols import Clock, Filter
 from pegboard.retrieval import QueryKind
 from pegboard.settings.llm import Way
@@ -34,13 +34,15 @@ LEAST_SEEN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationPlace:
-    """A request's place. ``key`` is the key of its traffic."""
+    """A request's place. ``key`` is the key of its traffic; ``had_all``: this process sent the last request with all
+    its tools."""
 
     thread: ConversationThread
     past: ConversationHistory
     terms: SelectionTerms
     key: str
     known: ConversationState
+    had_all: bool = False
 
 
 class Stickiness:
@@ -81,7 +83,12 @@ class Stickiness:
         if self._conversations is not None:
             known = self._conversations.known(thread, known.stage, request, past.system)
         return ConversationPlace(
-            thread=thread, past=past, terms=terms, key=key, known=replace(known, looping=past.looping)
+            thread=thread,
+            past=past,
+            terms=terms,
+            key=key,
+            known=replace(known, looping=past.looping),
+            had_all=known.held is not None and len(known.held) == len(request.tools),
         )
 
     def way(
@@ -100,8 +107,9 @@ class Stickiness:
         For a conversation that another process began, the way is computed again from the same sums. While too few
         conversations were seen, tools are picked; if that is not one of the ways, the priors decide. The priors also
         decide if nothing ``learns``: beside an agent's own tools `call_tool` and `defer` have the smaller beginning,
-        whatever others keep cached. ``constant`` is the number of tokens of `call_tool`, if that is one of the ways,
-        and ``search`` those of the tool that searches for deferred ones.
+        whatever others keep cached. A conversation that began with all its tools, as there was no time to compare, is
+        billed from here on: what is cached of it counts for `whole`. ``constant`` is the number of tokens of
+        `call_tool`, if that is one of the ways, and ``search`` those of the tool that searches for deferred ones.
         """
         if place.known.way is not None and place.known.way in ways:
             return place.known.way
@@ -117,7 +125,9 @@ class Stickiness:
         traffic = replace(
             traffic, system=traffic.system + sum(board.tokens) - total
         )  # tools that stay are sent whatever the way
-        return cheapest_way(traffic, place.terms.prices, total, constant, priced, search=search)
+        return cheapest_way(
+            traffic, place.terms.prices, total, constant, priced, search=search, begun=_begun(place, board, total)
+        )
 
     def sent(
         self,
@@ -153,7 +163,7 @@ class Stickiness:
             expected=known.account.billed - place.known.account.billed,
         )
 
-    def passed(self, owner: str, request: LlmRequest, kind: QueryKind, way: Way) -> None:
+    def passed(self, owner: str, request: LlmRequest, kind: QueryKind, way: Way | None) -> None:
         """Record a request that is sent with all its tools, for whatever reason: its conversation holds them from now
         on."""
         if self._conversations is None or not request.tools:
@@ -185,6 +195,20 @@ class Stickiness:
             kept, alike = self._statistics.neighbours(place.key, relevant.before, prices)
             turn = replace(turn, kept=kept, alike=alike)
         self._statistics.note(place.key, turn)
+
+
+def _begun(place: ConversationPlace, board: ToolBoard, total: float) -> Begun | None:
+    """The conversation so far if it had all its tools; else None. Those that stay count as ``behind``."""
+    known = place.known
+    if not place.had_all:
+        return None
+    prices = place.terms.prices
+    return Begun(
+        answers=known.stage.answers,
+        behind=known.stage.behind + sum(board.tokens) - total,
+        ahead=known.stage.ahead,
+        warm=float(known.idle is not None and known.idle < prices.ttl),
+    )
 
 
 async def replayed(

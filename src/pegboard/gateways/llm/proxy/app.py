@@ -51,6 +51,7 @@ from pegboard.gateways.llm.tool_search.search_loop import ToolSearchLoop
 from pegboard.habits import habits_of
 from pegboard.protocols import Clock, EventSink
 from pegboard.settings.llm import LlmSettings
+from pegboard.telemetry.audit_log import AuditLog
 
 
 class LlmApp:
@@ -68,6 +69,7 @@ class LlmApp:
         recorder: Recorder | None = None,
         is_token: IsToken = lambda text: False,
         names: Sequence[str] = (),
+        audit: AuditLog | None = None,
     ) -> None:
         """``is_token`` recognizes tokens of the MCP gateway; ``names`` are this server's names in addition to
         loopback's.
@@ -79,7 +81,8 @@ class LlmApp:
         self._events = events
         self._clock = clock
         self._memory = BodyMemory(settings.most_held)
-        self._audit = RequestAudit(events, clock, recorder)
+        tenants = {name: each.tenant for name, each in settings.keys.items()}
+        self._audit = RequestAudit(events, clock, recorder, audit, tenants)
         self._policies = policies or Policies(settings)
         self._keys = Keys(settings.keys, is_token)
         self._names = names
@@ -120,6 +123,7 @@ class LlmApp:
         memory = ExitStack()
         try:
             context.target, context.key = self._authenticate(target, scope)
+            self._audit.check()
             context.owner = _owner(context, scope["headers"])
             context.wishes, context.client = parsed.wishes, parsed.client
             codec = self._codec(context, scope["method"], parsed)
@@ -140,6 +144,7 @@ class LlmApp:
                 passing = self._pass(context, scope["method"], headers, body, codec, writer)
             await reader.until_disconnect(passing)
         except PegboardError as error:
+            context.refused = "" if context.status else error.code
             context.status = context.status or error.http_status
             if isinstance(error, FilterFailed):
                 context.rewritten = error.rewritten
@@ -147,6 +152,7 @@ class LlmApp:
         finally:
             memory.close()
             self._emit(context)
+            self._audit.log(context)
             await self._audit.note(context)
 
     async def _read(

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
+from types import MappingProxyType
 
+from pegboard.audit_entries import LONGEST_NAME, AuditEntry, AuditOutcome
 from pegboard.gateways.llm.proxy.target import Target
 from pegboard.gateways.llm.selection.filter import RewrittenRequest
 from pegboard.gateways.llm.shadow.recorder import (
@@ -20,6 +23,7 @@ from pegboard.gateways.llm.shadow.recorder import (
     text_or_raw,
 )
 from pegboard.protocols import Clock, EventSink
+from pegboard.telemetry.audit_log import AuditLog
 
 NOT_READ = RewrittenRequest(outcome="passed")
 """The result for requests without tools: the body passes unread."""
@@ -27,6 +31,9 @@ OFF = RewrittenRequest(outcome="off", reason="the policy")
 """The result for requests whose tools all stay in any case: the body passes unread, too."""
 SIGNED = RewrittenRequest(outcome="unchanged", reason="a signature covers the body (AWS SigV4); use an API key")
 """The result for signed requests: the provider would refuse any other body."""
+
+NO_TENANTS: Mapping[str, str] = MappingProxyType({})
+MOST_CALLED = 100
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,6 +53,8 @@ class RequestContext:
     called: tuple[str, ...] = ()
     answer: str = ""
     ended: bool = False
+    refused: str = ""
+    """The code of the gateway's own error, if that was the answer."""
 
     @property
     def known(self) -> RewrittenRequest:
@@ -54,12 +63,48 @@ class RequestContext:
 
 
 class RequestAudit:
-    """Reports each request at its end. Without a recorder nothing is recorded."""
+    """Reports each request at its end. Without a recorder nothing is recorded; ``log`` is the audit log."""
 
-    def __init__(self, events: EventSink, clock: Clock, recorder: Recorder | None = None) -> None:
+    def __init__(
+        self,
+        events: EventSink,
+        clock: Clock,
+        recorder: Recorder | None = None,
+        log: AuditLog | None = None,
+        tenants: Mapping[str, str] = NO_TENANTS,
+    ) -> None:
         self._events = events
         self._clock = clock
         self._recorder = recorder
+        self._log = log or AuditLog(clock=clock)
+        self._tenants = tenants
+
+    def check(self) -> None:
+        """Raises AuditUnavailable if requests must not be forwarded, since they could not be logged."""
+        self._log.check()
+
+    def log(self, context: RequestContext) -> None:
+        """The line of the audit log: the model's calls have names here, no arguments."""
+        if not self._log.is_on:
+            return
+        known, key = context.known, context.key or ""
+        filtered, request = known.filtered, known.request
+        self._log.put(
+            AuditEntry(
+                at=self._clock.time(),
+                event="request",
+                door="llm",
+                caller=key,
+                tenant=self._tenants.get(key, ""),
+                server=context.target.upstream.name,
+                model=(request.model if request else "")[:LONGEST_NAME],
+                outcome=_outcome(context),
+                reason=context.refused or (str(context.status) if context.status >= HTTPStatus.BAD_REQUEST else ""),
+                latency_ms=(self._clock.monotonic() - context.started) * 1000,
+                decision=filtered.decision.turn_id if filtered and filtered.decision else "",
+                called=tuple(name[:LONGEST_NAME] for name in context.called[:MOST_CALLED]),
+            )
+        )
 
     async def note(self, context: RequestContext) -> None:
         """Only the server waits for this; the client already has its answer."""
@@ -115,3 +160,13 @@ class RequestAudit:
                 raw=raw,
             )
         )
+
+
+def _outcome(context: RequestContext) -> AuditOutcome:
+    if context.refused:
+        return "refused"
+    if not context.status or not context.ended:
+        return "cancelled"
+    if context.status < HTTPStatus.BAD_REQUEST:
+        return "ok"
+    return "caller_error" if context.status < HTTPStatus.INTERNAL_SERVER_ERROR else "server_error"

@@ -101,11 +101,12 @@ Key = tuple[str, Profile, tuple[bytes, ...], frozenset[int]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardBuild:
     """A board that is being built: the start (seconds of the event loop), and the board by words, available before its
-    tools are embedded."""
+    tools are embedded, and ``soon`` if there are few."""
 
     since: float
     made: asyncio.Task[ToolBoard]
     by_words: asyncio.Future[ToolBoard]
+    soon: bool
 
 
 class BoardCache:
@@ -126,6 +127,7 @@ class BoardCache:
         """The board of these tools, built once off the event loop however many requests wait for it (P25). After
         ``patience`` seconds since the build began the result ranks by words, if the profile can; the build continues.
 
+        Words need no encoder: up to `MANY` tools are read within moments even on a busy machine, so that is waited for.
         Raises CatalogError for invalid tools, and StillEmbedding if there is no board by words either.
         """
         fixed = frozenset(place for place, tool in enumerate(tools) if tool.stays)
@@ -136,7 +138,12 @@ class BoardCache:
         if key not in self._underway:
             early: asyncio.Future[ToolBoard] = asyncio.get_running_loop().create_future()
             task = asyncio.create_task(self._made(early, codec, tuple(tools), profile))
-            self._underway[key] = BoardBuild(since=asyncio.get_running_loop().time(), made=task, by_words=early)
+            self._underway[key] = BoardBuild(
+                since=asyncio.get_running_loop().time(),
+                made=task,
+                by_words=early,
+                soon=profile.ranker in BY_WORDS and len(tools) <= MANY,
+            )
             task.add_done_callback(lambda done: self._keep(key, done))
         return await self._awaited(self._underway[key], patience)
 
@@ -148,11 +155,15 @@ class BoardCache:
         try:
             return await asyncio.wait_for(asyncio.shield(underway.made), wait)
         except TimeoutError:
-            if not underway.by_words.done():
-                raise StillEmbedding(
-                    "The request's tools are still being embedded.", remedy="Try again in a moment."
-                ) from None
-            return underway.by_words.result()
+            if underway.soon:
+                await asyncio.wait({underway.made, underway.by_words}, return_when=asyncio.FIRST_COMPLETED)
+            if underway.by_words.done():
+                return underway.by_words.result()
+            if underway.made.done():
+                return underway.made.result()
+            raise StillEmbedding(
+                "The request's tools are still being embedded.", remedy="Try again in a moment."
+            ) from None
 
     async def _made(
         self, early: asyncio.Future[ToolBoard], codec: Codec, tools: Sequence[OfferedTool], profile: Profile

@@ -310,11 +310,14 @@ class RequestFilter:
         *,
         counting: bool = False,
     ) -> Filtered:
-        """Raises StillEmbedding if the request may pass without waiting for that, and TimeoutError."""
+        """Raises StillEmbedding if the request may pass without waiting for that, and TimeoutError.
+
+        The time for the selection begins after ``patience``: whoever waits longer for vectors must not end with none.
+        """
         timeout = self._shadow_timeout if treatment.shadow else self._timeout
         passes = treatment.fails_open and not treatment.shadow
-        patience = min(self._patience, timeout) if passes else timeout
-        async with asyncio.timeout(timeout):
+        patience = self._patience if passes else timeout
+        async with asyncio.timeout(timeout + self._patience if passes else timeout):
             return await self._selector.select(
                 codec,
                 request,

@@ -85,8 +85,10 @@ class Selector:
 
     def passed(self, request: LlmRequest, policy: Policy, owner: str) -> None:
         """Record that a request is sent with all its tools without a selection, so that its conversation holds them
-        (A4)."""
-        way: Way = "tools" if "tools" in policy.ways_of(request) else "whole"
+        (A4).
+
+        Nothing was compared, so that no other way is ruled out for what comes after."""
+        way: Way | None = "tools" if "tools" in policy.ways_of(request) else None
         if policy.sticky:
             self._stickiness.passed(owner, request, policy.profile.query, way)
 

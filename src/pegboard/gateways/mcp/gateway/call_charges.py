@@ -96,8 +96,7 @@ class CallCharges:
             cost = price
             yield
         except PegboardError as error:
-            if isinstance(error, NotCarriedOut) or not isinstance(error, UpstreamError):
-                cost = FREE
+            cost = cost_of(error, price)
             raise
         finally:
             with anyio.CancelScope(shield=True), suppress(PegboardError):
@@ -198,6 +197,11 @@ class CallCharges:
             return Account(session="")
         own = f"{session}\0{self._process}" if session == STREAM else session
         return Account(session=hashlib.sha256(own.encode("utf-8", "surrogatepass")).hexdigest())
+
+
+def cost_of(error: PegboardError, price: NanoUsd) -> NanoUsd:
+    """What a call with this error costs: nothing, if it certainly was not carried out."""
+    return price if isinstance(error, UpstreamError) and not isinstance(error, NotCarriedOut) else FREE
 
 
 def _listed(tool: ToolId, settings: SpendSettings) -> NanoUsd | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Sequence
+from uuid import uuid4
 
 from pegboard.catalog import Catalog, WireNames, compact_json
 from pegboard.gateways.mcp.gateway import meta_definitions
@@ -71,7 +72,8 @@ class CallerView:
         message = Message(role="user", parts=(Part(text=text),))
         only = None if holder is None else holder.only
         habits = "" if self.board.learner is None else caller.habits
-        return Turn(messages=(message,), session=session, scopes=scopes, only=only, state=state, habits=habits)
+        name = uuid4().hex if text else ""  # only searches are decisions that a log names
+        return Turn(id=name, messages=(message,), session=session, scopes=scopes, only=only, state=state, habits=habits)
 
     async def resolve(self, name: str, caller: Caller, finder: str = meta_definitions.SEARCH) -> tuple[Session, Tool]:
         """The session and the tool of this name, if the caller may use it now.

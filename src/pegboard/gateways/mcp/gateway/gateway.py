@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from pegboard.board_search import found_tools
 from pegboard.errors import ArgumentsInvalid, PegboardError
 from pegboard.events import ToolsListed
 from pegboard.gateways.mcp.gateway import session_changes
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.gateway.app_tools import app_resource
+from pegboard.gateways.mcp.gateway.call_audit import CallAudit
 from pegboard.gateways.mcp.gateway.call_charges import CallCharges
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView, on_the_wire, tokens_listed, tokens_of
@@ -19,8 +23,7 @@ from pegboard.gateways.mcp.gateway.catalog_view import CatalogView
 from pegboard.gateways.mcp.gateway.clients import ClientKind, client_kind
 from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
 from pegboard.gateways.mcp.gateway.likely_tools import LikelyTools
-from pegboard.gateways.mcp.gateway.meta_definitions import EXECUTE, INVOKE, META_TOOLS
-from pegboard.gateways.mcp.gateway.meta_search import found_tools
+from pegboard.gateways.mcp.gateway.meta_definitions import EXECUTE, INVOKE, META_TOOLS, SEARCH
 from pegboard.gateways.mcp.gateway.meta_tools import MetaCalls
 from pegboard.gateways.mcp.gateway.notifications import Announcer, LogLevels
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
@@ -34,12 +37,13 @@ from pegboard.gateways.mcp.tasks.task_ids import TaskIds
 from pegboard.gateways.mcp.transport.client_input import PendingInputs
 from pegboard.gateways.mcp.trust.approvals import Approvals
 from pegboard.gateways.mcp.trust.content import Contents
-from pegboard.model import Fingerprint, JsonObject, Outcome, Session, ToolId
+from pegboard.model import Decision, Fingerprint, JsonObject, Outcome, Session, ToolId, Turn
 from pegboard.protocols import Clock, EventSink
 from pegboard.routing import check_arguments
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
 from pegboard.stores import MemorySessions, MemorySpend
+from pegboard.telemetry.audit_log import AuditLog
 from pegboard.upstreams import NotCarriedOut, Upstream
 from pegboard.upstreams.extension_requests import RELAYED, extensions_of, merged_settings
 
@@ -72,6 +76,7 @@ class Gateway:
         observe: Callable[[Outcome], None] = lambda outcome: None,
         toolset: ToolsetView | None = None,
         charges: CallCharges | None = None,
+        audit: AuditLog | None = None,
         approvals: Approvals | None = None,
         upstreams: Callable[[], Sequence[Upstream]] = tuple,
         reach: Callable[[str], Upstream] = _nowhere,
@@ -117,6 +122,7 @@ class Gateway:
             contents=self._contents,
             tasks=self.tasks,
             later=self._later,
+            audit=CallAudit(audit or AuditLog(clock=clock), self._later),
             learner=board.learner,
         )
         self._meta = MetaCalls(
@@ -181,7 +187,7 @@ class Gateway:
                 return await self._meta.answer(name, arguments, context)
             return await self._calls.call(name, arguments, context)
         except PegboardError as error:
-            return self._calls.rejected(name, error)
+            return self._calls.rejected(self._meta.attempt(name, arguments, context), error, shown=name)
 
     async def permitted(self, caller: Caller) -> tuple[dict[ToolId, JsonObject], Mapping[ToolId, str]]:
         """The definitions of all tools that the caller may use, whatever it is listed, and the category of each."""
@@ -198,6 +204,29 @@ class Gateway:
         session, index = await self.book.get(caller.session), await self.view.search_index()
         found = await found_tools(view.board, index, lambda text: view.turn(text, session, caller), query)
         return [each.tool for each in found.tools]
+
+    async def route(self, turn: Turn, caller: Caller) -> tuple[Decision, RoutingBoard, Mapping[ToolId, str]]:
+        """The decision of a turn with the caller's rights, the board that made it, and the names of its tools."""
+        await self.view.started()
+        view = self._caller_view
+        rights = view.turn("", turn.session, caller)
+        state = replace(turn.state, auth=rights.scopes, tool_outputs=rights.state.tool_outputs)
+        turn = replace(turn, scopes=rights.scopes, only=rights.only, habits=rights.habits, state=state)
+        board, names = view.board, view.names(caller)
+        return await board.route(turn), board, names.of
+
+    async def search(self, arguments: JsonObject, caller: Caller) -> JsonObject:
+        """What `search_tools` answers, as JSON. Raises PegboardError."""
+        self.view.refresh()
+        self._later.flush()
+        result = await self._meta.answer(SEARCH, arguments, CallContext(caller=caller))
+        answer: JsonObject = json.loads(result["content"][0]["text"])
+        return answer
+
+    async def tool_named(self, name: str, caller: Caller) -> ToolId:
+        """The tool of this name on the wire that the caller may use. Raises ToolNotAvailable."""
+        _, tool = await self._caller_view.resolve(name, caller)
+        return tool.id
 
     def knows(self, name: str, caller: Caller) -> bool:
         """Whether a meta-tool or a tool of the board has this name."""

@@ -22,12 +22,13 @@ from pegboard.gateways.mcp.tasks.task_ids import TaskIds
 from pegboard.gateways.mcp.transport.auth import Access
 from pegboard.gateways.mcp.transport.signed_ids import Signing
 from pegboard.gateways.mcp.trust.approvals import Approvals
-from pegboard.model import ServerName
+from pegboard.model import Outcome, ServerName
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
 from pegboard.stores import MemorySessions, MemorySigningKeys
 from pegboard.upstreams import Changes, Fleet, UpstreamLimits
 from pegboard.upstreams.extension_requests import AnyNotification
+from pegboard.upstreams.oauth.sign_ins import SignIns
 from pegboard.usage import Usage
 
 SAVE_SECONDS = 2.0
@@ -50,6 +51,7 @@ class Host:
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         self.settings = settings
+        _ = settings.audit_log.key  # raises if it is not set
         self.access = Access(settings, clock=parts.clock)
         self.signing = Signing(parts.signing_keys, parts.clock, lasting=settings.session_ttl)
         self._approvals = Approvals(
@@ -60,6 +62,7 @@ class Host:
             clock=parts.clock,
             changed=self._renew_views,
         )
+        self.sign_ins = SignIns(settings, parts.clock)
         self.fleet = Fleet(
             settings.enabled_servers,
             connect_timeout=settings.connect_timeout,
@@ -76,9 +79,11 @@ class Host:
             ),
             health_timeout=settings.health_timeout,
             admit=self._approvals.check,
+            sign_ins=self.sign_ins,
         )
         self.parts = parts
         self._usage = Usage(parts.statistics, parts.knowledge.observe, parts.resting.observe)
+        self._reported = Usage(parts.statistics, parts.knowledge.observe)
         self._charges = CallCharges(parts.spend, settings.spend, parts.clock)
         self._often: tuple[str, ...] = ()
         self._gateways: dict[str, Gateway] = {}
@@ -92,7 +97,7 @@ class Host:
         self.gateway()
         async with self.fleet:
             running = (
-                *(self._usage.run(), self._charges.run(), self._approvals.run()),
+                *(self._usage.run(), self._reported.run(), self._charges.run(), self._approvals.run()),
                 *((self.parts.learner.book.run(),) if self.parts.learner is not None else ()),
                 *(self.parts.retirement.run(), self._save_sessions(), self.signing.run()),
             )
@@ -106,6 +111,7 @@ class Host:
                 for gateway in self._gateways.values():
                     gateway.close()
                 await self._usage.flush()
+                await self._reported.flush()
                 if self.parts.learner is not None:
                     await self.parts.learner.book.flush()
                 await self._charges.close()
@@ -124,6 +130,7 @@ class Host:
                 observe=self._usage.observe,
                 toolset=chosen,
                 charges=self._charges,
+                audit=self.parts.audit,
                 approvals=self._approvals,
                 upstreams=lambda: self.fleet.upstreams,
                 reach=self.fleet.reached,
@@ -160,6 +167,11 @@ class Host:
         self.parts.resting.adopt(settings.breakers.policy)
         self._approvals.adopt(settings.pins, settings.scan)
         return await self.fleet.apply(settings.enabled_servers)
+
+    def count(self, outcome: Outcome) -> None:
+        """Count a call that a client executed and reported. It opens no breaker: one client's word would hide a server
+        from all others."""
+        self._reported.observe(outcome)
 
     def scope_of(self, toolset: str) -> str | None:
         """The scope that a token needs for a toolset, if tokens are required."""

@@ -14,11 +14,11 @@ from pegboard.gateways.mcp.gateway import meta_definitions
 from pegboard.gateways.mcp.gateway.caller_view import on_the_wire
 from pegboard.gateways.mcp.gateway.example_calls import signature
 from pegboard.gateways.mcp.gateway.meta_definitions import CUT, shared_out
-from pegboard.model import Candidate, Decision, JsonObject, Server, Tool, ToolId
+from pegboard.model import JsonObject, Server, Tool, ToolId
 from pegboard.protocols import TokenCounter
 from pegboard.retrieval.categories import describe_category
 from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, stem
-from pegboard.routing import Profile, check_arguments
+from pegboard.routing import check_arguments
 from pegboard.routing.economics import Offers
 from pegboard.upstreams import ServerStatus
 
@@ -28,9 +28,6 @@ META_SCHEMAS: Mapping[str, JsonObject] = {
     each["name"]: each["inputSchema"]
     for each in [*meta_definitions.definitions(""), *meta_definitions.routing_definitions()]
 }
-UNLIKE = 0.3
-"""Below this cosine a query that shares no word with any tool matches nothing: made-up words reach 0.1 to 0.3 on five
-catalogs of real tools, and no labelled request is among those."""
 BESIDE_A_CATEGORY = frozenset(
     stem(word)
     for word in re.findall(
@@ -130,14 +127,6 @@ def has_hints(tool: Tool, wanted: Mapping[str, bool]) -> bool:
     return all(bool(said[hint]) == value for hint, value in wanted.items())
 
 
-def matching(decision: Decision, profile: Profile) -> list[Candidate]:
-    """The candidates that match the query, best first; always-available tools have to match too."""
-    best = sorted(decision.candidates, key=lambda candidate: -candidate.score)
-    if profile.scale == "points" and profile.threshold is not None:
-        return [candidate for candidate in best if candidate.score >= profile.threshold]
-    return [] if best and all(_says_nothing(candidate.parts) for candidate in best) else best
-
-
 def named_category(query: str, categories: Mapping[ToolId, str]) -> str | None:
     """The category that a query names: its words are the category's name, with or without that of its server."""
     said = _stems(query)
@@ -148,13 +137,6 @@ def named_category(query: str, categories: Mapping[ToolId, str]) -> str | None:
         if of_label and of_label <= said and asked <= of_label | _stems(server):
             return category
     return None
-
-
-def _says_nothing(parts: Mapping[str, float]) -> bool:
-    """Whether query and tool share no word and are not similar in meaning."""
-    words = [parts[part] for part in ("bm25", "name") if part in parts]
-    meanings = [parts[part] for part in ("cosine", "clause") if part in parts]
-    return bool(words) and not any(words) and max(meanings, default=0.0) < UNLIKE
 
 
 def _stems(text: str) -> frozenset[str]:

@@ -9,10 +9,12 @@ from typing import Any
 import mcp_types as types
 from mcp import MCPError
 
+from pegboard.board_search import Found, found_tools
 from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.events import ToolsSearched
 from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
 from pegboard.gateways.mcp.gateway.app_tools import for_apps_alone
+from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView, on_the_wire
 from pegboard.gateways.mcp.gateway.example_calls import example_calls, how_to_call
@@ -32,7 +34,6 @@ from pegboard.gateways.mcp.gateway.meta_results import (
     with_next,
     within_tokens,
 )
-from pegboard.gateways.mcp.gateway.meta_search import Found, found_tools
 from pegboard.gateways.mcp.gateway.notifications import Announcer
 from pegboard.gateways.mcp.gateway.tool_calls import ToolCalls
 from pegboard.gateways.mcp.resources.content_search import ContentSearch
@@ -103,6 +104,15 @@ class MetaCalls:
         await check_meta_arguments(name, arguments)
         return await self._by_name[name](arguments, context)
 
+    def attempt(self, name: str, arguments: JsonObject, context: CallContext) -> AttemptedCall:
+        """What a client tried to call, by a tool's own name or through a meta-tool."""
+        inner = meta_definitions.renamed(name, arguments)
+        if name in (meta_definitions.INVOKE, meta_definitions.EXECUTE) and isinstance(inner.get("name"), str):
+            name, arguments = inner["name"], inner.get("arguments") or {}
+        catalog, tool = self._view.board.catalog, self._view.names(context.caller).resolve(name)
+        called = catalog[tool] if tool is not None and tool in catalog else None
+        return AttemptedCall(name=name, arguments=arguments, context=context, called=called)
+
     def forget(self, session: str) -> None:
         self._offered.forget(session)
 
@@ -126,6 +136,7 @@ class MetaCalls:
             limit = arguments.get("limit", profile.results or meta_definitions.DEFAULT_LIMIT)
             index, where = await view.catalog_view.search_index(), self._filter(arguments)
             result = await found_tools(view.board, index, lambda text: view.turn(text, session, caller), query, where)
+            self._calls.searched(caller, result.decision.turn_id)
             if view.board.learner is not None:
                 view.board.learner.searched(caller.conversation, result.decision.habits, result.decision.query)
             best = [each for each in result.tools or result.nearest if each.tool in names.of]
@@ -247,7 +258,8 @@ class MetaCalls:
         try:
             result = await self._invoke(arguments, context, finder=meta_definitions.ROUTE)
         except PegboardError as error:
-            result = self._calls.rejected(meta_definitions.EXECUTE, error)
+            attempt = self.attempt(meta_definitions.EXECUTE, arguments, context)
+            result = self._calls.rejected(attempt, error, shown=meta_definitions.EXECUTE)
         except MCPError as error:
             if error.error.code == types.URL_ELICITATION_REQUIRED:
                 raise

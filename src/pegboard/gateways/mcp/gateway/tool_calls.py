@@ -1,7 +1,7 @@
 """The path of a tool call.
 
-rights and name ─► arguments ─► charge ─► server ─► record ─► the server's result, unchanged
-   CallerView        check     CallCharges   Fleet    after the answer
+rights and name ─► arguments ─► audit ─► charge ─► server ─► record ─► the server's result, unchanged
+  CallerView        _check    CallAudit CallCharges Fleet  AfterAnswer
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pegboard.errors import ArgumentsInvalid, PegboardError, UpstreamError
 from pegboard.events import CallFinished, CallRejected
 from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
-from pegboard.gateways.mcp.gateway.call_charges import CallCharges
+from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall, CallAudit
+from pegboard.gateways.mcp.gateway.call_charges import FREE, CallCharges, cost_of
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView
 from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
@@ -31,6 +32,7 @@ from pegboard.protocols import Clock, EventSink
 from pegboard.routing import check_arguments, matches_output_schema
 from pegboard.routing.economics.tool_prices import stated_usd
 from pegboard.routing.habit_learner import HabitLearner
+from pegboard.spend_limits import NanoUsd
 
 Result = dict[str, Any]
 Fault = Literal["server", "caller", "tool"]
@@ -57,12 +59,14 @@ class ToolCalls:
         contents: Contents,
         tasks: ServerTasks,
         later: AfterAnswer,
+        audit: CallAudit,
         learner: HabitLearner | None = None,
     ) -> None:
         self._contents = contents
         self._tasks = tasks
         self._later = later
         self._view = view
+        self._audit = audit
         self._fleet = fleet
         self._book = view.book
         self._charges = charges
@@ -91,7 +95,7 @@ class ToolCalls:
         session, tool = await view.resolve(name, caller, finder)
         if not (listed and view.is_listed(tool.id, caller, session)):
             await self._check(tool, arguments)
-        result = await self._charged(tool, view.filled_in(tool.id, arguments), context)
+        result = await self._sent(tool, view.filled_in(tool.id, arguments), context, arguments)
         if view.exposure(caller, session) == "dynamic":
             self._likely.called(tool.id, arguments, caller)
         if _is_task(result):
@@ -107,12 +111,38 @@ class ToolCalls:
             self._observe(Outcome(tool=tool.id, success=False, latency_ms=0, failure="caller"))
             raise
 
+    async def _sent(self, tool: Tool, arguments: JsonObject, context: CallContext, asked: JsonObject) -> Result:
+        """The server's result for exactly these arguments, of which the client ``asked`` those that are no presets."""
+        if self._audit.is_on:
+            self._audit.check()
+            return await self._audited(tool, arguments, context, asked)
+        if self._charges.priced:
+            return await self._charged(tool, arguments, context)
+        return await self._observed(tool, arguments, context)
+
+    async def _audited(self, tool: Tool, arguments: JsonObject, context: CallContext, asked: JsonObject) -> Result:
+        attempt = AttemptedCall(
+            name=tool.name, arguments=asked, context=context, called=tool, started=self._clock.monotonic()
+        )
+        price = self._price(tool)
+        try:
+            result = await self._charged(tool, arguments, context)
+        except PegboardError:  # the gateway answers with it, and hands it to `rejected`
+            raise
+        except BaseException as error:
+            by_caller = isinstance(error, Exception) and fault_of(error) == "caller"
+            self._audit.failed(attempt, error, price, by_caller=by_caller)
+            raise
+        self._audit.answered(attempt, result, price)
+        return result
+
     async def _charged(self, tool: Tool, arguments: JsonObject, context: CallContext) -> Result:
-        if not self._charges.priced:
-            return await self._observed(tool, arguments, context)
         stated = stated_usd(tool, "price_usd")
         async with self._charges.charged(context.caller.session, tool.id, stated=stated):
             return await self._observed(tool, arguments, context)
+
+    def _price(self, tool: Tool) -> NanoUsd:
+        return self._charges.price(tool.id, stated_usd(tool, "price_usd"))
 
     async def _remember(self, tool: ToolId, result: Result, caller: Caller) -> None:
         """Scan the result, and note the answer in the session."""
@@ -123,9 +153,17 @@ class ToolCalls:
             await self._book.update(caller.session, session_changes.answered(tool.name))
         self._book.touch(caller.session, session_changes.use(tool))
 
-    def rejected(self, name: str, error: PegboardError) -> Result:
-        """The result for a call that was sent to no server: an error with ``isError`` (M8)."""
-        self._events.emit(CallRejected(at=self._clock.time(), tool=name, reason=error.code))
+    def searched(self, caller: Caller, decision: str) -> None:
+        """The next calls of this caller follow the decision of a search."""
+        self._audit.searched(caller, decision)
+
+    def rejected(self, attempt: AttemptedCall, error: PegboardError, *, shown: str | None = None) -> Result:
+        """The result for a call that no server answered: an error with ``isError`` (M8). ``shown`` is its name in the
+        event, if that is not the attempt's."""
+        self._events.emit(CallRejected(at=self._clock.time(), tool=shown or attempt.name, reason=error.code))
+        called = attempt.called
+        price = self._price(called) if called is not None else FREE
+        self._audit.refused(attempt, error, cost_of(error, price))
         return error.to_mcp()
 
     def judge(self, session: str | None, tool: ToolId, *, useful: bool) -> bool:

@@ -77,6 +77,7 @@ class Holder:
     secret: str = field(repr=False)
     scopes: frozenset[str] = frozenset()
     only: tuple[str, ...] | None = None
+    tenant: str = ""
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -124,7 +125,9 @@ class Access:
                     remedy="Give each holder its own token.",
                 )
             only = _patterns(each.tools, each.scopes, settings.grants)
-            self._holders[secret] = Holder(name=name, secret=secret, scopes=frozenset(each.scopes), only=only)
+            self._holders[secret] = Holder(
+                name=name, secret=secret, scopes=frozenset(each.scopes), only=only, tenant=each.tenant
+            )
             if each.expires is not None:
                 self._expiries[secret] = each.expires.timestamp()
 
@@ -178,8 +181,9 @@ class Access:
         )
         tools = None if not issuer.policies else tuple(one for each in matching for one in each.tools)
         only = _patterns(tools, sorted(scopes), self._grants)
-        rights = f"{issuer.url}\0{claims['sub']}\0{sorted(scopes)}\0{only}"
-        return Holder(name=str(claims["sub"]), secret=hashed(rights), scopes=scopes, only=only)
+        tenant = " ".join(values(claim_at(claims, issuer.tenant_claim))) if issuer.tenant_claim else ""
+        rights = f"{issuer.url}\0{claims['sub']}\0{sorted(scopes)}\0{only}\0{tenant}"
+        return Holder(name=str(claims["sub"]), secret=hashed(rights), scopes=scopes, only=only, tenant=tenant)
 
 
 def protected_resource(issuer: IssuerSettings, scopes: Iterable[str], toolset: str) -> JSONResponse:

@@ -1,0 +1,118 @@
+"""`pegboard login`: signs in to a server by OAuth."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import webbrowser
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pegboard.apps.cli.options import Configs, Json, Verbose, examples
+from pegboard.errors import PegboardError
+
+if TYPE_CHECKING:
+    from pegboard.settings import Settings
+    from pegboard.settings.server_spec import ServerSpec
+    from pegboard.upstreams.oauth.credentials import CredentialSummary
+    from pegboard.upstreams.oauth.person import Person
+
+EXAMPLES = examples(
+    "Sign in to a server with the browser",
+    "pegboard login notion",
+    "On a machine without a browser: enter a code on another device",
+    "pegboard login notion --device",
+    "Allow more than the server asks for at first",
+    "pegboard login github --scope repo --scope read:org",
+)
+OPEN_SECONDS = 2.0
+"""Time in which a browser that cannot be started says so."""
+PLACES = {"keyring": "the system's keychain", "file": "an encrypted file"}
+
+Server = Annotated[str, typer.Argument(metavar="NAME", help="Name of a configured server with a URL.")]
+
+
+def login(
+    name: Server,
+    device: Annotated[
+        bool, typer.Option("--device", help="Show a code to enter on another device, instead of opening a browser.")
+    ] = False,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address of the page instead of opening it.")
+    ] = False,
+    scope: Annotated[
+        list[str] | None, typer.Option(metavar="SCOPE", help="Ask for this scope, too. Can be given more than once.")
+    ] = None,
+    config: Configs = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Sign in to a server by OAuth, and keep its tokens where the gateways of this user find them.
+
+    Gateways that run already notice it within seconds. The browser has to run on this machine, because it returns to an
+    address of it; elsewhere, use --device.
+    """
+    from pegboard.apps.cli.output import plain, print_json, stdout
+    from pegboard.apps.cli.remote_servers import configuration, remote_server
+
+    configured = configuration(config)
+    spec = remote_server(configured, name)
+    summary = asyncio.run(
+        sign_in(configured.settings, spec, person(no_browser=no_browser), device=device, scopes=tuple(scope or ()))
+    )
+    if as_json:
+        print_json(summary.shown())
+        return
+    scopes = f" Scopes: {', '.join(summary.scopes)}." if summary.scopes else ""
+    said = f"Signed in to {name!r} at {summary.issuer or 'its own server'}.{scopes} Kept in {PLACES[summary.place]}."
+    stdout().print(plain(said), soft_wrap=True)
+
+
+async def sign_in(
+    settings: Settings, spec: ServerSpec, person: Person, *, device: bool = False, scopes: tuple[str, ...] = ()
+) -> CredentialSummary:
+    """Raises PegboardError."""
+    from pegboard.clock import SYSTEM_CLOCK
+    from pegboard.settings.oauth_settings import OAuthSettings
+    from pegboard.upstreams.oauth.oauth_login import login as oauth_login
+    from pegboard.upstreams.oauth.sign_ins import credential_key, credential_store
+
+    store, key, chosen = credential_store(settings), credential_key(spec), spec.oauth or OAuthSettings()
+    if device:
+        chosen = chosen.model_copy(update={"grant": "device_code"})
+    try:
+        before = store.read(key)
+    except PegboardError:  # a lost key of the file: they are replaced now
+        before = None
+    made = await oauth_login(key, chosen, person, now=SYSTEM_CLOCK.time, before=before, scopes=scopes)
+    return store.write(made)
+
+
+def person(*, no_browser: bool) -> Person:
+    """The one at the terminal. All that is said to them goes to stderr."""
+    from pegboard.upstreams.oauth.person import Person
+
+    opening: list[asyncio.Task[bool]] = []
+
+    async def open_url(url: str) -> None:
+        """A browser in the foreground returns only when it is closed."""
+        if no_browser:
+            opened = False
+        else:
+            opening.append(asyncio.create_task(asyncio.to_thread(webbrowser.open, url)))
+            done, _ = await asyncio.wait(opening, timeout=OPEN_SECONDS)
+            opened = all(task.result() for task in done)
+        say(f"{'Waiting for you in the browser. If no page has opened' if opened else 'To sign in'}, open\n{url}")
+
+    async def show_code(url: str, code: str) -> None:
+        say(f"To sign in, open\n{url}\nand enter the code {code}")
+
+    return Person(open_url=open_url, show_code=show_code)
+
+
+def say(text: str) -> None:
+    from pegboard.terminal import printable
+
+    sys.stderr.write(printable(text) + "\n")
+    sys.stderr.flush()

@@ -1,0 +1,68 @@
+"""`pegboard logout`: ends sign-ins at servers, and forgets their tokens."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pegboard.apps.cli.options import Configs, Json, Verbose, examples
+from pegboard.errors import ConfigError, PegboardError
+
+if TYPE_CHECKING:
+    from pegboard.upstreams.oauth.credential_store import CredentialStore
+    from pegboard.upstreams.oauth.credentials import CredentialSummary
+
+EXAMPLES = examples(
+    "Forget the tokens of a server, and have them revoked",
+    "pegboard logout notion",
+    "Forget all tokens",
+    "pegboard logout --all",
+)
+
+
+def logout(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Name of a server.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All servers, of all users.")] = False,
+    user: Annotated[
+        str, typer.Option(metavar="USER", help="The user whose tokens are meant, if not those that all share.")
+    ] = "",
+    config: Configs = None,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Revoke the tokens of a server at its authorization server, and remove them from this machine.
+
+    They are removed here even if they cannot be revoked there.
+    """
+    from pegboard.apps.cli.output import plain, print_json, stdout
+    from pegboard.apps.cli.whoami import settings_of
+    from pegboard.upstreams.oauth.sign_ins import credential_store
+
+    if (name is None) != everything:
+        raise typer.BadParameter("give the name of a server, or --all")
+    store = credential_store(settings_of(config))
+    found = [each for each in store.all() if everything or (each.server == name and each.user == user)]
+    if name is not None and not found:
+        raise ConfigError(f"Nobody is signed in to {name!r}.", remedy="`pegboard whoami` lists all sign-ins.")
+    removed = [(each, asyncio.run(_end(store, each))) for each in found]
+    if as_json:
+        print_json({"removed": [each.shown() | {"revoked": revoked} for each, revoked in removed]})
+        return
+    for each, revoked in removed:
+        there = "They are revoked." if revoked else "They could not be revoked at their authorization server."
+        stdout().print(plain(f"The tokens of {each.server!r} are removed. {there}"), soft_wrap=True)
+
+
+async def _end(store: CredentialStore, summary: CredentialSummary) -> bool:
+    """Whether the tokens were revoked."""
+    from pegboard.upstreams.oauth.token_requests import revoke
+
+    try:
+        credentials = store.read(summary.key)
+    except PegboardError:
+        credentials = None
+    revoked = credentials is not None and await revoke(credentials)
+    store.delete(summary.key)
+    return revoked

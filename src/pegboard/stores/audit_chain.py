@@ -1,0 +1,45 @@
+"""What the audit logs of all backends share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from pegboard.audit_entries import AuditEntry, ChainEnds, Link, moment, sealed
+
+
+def appended(entries: Sequence[AuditEntry], ends: str | bytes, key: bytes) -> tuple[list[bytes], str]:
+    """The sealed lines, and the new ends of the chain, from the stored ones."""
+    before = ends_of(ends)
+    lines, last = sealed(entries, before.last, key)
+    return lines, ChainEnds(last=last, removed=before.removed).text(key)
+
+
+def shortened(ends: str | bytes, removed: Link, key: bytes) -> str:
+    """The ends of a chain whose lines up to ``removed`` are gone."""
+    return ChainEnds(last=ends_of(ends).last, removed=removed).text(key)
+
+
+def ends_of(text: str | bytes) -> ChainEnds:
+    """The stored ends; those of an empty chain if there are none, or if what is stored cannot be read: the log goes on,
+    and its verification shows that."""
+    try:
+        return ChainEnds.of(text) if text else ChainEnds()
+    except ValueError:
+        return ChainEnds()
+
+
+def removable(lines: Iterable[bytes], before: float) -> list[Link]:
+    """The links of the lines at the beginning that are not younger than a moment."""
+    until, found = moment(before), list[Link]()
+    for line in lines:
+        said = json.loads(line)
+        if said["at"] > until:
+            break
+        found.append(Link(number=said["number"], hash=said["hash"]))
+    return found
+
+
+def hash_in(line: bytes) -> str:
+    """The hash at the end of a sealed line."""
+    return line[-66:-2].decode()

@@ -1,0 +1,67 @@
+"""The audit log on Redis: a list of lines, changed only if the ends of the chain are still those that were read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from pegboard.audit_entries import AuditEntry
+from pegboard.stores.audit_chain import appended, removable, shortened
+from pegboard.stores.database import BATCH
+from pegboard.stores.redis.database import RedisServer
+
+APPEND = """
+if (redis.call('GET', KEYS[2]) or '') ~= ARGV[1] then return 0 end
+for at = 3, #ARGV do redis.call('RPUSH', KEYS[1], ARGV[at]) end
+redis.call('SET', KEYS[2], ARGV[2])
+return 1
+"""
+REMOVE = """
+if (redis.call('GET', KEYS[2]) or '') ~= ARGV[1] then return 0 end
+redis.call('LTRIM', KEYS[1], ARGV[3], -1)
+redis.call('SET', KEYS[2], ARGV[2])
+return 1
+"""
+
+
+class RedisAudit:
+    """The Redis server must persist its data and must not evict keys."""
+
+    def __init__(self, server: RedisServer, *, key: bytes = b"") -> None:
+        self._server = server
+        self._key = key
+
+    async def append(self, entries: Sequence[AuditEntry]) -> None:
+        while True:
+            before = await self.ends()
+            lines, ends = appended(entries, before, self._key)
+            if await self._server.run(APPEND, self._keys, [before, ends, *lines]):
+                return
+
+    async def read(self) -> AsyncIterator[bytes]:
+        at = 0
+        while lines := await self._lines(at):
+            for line in lines:
+                yield line
+            at += len(lines)
+
+    async def ends(self) -> str:
+        async with self._server.client() as client:
+            return (await client.get(self._keys[1]) or b"").decode()
+
+    async def remove(self, before: float) -> int:
+        removed = 0
+        while True:
+            ends = await self.ends()
+            old = removable(await self._lines(0), before)
+            if not old:
+                return removed
+            values: list[str | int] = [ends, shortened(ends, old[-1], self._key), len(old)]
+            removed += len(old) if await self._server.run(REMOVE, self._keys, values) else 0
+
+    async def _lines(self, at: int) -> list[bytes]:
+        async with self._server.client() as client:
+            return list(await client.lrange(self._keys[0], at, at + BATCH - 1))
+
+    @property
+    def _keys(self) -> tuple[str, str]:
+        return self._server.key("audit", "lines"), self._server.key("audit", "ends")

@@ -1,0 +1,67 @@
+"""The credentials of all servers and users in this process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pegboard.protocols import Clock
+from pegboard.settings import Settings
+from pegboard.settings.oauth_settings import OAuthSettings
+from pegboard.settings.server_spec import ServerSpec
+
+if TYPE_CHECKING:
+    from pegboard.upstreams.oauth.bearer_auth import BearerAuth
+    from pegboard.upstreams.oauth.credential_store import CredentialStore
+    from pegboard.upstreams.oauth.credentials import CredentialKey
+
+
+def credential_store(settings: Settings) -> CredentialStore:
+    """Where the settings say that credentials are kept."""
+    from pegboard.upstreams.oauth.credential_store import CredentialStore
+
+    return CredentialStore(settings.state_dir, place=settings.credentials)
+
+
+def credential_key(spec: ServerSpec, user: str = "") -> CredentialKey:
+    """Of an `expanded` spec with a URL."""
+    from pegboard.upstreams.oauth.credentials import CredentialKey
+
+    return CredentialKey(server=spec.name, url=spec.url or "", user=user)
+
+
+def may_sign_in(spec: ServerSpec) -> bool:
+    """Whether credentials of a sign-in are used for the server, if there are any."""
+    return spec.url is not None and (spec.oauth is not None or not spec.has_credentials)
+
+
+class SignIns:
+    """Makes one `BearerAuth` for each server, address and user, so that all their connections share its tokens."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._store: CredentialStore | None = None
+        self._auths: dict[tuple[CredentialKey, OAuthSettings], BearerAuth] = {}
+
+    @property
+    def store(self) -> CredentialStore:
+        if self._store is None:
+            self._store = credential_store(self._settings)
+        return self._store
+
+    def auth(self, spec: ServerSpec, user: str = "") -> BearerAuth | None:
+        """For an `expanded` spec; None if the server needs no sign-in."""
+        if not may_sign_in(spec):
+            return None
+        from pegboard.upstreams.oauth.bearer_auth import BearerAuth
+
+        key, oauth = credential_key(spec, user), spec.oauth or OAuthSettings()
+        if (key, oauth) not in self._auths:
+            self._auths[key, oauth] = BearerAuth(key, self.store, self._clock, oauth)
+        return self._auths[key, oauth]
+
+    def tell(self, key: CredentialKey) -> None:
+        """This process has stored other credentials."""
+        for (known, _), auth in self._auths.items():
+            if known == key:
+                auth.tell()

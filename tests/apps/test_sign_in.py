@@ -1,0 +1,137 @@
+"""`pegboard login`, `whoami` and `logout`, as a person types them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import webbrowser
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from pegboard.apps.cli import doctor
+from processes import listening
+from signers import SIGNED, control
+
+ANSWERING = str(Path(__file__).parents[1] / "clients" / "answering_browser.py")
+
+Run = Callable[..., Result]
+RunJson = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _no_keychain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEGBOARD_CREDENTIALS", "file")
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    with listening(SIGNED) as url:
+        yield url
+
+
+@pytest.fixture
+def config(server: str, servers_file: Callable[..., Path]) -> Path:
+    return servers_file(signed={"url": f"{server}/mcp"})
+
+
+def browser(monkeypatch: pytest.MonkeyPatch, answer: str = "allow") -> None:
+    """What `BROWSER` would be, which the module reads only once."""
+    answering = webbrowser.get(f"{sys.executable} {ANSWERING} {answer} %s")
+    monkeypatch.setattr(webbrowser, "open", answering.open)
+
+
+def stored(url: str) -> Any:
+    return asyncio.run(control(url))
+
+
+@pytest.mark.requirement("023.login", "023.private")
+def test_a_sign_in_is_kept_shown_used_and_ended(
+    run: Run, run_json: RunJson, server: str, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser(monkeypatch)
+    done = run("login", "signed", "--config", config)
+    assert done.exit_code == 0, done.output
+    assert f"Signed in to 'signed' at {server}" in done.output
+    secrets = stored(server)["tokens"]
+
+    [shown] = run_json("whoami")["sign_ins"]
+    assert (shown["server"], shown["issuer"], shown["renewable"]) == ("signed", server, True)
+    table = run("whoami")
+    assert "signed" in table.output
+
+    found = run_json("route", "who am I", "--config", config)
+    assert "whose" in json.dumps(found)
+
+    ended = run("logout", "signed")
+    assert "They are revoked" in ended.output
+    assert stored(server)["tokens"] == []
+    assert run_json("whoami") == {"sign_ins": []}
+    everything = done.output + done.stderr + json.dumps(shown) + table.output + ended.output
+    assert len(secrets) == 2
+    assert not [secret for secret in secrets if secret in everything]
+
+
+def test_who_refuses_gets_an_error_and_nothing_is_kept(
+    run: Run, run_json: RunJson, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser(monkeypatch, "refuse")
+    done = run("login", "signed", "--config", config)
+
+    assert done.exit_code == 1
+    assert "was refused: access_denied" in done.stderr
+    assert run_json("whoami") == {"sign_ins": []}
+
+
+def test_an_open_server_is_said_to_need_no_sign_in(run: Run, servers_file: Callable[..., Path]) -> None:
+    with listening(SIGNED, '{"open": true}') as url:
+        done = run("login", "open", "--config", servers_file(open={"url": f"{url}/mcp"}))
+
+    assert done.exit_code == 1
+    assert "does not ask for a sign-in" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"command": "some-server"}, "is a command"),
+        ({"url": "https://a.example/mcp", "headers": {"Authorization": "Bearer x"}}, "has a token or key"),
+    ],
+)
+def test_servers_that_cannot_be_signed_in_to_are_errors_of_use(
+    run: Run, servers_file: Callable[..., Path], entry: dict[str, Any], said: str
+) -> None:
+    done = run("login", "it", "--config", servers_file(it=entry))
+
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def test_unknown_names_are_answered_with_the_known_ones(run: Run, config: Path) -> None:
+    done = run("login", "sigend", "--config", config)
+    assert done.exit_code == 2
+    assert "No enabled server is called 'sigend'. Servers with a URL: signed." in done.stderr
+
+    gone = run("logout", "signed")
+    assert gone.exit_code == 2
+    assert "Nobody is signed in to 'signed'" in gone.stderr
+    assert run("logout").exit_code == 2
+
+
+async def _fine(_settings: object) -> list[doctor.Check]:
+    return []
+
+
+@pytest.mark.requirement("023.waiting")
+def test_doctor_names_the_command_for_a_server_that_waits_for_a_sign_in(
+    run_json: RunJson, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "encoder", _fine)
+    found = {check["name"]: check for check in run_json("doctor", "--config", config, code=1)["checks"]}
+
+    assert found["server signed"]["detail"] == "It waits for a sign-in (OAuth)."
+    assert "pegboard login signed" in found["server signed"]["remedy"]

@@ -1,0 +1,44 @@
+"""Every request to a model in the audit log."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from model_bodies import asking
+from pegboard.clock import SystemClock
+from pegboard.gateways.access_keys import hashed, new_key
+from pegboard.stores import MemoryAudit
+from pegboard.telemetry.audit_log import AuditLog
+from served import OpenGateway
+
+TEAM = new_key()
+SEMANTIC = {"profile": "semantic", "k": 3, "least_tools": 0, "least_tokens": 0}
+KEYS = {"team": {"hash": hashed(TEAM), "upstreams": ["openai"], "tenant": "acme", **SEMANTIC}}
+SECRET = "what the user asked"
+
+
+@pytest.mark.requirement("signing-in.audit-log")
+async def test_each_request_is_one_line_with_its_caller_model_and_outcome(gateway_of: OpenGateway) -> None:
+    store = MemoryAudit()
+    log = AuditLog([store], clock=SystemClock(), values=True)
+    async with gateway_of(llm={"keys": KEYS}, parts={"audit": log}) as gateway:
+        shown = {"authorization": f"Bearer {TEAM}"}
+        body = asking("openai_chat", SECRET, model="gpt-9")
+        await gateway.http.post("/openai/v1/chat/completions", json=body, headers=shown)
+        await gateway.http.post("/openai/v1/chat/completions", json=body)
+        await gateway.http.post("/anthropic/v1/messages", json=asking("anthropic"), headers=shown)
+    await log.close()
+
+    lines: list[dict[str, Any]] = [json.loads(line) async for line in store.read()]
+    assert [(line.get("caller"), line["server"], line["outcome"], line.get("reason")) for line in lines] == [
+        ("team", "openai", "ok", None),
+        (None, "openai", "refused", "not_allowed"),
+        (None, "anthropic", "refused", "not_allowed"),
+    ]
+    assert (lines[0]["door"], lines[0]["event"], lines[0]["tenant"]) == ("llm", "request", "acme")
+    assert lines[0]["model"] == "gpt-9"
+    assert SECRET not in json.dumps(lines)
+    assert TEAM not in json.dumps(lines)

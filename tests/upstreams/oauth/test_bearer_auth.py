@@ -1,0 +1,114 @@
+"""Tokens of a sign-in on the requests of a server's connection: kept, renewed, lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pegboard.clock import SYSTEM_CLOCK
+from pegboard.errors import UpstreamError
+from pegboard.settings import Settings
+from pegboard.settings.oauth_settings import OAuthSettings
+from pegboard.settings.server_spec import ServerSpec
+from pegboard.upstreams import Fleet
+from pegboard.upstreams.oauth.credentials import CredentialKey
+from pegboard.upstreams.oauth.oauth_login import login
+from pegboard.upstreams.oauth.sign_ins import SignIns
+from processes import listening, until
+from signers import SIGNED, Signer, control
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    with listening(SIGNED) as url:
+        yield url
+
+
+@pytest.fixture
+def sign_ins(tmp_path: Path) -> SignIns:
+    return SignIns(Settings(state_dir=tmp_path, credentials="file"), SYSTEM_CLOCK)
+
+
+def spec_of(url: str, **fields: Any) -> ServerSpec:
+    return ServerSpec(name="signed", url=f"{url}/mcp", **fields)
+
+
+def key_of(url: str, user: str = "") -> CredentialKey:
+    return CredentialKey(server="signed", url=f"{url}/mcp", user=user)
+
+
+async def sign_in(url: str, sign_ins: SignIns, user: str = "") -> Signer:
+    signer = Signer()
+    key = key_of(url, user)
+    made = await login(key, OAuthSettings(), signer.person(), now=SYSTEM_CLOCK.time, before=sign_ins.store.read(key))
+    sign_ins.store.write(made)
+    sign_ins.tell(key)
+    return signer
+
+
+def state(fleet: Fleet) -> str:
+    return fleet.status()[0].state
+
+
+@pytest.mark.requirement("023.waiting")
+async def test_a_server_waits_for_a_sign_in_and_is_connected_within_seconds_of_it(
+    server: str, sign_ins: SignIns, fleet_of: Callable[..., Fleet]
+) -> None:
+    async with fleet_of(spec_of(server), sign_ins=sign_ins) as fleet:
+        await until(lambda: state(fleet) == "signed_out")
+        with pytest.raises(UpstreamError, match=r"waits for a sign-in.*pegboard login signed") as refused:
+            await fleet.upstreams[0].call("whose", {})
+        assert refused.value.code == "sign_in_needed"
+        await sign_in(server, sign_ins)
+        await until(lambda: state(fleet) == "ready")
+        assert (await fleet.upstreams[0].call("whose", {}))["content"][0]["text"] == "ann"
+
+
+@pytest.mark.requirement("023.waiting")
+async def test_a_sign_in_of_another_process_is_noticed(
+    server: str, sign_ins: SignIns, fleet_of: Callable[..., Fleet], tmp_path: Path
+) -> None:
+    other = SignIns(Settings(state_dir=tmp_path, credentials="file"), SYSTEM_CLOCK)
+    async with fleet_of(spec_of(server), sign_ins=sign_ins) as fleet:
+        await until(lambda: state(fleet) == "signed_out")
+        await sign_in(server, other)
+        await until(lambda: state(fleet) == "ready")
+
+
+@pytest.mark.requirement("023.renewal")
+async def test_a_token_that_ends_between_calls_is_renewed_once_for_all_of_them(
+    server: str, sign_ins: SignIns, fleet_of: Callable[..., Fleet]
+) -> None:
+    await sign_in(server, sign_ins)
+    async with fleet_of(spec_of(server), sign_ins=sign_ins) as fleet:
+        await until(lambda: state(fleet) == "ready")
+        await control(server, forget_access=True)
+        results = await asyncio.gather(*(fleet.upstreams[0].call("whose", {}) for _ in range(20)))
+        asked = (await control(server))["asked"]
+
+    assert {each["content"][0]["text"] for each in results} == {"ann"}
+    assert asked["refresh"] == 1
+    assert asked["call whose"] == 20
+
+
+@pytest.mark.requirement("023.renewal")
+async def test_a_revoked_refresh_token_puts_the_server_back_to_waiting(
+    server: str, sign_ins: SignIns, fleet_of: Callable[..., Fleet]
+) -> None:
+    await sign_in(server, sign_ins)
+    async with fleet_of(spec_of(server), sign_ins=sign_ins) as fleet:
+        await until(lambda: state(fleet) == "ready")
+        await control(server, forget_access=True, forget_refresh=True)
+        with pytest.raises(UpstreamError, match="waits for a sign-in"):
+            await fleet.upstreams[0].call("whose", {})
+        await until(lambda: state(fleet) == "signed_out")
+        assert sign_ins.store.all()[0].ended
+        assert [tool.name for tool in fleet.upstreams[0].tools] == ["whose", "remove"]
+
+        await sign_in(server, sign_ins)
+        await until(lambda: state(fleet) == "ready")
+        assert (await control(server))["asked"]["register"] == 1
