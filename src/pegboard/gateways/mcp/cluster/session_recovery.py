@@ -135,9 +135,11 @@ class SessionRecovery:
     def _owned(self, scope: Scope, send: Send) -> Send:
         """Signs the id of a new session for its holder, if tokens are required."""
         holder: Holder | None = scope.get(HOLDER_KEY)
+        if holder is None:
+            return send
 
         async def owned(message: Message) -> None:
-            if holder and message["type"] == "http.response.start" and (begun := header(message["headers"], SESSION)):
+            if message["type"] == "http.response.start" and (begun := header(message["headers"], SESSION)):
                 named = self._signing.session(begun, holder)
                 message = {**message, "headers": with_header(message["headers"], SESSION, named)}
             await send(message)

@@ -70,6 +70,12 @@ class ClientOrigin:
     def capabilities(self) -> types.ClientCapabilities:
         return self._ctx.session.client_capabilities or types.ClientCapabilities()
 
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether the client has declared anything that a server may ask it."""
+        can = self.capabilities
+        return can.sampling is not None or can.elicitation is not None or can.roots is not None
+
     @contextmanager
     def answering(self) -> Iterator[None]:
         """Within it, requests and notifications from servers are for this client."""
@@ -155,14 +161,14 @@ class PendingInputs:
         """
         if params is not None and params.input_responses is None and "inputResponses" in (ctx.params or {}):
             raise MCPError(types.INVALID_PARAMS, "inputResponses must be an object")
-        if origin.takes_requests:
-            with origin.answering():
-                return await work()
-        if params is not None:
+        if params is not None and not origin.takes_requests:
             state = params.request_state
             if state is not None and state.startswith(PARKED):
                 return await self._next(self._again(ctx, state, params.input_responses or {}))
             origin.inputs = Inputs(responses=params.input_responses, state=state)
+        if origin.takes_requests or not origin.can_be_asked:
+            with origin.answering():
+                return await work()
         with origin.answering():
             return await self._next(Parked(origin=origin, task=asyncio.create_task(_begun(work))))
 

@@ -143,6 +143,9 @@ class HttpDoor:
 
     async def _endpoint(self, toolset: str) -> Endpoint:
         """The endpoint of this toolset. Raises NoToolset, also if it was removed from the configuration."""
+        open_one = self._endpoints.get(toolset)
+        if open_one is not None and self._host.serves(toolset, open_one.gateway):
+            return open_one
         async with self._opening:
             known = self._endpoints.get(toolset)
             try:
