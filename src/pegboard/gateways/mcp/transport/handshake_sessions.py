@@ -15,6 +15,7 @@ import anyio
 import pydantic_core
 from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp.server.streamable_http import (
+    REQUEST_CANCELLED,
     REQUEST_STREAM_BUFFER_SIZE,
     EventCallback,
     EventMessage,
@@ -55,10 +56,11 @@ class QuickAnswers(StreamableHTTPServerTransport):
         self._request_streams[name] = streams
         await self._read_stream_writer.send(self._create_session_message(message, request, name, version))
         first = await _first(streams[1])
-        if first is not None and _is_answer(first):
+        if first is not None and isinstance(first.message, JSONRPCResponse | JSONRPCError):
             await self._clean_up_memory_streams(name)
-            await self._create_json_response(first.message)(scope, receive, send)
-            return
+            if not _is_cancelled(first.message):
+                await self._create_json_response(first.message)(scope, receive, send)
+                return
         held_back = [priming, None if first is None else self._create_event_data(first)]
         await self._stream(name, streams[1], held_back, scope, receive, send)
 
@@ -103,8 +105,10 @@ async def _first(events: MemoryObjectReceiveStream[EventMessage]) -> EventMessag
     return None
 
 
-def _is_answer(event: EventMessage) -> bool:
-    return isinstance(event.message, JSONRPCResponse | JSONRPCError)
+def _is_cancelled(answer: JSONRPCResponse | JSONRPCError) -> bool:
+    """Whether the client has given the request up. The SDK's client fails on such an answer in JSON while it is being
+    closed."""
+    return isinstance(answer, JSONRPCError) and answer.error.code == REQUEST_CANCELLED
 
 
 class KeptEvents(EventStore):
