@@ -14,9 +14,10 @@ ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?://)([^)#]+)(?:#([^)]+))?\)")
-ELSEWHERE = ("llm-gateway.md", "tutorial.md")
-"""The first one's code needs a gateway, and runs in tests/gateways/llm/test_guide.py; the second one's needs servers,
-and runs in tests/test_tutorial.py."""
+ELSEWHERE = ("adapters.md", "llm-gateway.md", "tutorial.md")
+"""The first one's code needs agent frameworks, and runs in tests/adapters/test_frameworks.py; the second one's needs a
+gateway, and runs in tests/gateways/llm/test_guide.py; the third one's needs servers, and runs in
+tests/test_tutorial.py."""
 BLOCKS = [
     pytest.param(block, id=f"{page.name}-{number}")
     for page in PAGES

@@ -23,7 +23,7 @@ from pegboard.model import Message, Part
 ASK = "When is high tide in Bergen?"
 ASKED = Message(role="user", parts=(Part(text=ASK),))
 CALLED = Message(role="assistant", parts=(Part(kind="tool_call", tool="tide"),))
-ANSWERED = Message(role="tool", parts=(Part(kind="tool_result", text="16:20"),))
+ANSWERED = Message(role="tool", parts=(Part(kind="tool_result", text="16:20", tool="tide"),))
 SAID = Message(role="assistant", parts=(Part(text="At 16:20."),))
 
 RESPONSES = [
@@ -70,12 +70,25 @@ LANGCHAIN = [
     AIMessage("At 16:20."),
 ]
 
+ANTHROPIC = [
+    {"role": "user", "content": ASK},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "tide", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "16:20"}]},
+    {"role": "assistant", "content": [{"type": "text", "text": "At 16:20."}]},
+]
+BEDROCK = [
+    {"role": "user", "content": [{"text": ASK}]},
+    {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "tide", "input": {}}}]},
+    {"role": "user", "content": [{"toolResult": {"toolUseId": "c", "content": [{"text": "16:20"}]}}]},
+    {"role": "assistant", "content": [{"text": "At 16:20."}]},
+]
+
 
 @pytest.mark.requirement("C4")
 @pytest.mark.parametrize(
     "said",
-    [RESPONSES, RESPONSES_OBJECTS, CHAT, OLD_CHAT, LANGCHAIN],
-    ids=["Responses", "objects of Responses", "Chat Completions", "functions", "LangChain"],
+    [RESPONSES, RESPONSES_OBJECTS, CHAT, OLD_CHAT, LANGCHAIN, ANTHROPIC, BEDROCK],
+    ids=["Responses", "objects of Responses", "Chat Completions", "functions", "LangChain", "Anthropic", "Bedrock"],
 )
 def test_every_step_of_a_conversation_is_read(said: list[Any]) -> None:
     messages = [message for message in turn_of(said).messages if message.parts]

@@ -1,5 +1,7 @@
-"""Tools that the caller passes: functions, schemas of any provider, catalogs. Tools without a server belong to
-`local`."""
+"""Tools that the caller passes: functions, schemas of any provider, tools of agent frameworks, catalogs.
+
+Tools without a server belong to `local`.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from pydantic_core import ArgsKwargs
 from pegboard.catalog import Catalog
 from pegboard.catalog.ingest import read_catalog, tools_of_any_format
 from pegboard.errors import CatalogError
+from pegboard.library.framework_tools import framework_tool
 from pegboard.model import JsonObject, Server, ServerName, Tool, ToolId
 
 LOCAL = "local"
@@ -35,7 +38,7 @@ def given_tools(tools: object) -> GivenTools:
     """The tools of a catalog, a file in any known format, or a sequence.
 
     Each element of a sequence is a function, described by its signature and docstring; a schema in any provider's form;
-    a pair of a schema and a callable; or a `Tool`. Raises CatalogError for anything else.
+    a pair of a schema and a callable; a `Tool`; or a tool of an agent framework. Raises CatalogError for anything else.
     """
     if isinstance(tools, Catalog):
         return GivenTools(groups=_grouped(tools.tools, tools.servers))
@@ -67,10 +70,13 @@ def _entry(each: object) -> tuple[Sequence[Tool], Function | None]:
             return tools, _keywords(function)
         case Mapping():
             return _schemas(each), None
-        case _ if callable(each):
-            return _function(each)
+    if (of_framework := framework_tool(each)) is not None:
+        return tools_of_any_format(LOCAL, [of_framework.definition]), of_framework.run
+    if callable(each):
+        return _function(each)
     raise CatalogError(
-        f"A tool was given as {type(each).__name__}.", remedy="Give a function, a schema, a pair of both, or a Tool."
+        f"A tool was given as {type(each).__name__}.",
+        remedy="Give a function, a schema, a pair of both, a Tool, or a tool of an agent framework.",
     )
 
 

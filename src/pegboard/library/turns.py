@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pegboard.errors import ConfigError, SessionConflict
+from pegboard.library.framework_messages import ROLES, Called, call, framework_messages, result
 from pegboard.model import Message, Part, Role, Session, ToolId, Turn
 from pegboard.protocols import Sessions
 from pegboard.retrieval import mark_notes
 
 UNNAMED = Session().id
-ROLES: Mapping[str, Role] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "model": "assistant",
-    "ai": "assistant",
-    "tool": "tool",
-    "function": "tool",
-}
-"""Roles by name, including LangChain's message types."""
 SAID = ("content", "parts", "tool_calls", "function_call")
 """The keys of a message's content."""
 CALLS = frozenset({"function_call", "custom_tool_call"})
 RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 """Items of OpenAI Responses that are not messages. Other items, such as reasoning, do not affect a turn."""
-KNOWN = "messages of OpenAI (Chat Completions, Responses), Anthropic, Gemini (contents) or LangChain"
+KNOWN = (
+    "messages of OpenAI (Chat Completions, Responses), Anthropic, Gemini (contents), Bedrock, LangChain or another "
+    "agent framework"
+)
 Said = Turn | str | Mapping[str, Any] | Sequence[Any]
-"""A turn, the user's text, or messages in the form of OpenAI, Anthropic, Gemini or LangChain."""
+"""A turn, the user's text, or messages in the form of a provider or an agent framework."""
 
 
 def turn_of(said: Said) -> Turn:
@@ -45,7 +36,8 @@ def turn_of(said: Said) -> Turn:
         return said
     if isinstance(said, str):
         return Turn.ask(said)
-    messages = tuple(message for each in _listed(said) for message in _messages(each))
+    called: Called = {}
+    messages = tuple(message for each in _listed(said) for message in _messages(each, called))
     if said and not messages:
         raise _unreadable(said, "holds no message")
     return mark_notes(Turn(messages=messages))
@@ -55,20 +47,24 @@ def _listed(said: Any) -> Sequence[Any]:
     return said if isinstance(said, Sequence) else [said]
 
 
-def _messages(said: Any) -> Iterator[Message]:
+def _messages(said: Any, called: Called) -> Iterator[Message]:
     if isinstance(said, Message):
         yield said
+        return
+    if (of_framework := framework_messages(said, called)) is not None:
+        yield from of_framework
         return
     fields = _plain(said)
     if not isinstance(fields, Mapping):
         raise _unreadable(said, "is not a message")
     kind = fields.get("type")
     if kind in CALLS:
-        yield Message(role="assistant", parts=(Part(kind="tool_call", tool=fields.get("name")),))
+        called[str(fields.get("call_id"))] = str(fields.get("name"))
+        yield Message(role="assistant", parts=(call(fields.get("name")),))
     elif kind in RESULTS:
-        yield Message(role="tool", parts=(Part(kind="tool_result", text=_text(fields.get("output"))),))
+        yield result(fields.get("output"), called.get(str(fields.get("call_id"))))
     elif (name := _role(fields)) is not None:
-        yield from _spoken(said, name, fields)
+        yield from _spoken(said, name, fields, called)
     elif not isinstance(kind, str):
         raise _unreadable(said, "has no role")
 
@@ -79,14 +75,14 @@ def _role(fields: Mapping[str, Any]) -> str | None:
     return fields.get("role") or (kind if kind in ROLES else "user" if "parts" in fields else None)
 
 
-def _spoken(said: Any, name: str, fields: Mapping[str, Any]) -> Iterator[Message]:
+def _spoken(said: Any, name: str, fields: Mapping[str, Any], called: Called) -> Iterator[Message]:
     """A message, split in two if it holds tool results: results are not what the user said (P1)."""
     role = ROLES.get(name)
     if role is None:
         raise _unreadable(said, f"has the role {name!r}, which is none of {', '.join(ROLES)}")
     if not any(key in fields for key in SAID):
         raise _unreadable(said, f"has none of {', '.join(SAID)}")
-    parts = tuple(_parts(fields, role))
+    parts = tuple(_parts(fields, role, called))
     results = tuple(part for part in parts if part.kind == "tool_result")
     rest = tuple(part for part in parts if part.kind != "tool_result")
     if results:
@@ -95,41 +91,54 @@ def _spoken(said: Any, name: str, fields: Mapping[str, Any]) -> Iterator[Message
         yield Message(role=role, parts=rest)
 
 
-def _parts(fields: Mapping[str, Any], role: Role) -> Iterator[Part]:
-    """Text, tool results (Anthropic and Gemini put them into user messages), and calls by name."""
+def _parts(fields: Mapping[str, Any], role: Role, called: Called) -> Iterator[Part]:
+    """Text, tool results (Anthropic, Gemini and Bedrock put them into user messages), and calls by name."""
     content = fields.get("content") if fields.get("parts") is None else fields["parts"]
     if isinstance(content, str) and (content or role == "tool"):
-        yield Part(text=content, kind="tool_result" if role == "tool" else "text")
+        if role == "tool":
+            yield from result(content, called.get(str(fields.get("tool_call_id"))) or fields.get("name")).parts
+        else:
+            yield Part(text=content)
     for block in content if isinstance(content, Sequence) and not isinstance(content, str) else ():
-        yield from _part(_plain(block), role)
-    for call in [*(fields.get("tool_calls") or ()), *filter(None, [fields.get("function_call")])]:
-        said = _plain(call)
-        yield Part(kind="tool_call", tool=(said.get("function") or said).get("name"))
+        yield from _part(_plain(block), role, called)
+    for each in [*(fields.get("tool_calls") or ()), *filter(None, [fields.get("function_call")])]:
+        said = _plain(each)
+        name = (said.get("function") or said).get("name")
+        called[str(said.get("id"))] = name
+        yield call(name)
 
 
-def _part(block: Any, role: Role) -> Iterator[Part]:
+def _part(block: Any, role: Role, called: Called) -> Iterator[Part]:
     match block:
         case str(text):
             yield Part(text=text)
         case {"type": "tool_result", **rest}:
-            yield Part(kind="tool_result", text=_text(rest.get("content")))
+            yield from result(rest.get("content"), called.get(str(rest.get("tool_use_id")))).parts
+        case {"toolResult": Mapping() as answer}:
+            yield from result(_of_bedrock(answer.get("content")), called.get(str(answer.get("toolUseId")))).parts
         case {"type": "tool_use" | "tool_call", "name": str(name)}:
-            yield Part(kind="tool_call", tool=name)
+            called[str(block.get("id"))] = name
+            yield call(name)
+        case {"toolUse": {"name": str(name), **rest}}:
+            called[str(rest.get("toolUseId"))] = name
+            yield call(name)
         case {"functionCall": {"name": str(name)}} | {"function_call": {"name": str(name)}}:
-            yield Part(kind="tool_call", tool=name)
+            yield call(name)
         case {"functionResponse": Mapping() as answer} | {"function_response": Mapping() as answer}:
-            yield Part(kind="tool_result", text=_text(answer.get("response")), tool=answer.get("name"))
+            yield from result(answer.get("response"), answer.get("name")).parts
         case {"text": str(text)} if not block.get("thought"):
             yield Part(text=text, kind="tool_result" if role == "tool" else "text")
+
+
+def _of_bedrock(content: Any) -> object:
+    """The text of a result, where it is nothing else."""
+    texts = [block.get("text") for block in content or ()]
+    return "\n".join(map(str, texts)) if texts and None not in texts else content
 
 
 def _plain(value: Any) -> Any:
     """The fields of an SDK object."""
     return value.model_dump() if hasattr(value, "model_dump") else value
-
-
-def _text(content: Any) -> str:
-    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, default=str)
 
 
 def _unreadable(said: Any, why: str) -> ConfigError:

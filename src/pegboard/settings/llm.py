@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticKnownError
 
+from pegboard.settings.key_rotation import KeyHash, RotatedKey
 from pegboard.settings.services import KeyVariable
 from pegboard.wire_formats import upstream_formats
 
@@ -28,7 +29,6 @@ Format = Annotated[str, BeforeValidator(_known_format)]
 """The wire format of an upstream."""
 UpstreamName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 KeyName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.@-]*$")]
-KeyHash = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 HiddenCall = Literal["ask", "guard", "pass"]
 """What happens when the model calls a tool that was filtered out: the request is repeated with that tool, the call is
 refused, or it is passed on."""
@@ -101,7 +101,7 @@ class RuleOfPolicy(PolicySettings):
     key: str = "*"
 
 
-class KeySettings(PolicySettings):
+class KeySettings(PolicySettings, RotatedKey):
     """A key that clients send to the gateway. Only its SHA-256 is kept; `pegboard keys new NAME` makes one."""
 
     hash: KeyHash

@@ -6,7 +6,11 @@ a protection. It may be rewritten; to remove it, an operator restarts the proces
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pegboard.settings import Settings
+from pegboard.settings.llm import KeySettings
+from pegboard.settings.sections import AccessSettings
 
 REMEDY = "If this is intended, restart the process."
 
@@ -27,6 +31,7 @@ def weakened(before: Settings, after: Settings) -> str:
         (_any_upstream(before, after), "a key for some upstreams would permit all of them ([llm.keys])"),
         (_unlimited(before, after), "a token that permits some tools would permit all of them (tools, [grants])"),
         (_scoped_rules(before) and not _scoped_rules(after), "no tool would require a scope any more (rules)"),
+        (_endless(before, after), "a key that ends would be valid for ever (expires)"),
         (_open_toolset(before, after), "a toolset would require no scope any more ([toolsets])"),
     )
     return "; ".join(said for is_so, said in lost if is_so)
@@ -49,6 +54,18 @@ def _any_upstream(before: Settings, after: Settings) -> bool:
     chosen = {name for name, each in before.llm.keys.items() if "upstreams" in each.model_fields_set}
     silent = {name for name, each in after.llm.keys.items() if "upstreams" not in each.model_fields_set}
     return bool(chosen & silent)
+
+
+def _endless(before: Settings, after: Settings) -> bool:
+    """Whether a key that is the same as before would not end any more."""
+    return _lost_ends(before.access, after.access) or _lost_ends(before.llm.keys, after.llm.keys)
+
+
+def _lost_ends(
+    before: Mapping[str, AccessSettings | KeySettings], after: Mapping[str, AccessSettings | KeySettings]
+) -> bool:
+    same = [name for name in before.keys() & after.keys() if before[name].hash == after[name].hash]
+    return any(before[name].expires is not None and after[name].expires is None for name in same)
 
 
 def _scoped_rules(settings: Settings) -> bool:

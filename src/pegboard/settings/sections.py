@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pegboard.settings.llm import KeyHash
+from pegboard.settings.key_rotation import KeyHash, RotatedKey
 from pegboard.settings.services import KeyVariable, ServiceUrl
 
 Exposure = Literal["eager", "static", "dynamic", "native", "route"]
@@ -79,13 +79,12 @@ class SummariesSettings(BaseModel):
         return self
 
 
-class AccessSettings(BaseModel):
+class AccessSettings(RotatedKey):
     """A bearer token, given by its hash or by the variable that holds it, and the rights of its bearer.
 
     ``tools`` are patterns on ``server/name`` or the name alone; ``scopes`` are those that `rules`, `grants` and
-    toolsets require. Without ``tools`` and without configured grants, the token permits all tools. It is unknown from
-    ``expires`` on, a time with its zone. To rotate a token, give its holder a second one under another name until all
-    clients have it.
+    toolsets require. Without ``tools`` and without configured grants, the token permits all tools. ``tenant``
+    is its bearer's, in the audit log and in limits.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -95,7 +94,6 @@ class AccessSettings(BaseModel):
     scopes: tuple[str, ...] = ()
     tools: tuple[str, ...] | None = Field(default=None)
     tenant: str = ""
-    expires: AwareDatetime | None = None
 
     @model_validator(mode="after")
     def _one_token(self) -> Self:

@@ -27,6 +27,7 @@ from pegboard.apps.cli.shared_process import SharedProcess
 from pegboard.apps.cli.tool_sources import load
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.key_expiry import ending
 from pegboard.gateways.llm.proxy.config_checks import warnings
 from pegboard.gateways.llm.proxy.model_upstream import ModelUpstream
 from pegboard.gateways.llm.selection.policy_rules import Policies
@@ -89,6 +90,7 @@ async def _examine(files: Sequence[Path]) -> list[Check]:
         every += [
             *profile(configured.settings),
             *models(configured.settings),
+            *keys(configured.settings),
             *await servers(configured),
         ]
     settings = configured.settings if configured else load_settings()
@@ -172,6 +174,15 @@ def profile(settings: Settings) -> list[Check]:
     except ConfigError as error:
         return [failed("routing", error)]
     return [Check(name="routing", status="ok", detail=f"profile {chosen.name}, {len(rules)} rules")]
+
+
+def keys(settings: Settings) -> list[Check]:
+    """Warns of tokens and keys that end soon or have ended."""
+    now = SYSTEM_CLOCK.time()
+    return [
+        Check(name="keys", status="warn", detail=each.sentence(now), remedy=f"`pegboard keys rotate {each.name}`")
+        for each in ending(settings, now)
+    ]
 
 
 def models(settings: Settings) -> list[Check]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from getpass import getpass
 from typing import Annotated
 
@@ -22,12 +23,19 @@ NEW_EXAMPLES = examples(
     "A token for MCP on HTTP with two servers and a scope",
     "pegboard keys new ann --mcp --tools 'github/*,time/*' --scopes dba",
 )
+ROTATE_EXAMPLES = examples(
+    "A new key for a holder, whose previous one stays valid for a week",
+    "pegboard keys rotate team-a",
+    "The previous one was lost: it ends now",
+    "pegboard keys rotate team-a --days 0",
+)
+LIST_EXAMPLES = examples("Which keys are there, and when do they end?", "pegboard keys list")
 CHECK_EXAMPLES = examples("Whose key is this?", "pegboard keys check < key.txt")
 
 
 @app.callback(invoke_without_command=True)
 def keys(context: typer.Context) -> None:
-    """Make and check keys for the LLM gateway and tokens for the MCP gateway."""
+    """Make, rotate, list and check keys for the LLM gateway and tokens for the MCP gateway."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -46,6 +54,7 @@ def new(
         typer.Option(metavar="PATTERNS", help="Tools that the token permits, as comma-separated patterns."),
     ] = None,
     scopes: Annotated[str, typer.Option(metavar="NAMES", help="Scopes of the token, comma-separated.")] = "",
+    days: Annotated[int | None, typer.Option(min=1, help="Days after which the key ends; without it, never.")] = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
@@ -67,12 +76,92 @@ def new(
     else:
         table = {"hash": hashed(key), "upstreams": _patterns(upstreams)}
         document = {"llm": {"keys": {name: table}}}
+    if days is not None:
+        table["expires"] = _in_days(days)
     _checked(name, document)
     lines = tomli_w.dumps(document)
     if as_json:
-        print_json({"name": name, "key": key, "toml": lines} | table)
+        print_json({"name": name, "key": key, "toml": lines} | _shown(table))
     else:
         sys.stdout.write(f"{key}\n\n{lines}")
+
+
+@app.command("rotate", epilog=ROTATE_EXAMPLES)
+def rotate(
+    name: Annotated[str, typer.Argument(help="Name of the key or token.")],
+    config: Configs = None,
+    days: Annotated[int, typer.Option(min=0, help="Days for which the previous key stays valid.")] = 7,
+    lasts: Annotated[
+        int | None, typer.Option(min=1, help="Days after which the new key ends; without it, never.")
+    ] = None,
+    mcp: Annotated[bool, typer.Option("--mcp", help="The token of [access], if a key has the same name.")] = False,
+    as_json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Make a successor of a key and print it once, with the lines to change in pegboard.toml.
+
+    Both keys are valid until the previous one ends, so that its clients can be changed one after the other. The holder
+    keeps name, rights and limits.
+    """
+    import tomli_w
+
+    from pegboard.apps.cli.configs import own_files
+    from pegboard.apps.cli.output import print_json
+    from pegboard.gateways.access_keys import hashed, new_key
+    from pegboard.settings import load_settings
+
+    settings = load_settings(config or own_files())
+    section = "access" if mcp or name not in settings.llm.keys else "llm.keys"
+    found = settings.access.get(name) if section == "access" else settings.llm.keys[name]
+    if found is None:
+        raise PegboardError(f"There is no key {name!r}.", remedy="`pegboard keys list` shows the names.")
+    if found.hash is None:
+        raise PegboardError(
+            f"The token {name!r} is read from a variable.", remedy="Put the new one there, and start the gateway again."
+        )
+    key = new_key()
+    table: dict[str, object] = {"hash": hashed(key)}
+    table |= {"previous": found.hash, "previous_expires": _in_days(days)} if days else {}
+    table |= {"expires": _in_days(lasts)} if lasts is not None else {}
+    body = tomli_w.dumps(table)
+    if as_json:
+        print_json({"name": name, "section": section, "key": key, "toml": body} | _shown(table))
+    else:
+        sys.stdout.write(
+            f"{key}\n\n# In [{section}.{name}]; its other lines stay, but for an earlier `expires`.\n{body}"
+        )
+
+
+@app.command("list", epilog=LIST_EXAMPLES)
+def list_(config: Configs = None, as_json: Json = False, verbose: Verbose = False) -> None:
+    """List the configured keys and tokens by name, and when each of them ends."""
+    from pegboard.apps.cli.configs import own_files
+    from pegboard.apps.cli.output import cells, plain, print_json, stdout, table
+    from pegboard.clock import SYSTEM_CLOCK
+    from pegboard.gateways.key_expiry import lifetimes
+    from pegboard.settings import load_settings
+
+    now = SYSTEM_CLOCK.time()
+    found = [
+        {
+            "section": each.section,
+            "name": each.name,
+            "previous": each.previous,
+            "expires": None if each.expires is None else _text(datetime.fromtimestamp(each.expires, UTC)),
+            "state": each.state(now),
+        }
+        for each in lifetimes(load_settings(config or own_files()))
+    ]
+    if as_json:
+        print_json({"keys": found})
+    elif not found:
+        stdout().print(plain("No keys are configured. `pegboard keys new NAME` makes one."))
+    else:
+        made = table("", "section", "name", "ends", "state")
+        for each in found:
+            name = f"{each['name']}{' (previous)' if each['previous'] else ''}"
+            made.add_row(*cells(str(each["section"]), name, str(each["expires"] or "never"), str(each["state"])))
+        stdout().print(made)
 
 
 @app.command("check", epilog=CHECK_EXAMPLES)
@@ -105,6 +194,18 @@ def check(config: Configs = None, as_json: Json = False, verbose: Verbose = Fals
         print_json({"name": name, "upstreams": upstreams, "policy": configured[name].policy()})
     else:
         sys.stdout.write(f"{name}, for the upstreams {', '.join(upstreams)}\n")
+
+
+def _in_days(days: int) -> datetime:
+    return datetime.now(UTC).replace(microsecond=0) + timedelta(days=days)
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _shown(table: Mapping[str, object]) -> dict[str, object]:
+    return {name: _text(value) if isinstance(value, datetime) else value for name, value in table.items()}
 
 
 def _patterns(text: str) -> list[str]:

@@ -51,7 +51,7 @@ COMMANDS = {
     "whoami": "List the sign-ins at servers: where, with which scopes, until when, and where the tokens are kept.",
     "shadow": "Show what filtering would have done to shadow requests: tokens saved, and tool calls lost.",
     "replay": "Run recorded requests through the filters of a configuration, and compare what each keeps.",
-    "keys": "Make and check keys for the LLM gateway and tokens for the MCP gateway.",
+    "keys": "Make, rotate, list and check keys for the LLM gateway and tokens for the MCP gateway.",
     "pins": "List the tools whose definition is not the approved one, or that are new on a server.",
     "state": "Show, export, import or remove sessions, statistics, lessons, habits, spending and pins.",
 }

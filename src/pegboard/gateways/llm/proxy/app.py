@@ -84,7 +84,7 @@ class LlmApp:
         tenants = {name: each.tenant for name, each in settings.keys.items()}
         self._audit = RequestAudit(events, clock, recorder, audit, tenants)
         self._policies = policies or Policies(settings)
-        self._keys = Keys(settings.keys, is_token)
+        self._keys = Keys(settings.keys, is_token, clock)
         self._names = names
         self.upstreams = {name: ModelUpstream(name, each, environment) for name, each in settings.upstreams.items()}
         self._unknown = UnknownHeaders()

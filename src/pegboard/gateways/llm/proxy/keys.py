@@ -6,6 +6,7 @@ from this machine may use the provider keys that the gateway holds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from ipaddress import ip_address
@@ -13,10 +14,12 @@ from urllib.parse import urlsplit
 
 from starlette.types import Scope
 
+from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import PegboardError
 from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.llm.formats.registry import key_headers
 from pegboard.gateways.llm.proxy.model_upstream import Headers
+from pegboard.protocols import Clock
 from pegboard.settings.llm import KeySettings
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -42,8 +45,20 @@ class NotForThis(NotAllowed):
 class Keys:
     """The configured keys. Without any, everybody may use the gateway, except for the provider keys that it holds."""
 
-    def __init__(self, configured: Mapping[str, KeySettings], is_token: IsToken = lambda text: False) -> None:
-        self._names = {each.hash: name for name, each in configured.items()}
+    def __init__(
+        self,
+        configured: Mapping[str, KeySettings],
+        is_token: IsToken = lambda text: False,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._clock = clock
+        self._names: dict[str, str] = {}
+        self._ends: dict[str, float] = {}
+        for name, each in configured.items():
+            for hash_, end in ((each.hash, each.expires), (each.previous, each.previous_expires)):
+                if hash_ is not None:
+                    self._names[hash_] = name
+                    self._ends[hash_] = math.inf if end is None else end.timestamp()
         self._configured = configured
         self._is_token = is_token
 
@@ -56,18 +71,24 @@ class Keys:
         for text in (*shown, query_key or ""):
             if (name := self.name_of(text)) is not None:
                 return name
+        if any(self._known(text) for text in (*shown, query_key or "")):
+            raise NotAllowed("The key has expired.", remedy="Ask the gateway's operator for a new one.")
         raise NotAllowed(
             "This gateway requires one of its own keys." if not shown else "The key is not one of this gateway's.",
             remedy="Send a key made with `pegboard keys new` in place of the provider's key.",
         )
 
     def name_of(self, shown: str) -> str | None:
-        """The name of this key if it is one of the gateway's."""
+        """The name of this key if it is one of the gateway's, and valid now."""
+        return self._known(shown) if self._names and self._clock.time() < self._ends.get(_hash_of(shown), 0) else None
+
+    def _known(self, shown: str) -> str | None:
+        """The name of this key, valid or not."""
         return self._names.get(_hash_of(shown)) if self._names else None
 
     def is_ours(self, text: str) -> bool:
-        """Whether a text is a key of the gateway or a token of the MCP gateway."""
-        return self.name_of(text) is not None or self._is_token(_bare(text))
+        """Whether a text is a key of the gateway, valid or not, or a token of the MCP gateway."""
+        return self._known(text) is not None or self._is_token(_bare(text))
 
     def none_of_ours(self, headers: Headers) -> Headers:
         """The headers without the gateway's keys, tokens and cookies."""

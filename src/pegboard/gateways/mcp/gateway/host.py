@@ -13,6 +13,7 @@ import mcp_types as types
 from pegboard.catalog import Catalog
 from pegboard.compose import Parts, build_routing, opened_parts
 from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.key_expiry import warn_of_expiry
 from pegboard.gateways.mcp.gateway.call_charges import CallCharges
 from pegboard.gateways.mcp.gateway.clients import client_rows
 from pegboard.gateways.mcp.gateway.gateway import Gateway
@@ -100,6 +101,7 @@ class Host:
                 *(self._usage.run(), self._reported.run(), self._charges.run(), self._approvals.run()),
                 *((self.parts.learner.book.run(),) if self.parts.learner is not None else ()),
                 *(self.parts.retirement.run(), self._save_sessions(), self.signing.run()),
+                warn_of_expiry(lambda: self.settings, self.parts.clock),
             )
             background = [asyncio.create_task(each) for each in running]
             try:

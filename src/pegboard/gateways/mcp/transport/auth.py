@@ -125,11 +125,12 @@ class Access:
                     remedy="Give each holder its own token.",
                 )
             only = _patterns(each.tools, each.scopes, settings.grants)
-            self._holders[secret] = Holder(
-                name=name, secret=secret, scopes=frozenset(each.scopes), only=only, tenant=each.tenant
-            )
-            if each.expires is not None:
-                self._expiries[secret] = each.expires.timestamp()
+            scopes = frozenset(each.scopes)
+            holder = Holder(name=name, secret=secret, scopes=scopes, only=only, tenant=each.tenant)
+            for hash_, end in ((secret, each.expires), (each.previous, each.previous_expires)):
+                if hash_ is not None:
+                    self._holders[hash_] = holder
+                    self._expiries[hash_] = math.inf if end is None else end.timestamp()
 
     @property
     def needed(self) -> bool:

@@ -1,0 +1,32 @@
+"""Reads each tool object once: some frameworks build a schema anew whenever it is asked for."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from pegboard.adapters.selection import Read
+from pegboard.library.framework_tools import FrameworkTool
+
+
+def remembered(read: Read) -> Read:
+    """The same, with a memory as long as the tool lives. A tool must not change its name, description or schema.
+
+    >>> class Tide: ...
+    >>> tide, times = Tide(), []
+    >>> reading = remembered(lambda tool: times.append(tool))
+    >>> reading(tide), reading(tide), len(times)
+    (None, None, 1)
+    """
+    known: dict[int, tuple[weakref.ref[Any], FrameworkTool | None]] = {}
+
+    def reading(tool: Any) -> FrameworkTool | None:
+        place = id(tool)
+        found = known.get(place)
+        if found is not None and found[0]() is tool:
+            return found[1]
+        fresh = read(tool)
+        known[place] = weakref.ref(tool, lambda _: known.pop(place, None)), fresh
+        return fresh
+
+    return reading

@@ -1,0 +1,76 @@
+"""Strands Agents: a plugin with middleware around each model call and each call of a tool.
+
+The turn is in the state of the invocation, so an agent's invocations share nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+from pegboard.adapters.selection import SEARCH_ABOUT, SEARCH_SCHEMA, SEARCH_TOOLS, ToolSelector, TurnTools
+from pegboard.extras import required
+from pegboard.library.framework_tools import ANY, FrameworkTool
+
+required("strands.middleware", "strands")
+
+from strands.middleware import (  # noqa: E402
+    ExecuteToolContext,
+    ExecuteToolStage,
+    InvokeModelContext,
+    InvokeModelStage,
+    ToolResultEvent,
+)
+from strands.plugins import Plugin  # noqa: E402
+
+TURN = "pegboard_turn"
+SEARCH: Mapping[str, Any] = {
+    "name": SEARCH_TOOLS,
+    "description": SEARCH_ABOUT,
+    "inputSchema": {"json": dict(SEARCH_SCHEMA)},
+}
+
+
+class PegboardToolPlugin(Plugin):
+    """Shows an agent's model the tools of each turn, refuses calls of others, and offers `search_tools`. One plugin may
+    serve several agents."""
+
+    name = "pegboard"
+
+    def __init__(self, selector: ToolSelector | None = None) -> None:
+        super().__init__()
+        self._selector = selector or ToolSelector(read=specified)
+
+    def init_agent(self, agent: Any) -> None:
+        """Registers the middleware with an agent."""
+        agent.add_middleware(InvokeModelStage.Input, self._select)
+        agent.add_middleware(ExecuteToolStage, self._execute)
+
+    async def _select(self, context: InvokeModelContext) -> InvokeModelContext:
+        turn = await self._selector.select(context.tool_specs, context.messages, context)
+        context.invocation_state[TURN] = turn
+        return context.replace(tool_specs=[*turn.tools, *([dict(SEARCH)] if turn.has_search else ())])
+
+    async def _execute(
+        self, context: ExecuteToolContext, next_fn: Callable[[ExecuteToolContext], AsyncIterator[Any]]
+    ) -> AsyncIterator[Any]:
+        turn: TurnTools[Any] | None = context.invocation_state.get(TURN)
+        name = context.tool_use["name"]
+        if turn is not None and (refusal := turn.refusal(name)) is not None:
+            yield _answered(context, refusal, status="error")
+        elif turn is not None and name == SEARCH_TOOLS and turn.has_search:
+            found = await self._selector.search(turn, (context.tool_use["input"] or {}).get("query"))
+            yield _answered(context, found.text)
+        else:
+            async for event in next_fn(context):
+                yield event
+
+
+def specified(specification: Mapping[str, Any]) -> FrameworkTool:
+    """A tool as a model call has it."""
+    schema = specification.get("inputSchema") or {}
+    return FrameworkTool(specification["name"], specification.get("description", ""), schema.get("json", schema) or ANY)
+
+
+def _answered(context: ExecuteToolContext, text: str, *, status: str = "success") -> ToolResultEvent:
+    return ToolResultEvent({"toolUseId": context.tool_use["toolUseId"], "status": status, "content": [{"text": text}]})

@@ -1,0 +1,89 @@
+"""google-adk: `PegboardPlugin`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from google.adk.agents import LlmAgent
+from google.adk.agents.run_config import RunConfig, StreamingMode
+from google.adk.events import Event
+from google.adk.models import BaseLlm, LlmResponse
+from google.adk.runners import InMemoryRunner
+from google.adk.tools import FunctionTool
+from google.genai import types
+from scenario import Call, Driver, Functions, Script, main
+
+from pegboard import Board
+from pegboard.adapters.google_adk import PegboardPlugin, declared
+from pegboard.adapters.selection import ToolSelector
+
+
+class Scripted(BaseLlm):
+    script: Any = None
+
+    async def generate_content_async(self, llm_request: Any, stream: bool = False) -> AsyncIterator[LlmResponse]:
+        declarations = [each for tool in llm_request.config.tools or () for each in tool.function_declarations or ()]
+        parts = [part for content in llm_request.contents for part in content.parts or ()]
+        results = [str(part.function_response.response) for part in parts if part.function_response]
+        reply = self.script.reply([each.name for each in declarations], results)
+        if isinstance(reply, Call):
+            part = types.Part(function_call=types.FunctionCall(name=reply.name, args=reply.arguments))
+        else:
+            part = types.Part(text=reply)
+        if stream and part.text:
+            yield LlmResponse(content=types.Content(role="model", parts=[part]), partial=True)
+        yield LlmResponse(content=types.Content(role="model", parts=[part]))
+
+
+class GoogleADK(Driver):
+    def __init__(self, board: Board) -> None:
+        self.selector = ToolSelector(board, read=declared)
+
+    async def run(self, ask: str, script: Script, functions: Functions, *, stream: bool = False) -> str:
+        agent = LlmAgent(name="office", model=Scripted(model="scripted", script=script), tools=self.tools(functions))
+        return await self._ended(agent, ask, stream=stream)
+
+    async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:
+        model, tools = Scripted(model="scripted", script=script), self.tools(functions)
+        second = LlmAgent(name="expert", description="Knows everything", model=model, tools=tools)
+        first = LlmAgent(name="office", model=model, tools=tools, sub_agents=[second])
+        return await self._ended(first, ask)
+
+    async def _ended(self, agent: LlmAgent, ask: str, *, stream: bool = False) -> str:
+        runner = InMemoryRunner(agent=agent, app_name="app", plugins=[PegboardPlugin(self.selector)])
+        session = await runner.session_service.create_session(app_name="app", user_id="u")
+        said = ""
+        mode = StreamingMode.SSE if stream else StreamingMode.NONE
+        async for event in runner.run_async(
+            user_id="u",
+            session_id=session.id,
+            new_message=types.Content(role="user", parts=[types.Part(text=ask)]),
+            run_config=RunConfig(streaming_mode=mode),
+        ):
+            texts = [part.text for part in (event.content.parts if event.content else None) or () if part.text]
+            said = texts[-1] if texts else said
+        return said
+
+    def tools(self, functions: Functions) -> list[Any]:
+        return [FunctionTool(each) for each in functions]
+
+    def messages(self, ask: str) -> list[Any]:
+        def event(author: str, role: str, part: types.Part) -> Event:
+            return Event(author=author, content=types.Content(role=role, parts=[part]))
+
+        call = types.FunctionCall(name="get_invoice", args={})
+        answer = types.FunctionResponse(name="get_invoice", response={"result": "ok"})
+        return [
+            event("user", "user", types.Part(text=ask)),
+            event("office", "model", types.Part(function_call=call)),
+            event("office", "user", types.Part(function_response=answer)),
+            event("office", "model", types.Part(text="It is there.")),
+        ]
+
+    async def select(self, ask: str, tools: Sequence[Any]) -> object:
+        declarations = self.__dict__.setdefault("declarations", [tool._get_declaration() for tool in tools])
+        return await self.selector.select(declarations, ask)
+
+
+main(GoogleADK)

@@ -1,0 +1,96 @@
+"""strands: `PegboardToolPlugin`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from scenario import Call, Driver, Functions, Script, main
+from strands import Agent, tool
+from strands.models import Model
+from strands.multiagent import Swarm
+
+from pegboard import Board
+from pegboard.adapters.selection import ToolSelector
+from pegboard.adapters.strands import PegboardToolPlugin, specified
+
+
+class Scripted(Model):
+    def __init__(self, script: Script) -> None:
+        self.script = script
+
+    def update_config(self, **_: Any) -> None: ...
+
+    def get_config(self) -> Any:
+        return {}
+
+    async def structured_output(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+        yield
+
+    async def stream(self, messages: Any, tool_specs: Any = None, system_prompt: Any = None, **_: Any) -> Any:
+        blocks = [block["toolResult"] for message in messages for block in message["content"] if "toolResult" in block]
+        results = [str(block["content"][0].get("text")) for block in blocks]
+        reply = self.script.reply([each["name"] for each in tool_specs or ()], results)
+        yield {"messageStart": {"role": "assistant"}}
+        if isinstance(reply, Call):
+            use = {"name": reply.name, "toolUseId": f"c{len(self.script.shown)}"}
+            yield {"contentBlockStart": {"start": {"toolUse": use}}}
+            yield {"contentBlockDelta": {"delta": {"toolUse": {"input": json.dumps(reply.arguments)}}}}
+        else:
+            yield {"contentBlockStart": {"start": {}}}
+            yield {"contentBlockDelta": {"delta": {"text": reply}}}
+        yield {"contentBlockStop": {}}
+        yield {"messageStop": {"stopReason": "tool_use" if isinstance(reply, Call) else "end_turn"}}
+
+
+class Strands(Driver):
+    def __init__(self, board: Board) -> None:
+        self.selector = ToolSelector(board, read=specified)
+
+    def agent(self, script: Script, functions: Functions, **more: Any) -> Agent:
+        plugins = [PegboardToolPlugin(self.selector)]
+        return Agent(
+            model=Scripted(script), tools=self.tools(functions), plugins=plugins, callback_handler=None, **more
+        )
+
+    async def run(self, ask: str, script: Script, functions: Functions, *, stream: bool = False) -> str:
+        agent = self.agent(script, functions)
+        if not stream:
+            return str(await agent.invoke_async(ask)).strip()
+        result: Any = None
+        async for event in agent.stream_async(ask):
+            result = event.get("result", result)
+        return str(result).strip()
+
+    async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:
+        def hand_off(tools: Sequence[str]) -> Any:
+            reply = script.steps[0](tools)
+            arguments = {"agent_name": "expert", "message": ask}
+            return Call(reply.name, arguments) if isinstance(reply, Call) else reply
+
+        shared = Script([hand_off, "handed over", *script.steps[1:]], script.shown, script.results)
+        first = self.agent(shared, functions, name="office")
+        second = self.agent(shared, functions, name="expert")
+        result = await Swarm([first, second]).invoke_async(ask)
+        script.shown[:] = [shown for number, shown in enumerate(script.shown) if number != 1]
+        return str(result.results["expert"].result).strip()
+
+    def tools(self, functions: Functions) -> list[Any]:
+        return [tool(each) for each in functions]
+
+    def messages(self, ask: str) -> list[Any]:
+        return [
+            {"role": "user", "content": [{"text": ask}]},
+            {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "get_invoice", "input": {}}}]},
+            {"role": "user", "content": [{"toolResult": {"toolUseId": "c", "content": [{"text": "ok"}]}}]},
+            {"role": "assistant", "content": [{"text": "It is there."}]},
+        ]
+
+    async def select(self, ask: str, tools: Sequence[Any]) -> object:
+        specifications = self.__dict__.setdefault("specifications", [each.tool_spec for each in tools])
+        return await self.selector.select(specifications, [{"role": "user", "content": [{"text": ask}]}])
+
+
+main(Strands)

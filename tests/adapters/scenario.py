@@ -1,0 +1,302 @@
+"""What an agent of any framework does behind its adapter; runs in the framework's own environment.
+
+A driver (`drive_….py`) has one class with an agent's run; this module has two hundred tools, the asks, and a model that
+is a function of what it is shown. The result is one JSON document on standard output.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pegboard import Board
+
+TOPICS = (
+    *("invoice", "customer", "ticket", "calendar_event", "email", "contract", "warehouse_item", "shipment"),
+    *("employee", "payroll_run", "campaign", "dashboard", "recipe", "sensor", "photo_album", "parking_space"),
+    *("passport", "vaccine", "playlist", "telescope"),
+)
+VERBS = {
+    "create": "Create a new {topic}",
+    "get": "Fetch one {topic} by its id",
+    "list": "List every {topic}",
+    "update": "Change fields of a {topic}",
+    "delete": "Remove a {topic} for good",
+    "export": "Write a {topic} into a file",
+    "approve": "Approve a {topic}",
+    "archive": "Move a {topic} to the archive",
+    "share": "Share a {topic} with a colleague",
+    "translate": "Translate the text of a {topic}",
+}
+"""Ten, with twenty topics: two hundred tools."""
+ASKS = tuple((f"get_{topic}", f"Fetch the {topic.replace('_', ' ')} with id 7") for topic in TOPICS)
+RIGHTS: tuple[tuple[str, ...], ...] = (
+    tuple(VERBS),
+    ("get", "list"),
+    ("get", "list", "create", "update"),
+    ("get", "translate", "share"),
+)
+PARALLEL = 200
+K = 8
+MEASURED = 100
+SOURCE = '''
+def {name}(id: str = "") -> str:
+    """{about}.
+
+    Args:
+        id: The id of the {topic}.
+    """
+    CALLS.append("{name}")
+    return "ok {name} " + str(id)
+'''
+CALLS: list[str] = []
+"""The tools that ran, in order."""
+
+
+@dataclass
+class Call:
+    name: str
+    arguments: dict[str, Any] = field(default_factory=lambda: {"id": "7"})
+
+
+Reply = Call | str
+"""A model's answer: a call, or a text that ends the run."""
+
+
+@dataclass
+class Script:
+    """A model: each step is a reply, or a function of the names of the tools that it is shown. ``shown`` has those of
+    each request, ``results`` the tool results that came back."""
+
+    steps: Sequence[Reply | Callable[[Sequence[str]], Reply]]
+    shown: list[list[str]] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
+
+    def reply(self, tools: Sequence[str], results: Sequence[str] = ()) -> Reply:
+        self.shown.append(list(tools))
+        self.results = list(results)
+        step = self.steps[min(len(self.shown), len(self.steps)) - 1]
+        return step if isinstance(step, (str, Call)) else step(tools)
+
+
+Functions = Sequence[Callable[..., str]]
+
+
+class Driver:
+    """One framework's agent. ``run`` makes one with these functions as tools, behind the adapter, and lets it work on
+    ``ask``; the answer is its last text."""
+
+    streams = True
+    """Whether the framework streams answers of models."""
+    gated_by = "tool_not_available"
+    """What a refusal says."""
+
+    def __init__(self, board: Board) -> None:
+        raise NotImplementedError
+
+    async def run(self, ask: str, script: Script, functions: Functions, *, stream: bool = False) -> str:
+        raise NotImplementedError
+
+    async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:
+        """Two agents, the first of which can hand off to the second."""
+        raise NotImplementedError
+
+    def tools(self, functions: Functions) -> Sequence[object]:
+        """The framework's tool objects."""
+        raise NotImplementedError
+
+    def messages(self, ask: str) -> Sequence[object]:
+        """The ask, a call of `get_invoice`, its result and a text, as the framework's messages."""
+        raise NotImplementedError
+
+    async def select(self, ask: str, tools: Sequence[object]) -> object:
+        """What the adapter does for one turn, without the framework, to be timed."""
+        raise NotImplementedError
+
+
+def functions(verbs: Sequence[str] = tuple(VERBS)) -> Functions:
+    """The tools as functions of this module."""
+    made = []
+    for topic in TOPICS:
+        for verb in verbs:
+            name, words = f"{verb}_{topic}", topic.replace("_", " ")
+            source = SOURCE.format(name=name, about=VERBS[verb].format(topic=words), topic=words)
+            space: dict[str, Any] = {"__name__": __name__, "CALLS": CALLS}
+            exec(source, space)  # noqa: S102 - our own text
+            made.append(space[name])
+    return made
+
+
+async def twenty_turns(driver: Driver) -> dict[str, Any]:
+    offered, largest, ended = 0, 0, 0
+    for name, ask in ASKS:
+        CALLS.clear()
+        script = Script([Call(name), "done"])
+        said = await driver.run(ask, script, functions())
+        offered += name in script.shown[0]
+        largest = max(largest, len(script.shown[0]))
+        ended += said == "done" and [name] == CALLS
+    return {"turns": len(ASKS), "offered": offered, "largest": largest, "ended": ended}
+
+
+async def gate(driver: Driver) -> dict[str, Any]:
+    CALLS.clear()
+    script = Script([Call("delete_telescope"), "done"])
+    said = await driver.run(ASKS[0][1], script, functions())
+    return {
+        "shown": "delete_telescope" in script.shown[0],
+        "ran": list(CALLS),
+        "result": script.results[-1] if script.results else "",
+        "said": said,
+    }
+
+
+async def way_back(driver: Driver) -> dict[str, Any]:
+    CALLS.clear()
+    search = Call("search_tools", {"query": "translate the text of a telescope"})
+    script = Script([search, Call("translate_telescope"), "done"])
+    said = await driver.run(ASKS[0][1], script, functions())
+    return {
+        "offered": ["search_tools" in shown for shown in script.shown],
+        "found": ["translate_telescope" in shown for shown in script.shown],
+        "ran": list(CALLS),
+        "said": said,
+    }
+
+
+async def parallel(driver: Driver) -> dict[str, Any]:
+    """Each request has rights of its own, and its model tries a tool that it has no right to."""
+    CALLS.clear()
+    sets = [functions(verbs) for verbs in RIGHTS]
+    slots = asyncio.Semaphore(50)
+
+    async def one(number: int) -> tuple[int, int, int]:
+        rights = RIGHTS[number % len(RIGHTS)]
+        name, ask = ASKS[number % len(ASKS)]
+        script = Script([Call("delete_invoice"), Call(name), "done"])
+        async with slots:
+            said = await driver.run(ask, script, sets[number % len(sets)])
+        allowed = {f"{verb}_{topic}" for verb in rights for topic in TOPICS} | {"search_tools"}
+        leaks = sum(tool not in allowed for shown in script.shown for tool in shown if tool in EVERY)
+        return leaks, said != "done", "delete_invoice" in script.shown[0]
+
+    outcomes = await asyncio.gather(*(one(number) for number in range(PARALLEL)), return_exceptions=True)
+    errors = [each for each in outcomes if isinstance(each, BaseException)]
+    good = [each for each in outcomes if not isinstance(each, BaseException)]
+    deleted = sum(name.startswith("delete_") for name in CALLS)
+    return {
+        "requests": PARALLEL,
+        "leaks": sum(each[0] for each in good),
+        "not_ended": sum(each[1] for each in good),
+        "errors": [f"{type(each).__name__}: {each}"[:300] for each in errors][:5],
+        "deleted_unshown": deleted - sum(each[2] for each in good),
+        "ran": len(CALLS),
+    }
+
+
+EVERY = frozenset(f"{verb}_{topic}" for verb in VERBS for topic in TOPICS)
+
+
+async def streaming(driver: Driver) -> dict[str, Any]:
+    if not driver.streams:
+        return {"streams": False}
+    CALLS.clear()
+    name, ask = ASKS[3]
+    script = Script([Call("delete_telescope"), Call(name), "done"])
+    said = await driver.run(ask, script, functions(), stream=True)
+    return {
+        "streams": True,
+        "said": said,
+        "ran": list(CALLS),
+        "offered": name in script.shown[0],
+        "largest": max(map(len, script.shown)),
+    }
+
+
+async def several_agents(driver: Driver) -> dict[str, Any]:
+    CALLS.clear()
+    name, ask = ASKS[5]
+    control: list[str] = []
+
+    def hand_off(tools: Sequence[str]) -> Reply:
+        control.extend(tool for tool in tools if tool not in EVERY and tool != "search_tools")
+        return Call(control[0], {}) if control else "no handoff is offered"
+
+    script = Script([hand_off, Call(name), "done"])
+    said = await driver.run_with_handoff(ask, script, functions())
+    return {
+        "control": control,
+        "said": said,
+        "ran": list(CALLS),
+        "largest": max(map(len, script.shown)),
+        "offered": name in script.shown[1] if len(script.shown) > 1 else False,
+    }
+
+
+async def board(driver: Driver) -> dict[str, Any]:
+    from pegboard import Call as BoardCall
+
+    CALLS.clear()
+    with Board(driver.tools(functions(("get",))), k=K) as own:
+        decision = await own.route(driver.messages(ASKS[0][1]))
+        result = await own.execute(BoardCall(name="get_invoice", arguments={"id": "7"}), decision)
+        schema = next(tool.input_schema for tool in own.catalog.tools if tool.name == "get_invoice")
+        return {
+            "tools": len(own.catalog),
+            "query": decision.query,
+            "active": [tool.name for tool in decision.active],
+            "text": result.text,
+            "properties": sorted((schema or {}).get("properties", {})),
+        }
+
+
+async def added_time(driver: Driver) -> dict[str, Any]:
+    """Milliseconds for a turn over 200 tools, encoder aside: its answer is in the cache of queries."""
+    tools = driver.tools(functions())
+    for _ in range(5):
+        await driver.select(ASKS[0][1], tools)
+    times = []
+    for _ in range(MEASURED):
+        started = time.perf_counter()
+        await driver.select(ASKS[0][1], tools)
+        times.append(1e3 * (time.perf_counter() - started))
+    return {"median_ms": statistics.median(times), "p95_ms": statistics.quantiles(times, n=20)[-1], "turns": MEASURED}
+
+
+PARTS: dict[str, Callable[[Driver], Awaitable[dict[str, Any]]]] = {
+    "twenty_turns": twenty_turns,
+    "gate": gate,
+    "way_back": way_back,
+    "parallel": parallel,
+    "streaming": streaming,
+    "several_agents": several_agents,
+    "board": board,
+}
+
+
+async def every_part(make: Callable[[Board], Driver], names: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    async with Board(k=K) as shared:
+        driver = make(shared)
+        for name in names:
+            part = added_time if name == "added_time" else PARTS[name]
+            try:
+                found[name] = await part(driver)
+            except Exception:
+                found[name] = {"failed": traceback.format_exc()[-3000:]}
+    return found
+
+
+def main(make: Callable[[Board], Driver]) -> None:
+    """Prints what every part found, or those named on the command line."""
+    warnings.simplefilter("ignore")
+    found = asyncio.run(every_part(make, sys.argv[1:] or list(PARTS)))
+    sys.stdout.write("\n" + json.dumps(found) + "\n")

@@ -1,0 +1,100 @@
+"""Agents of each framework, in an environment with the framework's packages: two hundred tools, a scripted model.
+
+`scripts/install_frameworks.py` installs them; `scenario.py` says what each agent does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+INSTALLED = Path(".demo/frameworks")
+HERE = Path(__file__).parent
+FRAMEWORKS = sorted(path.stem.removeprefix("drive_") for path in HERE.glob("drive_*.py"))
+BLOCKS = re.findall(r"^```python\n(.*?)^```", Path("docs/adapters.md").read_text("utf-8"), re.DOTALL | re.MULTILINE)
+ADAPTER = re.compile(r"^from pegboard\.adapters\.(?!selection)(\w+) import", re.MULTILINE)
+QUIET = {"DO_NOT_TRACK": "1", "NO_PROXY": "127.0.0.1", "CREWAI_DISABLE_TELEMETRY": "true", "OTEL_SDK_DISABLED": "1"}
+K = 8
+"""Tools a turn, and `search_tools`, and control tools."""
+LIMIT = 1200.0
+"""Seconds that all parts of one framework may take on a busy machine."""
+
+
+@pytest.mark.requirement("adapters.turns")
+@pytest.mark.requirement("adapters.rights")
+@pytest.mark.slow
+@pytest.mark.timeout(LIMIT)
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_an_agent_of_each_framework_gets_the_tools_of_its_turns_and_no_others(name: str, tmp_path: Path) -> None:
+    found = driven(name, tmp_path)
+
+    for part, said in found.items():
+        assert "failed" not in said, f"{part}: {said['failed']}"
+    assert found["twenty_turns"]["turns"] == found["twenty_turns"]["offered"] == found["twenty_turns"]["ended"] == 20
+    assert found["twenty_turns"]["largest"] <= K + 2
+    gate = found["gate"]
+    assert (gate["shown"], gate["ran"], gate["said"]) == (False, [], "done")
+    assert "tool_not_available" in gate["result"]
+    back = found["way_back"]
+    assert (back["found"][0], back["found"][1], back["ran"]) == (False, True, ["translate_telescope"])
+    assert back["offered"][0]
+    parallel = found["parallel"]
+    assert (parallel["requests"], parallel["leaks"], parallel["errors"]) == (200, 0, [])
+    assert (parallel["not_ended"], parallel["deleted_unshown"]) == (0, 0)
+    if found["streaming"]["streams"]:
+        assert (found["streaming"]["said"], found["streaming"]["ran"]) == ("done", ["get_calendar_event"])
+        assert found["streaming"]["largest"] <= K + 2
+    several = found["several_agents"]
+    assert several["control"], "an agent has no way to the other one"
+    assert (several["offered"], several["ran"], several["said"]) == (True, ["get_contract"], "done")
+    assert several["largest"] <= K + 3
+    board = found["board"]
+    assert (board["tools"], board["text"], board["properties"]) == (20, "ok get_invoice 7", ["id"])
+    assert board["query"] == "Fetch the invoice with id 7"
+    assert "get_invoice" in board["active"]
+
+
+@pytest.mark.requirement("adapters.turns")
+@pytest.mark.parametrize("block", BLOCKS)
+def test_python_in_the_documentation_runs(block: str, tmp_path: Path) -> None:
+    """In the environment of the framework whose adapter it imports; what needs no framework, in this one."""
+    module = ADAPTER.search(block)
+    python = sys.executable if module is None else str(environment_of(module[1]).absolute() / "bin" / "python")
+    done = subprocess.run(
+        [python, "-c", block], capture_output=True, text=True, check=False, cwd=tmp_path, env=os.environ | QUIET
+    )
+
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def environment_of(name: str) -> Path:
+    environment = INSTALLED / name.replace("_", "-")
+    if not (environment / "installed.txt").exists():
+        pytest.skip("scripts/install_frameworks.py installs it")
+    return environment
+
+
+def driven(name: str, home: Path) -> dict[str, Any]:
+    """What the driver of a framework printed."""
+    environment = environment_of(name)
+    done = subprocess.run(
+        [str(environment.absolute() / "bin" / "python"), str(HERE.absolute() / f"drive_{name}.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT - 60,
+        cwd=home,
+        env=os.environ | QUIET | {"PYTHONPATH": str(HERE.absolute())},
+    )
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert lines, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(lines[-1])
+    return found
