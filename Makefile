@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat clean
+.PHONY: demo test test-fast test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -47,7 +47,7 @@ bench-live: $(READY)      ## what a small model calls with the tools that each m
 		--method full --method pruned --method attention --method semantic --method hybrid --model-tasks 12 \
 		--cache .demo/embeddings --page docs/benchmarks.md
 
-bench-all: bench bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-gate bench-index bench-state bench-llm bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-control-tools bench-usage bench-live    ## every benchmark there is; results go to bench/results
+bench-all: bench bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-control-tools bench-usage bench-live    ## every benchmark there is; results go to bench/results
 
 .demo/untuned/model.onnx: | $(READY)    # the encoder as published: what tuning gave is measured beside it
 	$(PYTHON) -m venv .demo/encoder
@@ -87,6 +87,9 @@ bench-llm: $(READY)       ## a request through the LLM gateway, beside LiteLLM's
 	$(BIN)/python scripts/install_litellm.py .demo/litellm
 	$(BIN)/python -m pegboard_bench.llm --page docs/benchmarks.md
 
+bench-deferral: $(READY)    ## what deferring tools adds to a request through the LLM gateway, beside the encoder alone; two minutes
+	$(BIN)/python -m pegboard_bench.llm.deferral --page docs/benchmarks.md
+
 bench-cache: $(READY)     ## what conversations are billed under the providers' rules of prompt caching, by method (sets: PEGBOARD_DATA)
 	$(BIN)/python -m pegboard_bench.cache --page docs/benchmarks.md
 
@@ -100,9 +103,10 @@ bench-agents: $(VENV)/.sdks   ## agents of thirty turns, beside LangChain's and 
 	$(BIN)/python scripts/install_servers.py .demo
 	env OMP_NUM_THREADS=1 $(BIN)/python -m pegboard_bench.agents --page docs/benchmarks.md
 
-bench-coding-agents: $(READY)    ## real coding agents from npm, directly and through the gateway; an hour to two on two cores
+bench-coding-agents: $(READY)    ## real coding agents from npm, directly and through the gateway; half an hour on two cores, and what was broken off goes on
 	$(BIN)/python scripts/install_agents.py .demo/agents
-	$(BIN)/python -m pegboard_bench.coding_agents --page docs/benchmarks.md --guide docs/coding-agents.md
+	$(BIN)/python -m pegboard_bench.coding_agents --keep .demo/conversations/$$(date +%F)-$$(git rev-parse --short HEAD) --resume \
+		--page docs/benchmarks.md --guide docs/coding-agents.md
 
 bench-control-tools: $(READY)    ## the control tools of ten agent frameworks from PyPI, directly and through the gateway
 	$(BIN)/python scripts/install_frameworks.py .demo/frameworks

@@ -24,6 +24,7 @@ from pegboard.protocols import (
     Habits,
     Lessons,
     Pins,
+    Rates,
     Replicas,
     Sessions,
     SigningKeys,
@@ -36,6 +37,7 @@ from pegboard.stores import (
     MemoryHabits,
     MemoryLessons,
     MemoryPins,
+    MemoryRates,
     MemoryReplicas,
     MemorySessions,
     MemorySigningKeys,
@@ -47,6 +49,7 @@ from pegboard.stores import (
     SqliteHabits,
     SqliteLessons,
     SqlitePins,
+    SqliteRates,
     SqliteSessions,
     SqliteSigningKeys,
     SqliteSpend,
@@ -60,6 +63,7 @@ from pegboard.stores.postgres import (
     PostgresHabits,
     PostgresLessons,
     PostgresPins,
+    PostgresRates,
     PostgresReplicas,
     PostgresSessions,
     PostgresSigningKeys,
@@ -73,6 +77,7 @@ from pegboard.stores.redis import (
     RedisHabits,
     RedisLessons,
     RedisPins,
+    RedisRates,
     RedisReplicas,
     RedisServer,
     RedisSessions,
@@ -118,6 +123,9 @@ class Backend(ABC):
 
     @abstractmethod
     def spend(self) -> Spend: ...
+
+    @abstractmethod
+    def rates(self) -> Rates: ...
 
     @abstractmethod
     def audit(self, key: bytes = b"") -> AuditLines: ...
@@ -168,6 +176,9 @@ class InMemory(Backend):
     def spend(self) -> Spend:
         return self._once("spend", lambda: MemorySpend(self.clock, hold=HOLD))
 
+    def rates(self) -> Rates:
+        return self._once("rates", lambda: MemoryRates(self.clock))
+
     def audit(self, key: bytes = b"") -> AuditLines:
         return self._once("audit", lambda: MemoryAudit(key=key))
 
@@ -216,6 +227,9 @@ class InSqlite(Backend):
 
     def spend(self) -> Spend:
         return self._opened(SqliteSpend(self._state, self.clock, hold=HOLD))
+
+    def rates(self) -> Rates:
+        return self._opened(SqliteRates(self._state, self.clock))
 
     def audit(self, key: bytes = b"") -> AuditLines:
         return self._opened(SqliteAudit(self._state.with_name("audit.sqlite"), key=key))
@@ -271,6 +285,9 @@ class InRedis(Backend):
     def spend(self) -> Spend:
         return RedisSpend(next(self._servers), self.clock, hold=HOLD)
 
+    def rates(self) -> Rates:
+        return RedisRates(next(self._servers), self.clock)
+
     def audit(self, key: bytes = b"") -> AuditLines:
         return RedisAudit(next(self._servers), key=key)
 
@@ -320,6 +337,9 @@ class InPostgres(Backend):
 
     def spend(self) -> Spend:
         return PostgresSpend(next(self._databases), self.clock, hold=HOLD)
+
+    def rates(self) -> Rates:
+        return PostgresRates(next(self._databases), self.clock)
 
     def audit(self, key: bytes = b"") -> AuditLines:
         return PostgresAudit(next(self._databases), key=key)

@@ -17,6 +17,7 @@ from pegboard_bench.fleet import searches_page
 from pegboard_bench.hostile import page as hostile_page
 from pegboard_bench.index import page as index_page
 from pegboard_bench.learning import page as gate_page
+from pegboard_bench.llm import deferral_page
 from pegboard_bench.llm import page as llm_page
 from pegboard_bench.mcp import page as mcp_page
 from pegboard_bench.scan import page as scan_page
@@ -34,6 +35,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "fleet": fleet_page.section,
     "searches": searches_page.section,
     "llm": llm_page.section,
+    "deferral": deferral_page.section,
     "cache": cache_page.section,
     "simulate": simulate_page.section,
     "priced": priced_page.section,

@@ -117,9 +117,10 @@ class SpendLimitReached(PegboardError):  # noqa: N818
     code = "spend_limit_reached"
     http_status = 402
 
-    def __init__(self, kind: str, *, limit: NanoUsd, used: NanoUsd, amount: NanoUsd) -> None:
+    def __init__(self, kind: str, *, limit: NanoUsd, used: NanoUsd, amount: NanoUsd, whose: str = "") -> None:
+        of = f" of {whose!r}" if whose else ""
         super().__init__(
-            f"The limit of {dollars(limit)} per {kind} leaves no room for a call of up to {dollars(amount)}: "
+            f"The limit of {dollars(limit)} per {kind}{of} leaves no room for a call of up to {dollars(amount)}: "
             f"{dollars(used)} are spent or reserved.",
             remedy="Raise the limit." if kind == "key" else f"Raise the limit, or continue in a new {kind}.",
         )

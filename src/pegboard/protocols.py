@@ -23,6 +23,7 @@ from pegboard.model import (
     ToolStatistics,
     Wording,
 )
+from pegboard.rate_limits import RateMeter
 from pegboard.records import Key, Kind, Record
 from pegboard.spend_limits import Account, Limits, NanoUsd, Reservation
 from pegboard.traffic import Seen
@@ -153,6 +154,15 @@ class Spend(Protocol):
 
     async def expire(self) -> int:
         """Remove the reservations that were not settled within a day of expiring; returns their number."""
+        ...
+
+
+class Rates(Protocol):
+    """How often each caller calls (`pegboard.rate_limits`). The processes' clocks must agree to within seconds."""
+
+    async def take(self, meters: Sequence[RateMeter]) -> float:
+        """Count one call at all of these meters, and return 0; or count nothing, and return the seconds after which it
+        would be admitted. Concurrent calls never pass a limit together."""
         ...
 
 

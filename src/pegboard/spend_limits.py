@@ -11,6 +11,9 @@ from typing import Literal, NamedTuple, NewType
 NanoUsd = NewType("NanoUsd", int)
 """Billionths of a US dollar: integers, so that sums are exact. Stores count exactly up to 9 million dollars."""
 
+BUDGET = "budget "
+"""Begins the key of the account of a budget: what is charged to it is charged to the account of everybody too."""
+
 MeterKind = Literal["session", "key", "day"]
 
 

@@ -15,11 +15,12 @@ from rich.console import Console
 
 from pegboard_bench import results
 from pegboard_bench.coding_agents.agents import AGENTS
+from pegboard_bench.coding_agents.atlassian import servers
 from pegboard_bench.coding_agents.conversations import Kept
 from pegboard_bench.coding_agents.figures import figures, harm, tables
 from pegboard_bench.coding_agents.guide import with_figures
 from pegboard_bench.coding_agents.measure import Case, measure, of_kept
-from pegboard_bench.coding_agents.processes import provider
+from pegboard_bench.coding_agents.processes import provider, running
 from pegboard_bench.coding_agents.prompts import PROMPTS
 from pegboard_bench.coding_agents.sessions import Place
 from pegboard_bench.page import write_page
@@ -40,7 +41,7 @@ def main(
     agent: Annotated[list[str] | None, typer.Option(help="Only these agents.")] = None,
     count: Annotated[list[int] | None, typer.Option(help="Only with so many MCP tools: 0, 60 or 300.")] = None,
     prompts: Annotated[int, typer.Option(help="Only the first so many prompts.")] = len(PROMPTS),
-    jobs: Annotated[int, typer.Option(help="Agents that run at the same time; no times are measured.")] = 2,
+    jobs: Annotated[int, typer.Option(help="Agents that run at the same time; no times are measured.")] = 4,
     keep: Annotated[Path | None, typer.Option(help="Folder for every conversation, with all that was sent.")] = None,
     resume: Annotated[
         bool,
@@ -110,9 +111,17 @@ class Bench:
     def case(self, name: str, tools: int) -> Case:
         folder = self.folder / f"{name}-{tools}"
         folder.mkdir()
-        with provider(self.upstream, folder) as behind:
+        with (
+            provider(self.upstream, folder) as behind,
+            running(servers(self.installed, behind.url, tools), folder) as mcp,
+        ):
             place = Place(
-                agent=AGENTS[name], tools=tools, installed=self.installed, folder=folder / "agent", provider=behind
+                agent=AGENTS[name],
+                tools=tools,
+                installed=self.installed,
+                folder=folder / "agent",
+                provider=behind,
+                running=mcp,
             )
             return measure(place, self.prompts, folder / "gateway", partial(_say, f"{name}/{tools}"), self.kept)
 

@@ -32,13 +32,25 @@ NAMED = re.compile(rf".*{SERVER}[_.]+(.+)")
 TOOLS = (*(f"jira_{name}" for name in JIRA.split()), *(f"confluence_{name}" for name in CONFLUENCE.split()))
 
 
+HTTP = ("--transport", "streamable-http", "--host", "127.0.0.1", "--path", "/mcp", "--stateless", "--port")
+"""What has the first of them serve agents that it was not started by; a port follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that runs already, at its address for Streamable HTTP."""
+
+    url: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """How an agent starts it."""
+    """How an agent starts it; with ``http`` and a port as its last arguments it serves there."""
 
     command: str
     env: Mapping[str, str]
     args: tuple[str, ...] = ()
+    http: tuple[str, ...] = ()
 
 
 def servers(installed: Path, jira: str, tools: int) -> Mapping[str, Server]:
@@ -49,6 +61,7 @@ def servers(installed: Path, jira: str, tools: int) -> Mapping[str, Server]:
         command=sys.executable,
         env={},
         args=("-m", "pegboard_bench.coding_agents.generated_tools", str(tools - len(TOOLS))),
+        http=("--port",),
     )
     return {SERVER: server(installed, jira)} | ({MORE: beside} if tools > len(TOOLS) else {})
 
@@ -63,8 +76,9 @@ def server(installed: Path, jira: str) -> Server:
         "TOOLSETS": "all",
         "ENABLED_TOOLS": ",".join(TOOLS),
         "PYTHONHASHSEED": "0",
+        "ALLOW_GLOBAL_CRED_FALLBACK": "true",  # on HTTP it would ask each caller for a token
     }
-    return Server(command=str(installed / "mcp_atlassian/bin/mcp-atlassian"), env=environment)
+    return Server(command=str(installed / "mcp_atlassian/bin/mcp-atlassian"), env=environment, http=HTTP)
 
 
 def is_one(tool: str) -> bool:

@@ -18,6 +18,8 @@ def figures(cases: Sequence[Case]) -> dict[str, float]:
         name = f"{case.agent.name}/{case.count}"
         found[f"prompts_lost/{name}"] = len(case.lost())
         found[f"tasks_failed/{name}"] = len(case.failed())
+        if case.refused:
+            continue
         found[f"searches_per_task/{name}"] = case.searches_a_task()
         found[f"billed_over_direct/{name}"] = case.over_direct("apart")
         found[f"billed_over_direct_close/{name}"] = case.over_direct("close")
@@ -43,6 +45,6 @@ def harm(cases: Sequence[Case]) -> Iterator[str]:
         yield from (f"{name}: {prompt!r} lost {', '.join(names)}" for prompt, names in case.lost().items())
         yield from (f"{name}: task {task} failed: {why}" for task, why in case.failed().items())
         yield from (f"{name}: directly, {what!r}: {why}" for what, why in case.broken().items())
-        for rhythm in get_args(Rhythm):
+        for rhythm in () if case.refused else get_args(Rhythm):
             if (over := case.over_direct(rhythm)) > MOST:
                 yield f"{name}: conversations that are {rhythm} are billed {over:.3f} times what they are directly"

@@ -20,8 +20,8 @@ def with_figures(page: str, found: Mapping[str, Any]) -> str:
 def _rows(found: Mapping[str, Any]) -> Iterator[str]:
     figures = found["figures"]
     for name, agent in found["tables"]["agents"].items():
-        for count in (each for each in ("0", "60") if each in agent):
+        for count in (each for each in ("0", "60", "300") if each in agent):
             lost, failed = (figures[f"{figure}/{name}/{count}"] for figure in ("prompts_lost", "tasks_failed"))
-            over = figures[f"billed_over_direct/{name}/{count}"]
-            prompts = agent[count]["prompts"]
-            yield f"| {agent['title']} | {count} | {lost:.0f} of {prompts} | {failed:.0f} | {over:.0%} |"
+            over = figures.get(f"billed_over_direct/{name}/{count}")
+            prompts, billed = agent[count]["prompts"], "directly refused" if over is None else f"{over:.0%}"
+            yield f"| {agent['title']} | {count} | {lost:.0f} of {prompts} | {failed:.0f} | {billed} |"

@@ -56,16 +56,29 @@ class Case:
         found = {direct.prompt: missing(direct, through) for direct, through in both}
         return {prompt: names for prompt, names in found.items() if names}
 
+    @property
+    def refused(self) -> str:
+        """Why the provider takes no request of the agent's with so many tools directly; empty if it takes any.
+
+        There is nothing to compare then, and through the gateway all has to succeed.
+        """
+        each = [session.refused for session in self.direct.sessions]
+        return each[0][0] if all(each) else ""
+
     def failed(self) -> dict[str, str]:
-        """Tasks that succeed directly only, and what of them was not done."""
+        """Tasks that succeed directly only, or are refused there, and what of them was not done."""
         each = {name: (self.direct.tasks[name], self.gateway.tasks[name]) for name in self.direct.tasks}
         found = {
-            name: through.did(TASKS[name]) for name, (direct, through) in each.items() if not direct.did(TASKS[name])
+            name: through.did(TASKS[name])
+            for name, (direct, through) in each.items()
+            if self.refused or not direct.did(TASKS[name])
         }
         return {name: why for name, why in found.items() if why}
 
     def broken(self) -> dict[str, str]:
-        """What went wrong directly: then nothing is said of the gateway."""
+        """What went wrong directly, if some did not: then nothing is said of the gateway."""
+        if self.refused:
+            return {}
         found = {session.prompt: session.broke for session in self.direct.prompts}
         found |= {name: session.did(TASKS[name]) for name, session in self.direct.tasks.items()}
         return {name: why for name, why in found.items() if why}
@@ -88,6 +101,7 @@ class Case:
             "lost": self.lost(),
             "failed": self.failed(),
             "broken": self.broken(),
+            "refused": self.refused,
             "requests": {side: sum(map(len, run.bodies)) for side, run in sides.items()},
             "tokens": {side: sum(tokens(body) for each in run.bodies for body in each) for side, run in sides.items()},
             "billed": {

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import httpx2
 
 from pegboard.errors import ConfigError
 from pegboard.settings.llm import Format
+from pegboard_bench.coding_agents.atlassian import Running, Server
 
 PATIENCE = 600.0
 UPSTREAM = "provider"
@@ -31,10 +32,10 @@ class Provider:
     def play(self, prompt: str, steps: Sequence[Mapping[str, Any]]) -> None:
         """What the model does in the next conversation; what came before is forgotten."""
         script = {"prompt": prompt, "steps": list(steps)}
-        httpx2.put(f"{self.url}/script", json=script, trust_env=False).raise_for_status()
+        httpx2.put(f"{self.url}/script", json=script, trust_env=False, timeout=PATIENCE).raise_for_status()
 
     def noted(self) -> dict[str, Any]:
-        return dict(httpx2.get(f"{self.url}/noted", trust_env=False).raise_for_status().json())
+        return dict(httpx2.get(f"{self.url}/noted", trust_env=False, timeout=PATIENCE).raise_for_status().json())
 
 
 @contextmanager
@@ -53,6 +54,18 @@ def gateway(behind: str, format_: Format, folder: Path, *, more: str = "") -> It
     own = {"PEGBOARD_STATE_DIR": str(folder / "state"), "PEGBOARD_CACHE_DIR": str(folder / "cache")}
     with _process(command, folder, own) as url:
         yield f"{url}/{UPSTREAM}"
+
+
+@contextmanager
+def running(servers: Mapping[str, Server], folder: Path) -> Iterator[Mapping[str, Running]]:
+    """The same servers, each started once for all conversations: starting takes them longer than most agents."""
+    with ExitStack() as stack:
+        yield {
+            name: Running(
+                stack.enter_context(_process([each.command, *each.args, *each.http], folder, each.env)) + "/mcp"
+            )
+            for name, each in servers.items()
+        }
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard_bench.coding_agents.agents import Agent
-from pegboard_bench.coding_agents.atlassian import servers
+from pegboard_bench.coding_agents.atlassian import Running, servers
 from pegboard_bench.coding_agents.processes import Provider
 from pegboard_bench.coding_agents.prompts import COMMENT, FILE, OUTCOME, PASSED, PROJECT, RIGHT, Act, Task
 
@@ -61,13 +61,17 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where an agent works: ``installed`` as `scripts/install_agents.py` does it, ``folder`` for home and project."""
+    """Where an agent works: ``installed`` as `scripts/install_agents.py` does it, ``folder`` for home and project.
+
+    ``running``: its MCP servers, if it is not to start its own for each conversation.
+    """
 
     agent: Agent
     tools: int
     installed: Path
     folder: Path
     provider: Provider
+    running: Mapping[str, Running] | None = None
 
     def hold(self, url: str, prompt: str, acts: Sequence[Act]) -> Session:
         """A conversation through ``url``: the provider's own address, or the gateway's before it."""
@@ -95,7 +99,8 @@ class Place:
         )
 
     def _run(self, home: Path, project: Path, url: str, prompt: str) -> tuple[int, str]:
-        added = self.agent.setup(home, url, servers(self.installed, self.provider.url, self.tools))
+        own = servers(self.installed, self.provider.url, self.tools) if self.running is None else self.running
+        added = self.agent.setup(home, url, own)
         node = self.installed / "node/node_modules/.bin"
         environment = {
             "PATH": f"{node}:{os.environ['PATH']}",
@@ -103,6 +108,7 @@ class Place:
             "TERM": "xterm-256color",
             "LANG": "C.UTF-8",
             "NO_COLOR": "1",
+            "NODE_COMPILE_CACHE": str(self.folder / "compiled"),
             **self.agent.environment,
         }
         if self.agent.address:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import tomli_w
 
-from pegboard_bench.coding_agents.atlassian import Server
+from pegboard_bench.coding_agents.atlassian import Running, Server
 
-Servers: TypeAlias = Mapping[str, Server]
+Servers: TypeAlias = Mapping[str, Server | Running]
 Setup: TypeAlias = Callable[[Path, str, Servers], tuple[str, ...]]
 """From a home, the provider's address and the MCP servers by name; the arguments that are to be added."""
 
@@ -22,7 +23,7 @@ Setup: TypeAlias = Callable[[Path, str, Servers], tuple[str, ...]]
 def claude_code(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
     if not servers:
         return ()
-    path = _written(home / "mcp.json", _servers(servers))
+    path = _written(home / "mcp.json", _servers(servers, {"type": "http"}))
     return (f"--mcp-config={path}",)
 
 
@@ -36,7 +37,7 @@ def codex(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
     }
     if servers:
         more = {"required": True, "startup_timeout_sec": 60}
-        config["mcp_servers"] = {name: _entry(server) | more for name, server in servers.items()}
+        config["mcp_servers"] = {name: _entry(server, "url") | more for name, server in servers.items()}
     _written(home / ".codex/config.toml", tomli_w.dumps(config))
     return ()
 
@@ -47,7 +48,7 @@ def gemini_cli(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
         "privacy": {"usageStatisticsEnabled": False},
         "general": {"enableAutoUpdate": False},
     }
-    _written(home / ".gemini/settings.json", settings | _servers(servers))
+    _written(home / ".gemini/settings.json", settings | _servers(servers, at="httpUrl"))
     return ()
 
 
@@ -64,33 +65,38 @@ def opencode(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
         "provider": {"pegboard": provider},
     }
     if servers:
-        config["mcp"] = {
-            name: {
-                "type": "local",
-                "command": [each.command, *each.args],
-                "environment": dict(each.env),
-                "enabled": True,
-            }
-            for name, each in servers.items()
-        }
+        config["mcp"] = {name: _of_opencode(each) | {"enabled": True} for name, each in servers.items()}
     _written(home / ".config/opencode/opencode.json", config)
     return ()
 
 
 def qwen_code(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
     settings = {"privacy": {"usageStatisticsEnabled": False}, "general": {"enableAutoUpdate": False}}
-    _written(home / ".qwen/settings.json", settings | _servers(servers))
+    _written(home / ".qwen/settings.json", settings | _servers(servers, at="httpUrl"))
     return ()
 
 
-def _servers(servers: Servers) -> dict[str, Any]:
+def _servers(servers: Servers, of_running: Mapping[str, Any] = MappingProxyType({}), at: str = "url") -> dict[str, Any]:
+    """``of_running``: what an entry of a server that runs has besides its address, which is ``at`` that name."""
     if not servers:
         return {}
-    return {"mcpServers": {name: _entry(server) | {"trust": True} for name, server in servers.items()}}
+    entries = {
+        name: _entry(each, at) | {"trust": True} | dict(of_running if isinstance(each, Running) else {})
+        for name, each in servers.items()
+    }
+    return {"mcpServers": entries}
 
 
-def _entry(server: Server) -> dict[str, Any]:
+def _entry(server: Server | Running, at: str) -> dict[str, Any]:
+    if isinstance(server, Running):
+        return {at: server.url}
     return {"command": server.command, "args": list(server.args), "env": dict(server.env)}
+
+
+def _of_opencode(server: Server | Running) -> dict[str, Any]:
+    if isinstance(server, Running):
+        return {"type": "remote", "url": server.url, "oauth": False}
+    return {"type": "local", "command": [server.command, *server.args], "environment": dict(server.env)}
 
 
 def _written(path: Path, content: object) -> Path:

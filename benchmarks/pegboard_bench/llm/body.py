@@ -41,3 +41,14 @@ def chat_request(ask: str = "Approve the invoice of the printing shop and archiv
     said = [{"role": "system", "content": "You run the back office. " * 40}, {"role": "user", "content": ask}]
     body = {"model": "some-model", "messages": said, "tools": [tool(number) for number in range(TOOLS)]}
     return json.dumps(body | {"tool_choice": "auto", "parallel_tool_calls": True, "stream": True}).encode()
+
+
+def messages_request(ask: str) -> bytes:
+    """The same as a request of Anthropic's Messages."""
+    functions = [tool(number)["function"] for number in range(TOOLS)]
+    offered = [
+        {"name": each["name"], "description": each["description"], "input_schema": each["parameters"]}
+        for each in functions
+    ]
+    body = {"model": "claude-sonnet-5", "max_tokens": 1000, "system": "You run the back office. " * 40}
+    return json.dumps(body | {"messages": [{"role": "user", "content": ask}], "tools": offered}).encode()

@@ -70,9 +70,9 @@ def contenders(litellm: Path | None) -> Iterator[list[Contender]]:
         same, new = folder / "same.json", folder / "new.json"
         same.write_bytes(chat_request())
         new.write_bytes(chat_request(NEW_ASK))
-        mock, _ = _started(stack, [sys.executable, "-m", "pegboard_bench.llm.mock"], folder)
+        mock, _ = started(stack, [sys.executable, "-m", "pegboard_bench.llm.mock"], folder)
         ours, pid = _ours(stack, folder, mock)
-        _warm(f"{ours}/filtered/v1/chat/completions", same.read_bytes())
+        warm(f"{ours}/filtered/v1/chat/completions", same.read_bytes())
         found = [
             Contender(name="direct", url=f"{mock}/v1/chat/completions", body=same),
             Contender(name="passthrough", url=f"{ours}/through/v1/chat/completions", body=same, pid=pid),
@@ -89,7 +89,7 @@ def _ours(stack: ExitStack, folder: Path, mock: str) -> tuple[str, int]:
     config = folder / "pegboard.toml"
     config.write_text(GATEWAY.format(mock=mock), "utf-8")
     command = [sys.executable, "-m", "pegboard", "serve", "--config", str(config), "--log-level", "error", "--port"]
-    return _started(stack, command, folder, PEGBOARD_STATE_DIR=str(folder), PEGBOARD_CACHE_DIR=str(folder))
+    return started(stack, command, folder, PEGBOARD_STATE_DIR=str(folder), PEGBOARD_CACHE_DIR=str(folder))
 
 
 def _litellm(stack: ExitStack, folder: Path, mock: str, program: Path) -> tuple[str, int]:
@@ -97,10 +97,10 @@ def _litellm(stack: ExitStack, folder: Path, mock: str, program: Path) -> tuple[
     config.write_text(LITELLM.format(mock=mock), "utf-8")
     command = [str(program), "--config", str(config), "--host", "127.0.0.1", "--num_workers", "1", "--port"]
     options = {"LITELLM_LOG": "ERROR", "LITELLM_LOCAL_MODEL_COST_MAP": "True", LITELLM_OPEN: "true"}
-    return _started(stack, command, folder, **options)
+    return started(stack, command, folder, **options)
 
 
-def _started(stack: ExitStack, command: Sequence[str], folder: Path, **environment: str) -> tuple[str, int]:
+def started(stack: ExitStack, command: Sequence[str], folder: Path, **environment: str) -> tuple[str, int]:
     """The address of a program whose last argument is its port, once it answers, and its process."""
     port = _free_port()
     log = stack.enter_context((folder / f"{port}.log").open("w+"))
@@ -116,7 +116,7 @@ def _started(stack: ExitStack, command: Sequence[str], folder: Path, **environme
     raise ConfigError(f"{command[0]} did not start: {log.read()[-500:]}", remedy="Run it by hand.")
 
 
-def _warm(url: str, body: bytes) -> None:
+def warm(url: str, body: bytes) -> None:
     """Until the tools are embedded."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:

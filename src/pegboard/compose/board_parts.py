@@ -18,6 +18,7 @@ from pegboard.protocols import (
     Habits,
     Lessons,
     Pins,
+    Rates,
     Replicas,
     Sessions,
     SigningKeys,
@@ -65,6 +66,7 @@ class Parts:
     learner: HabitLearner | None
     """Learns from calls; None if the settings turn that off."""
     spend: Spend
+    rates: Rates
     audit: AuditLog
     pins: Pins
     replicas: Replicas | None
@@ -109,6 +111,7 @@ def default_parts(settings: Settings, **replaced: Any) -> Parts:
         "lessons": state.lessons,
         "habits": state.habits,
         "spend": state.spend,
+        "rates": state.rates,
         "audit": audit,
         "pins": state.pins,
         "replicas": state.replicas,

@@ -20,6 +20,7 @@ from pegboard.settings.client_configs import load_document, sentences, servers_i
 from pegboard.settings.client_files import client_of
 from pegboard.settings.economics import BreakerSettings, EconomicsSettings
 from pegboard.settings.issuer_settings import IssuerSettings
+from pegboard.settings.limit_settings import RateSettings
 from pegboard.settings.llm import KeyName, LlmSettings
 from pegboard.settings.retrieval import ChromaSettings, EncoderSettings, IndexKind
 from pegboard.settings.sandbox_settings import SandboxSettings
@@ -226,6 +227,7 @@ class Settings(BaseSettings):
     audit_log: AuditSettings = Field(
         AuditSettings(), description="Where the log of who called what is kept; by default nowhere."
     )
+    rates: tuple[RateSettings, ...] = Field((), description="How often callers, tenants and tools may be served.")
     spend: SpendSettings = Field(SpendSettings(), description="What calls cost, and how much may be spent.")
     economics: EconomicsSettings = Field(
         EconomicsSettings(), description="How the profile `ehrr` weighs price, time and failure."

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from pegboard.settings.limit_settings import BudgetSettings, RateSettings
 from pegboard.settings.services import KeyVariable, ServiceUrl
 
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
@@ -31,7 +32,7 @@ class ClaimPolicy(BaseModel):
 
     ``claims`` are values by claim, of which a token must have one for each claim named; a dot leads into an object
     (`realm_access.roles`). ``tools`` and ``scopes`` are as for a token of `access`. What several policies permit adds
-    up.
+    up; the ``rates`` and ``budgets`` of each of them hold.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,6 +40,8 @@ class ClaimPolicy(BaseModel):
     claims: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     tools: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
+    rates: tuple[RateSettings, ...] = ()
+    budgets: tuple[BudgetSettings, ...] = ()
 
 
 class IssuerSettings(BaseModel):

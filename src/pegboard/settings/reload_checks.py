@@ -32,6 +32,8 @@ def weakened(before: Settings, after: Settings) -> str:
         (_unlimited(before, after), "a token that permits some tools would permit all of them (tools, [grants])"),
         (_scoped_rules(before) and not _scoped_rules(after), "no tool would require a scope any more (rules)"),
         (_endless(before, after), "a key that ends would be valid for ever (expires)"),
+        (before.rates and not after.rates, "calls would not be counted any more ([[rates]])"),
+        (before.spend.budgets and not after.spend.budgets, "no budget would be left ([[spend.budgets]])"),
         (_open_toolset(before, after), "a toolset would require no scope any more ([toolsets])"),
     )
     return "; ".join(said for is_so, said in lost if is_so)

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from pegboard.model import Smoothing, ToolStatistics
+from pegboard.settings.limit_settings import BudgetSettings, Usd
 from pegboard.spend_limits import Limits, NanoUsd, nano_usd
 
 Weight = Annotated[float, Field(gt=0, le=1)]
-Usd = Annotated[float, Field(ge=0, le=1e6)]
 Days = Annotated[float, Field(ge=0, le=36_500)]
 PinPolicy = Literal["allow", "warn", "quarantine"]
 ScanPolicy = Literal["off", "warn", "quarantine"]
@@ -119,6 +119,8 @@ class SpendSettings(BaseModel):
     session: Usd | None = None
     key: Usd | None = None
     day: Usd | None = None
+    budgets: tuple[BudgetSettings, ...] = ()
+    """Further limits, by caller, tenant and tool."""
 
     @property
     def limits(self) -> Limits:

@@ -1,10 +1,10 @@
 """The stores behind `pegboard.protocols`: one folder per backend, with the same module names in each.
 
-`sessions` (with signing keys and replicas), `statistics` (with lessons), `habits`, `spend`, `pins`, `audit_lines` and
-`cache` (embeddings, definitions) hold one kind of state each; `database` is the connection and the schema, `archive`
-reads and writes all records but the audit log, `backend` opens everything from the settings. `sql` is shared by SQLite
-and PostgreSQL. Modules beside the folders are shared by all backends. Begin with `state`, then `memory`, the simplest
-backend.
+`sessions` (with signing keys and replicas), `statistics` (with lessons), `habits`, `spend`, `rates`, `pins`,
+`audit_lines` and `cache` (embeddings, definitions) hold one kind of state each; `database` is the connection and the
+schema, `archive` reads and writes all records but rates and the audit log, `backend` opens everything from the
+settings. `sql` is shared by SQLite and PostgreSQL. Modules beside the folders are shared by all backends. Begin with
+`state`, then `memory`, the simplest backend.
 """
 
 from pegboard.stores.memory import (
@@ -15,6 +15,7 @@ from pegboard.stores.memory import (
     MemoryHabits,
     MemoryLessons,
     MemoryPins,
+    MemoryRates,
     MemoryReplicas,
     MemorySessions,
     MemorySigningKeys,
@@ -29,6 +30,7 @@ from pegboard.stores.sqlite import (
     SqliteHabits,
     SqliteLessons,
     SqlitePins,
+    SqliteRates,
     SqliteSessions,
     SqliteSigningKeys,
     SqliteSpend,
@@ -43,6 +45,7 @@ __all__ = [
     "MemoryHabits",
     "MemoryLessons",
     "MemoryPins",
+    "MemoryRates",
     "MemoryReplicas",
     "MemorySessions",
     "MemorySigningKeys",
@@ -55,6 +58,7 @@ __all__ = [
     "SqliteHabits",
     "SqliteLessons",
     "SqlitePins",
+    "SqliteRates",
     "SqliteSessions",
     "SqliteSigningKeys",
     "SqliteSpend",

@@ -15,6 +15,7 @@ from pegboard.protocols import (
     Habits,
     Lessons,
     Pins,
+    Rates,
     Replicas,
     Sessions,
     SigningKeys,
@@ -44,6 +45,7 @@ class Backend:
     lessons: Lessons
     habits: Habits
     spend: Spend
+    rates: Rates
     audit: AuditLines
     pins: Pins
     embeddings: Embeddings

@@ -100,3 +100,24 @@ def test_figures_and_pages_have_every_agent_and_count() -> None:
 
     document["tables"]["prompts"] += ["ok"]
     assert "fewer than 2 prompts the run was broken off" in section(document)
+
+
+def test_where_the_provider_takes_no_request_directly_the_row_says_so_and_everything_has_to_succeed() -> None:
+    refused = session(ALL, refused=("tools: 312 are too many",), code=1)
+
+    def having(task: Session) -> Case:
+        runs = {"prompts": [refused], "tasks": {WITH_MCP.name: refused}}
+        through = Run(prompts=[session(ALL)], tasks={WITH_MCP.name: task})
+        return Case(agent=AGENTS["opencode"], count=300, direct=Run(**runs), gateway=through)
+
+    done, failed = having(session(ALL, comments=(COMMENT,))), having(session(ALL, comments=()))
+
+    assert done.refused == "tools: 312 are too many"
+    assert list(harm([done])) == []
+    assert [said for said in harm([failed]) if "comments: []" in said]
+    assert figures([done]) == {"prompts_lost/opencode/300": 0, "tasks_failed/opencode/300": 0}
+    found = {"figures": figures([done]), "tables": tables([done])}
+    assert "| opencode | 300 | 0 of 1 | 0 | directly refused |" in with_figures(FIGURES, found)
+
+
+FIGURES = "<!-- figures -->\n<!-- /figures -->"

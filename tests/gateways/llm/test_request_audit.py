@@ -42,3 +42,27 @@ async def test_each_request_is_one_line_with_its_caller_model_and_outcome(gatewa
     assert lines[0]["model"] == "gpt-9"
     assert SECRET not in json.dumps(lines)
     assert TEAM not in json.dumps(lines)
+
+
+@pytest.mark.requirement("signing-in.rates")
+@pytest.mark.parametrize(
+    ("path", "name", "kind"),
+    [
+        ("/openai/v1/chat/completions", "openai_chat", "rate_limit"),
+        ("/anthropic/v1/messages", "anthropic", "rate_limit_error"),
+        ("/gemini/v1beta/models/gemini-9:generateContent", "gemini", "RESOURCE_EXHAUSTED"),
+    ],
+)
+async def test_a_request_beyond_the_rate_of_a_key_is_answered_as_the_provider_would(
+    gateway_of: OpenGateway, path: str, name: str, kind: str
+) -> None:
+    rates = [{"calls": 1, "seconds": 3_600, "of": "requests"}]
+    key = {"team": {"hash": hashed(TEAM)}}
+    async with gateway_of(llm={"keys": key}, rates=rates) as gateway:
+        shown = {"x-pegboard-key": TEAM}
+        first, second = [await gateway.http.post(path, json=asking(name), headers=shown) for _ in range(2)]
+
+    assert first.status_code == 200
+    assert second.status_code == 429
+    assert 0 < int(second.headers["retry-after"]) <= 3_600
+    assert kind in second.text

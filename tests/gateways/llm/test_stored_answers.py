@@ -28,6 +28,8 @@ TOOLS: list[Any] = [
 ]
 SESSION = ["weather_forecast", "renew_loan", "weather_forecast"]
 SEARCH = "search_tools"
+SILENT, TALKS = "gpt-5.4", "gpt-5.5"
+"""The second writes a text before it searches."""
 
 
 def model(seen: Seen) -> Says:
@@ -40,7 +42,8 @@ def model(seen: Seen) -> Says:
         return Says(text="Done.")
     if name in seen.tools:
         return Says(thought="Now.", calls=[Calls(tool=name)])
-    return Says(thought="Hm.", calls=[Calls(tool=SEARCH, arguments={"query": JOBS[name]})])
+    text = "Let me look." if seen.body.get("model") == TALKS else ""
+    return Says(thought="Hm.", text=text, calls=[Calls(tool=SEARCH, arguments={"query": JOBS[name]})])
 
 
 @pytest.fixture
@@ -52,12 +55,12 @@ def door() -> Iterator[Gateway]:
         yield found
 
 
-def asked(door: Gateway, streams: bool, **more: Any) -> Any:
+def asked(door: Gateway, streams: bool, model: str = SILENT, **more: Any) -> Any:
     with openai.OpenAI(base_url=f"{door.url}/openai/v1", api_key="sk-mine", max_retries=0, timeout=60) as client:
         if not streams:
-            return client.responses.create(model="gpt-5.4", tools=TOOLS, **more)
+            return client.responses.create(model=model, tools=TOOLS, **more)
         ids = set()
-        with client.responses.stream(model="gpt-5.4", tools=TOOLS, **more) as stream:
+        with client.responses.stream(model=model, tools=TOOLS, **more) as stream:
             for event in stream:
                 ids |= {event.response.id} if hasattr(event, "response") else set()
             response = stream.get_final_response()
@@ -65,21 +68,23 @@ def asked(door: Gateway, streams: bool, **more: Any) -> Any:
         return response
 
 
+@pytest.mark.requirement("openai.stored-answers")
+@pytest.mark.parametrize("model", [SILENT, TALKS], ids=["silent", "talks"])
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
 def test_a_conversation_that_the_provider_keeps_goes_on_by_the_id_of_what_the_client_got(
-    door: Gateway, streams: bool
+    door: Gateway, streams: bool, model: str
 ) -> None:
     called, before = [], None
     for tool in SESSION:
         number = [{"role": "user", "content": str([*JOBS].index(tool))}]
-        response = asked(door, streams, input=number, previous_response_id=before)
+        response = asked(door, streams, model, input=number, previous_response_id=before)
         calls = [item for item in response.output if item.type == "function_call"]
-        assert {item.type for item in response.output} <= {"reasoning", "function_call"}
+        assert {item.type for item in response.output} <= {"reasoning", "function_call", "message"}
         called += [call.name for call in calls]
         results: list[Any] = [
             {"type": "function_call_output", "call_id": each.call_id, "output": "ok"} for each in calls
         ]
-        response = asked(door, streams, input=results, previous_response_id=response.id)
+        response = asked(door, streams, model, input=results, previous_response_id=response.id)
         assert response.output_text == "Done."
         before = response.id
 

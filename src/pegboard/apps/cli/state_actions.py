@@ -24,7 +24,7 @@ from pegboard.protocols import About
 from pegboard.records import KINDS, STATE, HabitRecord, Kind, MeterRecord, PinRecord, Record
 from pegboard.routing.habit_book import is_control
 from pegboard.settings import Settings, load_settings
-from pegboard.spend_limits import day_of
+from pegboard.spend_limits import BUDGET, day_of
 from pegboard.stores import erasure, transfer
 from pegboard.stores.state import State, open_state
 
@@ -71,6 +71,8 @@ async def look(files: Sequence[Path] | None, tables: Sequence[str]) -> dict[str,
         spent = {"today": 0, "in_all": 0}
         async for meter in archive.read("meter"):
             match meter:
+                case MeterRecord(name=name) if BUDGET in name:
+                    continue  # it is in the account of everybody too
                 case MeterRecord(kind="day", name=name) if name.partition(" ")[0] == today:
                     spent["today"] += meter.spent
                 case MeterRecord(kind="key"):

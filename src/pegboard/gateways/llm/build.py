@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager, closing
 
 from pegboard.catalog import BpeCounter
 from pegboard.compose import Parts, boards_of_requests, warn_of_threshold
+from pegboard.gateways.caller_limits import RateLimiter
 from pegboard.gateways.llm.conversation.history import ProviderHistories
 from pegboard.gateways.llm.conversation.turn_statistics import TurnStatistics
 from pegboard.gateways.llm.proxy.app import LlmApp
@@ -66,6 +67,7 @@ async def open_models(
                 is_token=is_token,
                 names=settings.allowed_hosts,
                 audit=parts.audit,
+                rates=RateLimiter(parts.rates, settings.rates, parts.clock),
             )
             _announce(settings, policies, parts)
             return app

@@ -8,6 +8,7 @@ from pegboard.stores.memory.cache import MemoryDefinitions, MemoryEmbeddings
 from pegboard.stores.memory.events import MemoryEvents
 from pegboard.stores.memory.habits import MemoryHabits
 from pegboard.stores.memory.pins import MemoryPins
+from pegboard.stores.memory.rates import MemoryRates
 from pegboard.stores.memory.sessions import MemoryReplicas, MemorySessions, MemorySigningKeys
 from pegboard.stores.memory.spend import MemorySpend
 from pegboard.stores.memory.statistics import MemoryLessons, MemoryStatistics
@@ -20,6 +21,7 @@ __all__ = [
     "MemoryHabits",
     "MemoryLessons",
     "MemoryPins",
+    "MemoryRates",
     "MemoryReplicas",
     "MemorySessions",
     "MemorySigningKeys",

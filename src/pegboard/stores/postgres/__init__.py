@@ -9,6 +9,7 @@ from pegboard.stores.postgres.cache import PostgresEmbeddings
 from pegboard.stores.postgres.database import PostgresDatabase
 from pegboard.stores.postgres.habits import PostgresHabits
 from pegboard.stores.postgres.pins import PostgresPins
+from pegboard.stores.postgres.rates import PostgresRates
 from pegboard.stores.postgres.sessions import PostgresReplicas, PostgresSessions, PostgresSigningKeys
 from pegboard.stores.postgres.spend import PostgresSpend
 from pegboard.stores.postgres.statistics import PostgresLessons, PostgresStatistics
@@ -21,6 +22,7 @@ __all__ = [
     "PostgresHabits",
     "PostgresLessons",
     "PostgresPins",
+    "PostgresRates",
     "PostgresReplicas",
     "PostgresSessions",
     "PostgresSigningKeys",

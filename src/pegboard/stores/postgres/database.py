@@ -86,6 +86,10 @@ MIGRATIONS = (
             "CREATE TABLE audit_ends (id integer PRIMARY KEY CHECK (id = 1), text text NOT NULL)",
         ),
     ),
+    Migration(
+        "rate limits",
+        ("CREATE TABLE rate_meters (key text PRIMARY KEY, arrival double precision NOT NULL)",),
+    ),
 )
 """Existing rows count as used when they are migrated."""
 

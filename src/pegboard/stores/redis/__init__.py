@@ -10,6 +10,7 @@ from pegboard.stores.redis.cache import RedisEmbeddings
 from pegboard.stores.redis.database import RedisServer
 from pegboard.stores.redis.habits import RedisHabits
 from pegboard.stores.redis.pins import RedisPins
+from pegboard.stores.redis.rates import RedisRates
 from pegboard.stores.redis.sessions import RedisReplicas, RedisSessions, RedisSigningKeys
 from pegboard.stores.redis.spend import RedisSpend
 from pegboard.stores.redis.statistics import RedisLessons, RedisStatistics
@@ -21,6 +22,7 @@ __all__ = [
     "RedisHabits",
     "RedisLessons",
     "RedisPins",
+    "RedisRates",
     "RedisReplicas",
     "RedisServer",
     "RedisSessions",

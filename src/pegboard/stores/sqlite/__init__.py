@@ -9,6 +9,7 @@ from pegboard.stores.sqlite.cache import SqliteDefinitions, SqliteEmbeddings
 from pegboard.stores.sqlite.database import FileStore, SqliteFile
 from pegboard.stores.sqlite.habits import SqliteHabits
 from pegboard.stores.sqlite.pins import SqlitePins
+from pegboard.stores.sqlite.rates import SqliteRates
 from pegboard.stores.sqlite.sessions import SqliteSessions, SqliteSigningKeys
 from pegboard.stores.sqlite.spend import SqliteSpend
 from pegboard.stores.sqlite.statistics import SqliteLessons, SqliteStatistics
@@ -23,6 +24,7 @@ __all__ = [
     "SqliteHabits",
     "SqliteLessons",
     "SqlitePins",
+    "SqliteRates",
     "SqliteSessions",
     "SqliteSigningKeys",
     "SqliteSpend",

@@ -13,6 +13,7 @@ from pegboard.stores.sqlite import (
     SqliteHabits,
     SqliteLessons,
     SqlitePins,
+    SqliteRates,
     SqliteSessions,
     SqliteSigningKeys,
     SqliteSpend,
@@ -35,9 +36,21 @@ def open_sqlite(settings: Settings, clock: Clock) -> Backend:
     habits = SqliteHabits(state, half_life=settings.usage.half_life_seconds, clock=clock)
     embeddings = SqliteEmbeddings(cached, clock=clock)
     signing_keys = SqliteSigningKeys(settings.state_dir / SIGNING_FILE)
+    rates = SqliteRates(state, clock)
     audit = SqliteAudit(settings.state_dir / AUDIT_FILE, key=settings.audit_log.key_here)
     archive = SqliteArchive(state, cached, clock, prior=averages.start)
-    files: list[FileStore] = [sessions, statistics, lessons, habits, spend, pins, embeddings, signing_keys, audit]
+    files: list[FileStore] = [
+        sessions,
+        statistics,
+        lessons,
+        habits,
+        spend,
+        pins,
+        embeddings,
+        signing_keys,
+        rates,
+        audit,
+    ]
 
     async def close() -> None:
         for each in files:
@@ -51,6 +64,7 @@ def open_sqlite(settings: Settings, clock: Clock) -> Backend:
         lessons=lessons,
         habits=habits,
         spend=spend,
+        rates=rates,
         audit=audit,
         pins=pins,
         embeddings=embeddings,

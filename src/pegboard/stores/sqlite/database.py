@@ -80,6 +80,10 @@ STATE_MIGRATIONS = (
             "used REAL NOT NULL, PRIMARY KEY (key, server, name)) WITHOUT ROWID",
         ),
     ),
+    Migration(
+        "rate limits",
+        ("CREATE TABLE rate_meters (key TEXT PRIMARY KEY, arrival REAL NOT NULL) WITHOUT ROWID",),
+    ),
 )
 """Existing rows count as used when they are migrated. Files older than named migrations already have the tables of the
 first one, without averages."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -158,6 +158,7 @@ class ProviderHistories:
     def __init__(self, capacity: int = 10_000) -> None:
         self._capacity = capacity
         self._known: OrderedDict[tuple[str, str], ProviderHistory] = OrderedDict()
+        self._last: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     def resumed(self, owner: str, request: LlmRequest) -> LlmRequest:
         """The request with the history that it continues, if that is known."""
@@ -165,6 +166,21 @@ class ProviderHistories:
         if history is None:
             return request
         return request.after(history.messages, history.called, history.conversation)
+
+    def last_of(self, owner: str, id_: str | None) -> str:
+        """The id of the answer that ended the searches begun in this one; empty if it began none."""
+        return "" if id_ is None else self._last.get((owner, id_), "")
+
+    def ended(self, owner: str, earlier: Iterable[str], last: str) -> None:
+        """Record that answers to one request led to searches, whose ``last`` answer the client has.
+
+        A stream has told the client the id of an earlier one, and the provider's history of that lacks the results.
+        """
+        for id_ in earlier:
+            self._last[owner, id_] = last
+            self._last.move_to_end((owner, id_))
+        while len(self._last) > self._capacity:
+            self._last.popitem(last=False)
 
     def remember(self, owner: str, id_: str, request: LlmRequest, called: Collection[str]) -> None:
         """Remember, under the id of its answer, what a request (`resumed` if it continues one) was about and what was

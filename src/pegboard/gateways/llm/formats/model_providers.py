@@ -17,6 +17,7 @@ OPENAI_ERRORS: Mapping[int, str] = {
     403: "permission_error",
     404: "invalid_request_error",
     413: "invalid_request_error",
+    429: "rate_limit_error",
 }
 ANTHROPIC_ERRORS: Mapping[int, str] = {
     400: "invalid_request_error",
@@ -24,6 +25,7 @@ ANTHROPIC_ERRORS: Mapping[int, str] = {
     403: "permission_error",
     404: "not_found_error",
     413: "request_too_large",
+    429: "rate_limit_error",
 }
 GEMINI_STATUSES: Mapping[int, str] = {
     400: "INVALID_ARGUMENT",
@@ -31,6 +33,7 @@ GEMINI_STATUSES: Mapping[int, str] = {
     403: "PERMISSION_DENIED",
     404: "NOT_FOUND",
     413: "INVALID_ARGUMENT",
+    429: "RESOURCE_EXHAUSTED",
     502: "UNAVAILABLE",
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
@@ -40,6 +43,7 @@ BEDROCK_ERRORS: Mapping[int, str] = {
     401: "AccessDeniedException",
     403: "AccessDeniedException",
     404: "ResourceNotFoundException",
+    429: "ThrottlingException",
     413: "ValidationException",
     503: "ServiceUnavailableException",
 }

@@ -79,7 +79,8 @@ class LlmRequest:
     names the tools that the conversation called, ``referenced`` those it refers to by a `tool_reference`, ``native``
     those it called before anything referred to them, and ``searched`` the provider's search tools that it used.
     ``continues`` is the earlier answer or conversation, kept by the provider, that it continues; ``stored`` means that
-    the provider keeps the answer; ``conversation`` is the id of its own conversation, if it or that history has one.
+    the provider keeps the answer; ``renamed``: the client named that earlier answer by another id, and the body has
+    been changed; ``conversation`` is the id of its own conversation, if it or that history has one.
     ``untouchable`` says why nothing may be changed, if so; ``may_lose_all`` says whether all tools may be removed,
     ``may_lose_some`` whether any may: not if a call is required and no tool is known to end the run. ``layout`` is
     private to the codec. ``around`` are the bytes before and after the body if another body contains it.
@@ -99,6 +100,7 @@ class LlmRequest:
     streams: bool = False
     continues: str | None = None
     stored: bool = False
+    renamed: bool = False
     conversation: str = ""
     untouchable: str = ""
     may_lose_all: bool = True

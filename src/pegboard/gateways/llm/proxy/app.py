@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from pegboard.errors import PegboardError
 from pegboard.events import ModelRequestServed
+from pegboard.gateways.caller_limits import ANYONE, LimitedCaller, RateLimiter
 from pegboard.gateways.llm.formats.protocol import Codec
 from pegboard.gateways.llm.formats.registry import codec_for, generic_codecs, keeps_history, key_headers, provider_of
 from pegboard.gateways.llm.formats.tool_search import RoundTrip
@@ -43,6 +44,7 @@ from pegboard.gateways.llm.proxy.target import (
     target_of,
     without_key,
 )
+from pegboard.gateways.llm.selection.answer_ids import renamed_body
 from pegboard.gateways.llm.selection.filter import FilterFailed, RequestFilter, TreatmentOf
 from pegboard.gateways.llm.selection.policy import Filtered
 from pegboard.gateways.llm.selection.policy_rules import Policies
@@ -51,6 +53,7 @@ from pegboard.gateways.llm.tool_search.search_loop import ToolSearchLoop
 from pegboard.habits import habits_of
 from pegboard.protocols import Clock, EventSink
 from pegboard.settings.llm import LlmSettings
+from pegboard.stores import MemoryRates
 from pegboard.telemetry.audit_log import AuditLog
 
 
@@ -70,6 +73,7 @@ class LlmApp:
         is_token: IsToken = lambda text: False,
         names: Sequence[str] = (),
         audit: AuditLog | None = None,
+        rates: RateLimiter | None = None,
     ) -> None:
         """``is_token`` recognizes tokens of the MCP gateway; ``names`` are this server's names in addition to
         loopback's.
@@ -83,6 +87,7 @@ class LlmApp:
         self._memory = BodyMemory(settings.most_held)
         tenants = {name: each.tenant for name, each in settings.keys.items()}
         self._audit = RequestAudit(events, clock, recorder, audit, tenants)
+        self._rates = rates or RateLimiter(MemoryRates(clock), (), clock)
         self._policies = policies or Policies(settings)
         self._keys = Keys(settings.keys, is_token, clock)
         self._names = names
@@ -124,6 +129,7 @@ class LlmApp:
         try:
             context.target, context.key = self._authenticate(target, scope)
             self._audit.check()
+            await self._rates.admit_request(self._limited(context.key))
             context.owner = _owner(context, scope["headers"])
             context.wishes, context.client = parsed.wishes, parsed.client
             codec = self._codec(context, scope["method"], parsed)
@@ -178,6 +184,8 @@ class LlmApp:
             share=share,
             habits=habits_of(context.key or "", context.owner),
         )
+        if context.rewritten.body is None:
+            context.rewritten = replace(context.rewritten, body=renamed_body(context.rewritten.request))
         return found.body if context.rewritten.body is None else context.rewritten.body
 
     def _treatment_of(self, context: RequestContext, parsed: RequestHeaders) -> TreatmentOf:
@@ -203,6 +211,10 @@ class LlmApp:
             )
         ours = in_query is not None and (self._keys.is_ours(in_query) or target.upstream.has_key)
         return (replace(target, query=query) if ours else target), key
+
+    def _limited(self, key: str | None) -> LimitedCaller:
+        """Who is counted by limits: the key, and the tenant of its holder."""
+        return ANYONE if key is None else LimitedCaller(name=key, tenant=self._settings.keys[key].tenant)
 
     def _codec(self, context: RequestContext, method: str, parsed: RequestHeaders) -> Codec | None:
         """The codec of the body; None if it has no tools, or all of them stay in any case."""
@@ -245,11 +257,18 @@ class LlmApp:
         if codec is not None:
             self._remember(context, codec, observer.id, observer.called)
 
-    def _remember(self, context: RequestContext, codec: Codec, answer_id: str, called: Collection[str]) -> None:
-        """Remember a conversation that the provider keeps."""
+    def _remember(
+        self,
+        context: RequestContext,
+        codec: Codec,
+        answer_id: str,
+        called: Collection[str],
+        earlier: Collection[str] = (),
+    ) -> None:
+        """Remember a conversation that the provider keeps; ``earlier`` answers only searched."""
         request = context.rewritten.request
         if keeps_history(codec) and request is not None and answer_id:
-            self._filters[context.target.upstream.name].remember(context.owner, answer_id, request, called)
+            self._filters[context.target.upstream.name].remember(context.owner, answer_id, request, called, earlier)
 
     async def _round_trip(
         self,
@@ -277,7 +296,7 @@ class LlmApp:
             context.ended = True
         finally:
             context.status, context.called = rounds.status, rounds.called
-            self._remember(context, codec, rounds.answer_id, rounds.called)
+            self._remember(context, codec, rounds.answer_id, rounds.called, rounds.earlier_ids)
             called = rounds.called if context.ended and context.status < HTTPStatus.BAD_REQUEST else None
             self._filters[context.target.upstream.name].answered(context.rewritten, rounds.used, called)
 

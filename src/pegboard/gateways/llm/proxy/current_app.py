@@ -96,7 +96,7 @@ class Models:
 
 
 def _same(one: Settings, other: Settings) -> bool:
-    return all(getattr(one, name) == getattr(other, name) for name in ("llm", *RANKED_BY))
+    return all(getattr(one, name) == getattr(other, name) for name in ("llm", "rates", *RANKED_BY))
 
 
 async def _nothing() -> None:

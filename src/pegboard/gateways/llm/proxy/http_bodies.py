@@ -13,6 +13,7 @@ from typing import Any
 from starlette.types import Receive, Send
 
 from pegboard.errors import PegboardError, RequestNotUnderstood
+from pegboard.gateways.caller_limits import RateLimitReached
 from pegboard.gateways.llm.formats.model_providers import ModelProvider
 from pegboard.gateways.llm.formats.protocol import AnswerStarted, Codec, Observation, Observer, TokenUsage, ToolCalled
 from pegboard.gateways.llm.formats.registry import error_body
@@ -164,6 +165,8 @@ class ResponseWriter:
             return
         body = error_body(error, error.http_status, provider)
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        if isinstance(error, RateLimitReached):
+            headers.append((b"retry-after", str(error.retry_after).encode()))
         await self.begin(error.http_status, [*headers, (b"x-pegboard-error", error.code.encode())])
         await self.more(body)
         await self.end()

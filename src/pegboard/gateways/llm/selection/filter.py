@@ -19,6 +19,7 @@ from pegboard.gateways.llm.formats.registry import counts
 from pegboard.gateways.llm.formats.tool_search import RoundTrip
 from pegboard.gateways.llm.proxy.body_memory import MemoryShare, NoMemory
 from pegboard.gateways.llm.proxy.content_encoding import decoded
+from pegboard.gateways.llm.selection.answer_ids import continuing
 from pegboard.gateways.llm.selection.board_cache import MANY
 from pegboard.gateways.llm.selection.deferral import DeferralPlan
 from pegboard.gateways.llm.selection.policy import Filtered, Policy, mark_protected
@@ -134,7 +135,10 @@ class RequestFilter:
         request: LlmRequest | None = None
         treatment: Treatment | None = None
         try:
-            read = identified(await self._read(codec, body, path, coding, share), conversation, habits)
+            read = await self._read(codec, body, path, coding, share)
+            if last := self._histories.last_of(owner, read.continues):
+                read = continuing(codec, read, path, last)
+            read = identified(read, conversation, habits)
             if len(read.tools) > self._most_tools:
                 said = f"It has {len(read.tools):,} tools, and {self._most_tools:,} are allowed."
                 raise TooManyTools(said, remedy="Raise llm.most_tools.")
@@ -346,9 +350,13 @@ class RequestFilter:
             if called is not None and rewritten.request is not None:
                 self._selector.called(filtered, rewritten.request, called)
 
-    def remember(self, owner: str, answer_id: str, request: LlmRequest, called: Collection[str]) -> None:
-        """Remember a conversation that the provider keeps, under the id of its last answer."""
+    def remember(
+        self, owner: str, answer_id: str, request: LlmRequest, called: Collection[str], earlier: Collection[str] = ()
+    ) -> None:
+        """Remember a conversation that the provider keeps, under the id of its last answer; ``earlier`` are the ids of
+        those that only searched."""
         self._histories.remember(owner, answer_id, request, called)
+        self._histories.ended(owner, earlier, answer_id)
 
     def _since(self, started: float) -> float:
         return (self._clock.monotonic() - started) * 1000

@@ -50,6 +50,12 @@ class ToolSearchLoop:
         """The provider's id of the last answer."""
         return text_of(self.answers[-1].get("id")) if self.answers else ""
 
+    @property
+    def earlier_ids(self) -> tuple[str, ...]:
+        """The provider's ids of the answers before, which led to further requests."""
+        ids = (text_of(answer.get("id")) for answer in self.answers[:-1])
+        return tuple(id_ for id_ in ids if id_ not in ("", self.answer_id))
+
     async def run(self) -> None:
         """Raises UpstreamError."""
         again = True

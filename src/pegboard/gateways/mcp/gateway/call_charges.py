@@ -19,12 +19,13 @@ import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from pegboard.errors import PegboardError, SpendLimitReached, StoreError, UpstreamError
+from pegboard.gateways.caller_limits import ANYONE, LimitedCaller, applying, counted
 from pegboard.gateways.mcp.gateway.store_health import StoreHealth
 from pegboard.gateways.mcp.transport.client_connection import STREAM
 from pegboard.model import ToolId
 from pegboard.protocols import Clock, Spend
 from pegboard.settings.storage import SpendSettings
-from pegboard.spend_limits import Account, Limits, NanoUsd, Reservation, dollars, nano_usd
+from pegboard.spend_limits import BUDGET, Account, Limits, NanoUsd, Reservation, dollars, nano_usd
 from pegboard.upstreams import NotCarriedOut
 
 LOGGER = logging.getLogger(__name__)
@@ -46,6 +47,9 @@ class Charge:
     account: Account
     amount: NanoUsd
     reservation: Reservation | None = None
+    limits: Limits = NO_LIMITS
+    whose: str = ""
+    """Whose limits these are, in words, if not everybody's."""
 
 
 class CallCharges:
@@ -66,6 +70,7 @@ class CallCharges:
     def adopt(self, settings: SpendSettings) -> None:
         """Use these prices and limits from now on."""
         self._limits = settings.limits
+        self._budgets = settings.budgets
         self._declared = settings.declared
         self.priced = bool(settings.prices) or settings.declared
         self._listed: Callable[[ToolId], NanoUsd | None] = lru_cache(maxsize=4096)(lambda tool: _listed(tool, settings))
@@ -79,8 +84,10 @@ class CallCharges:
         return nano_usd(min(stated, MOST_USD)) if self._declared and stated is not None else FREE
 
     @asynccontextmanager
-    async def charged(self, session: str | None, tool: ToolId, *, stated: float | None = None) -> AsyncIterator[None]:
-        """Wraps a call. Charges its price, unless the server certainly did no work.
+    async def charged(
+        self, session: str | None, tool: ToolId, *, stated: float | None = None, caller: LimitedCaller = ANYONE
+    ) -> AsyncIterator[None]:
+        """Wraps a call. Charges its price to its session and to each budget, unless the server certainly did no work.
 
         Raises SpendLimitReached if the price exceeds a limit, and StoreError if the limit cannot be checked: the call
         must not be made then.
@@ -89,9 +96,10 @@ class CallCharges:
         if not price:
             yield
             return
-        charge = await self._held(tool, Charge(account=self._account(session), amount=price))
-        cost = FREE
+        held, cost = list[Charge](), FREE
         try:
+            for charge in self._charges(session, tool, price, caller):
+                held.append(await self._held(tool, charge))
             await checkpoint_if_cancelled()
             cost = price
             yield
@@ -99,8 +107,26 @@ class CallCharges:
             cost = cost_of(error, price)
             raise
         finally:
-            with anyio.CancelScope(shield=True), suppress(PegboardError):
-                await self._pay(replace(charge, amount=cost))
+            with anyio.CancelScope(shield=True):
+                for charge in held:
+                    with suppress(PegboardError):
+                        await self._pay(replace(charge, amount=cost))
+
+    def _charges(self, session: str | None, tool: ToolId, price: NanoUsd, caller: LimitedCaller) -> list[Charge]:
+        """What one call is charged to: everybody's account, and an account for each budget that holds for it."""
+        budgets = applying((*self._budgets, *caller.budgets), caller, tool)
+        return [
+            Charge(account=self._account(session), amount=price, limits=self._limits),
+            *(
+                Charge(
+                    account=Account(session="", key=BUDGET + counted(each, caller)),
+                    amount=price,
+                    limits=Limits(day=_nano(each.day), key=_nano(each.total)),
+                    whose={"caller": caller.name, "tenant": caller.tenant, "all": ""}[each.by],
+                )
+                for each in budgets
+            ),
+        ]
 
     async def run(self) -> None:
         """Settle kept charges and expire abandoned reservations periodically, until cancelled."""
@@ -122,12 +148,14 @@ class CallCharges:
         try:
             with anyio.CancelScope(shield=True):
                 await self._catch_up()
-                held = await self._store.reserve(charge.account, charge.amount, self._limits)
-        except SpendLimitReached:
-            raise
+                held = await self._store.reserve(charge.account, charge.amount, charge.limits)
+        except SpendLimitReached as error:
+            raise SpendLimitReached(
+                error.kind, limit=error.limit, used=error.used, amount=charge.amount, whose=charge.whose
+            ) from error
         except PegboardError as error:
             self._health.began(error)
-            if self._limits == NO_LIMITS:
+            if charge.limits == NO_LIMITS:
                 return charge
             raise StoreError(
                 f"{str(tool)!r} costs {dollars(charge.amount)} per call, and the spend limits cannot be checked: "
@@ -154,7 +182,7 @@ class CallCharges:
     async def _catch_up(self) -> None:
         """Settle kept charges before a call: all of them under a limit, else one per call, so that no call waits
         long."""
-        if self._limits != NO_LIMITS:
+        if self._limits != NO_LIMITS or self._budgets:
             await self._pay_kept()
         elif not self._paying.locked():
             await self._pay_kept(most=1)
@@ -202,6 +230,10 @@ class CallCharges:
 def cost_of(error: PegboardError, price: NanoUsd) -> NanoUsd:
     """What a call with this error costs: nothing, if it certainly was not carried out."""
     return price if isinstance(error, UpstreamError) and not isinstance(error, NotCarriedOut) else FREE
+
+
+def _nano(usd: float | None) -> NanoUsd | None:
+    return None if usd is None else nano_usd(usd)
 
 
 def _listed(tool: ToolId, settings: SpendSettings) -> NanoUsd | None:

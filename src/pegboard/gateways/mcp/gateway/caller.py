@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from mcp.shared.dispatcher import ProgressFnT
 
+from pegboard.gateways.caller_limits import ANYONE, LimitedCaller
 from pegboard.gateways.mcp.gateway.clients import ClientKind
 from pegboard.gateways.mcp.transport.auth import Holder
 from pegboard.habits import habits_of
@@ -33,6 +34,11 @@ class Caller:
     exposure: Exposure | None = None
     holder: Holder | None = None
     apps: bool = False
+
+    @property
+    def limited(self) -> LimitedCaller:
+        """Who is counted by limits."""
+        return ANYONE if self.holder is None else self.holder.limited
 
     @property
     def habits(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from pegboard.board_search import found_tools
 from pegboard.errors import ArgumentsInvalid, PegboardError
 from pegboard.events import ToolsListed
+from pegboard.gateways.caller_limits import RateLimiter
 from pegboard.gateways.mcp.gateway import session_changes
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.gateway.app_tools import app_resource
@@ -42,7 +43,7 @@ from pegboard.protocols import Clock, EventSink
 from pegboard.routing import check_arguments
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
-from pegboard.stores import MemorySessions, MemorySpend
+from pegboard.stores import MemoryRates, MemorySessions, MemorySpend
 from pegboard.telemetry.audit_log import AuditLog
 from pegboard.upstreams import NotCarriedOut, Upstream
 from pegboard.upstreams.extension_requests import RELAYED, extensions_of, merged_settings
@@ -77,6 +78,7 @@ class Gateway:
         toolset: ToolsetView | None = None,
         charges: CallCharges | None = None,
         audit: AuditLog | None = None,
+        rates: RateLimiter | None = None,
         approvals: Approvals | None = None,
         upstreams: Callable[[], Sequence[Upstream]] = tuple,
         reach: Callable[[str], Upstream] = _nowhere,
@@ -123,6 +125,7 @@ class Gateway:
             tasks=self.tasks,
             later=self._later,
             audit=CallAudit(audit or AuditLog(clock=clock), self._later),
+            rates=rates or RateLimiter(MemoryRates(clock), settings.rates, clock),
             learner=board.learner,
         )
         self._meta = MetaCalls(

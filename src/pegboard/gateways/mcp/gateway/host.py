@@ -13,6 +13,7 @@ import mcp_types as types
 from pegboard.catalog import Catalog
 from pegboard.compose import Parts, build_routing, opened_parts
 from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.caller_limits import RateLimiter
 from pegboard.gateways.key_expiry import warn_of_expiry
 from pegboard.gateways.mcp.gateway.call_charges import CallCharges
 from pegboard.gateways.mcp.gateway.clients import client_rows
@@ -86,6 +87,7 @@ class Host:
         self._usage = Usage(parts.statistics, parts.knowledge.observe, parts.resting.observe)
         self._reported = Usage(parts.statistics, parts.knowledge.observe)
         self._charges = CallCharges(parts.spend, settings.spend, parts.clock)
+        self.rates = RateLimiter(parts.rates, settings.rates, parts.clock)
         self._often: tuple[str, ...] = ()
         self._gateways: dict[str, Gateway] = {}
 
@@ -133,6 +135,7 @@ class Host:
                 toolset=chosen,
                 charges=self._charges,
                 audit=self.parts.audit,
+                rates=self.rates,
                 approvals=self._approvals,
                 upstreams=lambda: self.fleet.upstreams,
                 reach=self.fleet.reached,
@@ -169,6 +172,7 @@ class Host:
         for name, (of_toolset, chosen, gateway) in adopted.items():
             gateway.adopt(of_toolset, boards[name], chosen)
         self._charges.adopt(settings.spend)
+        self.rates.adopt(settings.rates)
         self.parts.knowledge.half_life = settings.economics.half_life
         self.parts.resting.adopt(settings.breakers.policy)
         self._approvals.adopt(settings.pins, settings.scan)

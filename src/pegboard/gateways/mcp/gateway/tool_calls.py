@@ -1,7 +1,8 @@
 """The path of a tool call.
 
-rights and name ─► arguments ─► audit ─► charge ─► server ─► record ─► the server's result, unchanged
-  CallerView        _check    CallAudit CallCharges Fleet  AfterAnswer
+rights and name ─► arguments ─► audit ─► rate and charge ─► server ─► record ─► the server's result, unchanged
+  CallerView        _check    CallAudit   RateLimiter,       Fleet   AfterAnswer
+                                          CallCharges
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from mcp import MCPError
 
 from pegboard.errors import ArgumentsInvalid, PegboardError, UpstreamError
 from pegboard.events import CallFinished, CallRejected
+from pegboard.gateways.caller_limits import RateLimiter
 from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall, CallAudit
@@ -60,6 +62,7 @@ class ToolCalls:
         tasks: ServerTasks,
         later: AfterAnswer,
         audit: CallAudit,
+        rates: RateLimiter,
         learner: HabitLearner | None = None,
     ) -> None:
         self._contents = contents
@@ -67,6 +70,7 @@ class ToolCalls:
         self._later = later
         self._view = view
         self._audit = audit
+        self._rates = rates
         self._fleet = fleet
         self._book = view.book
         self._charges = charges
@@ -116,9 +120,7 @@ class ToolCalls:
         if self._audit.is_on:
             self._audit.check()
             return await self._audited(tool, arguments, context, asked)
-        if self._charges.priced:
-            return await self._charged(tool, arguments, context)
-        return await self._observed(tool, arguments, context)
+        return await self._admitted(tool, arguments, context)
 
     async def _audited(self, tool: Tool, arguments: JsonObject, context: CallContext, asked: JsonObject) -> Result:
         attempt = AttemptedCall(
@@ -126,7 +128,7 @@ class ToolCalls:
         )
         price = self._price(tool)
         try:
-            result = await self._charged(tool, arguments, context)
+            result = await self._admitted(tool, arguments, context)
         except PegboardError:  # the gateway answers with it, and hands it to `rejected`
             raise
         except BaseException as error:
@@ -136,9 +138,15 @@ class ToolCalls:
         self._audit.answered(attempt, result, price)
         return result
 
-    async def _charged(self, tool: Tool, arguments: JsonObject, context: CallContext) -> Result:
+    async def _admitted(self, tool: Tool, arguments: JsonObject, context: CallContext) -> Result:
+        """Within the rates and the spend limits of the caller, if there are any."""
+        caller = context.caller
+        if self._rates.limits or caller.holder is not None:
+            await self._rates.admit_call(caller.limited, tool.id)
+        if not self._charges.priced:
+            return await self._observed(tool, arguments, context)
         stated = stated_usd(tool, "price_usd")
-        async with self._charges.charged(context.caller.session, tool.id, stated=stated):
+        async with self._charges.charged(caller.session, tool.id, stated=stated, caller=caller.limited):
             return await self._observed(tool, arguments, context)
 
     def _price(self, tool: Tool) -> NanoUsd:

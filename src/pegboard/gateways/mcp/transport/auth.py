@@ -17,10 +17,12 @@ from starlette.responses import JSONResponse, Response
 from pegboard.clock import SystemClock
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.access_keys import hashed
+from pegboard.gateways.caller_limits import LimitedCaller
 from pegboard.gateways.issuer import Claims, Issuer, TokenRefused, claim_at, values
 from pegboard.protocols import Clock
 from pegboard.settings import Settings
 from pegboard.settings.issuer_settings import ClaimPolicy, IssuerSettings
+from pegboard.settings.limit_settings import BudgetSettings, RateSettings
 
 HOLDER_KEY = "pegboard.holder"
 """The key of the ASGI scope under which the HTTP door stores the holder of the token."""
@@ -78,6 +80,13 @@ class Holder:
     scopes: frozenset[str] = frozenset()
     only: tuple[str, ...] | None = None
     tenant: str = ""
+    rates: tuple[RateSettings, ...] = ()
+    budgets: tuple[BudgetSettings, ...] = ()
+
+    @property
+    def limited(self) -> LimitedCaller:
+        """Who is counted by limits."""
+        return LimitedCaller(name=self.name, tenant=self.tenant, rates=self.rates, budgets=self.budgets)
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -184,7 +193,15 @@ class Access:
         only = _patterns(tools, sorted(scopes), self._grants)
         tenant = " ".join(values(claim_at(claims, issuer.tenant_claim))) if issuer.tenant_claim else ""
         rights = f"{issuer.url}\0{claims['sub']}\0{sorted(scopes)}\0{only}\0{tenant}"
-        return Holder(name=str(claims["sub"]), secret=hashed(rights), scopes=scopes, only=only, tenant=tenant)
+        return Holder(
+            name=str(claims["sub"]),
+            secret=hashed(rights),
+            scopes=scopes,
+            only=only,
+            tenant=tenant,
+            rates=tuple(one for each in matching for one in each.rates),
+            budgets=tuple(one for each in matching for one in each.budgets),
+        )
 
 
 def protected_resource(issuer: IssuerSettings, scopes: Iterable[str], toolset: str) -> JSONResponse:

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
+import mcp_types as types
 from anyio.abc import TaskStatus
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.requests import Request
@@ -16,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.caller_limits import ANYONE, RateLimitReached
 from pegboard.gateways.issuer import IssuerUnavailable
 from pegboard.gateways.mcp.cluster.forwarder import Forwarder
 from pegboard.gateways.mcp.cluster.http_messages import header
@@ -116,6 +118,10 @@ class HttpDoor:
             wish = wished(request.headers, dict(request.query_params) if scope["query_string"] else {})
             endpoint = await self._endpoint(toolset)
             auth.check_scope(holder, self._host.scope_of(toolset))
+            if self._host.rates.limits or holder is not None:
+                await self._host.rates.admit_request(ANYONE if holder is None else holder.limited)
+        except RateLimitReached as error:
+            return _too_many(error)
         except auth.Unauthorized as error:
             issuer, needed = self._host.settings.issuer, self._host.scope_of(toolset)
             return auth.refused(error, "" if issuer is None else auth.metadata_url(issuer, toolset), needed)
@@ -189,6 +195,13 @@ def guard(host: str, allowed: tuple[str, ...], pages: tuple[str, ...] = ()) -> T
     hosts = [each for name in (*names, *allowed) for each in (name, f"{name}:*")]
     origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in hosts]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[*origins, *pages])
+
+
+def _too_many(error: RateLimitReached) -> JSONResponse:
+    """A JSON-RPC error without an id, as the body was not read (JSON-RPC 2.0, section 5)."""
+    said = {"code": types.INTERNAL_ERROR, "message": str(error), "data": error.payload()}
+    headers = {"retry-after": str(error.retry_after)}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": said}, error.http_status, headers=headers)
 
 
 def _error(error: PegboardError, status: int) -> JSONResponse:

@@ -163,7 +163,7 @@ class ResponsesJoiner:
                 self._output[place] = seen_by_client(item)
         output = [item for _, item in sorted(self._output.items())]
         response |= {"output": output, "usage": summed(self._used, response.get("usage"))}
-        response |= {"id": self._begun["id"]} if "id" in self._begun and not is_stored(response) else {}
+        response |= {"id": self._begun["id"]} if "id" in self._begun else {}
         return self._event(event | {"response": response}, raw, event)
 
     def _event(self, event: Document, raw: bytes = b"", before: Document | None = None) -> bytes:
