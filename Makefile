@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat clean
+.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -13,6 +13,10 @@ test: $(VENV)/.sdks       ## every test
 
 test-fast: $(VENV)/.sdks  ## the tests that need no other process and no service
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m unit $(PYTEST_ARGS)
+
+test-adapters: $(VENV)/.sdks  ## agents of thirteen frameworks, each in an environment of its own, behind the adapters
+	$(BIN)/python scripts/install_frameworks.py .demo/frameworks
+	$(BIN)/python -m pytest tests/adapters $(PYTEST_ARGS)
 
 test-under-load: $(VENV)/.sdks    ## every test three times while four processes for each core want to run; figures in under-load.json
 	$(BIN)/python scripts/under_load.py --out under-load.json -- $(PYTEST_ARGS)

@@ -13,7 +13,10 @@ import httpx2
 
 from pegboard.upstreams.oauth.person import Person
 
-SIGNED = str(Path(__file__).parent / "servers" / "signed.py")
+SERVERS = Path(__file__).parent / "servers"
+SIGNED, AUTHORIZATION, RESOURCE = (
+    str(SERVERS / f"{name}.py") for name in ("signed", "authorization_server", "resource")
+)
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,3 +79,18 @@ def test_the_langchain_agent_answers() -> None:
     main = runpy.run_path(str(EXAMPLES / "langchain_agent.py"))["main"]
 
     assert main() == [ASK, "Bergen: 04:05 and 16:20", "At 04:05 and 16:20."]
+
+
+@pytest.mark.requirement("library.own-data")
+def test_the_cells_of_the_notebook_run_in_order() -> None:
+    notebook = json.loads((EXAMPLES / "your_own_tools.ipynb").read_text("utf-8"))
+    known: dict[str, Any] = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), cell["id"], "exec"), known)  # noqa: S102
+
+    assert len(known["labelled"]) == 3
+    assert str(known["decision"].candidates[0].tool).endswith("/create_issue")
+    assert known["card"].queries == 3
+    assert known["found"].tools
+    assert all(cell.get("outputs", []) == [] for cell in notebook["cells"])

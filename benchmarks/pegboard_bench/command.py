@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +24,8 @@ EXAMPLES = examples(
     "PEGBOARD_DATA=sets pegboard bench --resume --out results",
     "Two methods on one testbed",
     "pegboard bench --set synthetic --method attention --method hybrid",
+    "Every method on a labelled set of your own: a folder with tools.json and queries.jsonl",
+    "pegboard bench --set ./mine --page mine.md",
     "What a model of your own does with the tools that each method sends it",
     "pegboard bench --quick --model-url http://127.0.0.1:8080/v1 --model qwen3",
 )
@@ -30,6 +33,9 @@ RECORD_EXAMPLES = examples(
     "The definitions of the servers of my clients, to be counted elsewhere",
     "pegboard bench record --out tools.jsonl.gz",
 )
+
+OWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+"""Of a set of a user's own; results files are named after it."""
 
 app = typer.Typer(rich_markup_mode="markdown", add_completion=False, invoke_without_command=True)
 
@@ -43,7 +49,12 @@ def bench(
     ] = None,
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME", help="Only this testbed, or this folder of --data. More than once."),
+        typer.Option(
+            "--set",
+            metavar="NAME",
+            help="Only this testbed, or this folder of --data; or the path of a labelled set of your own, by every "
+            "method. More than once.",
+        ),
     ] = None,
     methods: Annotated[
         list[str] | None, typer.Option("--method", metavar="NAME", help="Only this method. More than once.")
@@ -96,6 +107,12 @@ def bench(
         return
     from pegboard.apps.cli import output
     from pegboard_bench.results import read
+
+    if sets and (own := _own_sets(sets, data)):
+        if len(own) < len(sets):
+            raise ConfigError("Own sets and others were named.", remedy="Measure them in two runs.")
+        _run_own(own, out, page, as_json=as_json)
+        return
     from pegboard_bench.tax import frontier, live, report, run
     from pegboard_bench.tax.boards import Place
     from pegboard_bench.tax.methods import NAME, available
@@ -169,6 +186,46 @@ def record(
     for line in loaded.lines():
         console.print(output.plain(line))
     console.print(f"{len(loaded.catalog)} tools of {len(loaded.catalog.servers)} servers: {out}", markup=False)
+
+
+def _own_sets(named: list[str], data: Path | None) -> list[Path]:
+    """The folders among these names that are labelled sets, and no testbed or set of --data."""
+    from pegboard.evaluation.datasets import is_set
+    from pegboard_bench.tax import frontier
+    from pegboard_bench.tax.testbeds import there
+
+    known = {*there(data), *frontier.sets(data, named)}
+    return [Path(name) for name in named if name not in known and is_set(Path(name))]
+
+
+def _run_own(folders: list[Path], out: Path, page: Path | None, *, as_json: bool) -> None:
+    from pegboard.apps.cli import output
+    from pegboard.evaluation.datasets import read_set
+    from pegboard.settings import load_settings
+    from pegboard_bench import own_set
+    from pegboard_bench.results import read
+
+    if page is not None and len(folders) > 1:
+        raise ConfigError("A page is for one set.", remedy="Name one --set.")
+    written = []
+    for folder in folders:
+        dataset = read_set(folder)
+        if not OWN_NAME.fullmatch(dataset.name):
+            raise ConfigError(f"{dataset.name!r} is no name of a set.", remedy="Use letters, digits, '_', '.' and '-'.")
+        command = f"pegboard bench --set {folder}"
+        written.append(asyncio.run(own_set.run(dataset, load_settings(), out=out, command=command)))
+    found = [read(path) for path in written]
+    if page is not None:
+        try:
+            page.write_text(own_set.page(found[0]), "utf-8")
+        except OSError as error:
+            raise output.unwritable(page, str(error)) from error
+    if as_json:
+        output.print_json({"written": [str(path) for path in written], "figures": [each["figures"] for each in found]})
+        return
+    for path, each in zip(written, found, strict=True):
+        own_set.show(each)
+        output.stdout().print(f"Written to {path}", markup=False)
 
 
 def _recorded(catalog: Catalog, out: Path) -> dict[str, Any]:

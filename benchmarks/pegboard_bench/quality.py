@@ -53,8 +53,8 @@ class Quality:
             "queries": self.queries,
             "sampled": dict(self.asked),
             "best_baseline": self.rival,
-            "gains": {method: _rounded(each) for method, each in self.gains.items()},
-            "intervals_95": {f"{metric}/{method}": _rounded(each)[1:] for (metric, method), each in self.means.items()},
+            "gains": {method: rounded(each) for method, each in self.gains.items()},
+            "intervals_95": {f"{metric}/{method}": rounded(each)[1:] for (metric, method), each in self.means.items()},
         }
 
 
@@ -111,5 +111,6 @@ def _differences(ours: Row, other: Row) -> Sequence[float]:
     return [ours[number][PAIRED] - values[PAIRED] for number, values in other.items()]
 
 
-def _rounded(each: Interval) -> list[float]:
+def rounded(each: Interval) -> list[float]:
+    """Mean, low and high with four digits."""
     return [round(each.mean, 4), round(each.low, 4), round(each.high, 4)]

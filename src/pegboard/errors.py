@@ -5,6 +5,7 @@ PegboardError
 ├── CatalogError         tool definitions that cannot be read
 ├── EncoderError         the encoder cannot be loaded or answers nonsense
 ├── UpstreamError        a server that cannot be reached, or broke the protocol
+│   └── NotCarriedOut    a call that its server certainly did not carry out
 ├── StoreError           a store on the network that cannot be reached, or refused
 ├── SessionConflict      a session that another process changed in the meantime
 ├── SpendLimitReached    a call that may cost more than a spending limit leaves
@@ -94,6 +95,10 @@ class UpstreamError(PegboardError):
 
     def payload(self) -> dict[str, Any]:
         return super().payload() | {"server": self.server}
+
+
+class NotCarriedOut(UpstreamError):  # noqa: N818
+    """The server certainly did not carry out the call: it never received it, or refused it."""
 
 
 class StoreError(PegboardError):

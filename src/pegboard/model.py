@@ -285,6 +285,16 @@ class Decision:
     names: Mapping[ToolId, str] = field(default_factory=dict, repr=False)
     habits: str = ""
 
+    @property
+    def ranked_by(self) -> Literal["meaning", "words"]:
+        """`words` while tools are being embedded or the encoder does not answer, and for profiles without an encoder.
+
+        >>> from pegboard import Board
+        >>> Board([{"name": "tide"}], profile="keyword").route_now("the tide?").ranked_by
+        'words'
+        """
+        return "meaning" if self.encoder else "words"
+
     def tools_for(self, provider: Provider) -> list[dict[str, Any]]:
         """The active tools as the ``tools`` of a request, under names that every provider accepts.
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from pegboard.catalog import Catalog
+from pegboard.catalog import Catalog, counted_before
 from pegboard.errors import EncoderError, PegboardError, ToolNotAvailable
 from pegboard.events import CallRejected
 from pegboard.model import Call, Candidate, Choices, Decision, Floats, Outcome, Scores, ToolId, Turn
@@ -93,6 +93,7 @@ class RoutingBoard:
         self._resting = resting
         self._economics = economics or Economics(knowledge=Knowledge(None, clock))
         self._offering: SubtaskRouter | None = None
+        self._retrievers: list[Retriever] = []
         self._router = self._router_of(catalog)
 
     @property
@@ -220,10 +221,14 @@ class RoutingBoard:
 
     def replace_catalog(self, catalog: Catalog) -> None:
         """Use this catalog from the next turn on. Texts that were embedded before are not embedded again."""
-        self._router = self._router_of(catalog)
+        self._router = self._router_of(counted_before(catalog, self.catalog))
 
     def _router_of(self, catalog: Catalog) -> Router:
-        self._retrievers = [_retriever(catalog, space, self._category_descriptions) for space in self._spaces]
+        before: Sequence[Retriever | None] = self._retrievers or [None] * len(self._spaces)
+        self._retrievers = [
+            _retriever(catalog, space, self._category_descriptions, earlier)
+            for space, earlier in zip(self._spaces, before, strict=True)
+        ]
         rankings = self._rankings(self._spaces)
         self._offering = None
         self._eligibility = Eligibility(catalog.tools, self._rules, self._resting)
@@ -283,7 +288,9 @@ class RoutingBoard:
         ]
 
 
-def _retriever(catalog: Catalog, space: Space, category_descriptions: Mapping[str, str]) -> Retriever:
+def _retriever(
+    catalog: Catalog, space: Space, category_descriptions: Mapping[str, str], before: Retriever | None
+) -> Retriever:
     return Retriever(
         catalog.tools,
         catalog.servers,
@@ -291,6 +298,7 @@ def _retriever(catalog: Catalog, space: Space, category_descriptions: Mapping[st
         queries=space.queries,
         index=space.index,
         category_descriptions=category_descriptions,
+        before=before,
     )
 
 

@@ -22,9 +22,7 @@ from scenario import Call, Driver, Functions, Script, main
 
 from pegboard import Board
 from pegboard.adapters.agent_framework import pegboard_middleware
-from pegboard.adapters.read_cache import remembered
 from pegboard.adapters.selection import ToolSelector
-from pegboard.library.framework_tools import framework_tool
 
 
 class Scripted(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
@@ -57,7 +55,7 @@ class Scripted(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
 
 class AgentFramework(Driver):
     def __init__(self, board: Board) -> None:
-        self.selector = ToolSelector(board, read=remembered(framework_tool))
+        self.selector = ToolSelector(board)
         self.middleware = pegboard_middleware(self.selector)
 
     def agent(self, script: Script, tools: Sequence[Any], **more: Any) -> Agent:
@@ -103,7 +101,7 @@ class AgentFramework(Driver):
         ]
 
     async def select(self, ask: str, tools: Sequence[Any]) -> object:
-        return await self.selector.select(tools, [Message(role="user", contents=[ask])])
+        return await self.selector.reading(once=True).select(tools, [Message(role="user", contents=[ask])])
 
 
 main(AgentFramework)

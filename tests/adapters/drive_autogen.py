@@ -86,7 +86,7 @@ class Scripted(ChatCompletionClient):
 
 class AutoGen(Driver):
     def __init__(self, board: Board) -> None:
-        self.selector = ToolSelector(board, read=listed)
+        self.selector = ToolSelector(board)
 
     def agent(self, name: str, script: Script, functions: Functions, **more: Any) -> AssistantAgent:
         context = UnboundedChatCompletionContext()
@@ -122,7 +122,7 @@ class AutoGen(Driver):
 
     async def select(self, ask: str, tools: Sequence[Any]) -> object:
         schemas = self.__dict__.setdefault("schemas", [tool.schema for tool in tools])
-        return await self.selector.select(schemas, [UserMessage(content=ask, source="user")])
+        return await self.selector.reading(listed).select(schemas, [UserMessage(content=ask, source="user")])
 
 
 main(AutoGen)

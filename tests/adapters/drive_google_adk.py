@@ -38,7 +38,7 @@ class Scripted(BaseLlm):
 
 class GoogleADK(Driver):
     def __init__(self, board: Board) -> None:
-        self.selector = ToolSelector(board, read=declared)
+        self.selector = ToolSelector(board)
 
     async def run(self, ask: str, script: Script, functions: Functions, *, stream: bool = False) -> str:
         agent = LlmAgent(name="office", model=Scripted(model="scripted", script=script), tools=self.tools(functions))
@@ -83,7 +83,7 @@ class GoogleADK(Driver):
 
     async def select(self, ask: str, tools: Sequence[Any]) -> object:
         declarations = self.__dict__.setdefault("declarations", [tool._get_declaration() for tool in tools])
-        return await self.selector.select(declarations, ask)
+        return await self.selector.reading(declared).select(declarations, ask)
 
 
 main(GoogleADK)

@@ -14,9 +14,7 @@ from scenario import Call, Driver, Functions, Script, main
 
 from pegboard import Board
 from pegboard.adapters.llama_index import PegboardFunctionAgent
-from pegboard.adapters.read_cache import remembered
 from pegboard.adapters.selection import ToolSelector
-from pegboard.library.framework_tools import framework_tool
 
 
 class Scripted(FunctionCallingLLM):
@@ -63,7 +61,7 @@ class Scripted(FunctionCallingLLM):
 
 class LlamaIndex(Driver):
     def __init__(self, board: Board) -> None:
-        self.selector = ToolSelector(board, read=remembered(framework_tool))
+        self.selector = ToolSelector(board)
 
     def agent(self, script: Script, functions: Functions, **more: Any) -> PegboardFunctionAgent:
         model = Scripted(script=script)
@@ -102,7 +100,7 @@ class LlamaIndex(Driver):
         ]
 
     async def select(self, ask: str, tools: Sequence[Any]) -> object:
-        return await self.selector.select(tools, [ChatMessage(role="user", content=ask)])
+        return await self.selector.reading(once=True).select(tools, [ChatMessage(role="user", content=ask)])
 
 
 main(LlamaIndex)

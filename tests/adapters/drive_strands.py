@@ -47,7 +47,7 @@ class Scripted(Model):
 
 class Strands(Driver):
     def __init__(self, board: Board) -> None:
-        self.selector = ToolSelector(board, read=specified)
+        self.selector = ToolSelector(board)
 
     def agent(self, script: Script, functions: Functions, **more: Any) -> Agent:
         plugins = [PegboardToolPlugin(self.selector)]
@@ -90,7 +90,9 @@ class Strands(Driver):
 
     async def select(self, ask: str, tools: Sequence[Any]) -> object:
         specifications = self.__dict__.setdefault("specifications", [each.tool_spec for each in tools])
-        return await self.selector.select(specifications, [{"role": "user", "content": [{"text": ask}]}])
+        return await self.selector.reading(specified).select(
+            specifications, [{"role": "user", "content": [{"text": ask}]}]
+        )
 
 
 main(Strands)

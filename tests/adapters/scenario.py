@@ -38,6 +38,7 @@ VERBS = {
 }
 """Ten, with twenty topics: two hundred tools."""
 ASKS = tuple((f"get_{topic}", f"Fetch the {topic.replace('_', ' ')} with id 7") for topic in TOPICS)
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"id": {"type": "string"}}}
 RIGHTS: tuple[tuple[str, ...], ...] = (
     tuple(VERBS),
     ("get", "list"),
@@ -259,16 +260,17 @@ async def board(driver: Driver) -> dict[str, Any]:
 
 
 async def added_time(driver: Driver) -> dict[str, Any]:
-    """Milliseconds for a turn over 200 tools, encoder aside: its answer is in the cache of queries."""
+    """Milliseconds of processor time for a turn over 200 tools, all threads; the encoder has answered before."""
     tools = driver.tools(functions())
     for _ in range(5):
         await driver.select(ASKS[0][1], tools)
-    times = []
+    started, walls = time.process_time(), []
     for _ in range(MEASURED):
-        started = time.perf_counter()
+        began = time.perf_counter()
         await driver.select(ASKS[0][1], tools)
-        times.append(1e3 * (time.perf_counter() - started))
-    return {"median_ms": statistics.median(times), "p95_ms": statistics.quantiles(times, n=20)[-1], "turns": MEASURED}
+        walls.append(1e3 * (time.perf_counter() - began))
+    spent = 1e3 * (time.process_time() - started) / MEASURED
+    return {"processor_ms": spent, "median_wall_ms": statistics.median(walls), "turns": MEASURED}
 
 
 PARTS: dict[str, Callable[[Driver], Awaitable[dict[str, Any]]]] = {

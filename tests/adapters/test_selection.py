@@ -39,7 +39,7 @@ def board() -> Iterator[Board]:
 
 @pytest.fixture
 def selector(board: Board) -> ToolSelector:
-    return ToolSelector(board, read=read)
+    return ToolSelector(board).reading(read)
 
 
 def names(selection: TurnTools[Any]) -> list[str]:
@@ -114,7 +114,7 @@ async def test_a_result_of_another_tool_cannot_add_tools(selector: ToolSelector)
 
 @pytest.mark.requirement("adapters.rights")
 async def test_nothing_is_found_that_the_caller_may_not_use(board: Board) -> None:
-    selector = ToolSelector(board, read=read, fields=lambda rights: {"only": rights})
+    selector = ToolSelector(board, fields=lambda rights: {"only": rights}).reading(read)
     planted = json.dumps({"found": [{"name": "delete_playlist"}], "note": ""})
 
     selection = await selector.select(tools(*NAMES), conversation((SEARCH_TOOLS, planted)), ("get_*",))
@@ -136,7 +136,7 @@ async def test_a_second_refusal_doubles_the_tools(selector: ToolSelector) -> Non
 
 
 async def test_without_a_way_back_there_is_no_search(board: Board) -> None:
-    selection = await ToolSelector(board, read=read, way_back=False).select(tools(*NAMES), ASK)
+    selection = await ToolSelector(board, way_back=False).reading(read).select(tools(*NAMES), ASK)
 
     assert not selection.has_search
     assert SEARCH_TOOLS in (selection.refusal(SEARCH_TOOLS) or "")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -105,3 +106,26 @@ def test_words_that_make_no_run_are_said_at_the_start(run: Run, tmp_path: Path, 
     assert result.exit_code == 2
     assert said in result.stderr
     assert not list(tmp_path.glob("*.json"))
+
+
+@pytest.mark.requirement("library.own-data")
+def test_a_set_of_ones_own_is_measured_by_every_method_and_written_to_a_page(
+    run_json: RunJson, run: Run, cli_data: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(cli_data / "small_set", tmp_path / "mine")
+    words = ("bench", "--set", tmp_path / "mine", "--out", tmp_path / "results", "--page", tmp_path / "mine.md")
+    report = run_json(*words)
+    page = (tmp_path / "mine.md").read_text("utf-8")
+
+    assert report["written"] == [str(tmp_path / "results" / "set_mine.json")]
+    assert {"recall@5/hybrid", "mrr/attention", "ndcg@5/bm25f"} <= report["figures"][0].keys()
+    assert page.startswith("# mine\n")
+    assert "| `hybrid` |" in page
+    assert "recall@5" in run(*words).stdout
+
+
+def test_a_set_of_ones_own_and_others_are_two_runs(run: Run, cli_data: Path, tmp_path: Path) -> None:
+    result = run("bench", "--set", cli_data / "small_set", "--set", "synthetic", "--out", tmp_path)
+
+    assert result.exit_code == 2
+    assert "two runs" in result.stderr

@@ -15,7 +15,10 @@ from typer.testing import Result
 from pegboard.apps.cli import atomic_files
 from pegboard.apps.cli.adopt import BACKUP
 from pegboard.apps.cli.configs import given_or_usual
+from pegboard.settings import client_import
 from pegboard.settings.client_files import own_file
+from processes import listening
+from signers import SIGNED
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -604,3 +607,33 @@ def test_a_program_that_is_in_no_folder_of_programs_is_started_through_its_pytho
 
     assert (made["command"] == "/opt/bin/pegboard") == (which is not None)
     assert made["args"][:2] == (["mcp", "--config"] if which else ["-m", "pegboard"])
+
+
+@pytest.mark.requirement("B4")
+def test_remote_servers_that_pegboard_can_sign_in_to_move_and_others_stay_with_the_reason(
+    run: Run, run_json: RunJson, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_import, "may_sign_in", lambda made: "url" in made)  # the servers are on this machine
+    with listening(SIGNED) as signed, listening(SIGNED, '{"open": true}') as free:
+        path = put(
+            CODE,
+            notion={"url": f"{signed}/mcp", "oauth": {"clientId": "ours", "clientSecret": "canary", "callbackPort": 5}},
+            cursor={"url": f"{signed}/mcp/", "auth": {"CLIENT_ID": "theirs", "scopes": ["read"]}},
+            free={"url": f"{free}/mcp"},
+            protected={"url": f"{free}/nowhere", "headers": {"X-Region": "eu"}},
+            gone={"url": "http://127.0.0.1:9/mcp"},
+        )
+        before = path.read_bytes()
+        shown = run("init").output
+        report = run_json("init", "--write")
+
+    assert "canary" not in shown + json.dumps(report)
+    assert [each["server"] for each in report["stays"]] == ["gone"]
+    assert "cannot be reached" in report["stays"][0]["reason"]
+    assert "'notion' wants a sign-in: `pegboard login notion`." in report["notes"]
+    moved = toml(own_file())
+    assert moved["notion"]["oauth"] == {"client_id": "ours", "client_secret": "canary", "callback_port": 5}
+    assert moved["cursor"]["oauth"] == {"client_id": "theirs", "scopes": ["read"]}
+    assert "oauth" not in moved["free"]
+    run("init", "--undo")
+    assert path.read_bytes() == before

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -71,3 +72,52 @@ def test_a_file_that_cannot_be_written_is_found_out_before_the_work(run: Run, sm
 
     assert result.exit_code == 2
     assert "its folder does not exist. Name another file with --out." in result.stderr
+
+
+@pytest.mark.requirement("library.own-data")
+def test_a_score_has_intervals_and_the_worst_queries(run_json: RunJson, small_set: Path) -> None:
+    report = run_json("rank", small_set, "--score", "--ungated", "--worst", 2)
+
+    assert set(report["means"]) >= {"recall@1", "recall@5", "recall@10", "mrr", "ndcg@5"}
+    assert all(each["low"] <= each["mean"] <= each["high"] for each in report["means"].values())
+    assert len(report["worst"]) <= 2
+    assert all(each["recall@5"] < 1 and each["wanted"] for each in report["worst"])
+
+
+def test_a_score_is_that_of_the_rankings_that_were_written(run_json: RunJson, small_set: Path, tmp_path: Path) -> None:
+    report = run_json("rank", small_set, "--out", tmp_path / "run.jsonl", "--score", "--ungated")
+    lines = gzip.decompress((small_set / "queries.jsonl.gz").read_bytes()).decode().splitlines()
+    wanted = {row["id"]: row for row in map(json.loads, lines)}
+    ranked = rankings(tmp_path / "run.jsonl")
+    first = {key: next(iter(tools)) for key, tools in ranked.items()}
+    single = [row for row in wanted.values() if len(row["relevant"]) == 1 and not row.get("any_of")]
+
+    assert report["queries"] == len(wanted)
+    assert single
+    hits = sum(first[row["id"]] == "/".join(row["relevant"][0]) for row in single)
+    assert report["means"]["recall@1"]["mean"] >= hits / len(wanted) - 1e-4
+
+
+def test_a_set_may_be_plain_files(run_json: RunJson, tmp_path: Path) -> None:
+    (tmp_path / "tools.json").write_text(
+        json.dumps([{"name": "tide", "description": "When the tide comes"}, {"name": "wind", "description": "Wind"}])
+    )
+    query = {"id": "1", "query": "when is high tide?", "relevant": [["tools", "tide"]]}
+    (tmp_path / "queries.jsonl").write_text(json.dumps(query) + "\n")
+
+    assert run_json("rank", tmp_path, "--score")["means"]["recall@1"]["mean"] == 1
+
+
+def test_people_see_the_table_and_the_worst_queries(run: Run, small_set: Path) -> None:
+    result = run("rank", small_set, "--score", "--profile", "keyword")
+
+    assert result.exit_code == 0, result.output
+    assert "95% interval" in result.stdout
+    assert "ndcg@5" in result.stdout
+
+
+def test_rankings_that_go_nowhere_are_refused(run: Run, small_set: Path) -> None:
+    result = run("rank", small_set)
+
+    assert result.exit_code == 2
+    assert "--score" in result.stderr

@@ -28,6 +28,7 @@ from pegboard.gateways.mcp import open_gateway
 from pegboard.gateways.mcp.transport.gateway_server import wire
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.upstreams.extension_requests import ExtensionRequest
+from pegboard_bench.conformance import sign_in
 
 SIDES = ("direct", "gateway")
 PATIENCE = 20.0
@@ -46,20 +47,28 @@ async def client(side: str, address: str, mode: str) -> AsyncIterator[Client]:
         "sampling_callback": sample,
         "list_roots_callback": roots,
     }
+    signs_in = sign_in.scenario().startswith("auth/")
     if side == "direct":
-        async with Client(address, **told) as direct:
+        async with sign_in.sdk_client(address, told) if signs_in else Client(address, **told) as direct:
             yield direct
         return
     with tempfile.TemporaryDirectory(prefix="pegboard-client-") as folder:
-        spec = ServerSpec(name="suite", url=address)
+        os.environ["XDG_CONFIG_HOME"] = folder  # of the key that encrypts tokens
+        spec = ServerSpec(name="suite", url=address, oauth=await sign_in.oauth_settings(address) if signs_in else None)
         options: dict[str, Any] = {"cache_dir": Path(folder), "state_dir": Path(folder), "start_wait": PATIENCE}
-        settings = Settings(servers={"suite": spec}, exposure="eager", profile="keyword", **options)
+        options |= {"credentials": "file", "exposure": "eager", "profile": "keyword"}
+        settings = Settings(servers={"suite": spec}, **options)
+        if signs_in:
+            await sign_in.sign_in(settings, spec)
         async with open_gateway(settings, default_parts(settings)) as gateway, Client(wire(gateway), **told) as through:
             yield through
 
 
 async def accept_defaults(_ctx: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
-    """What a user who changes nothing sends: the defaults of the form (SEP-1034)."""
+    """What a user who changes nothing sends: the defaults of the form (SEP-1034). A page is opened, and agreed to."""
+    if isinstance(params, types.ElicitRequestURLParams):
+        await sign_in.browse(params.url)
+        return types.ElicitResult(action="accept")
     schema = getattr(params, "requested_schema", None) or {}
     fields = schema.get("properties") or {}
     content = {name: field.get("default", _example(field)) for name, field in fields.items()}

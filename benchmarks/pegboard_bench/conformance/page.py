@@ -34,9 +34,11 @@ its answers to revision 2026-07-28.
 CLIENT_HALF = """## The client half
 
 The suite's own servers check a client: the Python SDK by itself (`direct`), and the same client with the gateway
-between (`gateway`), whose requests are then what the suite sees. The scenarios of authorization (`auth/…`) are left
-out: Pegboard [signs in to no server](mcp-gateway.md#from-your-clients-configurations-to-one). The SDK has no skills, so
-that it loads none; the gateway loads them for `describe_tools`, and checks them.
+between (`gateway`), whose requests are then what the suite sees. In the scenarios of authorization (`auth/…`) the
+gateway [signs in](sign-in.md) as `pegboard login` does, and `direct` is the SDK's own OAuth; tests of CI hold the
+gateway to one of each kind. Measurements of 2026-11-23 and before have no rows of them. Left out are extensions that
+Pegboard does not have: DPoP, signed client assertions, and identity assertions. The SDK has no skills, so that it loads
+none; the gateway loads them for `describe_tools`, and checks them.
 """
 COUNTED = ("SUCCESS", "FAILURE", "WARNING")
 

@@ -11,9 +11,13 @@ Each framework has one module, on that framework's own extension point, and impo
 | `read_cache` | reads each tool object once |
 | `agent_framework` | middleware for Microsoft Agent Framework |
 | `autogen` | a workbench around the agent's own |
+| `crewai` | a hook before model calls |
+| `dspy` | a `ReAct` |
 | `google_adk` | a plugin of a runner |
+| `haystack` | hooks of an `Agent` |
 | `llama_index` | an agent of workflows |
 | `openai_agents` | an `Agent` and a `RunConfig` |
 | `pydantic_ai` | a capability, a toolset, a strategy for `ToolSearch` |
+| `smolagents` | a `ToolCallingAgent` |
 | `strands` | a plugin with middleware |
 """

@@ -10,10 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from pegboard.adapters.read_cache import remembered
 from pegboard.adapters.selection import SEARCH_ABOUT, SEARCH_SCHEMA, SEARCH_TOOLS, ToolSelector, TurnTools
 from pegboard.extras import required
-from pegboard.library.framework_tools import framework_tool
 
 required("agent_framework", "agent-framework")
 
@@ -35,7 +33,7 @@ Turn = ContextVar[TurnTools[Any] | None]
 def pegboard_middleware(selector: ToolSelector | None = None) -> MiddlewareBundle:
     """Shows models the tools of each turn, refuses calls of others, and offers `search_tools`; for one agent or for
     several."""
-    selector = selector or ToolSelector(read=remembered(framework_tool))
+    selector = (selector or ToolSelector()).reading(once=True)
     turn: Turn = ContextVar("pegboard_turn", default=None)
     return MiddlewareBundle([OfferSearch(), SelectTools(selector, turn), GateCalls(selector, turn)])
 

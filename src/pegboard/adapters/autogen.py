@@ -30,7 +30,7 @@ class PegboardWorkbench(Workbench):
     ) -> None:
         self._workbench = workbench
         self._context = context
-        self._selector = selector or ToolSelector(read=listed)
+        self._selector = (selector or ToolSelector()).reading(listed)
         self._turn: TurnTools[ToolSchema] | None = None
 
     async def list_tools(self) -> list[ToolSchema]:

@@ -28,7 +28,7 @@ class PegboardPlugin(BasePlugin):
 
     def __init__(self, selector: ToolSelector | None = None, name: str = "pegboard") -> None:
         super().__init__(name=name)
-        self._selector = selector or ToolSelector(read=declared)
+        self._selector = (selector or ToolSelector()).reading(declared)
         self._turns: dict[Key, TurnTools[types.FunctionDeclaration]] = {}
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:

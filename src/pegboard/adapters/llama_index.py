@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pegboard.adapters.read_cache import remembered
 from pegboard.adapters.selection import SEARCH_ABOUT, SEARCH_TOOLS, ToolSelector, TurnTools
 from pegboard.extras import required
-from pegboard.library.framework_tools import framework_tool
 
 required("llama_index.core.agent.workflow", "llama-index")
 
@@ -44,7 +42,7 @@ class PegboardFunctionAgent(FunctionAgent):
     def __init__(self, *, selector: ToolSelector | None = None, **fields: Any) -> None:
         hidden = FunctionTool.from_defaults(fn=repeat, name=REPEAT)
         super().__init__(**{**fields, "tools": [*(fields.get("tools") or ()), hidden]})
-        self._selector = selector or ToolSelector(read=remembered(framework_tool))
+        self._selector = (selector or ToolSelector()).reading(once=True)
         self._search = FunctionTool.from_defaults(fn=search_tools, name=SEARCH_TOOLS, description=SEARCH_ABOUT)
 
     async def take_step(self, ctx: Any, llm_input: list[Any], tools: Sequence[Any], memory: Any) -> Any:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
-from pegboard.adapters.selection import Read
 from pegboard.library.framework_tools import FrameworkTool
+
+Read = Callable[[Any], FrameworkTool | None]
+"""Reads a framework's tool; None for a hosted one, which has no schema to rank."""
 
 
 def remembered(read: Read) -> Read:

@@ -6,12 +6,14 @@ the framework's tools and messages ─► a board for this set ─► decision �
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from pegboard.adapters.boards import BoardsBySet
 from pegboard.adapters.call_history import answered_names, found_names, refused_names
+from pegboard.adapters.read_cache import Read, remembered
 from pegboard.catalog import Catalog
 from pegboard.gateways.llm.tool_search.tool import ABOUT, FOUND, NAME, nothing_asked, refused
 from pegboard.gateways.llm.tool_search.tool import found as found_text
@@ -33,7 +35,6 @@ SEARCH_SCHEMA: Mapping[str, Any] = {
 SUGGESTIONS = 20
 """Callable tools that a refusal names at most."""
 T = TypeVar("T")
-Read = Callable[[Any], FrameworkTool | None]
 Fields = Callable[[Any], Mapping[str, Any]]
 """Fields of the turn (``scopes``, ``only``, ``state`` …) by what the framework knows of the request."""
 
@@ -80,7 +81,7 @@ class ToolSelector:
 
     ``board`` has the encoder, the store, the rules and the options; its own tools are not selected from. ``fields``
     gives the fields of a turn, such as the caller's ``scopes``, by what the framework calls the context of a request.
-    ``way_back`` offers `search_tools`; ``read`` reads the framework's tools.
+    ``way_back`` offers `search_tools`. Adapters say how their framework's tools are read (`reading`).
     """
 
     def __init__(
@@ -89,12 +90,21 @@ class ToolSelector:
         *,
         fields: Fields = no_fields,
         way_back: bool = True,
-        read: Read = framework_tool,
     ) -> None:
         self._boards = BoardsBySet(board or Board())
         self._fields = fields
         self._way_back = way_back
-        self._read = read
+        self._read: Read = framework_tool
+        self._readers: dict[Read, ToolSelector] = {}
+
+    def reading(self, read: Read = framework_tool, *, once: bool = False) -> ToolSelector:
+        """This selector, for tools that ``read`` reads; with ``once``, each object only once, where that is slow."""
+        made = self._readers.get(read)
+        if made is None:
+            made = copy(self)
+            made._read = remembered(read) if once else read
+            self._readers[read] = made
+        return made
 
     async def select(
         self,

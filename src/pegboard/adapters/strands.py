@@ -39,7 +39,7 @@ class PegboardToolPlugin(Plugin):
 
     def __init__(self, selector: ToolSelector | None = None) -> None:
         super().__init__()
-        self._selector = selector or ToolSelector(read=specified)
+        self._selector = (selector or ToolSelector()).reading(specified)
 
     def init_agent(self, agent: Any) -> None:
         """Registers the middleware with an agent."""

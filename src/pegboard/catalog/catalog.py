@@ -192,6 +192,16 @@ class Catalog:
         return tuple(self.counter.count([canonical_text(tool) for tool in self.tools]))
 
 
+def counted_before(catalog: Catalog, before: Catalog) -> Catalog:
+    """The catalog, which takes the token counts of unchanged tools from the one ``before`` it."""
+    if "token_counts" in before.__dict__ and "token_counts" not in catalog.__dict__:
+        known = {id(tool): count for tool, count in zip(before.tools, before.token_counts, strict=True)}
+        new = [tool for tool in catalog.tools if id(tool) not in known]
+        known |= dict(zip(map(id, new), catalog.counter.count([canonical_text(tool) for tool in new]), strict=True))
+        catalog.__dict__["token_counts"] = tuple(known[id(tool)] for tool in catalog.tools)
+    return catalog
+
+
 def _check_owner(server: Server, tools: Sequence[Tool]) -> None:
     for tool in tools:
         if tool.server != server.name:

@@ -1,4 +1,5 @@
-"""Labelled and observed queries, and tool-retrieval sets: folders with `catalog.jsonl.gz` and `queries.jsonl.gz`."""
+"""Labelled and observed queries, and tool-retrieval sets: folders with a catalog and with `queries.jsonl`, plain or
+gzip."""
 
 from __future__ import annotations
 
@@ -18,6 +19,10 @@ from pegboard.model import ToolId
 
 CATALOG = "catalog.jsonl.gz"
 QUERIES = "queries.jsonl.gz"
+
+CATALOGS = (CATALOG, "catalog.jsonl", "catalog.json", "tools.json")
+QUERY_FILES = (QUERIES, "queries.jsonl")
+"""Names of the files of a set, in the order in which they are looked for."""
 
 LEAST = 20
 """Fewest queries that a calibration accepts."""
@@ -52,10 +57,20 @@ class Evidence:
 
 def read_set(folder: Path) -> ToolSet:
     """The catalog and the queries of a set. Raises CatalogError naming the file and the line."""
-    catalog = read_catalog(folder / CATALOG)
-    queries = read_queries(folder / QUERIES)
+    catalog = read_catalog(_first(folder, CATALOGS))
+    queries = read_queries(_first(folder, QUERY_FILES))
     check_labels(queries, catalog, folder)
-    return ToolSet(name=folder.name, catalog=catalog, queries=queries)
+    return ToolSet(name=folder.resolve().name, catalog=catalog, queries=queries)
+
+
+def is_set(folder: Path) -> bool:
+    """Whether a folder has the files of a set."""
+    return all(_first(folder, names).is_file() for names in (CATALOGS, QUERY_FILES))
+
+
+def _first(folder: Path, names: Sequence[str]) -> Path:
+    """The first of these files that is there, else the first."""
+    return next((folder / name for name in names if (folder / name).is_file()), folder / names[0])
 
 
 def check_labels(queries: Sequence[Query], catalog: Catalog, source: Path) -> None:

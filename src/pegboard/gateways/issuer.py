@@ -113,6 +113,8 @@ class Issuer:
             )
         except jwt.PyJWTError as error:
             raise TokenRefused(REASONS.get(type(error), "its signature or its claims are wrong")) from error
+        if not claims["sub"]:
+            raise TokenRefused("it is nobody's")
         self._check_audience(claims)
         return claims, float(claims["exp"]) + settings.leeway
 
@@ -128,7 +130,7 @@ class Issuer:
         if said.get("active") is not True or said.get("iss", settings.url) != settings.url:
             raise TokenRefused("it is not active")
         until = min(now + CHECK_LASTS, float(said.get("exp", now + CHECK_LASTS)) + settings.leeway)
-        if until <= now or not said.get("sub"):
+        if until <= now or not said.get("sub") or not isinstance(said["sub"], str):
             raise TokenRefused("it has expired, or is nobody's")
         self._check_audience(said)
         return said, until

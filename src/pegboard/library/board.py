@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import inspect
-import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
 from pegboard.catalog import Catalog
+from pegboard.compose import events_and
 from pegboard.errors import PegboardError, ToolNotAvailable
-from pegboard.habits import habits_of
+from pegboard.library.board_calls import called
 from pegboard.library.board_router import BoardRouting, with_protected
 from pegboard.library.configuration import settings_of
-from pegboard.library.execution import outcome, result_of_error, result_of_server, result_of_value
-from pegboard.library.given_tools import Function, given_tools
+from pegboard.library.execution import result_of_error
+from pegboard.library.given_tools import Function, given_tools, joined, without
+from pegboard.library.matches import ToolMatches, reachable_only
 from pegboard.library.portal import in_thread
 from pegboard.library.runtime import BoardRuntime
-from pegboard.library.turns import Said, answered, remembered, turn_of
-from pegboard.model import Call, Decision, JsonObject, Outcome, Result, Session, ToolId
-from pegboard.protocols import Encoder, Sessions
+from pegboard.library.turns import Said
+from pegboard.model import Call, Decision, JsonObject, Outcome, Result, Session, Tool, ToolId, ToolStatistics
+from pegboard.protocols import Encoder, EventSink, Sessions
+from pegboard.retrieval import Progress
 from pegboard.routing import check_available
-from pegboard.routing.decisions import widened
+from pegboard.routing.decisions import widened, with_active
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
 
@@ -40,11 +40,11 @@ class Board:
 
     ``tools`` are functions, schemas in any provider's form, pairs of a schema and a callable, a `Catalog`, or the path
     of a catalog; ``config`` is a file with MCP servers, the content of such a file, or loaded `Settings`; ``url`` is
-    the address of another Pegboard. ``encoder`` and ``store`` (for sessions) replace the defaults; ``gate`` says which
-    calls are allowed. All other ``options`` are fields of `Settings`. Nothing starts before the first use; `close`, or
-    leaving the context manager, stops the servers. Methods may be called from any thread and event loop; each async
-    method that agents need has a twin ending in ``_now`` that works everywhere, including notebooks. Raises ConfigError
-    and CatalogError.
+    the address of another Pegboard. ``encoder`` and ``store`` (for sessions) replace the defaults; ``events`` gets
+    every event besides the log; ``gate`` says which calls are allowed. All other ``options`` are fields of `Settings`.
+    Nothing starts before the first use; `close`, or leaving the context manager, stops the servers. Methods may be
+    called from any thread and event loop; each async method that agents need has a twin ending in ``_now`` that works
+    everywhere, including notebooks. Raises ConfigError and CatalogError.
 
     >>> def tide(harbour: str) -> str:
     ...     "When the tide comes in at a harbour"
@@ -63,10 +63,11 @@ class Board:
         url: str | None = None,
         encoder: Encoder | None = None,
         store: Sessions | None = None,
+        events: EventSink | None = None,
         gate: Gate = "active",
         **options: Any,
     ) -> None:
-        parts = {"encoder": encoder, "sessions": store}
+        parts = {"encoder": encoder, "sessions": store, "events": None if events is None else events_and(events)}
         given = given_tools(tools)
         self._settings = settings_of(config, url, options)
         self._functions: Mapping[ToolId, Function] = given.functions
@@ -145,6 +146,54 @@ class Board:
         decision = self._shared.run(self._route(said, session, refused, fields))
         self._latest = decision
         return decision
+
+    async def search(self, query: str, *, limit: int = 10, session: str | None = None, **fields: Any) -> ToolMatches:
+        """The tools that match a query: the way back to those that a turn did not get.
+
+        A search may say that nothing matches, unlike a turn, which always gets tools. ``session`` and ``fields`` are
+        those of `route`: only tools that the caller may use are found. Give what was found to the model with
+        `with_found`.
+
+        >>> import asyncio
+        >>> board = Board([{"name": "tide", "description": "When the tide comes"}, {"name": "wind"}])
+        >>> [each.name for each in asyncio.run(board.search("tide")).tools][:1]
+        ['tide']
+        """
+        return await self._shared.wait(self._opened.search(query, limit, session, fields))
+
+    def search_now(self, query: str, *, limit: int = 10, session: str | None = None, **fields: Any) -> ToolMatches:
+        """`search` for synchronous code.
+
+        >>> Board([{"name": "tide", "description": "When the tide comes"}]).search_now("qwertz xyzzy").tools
+        ()
+        """
+        return self._shared.run(self._opened.search(query, limit, session, fields))
+
+    def with_found(self, decision: Decision, found: ToolMatches) -> Decision:
+        """The decision with the tools that a search found active too, so that the model is given them and may call
+        them.
+
+        >>> board = Board([{"name": "tide", "description": "When the tide comes"}, {"name": "wind"}], k=1)
+        >>> decision = board.route_now("the wind?")
+        >>> [tool.name for tool in board.with_found(decision, board.search_now("tide")).tools]
+        ['tide', 'wind']
+        """
+        more = reachable_only(decision, found.ids)
+        widened = with_active(decision, self._opened.routing.catalog, [*decision.active, *more]) if more else decision
+        self._latest = widened
+        return widened
+
+    async def statistics(self) -> Mapping[ToolId, ToolStatistics]:
+        """The statistics of every tool that was called, also by other processes on the same store.
+
+        >>> import asyncio
+        >>> from pegboard import ToolId
+        >>> board = Board([({"name": "tide"}, lambda: "16:20")])
+        >>> _ = board.execute_now(Call(name="tide"), board.route_now("the tide?"))
+        >>> asyncio.run(board.statistics())[ToolId("local", "tide")].successes > 0
+        True
+        """
+        return await self._shared.wait(self._shared.statistics())
 
     def check(self, call: Call, decision: Decision | None = None) -> ToolId:
         """The tool that a model's call means. Raises ToolNotAvailable and ArgumentsInvalid, each with its remedy.
@@ -232,6 +281,50 @@ class Board:
         self._functions = given.functions
         self._opened.given = given
 
+    def add_tools(self, tools: object) -> None:
+        """Add tools of your own from the next turn on; one of the same name and server is replaced.
+
+        Nothing is read or embedded again but the new ones.
+
+        >>> board = Board([{"name": "tide"}])
+        >>> board.add_tools([{"name": "wind"}])
+        >>> [tool.name for tool in board.catalog.tools]
+        ['tide', 'wind']
+        """
+        more = given_tools(tools)
+        given = joined(self._opened.given, more)
+        self._functions = given.functions
+        self._opened.given = given
+
+    def remove_tools(self, names: Collection[str]) -> None:
+        """Remove tools of your own from the next turn on, by name or by ``server/name``.
+
+        >>> board = Board([{"name": "tide"}, {"name": "wind"}])
+        >>> board.remove_tools(["wind"])
+        >>> [tool.name for tool in board.catalog.tools]
+        ['tide']
+        """
+        given = without(self._opened.given, names)
+        self._functions = given.functions
+        self._opened.given = given
+
+    async def warm(self, progress: Progress | None = None) -> None:
+        """Embed all tools now instead of with the first turn; ``progress`` is called with how many of how many are.
+
+        Calls of ``progress`` come from the board's own thread.
+
+        >>> import asyncio
+        >>> asyncio.run(Board([{"name": "tide"}]).warm())
+        """
+        await self._shared.wait(self._warmed(progress))
+
+    def warm_now(self, progress: Progress | None = None) -> None:
+        """`warm` for synchronous code.
+
+        >>> Board([{"name": "tide"}]).warm_now()
+        """
+        self._shared.run(self._warmed(progress))
+
     def with_tools(self, tools: object) -> Board:
         """A board with other tools of your own that shares servers, encoder and store, for example for another user's
         rights.
@@ -272,16 +365,15 @@ class Board:
     ) -> None:
         await in_thread(self.close)
 
+    async def _warmed(self, progress: Progress | None) -> None:
+        await (await self._opened.ready()).warm(progress)
+
     async def _route(
         self, said: Said, session: str | None, refused: Sequence[str], fields: Mapping[str, Any]
     ) -> Decision:
         routing = await self._opened.ready()
-        turn = replace(turn_of(said), **fields)
-        if session is not None:
-            turn = await remembered((await self._shared.opened()).sessions, turn, session)
-        if not turn.scopes:
-            turn = replace(turn, scopes=self.scopes)
-        turn = replace(turn, habits=turn.habits or habits_of("", "library"))
+        await self._opened.indexed()
+        turn = await self._opened.turn(said, session, fields)
         own = (server.name for server, _ in self._opened.given.groups)
         routed = await routing.route(turn)
         if routing.learner is not None:
@@ -296,19 +388,6 @@ class Board:
         return decision
 
     async def _called(self, tool: ToolId, arguments: JsonObject, session: Session) -> Result:
-        started, function = time.monotonic(), self._functions.get(tool)
-        failure: Exception | None = None
-        try:
-            if function is None:
-                result = result_of_server(tool, await self._shared.wait(self._shared.call(tool, arguments)))
-            else:
-                value = await in_thread(function, arguments)
-                result = result_of_value(tool, await value if inspect.isawaitable(value) else value)
-        except Exception as error:  # noqa: BLE001 - the model is told whatever a tool raises
-            failure, result = error, result_of_error(tool, error)
-        seconds = time.monotonic() - started
-        parts = await self._shared.wait(self._shared.opened())
-        self._shared.observe(outcome(tool, seconds, failed=result.is_error, error=failure))
-        if not result.is_error:
-            await self._shared.wait(answered(parts.sessions, session, tool))
-        return result
+        routing = await self._shared.wait(self._opened.ready())
+        definition = routing.catalog[tool] if tool in routing.catalog else Tool(id=tool)
+        return await called(self._shared, self._functions.get(tool), definition, arguments, session)

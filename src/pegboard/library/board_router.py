@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import replace
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
+from pegboard.board_search import found_tools
 from pegboard.catalog import Catalog
-from pegboard.compose import Parts, build_routing
+from pegboard.compose import Parts, as_configured, build_routing, summaries
+from pegboard.errors import PegboardError
+from pegboard.habits import habits_of
 from pegboard.library.given_tools import GivenTools
+from pegboard.library.matches import ToolMatches, matches_of
 from pegboard.library.runtime import BoardRuntime, reset_at_fork
-from pegboard.model import Decision
+from pegboard.library.turns import Said, remembered, turn_of
+from pegboard.model import Decision, Turn
 from pegboard.protection import kind_of, known_classes
 from pegboard.protocols import VectorIndex
+from pegboard.retrieval.search_index import SearchIndex
 from pegboard.routing.decisions import with_active
 from pegboard.routing_board import RoutingBoard
 
-Seen = tuple[Parts, GivenTools, int]
-"""What a catalog was built from: opened parts, own tools, and how often servers had changed theirs."""
+LOGGER = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltFrom:
+    """What a routing was built from: opened parts, own tools, how often servers had changed theirs, and the catalog
+    before the settings changed it."""
+
+    parts: Parts
+    given: GivenTools
+    changes: int
+    catalog: Catalog
 
 
 class BoardRouting:
@@ -32,7 +50,9 @@ class BoardRouting:
         self.given = given
         """The board's own tools; may be replaced at any time."""
         self._aside = aside
-        self._now: tuple[RoutingBoard, Seen] | None = None
+        self._now: tuple[RoutingBoard, BuiltFrom] | None = None
+        self._warming: asyncio.Task[None] | None = None
+        self._searched: tuple[Catalog, SearchIndex] | None = None
         reset_at_fork(self)
 
     @property
@@ -51,35 +71,87 @@ class BoardRouting:
 
     def forget(self) -> object:
         """Reset after a fork; returns everything that belongs to the parent process."""
-        theirs, self._now = self._now, None
+        theirs = self._now, self._warming
+        self._now = self._warming = None
         return theirs
 
     def _current(self) -> RoutingBoard | None:
         """The current routing if nothing has changed since."""
         if self._now is None:
             return None
-        routing, (parts, given, changes) = self._now
-        shared = self.shared
-        fresh = parts is shared.parts and given is self.given and changes == shared.changes
+        (routing, seen), shared = self._now, self.shared
+        fresh = seen.parts is shared.parts and seen.given is self.given and seen.changes == shared.changes
         return routing if fresh else None
 
     async def _renewed(self, parts: Parts) -> RoutingBoard:
-        seen = (parts, self.given, self.shared.changes)
-        catalog = self._catalog(seen[1])
+        settings, given, changes = self.shared.settings, self.given, self.shared.changes
+        catalog = self._catalog(given)
         before = self._now
-        if before is None or before[1][0] is not parts:
+        if before is None or before[1].parts is not parts:
             mine = replace(parts, index=_in_memory, fallback_index=_in_memory) if self._aside else parts
-            routing = await asyncio.to_thread(build_routing, self.shared.settings, catalog, parts=mine)
+            patient = settings.index_wait is None
+            routing = await asyncio.to_thread(build_routing, settings, catalog, parts=mine, patient=patient)
+            self._warm(routing)
         else:
             routing = before[0]
-            if catalog.fingerprint != routing.catalog.fingerprint:
-                routing.replace_catalog(catalog)
-        self._now = (routing, seen)
+            known = before[1].catalog
+            if (catalog.tools, catalog.servers) != (known.tools, known.servers):
+                named = as_configured(summaries(settings).put_on(catalog), settings)
+                await asyncio.to_thread(routing.replace_catalog, named)
+                self._warm(routing)
+        self._now = (routing, BuiltFrom(parts=parts, given=given, changes=changes, catalog=catalog))
         return routing
+
+    def _warm(self, routing: RoutingBoard) -> None:
+        """Embed in the background, if turns do not wait for it to end."""
+        if self.shared.settings.index_wait is not None:
+            self._warming = asyncio.create_task(_warmed(routing))
+
+    async def turn(self, said: Said, session: str | None, fields: Mapping[str, Any]) -> Turn:
+        """The turn of a conversation, with the rights of this process unless it has others."""
+        turn = replace(turn_of(said), **fields)
+        if session is not None:
+            turn = await remembered((await self.shared.opened()).sessions, turn, session)
+        if not turn.scopes:
+            turn = replace(turn, scopes=frozenset(self.shared.settings.scopes))
+        return replace(turn, habits=turn.habits or habits_of("", "library"))
+
+    async def search(self, query: str, limit: int, session: str | None, fields: Mapping[str, Any]) -> ToolMatches:
+        """What matches a query; call it in the portal's loop."""
+        routing, index = await self.ready(), await self.search_index()
+        await self.indexed()
+        turn = await self.turn(query, session, fields)
+
+        def ask(text: str) -> Turn:
+            return replace(turn, messages=Turn.ask(text).messages)
+
+        found = await found_tools(routing, index, ask, query)
+        if routing.learner is not None:
+            routing.learner.searched(turn.session.id, found.decision.habits, found.decision.query)
+        return matches_of(found, routing.catalog, limit)
+
+    async def search_index(self) -> SearchIndex:
+        """What searches need of the current tools, made when it is first needed; call it in the portal's loop."""
+        catalog = (await self.ready()).catalog
+        if self._searched is None or self._searched[0] is not catalog:
+            self._searched = (catalog, await asyncio.to_thread(SearchIndex, catalog.tools, catalog.servers))
+        return self._searched[1]
+
+    async def indexed(self) -> None:
+        """Wait until the tools are embedded, but no longer than ``index_wait`` seconds."""
+        if self._warming is not None and not self._warming.done():
+            await asyncio.wait([self._warming], timeout=self.shared.settings.index_wait)
 
     def _catalog(self, given: GivenTools) -> Catalog:
         groups = {server.name: (server, tools) for server, tools in given.groups}
         return Catalog.build([*(groups | dict(self.shared.listed())).values()])
+
+
+async def _warmed(routing: RoutingBoard) -> None:
+    try:
+        await routing.warm()
+    except PegboardError as error:  # words rank until a later turn can embed
+        LOGGER.warning("The tools could not be embedded: %s", error)
 
 
 def _in_memory(_board: str) -> VectorIndex | None:

@@ -6,15 +6,15 @@ Tools without a server belong to `local`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import TypeAdapter
 from pydantic_core import ArgsKwargs
 
-from pegboard.catalog import Catalog
+from pegboard.catalog import BpeCounter, Catalog, summarize
 from pegboard.catalog.ingest import read_catalog, tools_of_any_format
 from pegboard.errors import CatalogError
 from pegboard.library.framework_tools import framework_tool
@@ -59,6 +59,33 @@ def given_tools(tools: object) -> GivenTools:
     return GivenTools(groups=_grouped(found, {}), functions=functions)
 
 
+def joined(given: GivenTools, more: GivenTools) -> GivenTools:
+    """Both; a tool of ``more`` replaces one of the same id in its place."""
+    groups = {server.name: (server, tools) for server, tools in given.groups}
+    for server, tools in more.groups:
+        known, before = groups.get(server.name, (server, ()))
+        kept = {tool.id: tool for tool in before} | {tool.id: tool for tool in tools}
+        groups[server.name] = (known, tuple(kept.values()))
+    replaced = {tool.id for _, tools in more.groups for tool in tools}
+    functions = {tool: function for tool, function in given.functions.items() if tool not in replaced}
+    return GivenTools(groups=tuple(groups.values()), functions=functions | dict(more.functions))
+
+
+def without(given: GivenTools, names: Collection[str]) -> GivenTools:
+    """The tools except those of these names or ids. Raises CatalogError for one that is not there."""
+    there = [tool.id for _, tools in given.groups for tool in tools]
+    gone = {tool for tool in there if tool.name in names or str(tool) in names}
+    if missing := set(names) - {each for tool in gone for each in (tool.name, str(tool))}:
+        raise CatalogError(
+            f"No tool of your own is named {', '.join(map(repr, sorted(missing)))}.",
+            remedy="Remove tools by the names that you gave them.",
+        )
+    groups = tuple((server, tuple(tool for tool in tools if tool.id not in gone)) for server, tools in given.groups)
+    return GivenTools(
+        groups=groups, functions={tool: each for tool, each in given.functions.items() if tool not in gone}
+    )
+
+
 def _entry(each: object) -> tuple[Sequence[Tool], Function | None]:
     match each:
         case Tool():
@@ -101,9 +128,12 @@ def _keywords(function: Callable[..., Any]) -> Function:
 
 
 def _grouped(tools: Iterable[Tool], servers: Mapping[str, Server]) -> tuple[tuple[Server, tuple[Tool, ...]], ...]:
+    """By server, each tool with its summary: catalogs of changed tools then have the same objects for the others."""
     groups: dict[str, list[Tool]] = {name: [] for name in servers}
+    counter = BpeCounter()
     for tool in tools:
-        groups.setdefault(tool.server, []).append(tool)
+        summarized = tool if tool.summary else replace(tool, summary=summarize(tool, counter))
+        groups.setdefault(tool.server, []).append(summarized)
     return tuple(
         (servers.get(name) or Server(name=ServerName(name)), tuple(of_server)) for name, of_server in groups.items()
     )

@@ -10,15 +10,16 @@ import weakref
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from pegboard.call_charges import CallCharges
 from pegboard.compose import Parts, default_parts
 from pegboard.errors import ConfigError
 from pegboard.library.portal import Portal
-from pegboard.model import JsonObject, Outcome, Server, Tool, ToolId
+from pegboard.model import JsonObject, Outcome, Server, Tool, ToolId, ToolStatistics
 from pegboard.settings import Settings
 from pegboard.usage import Usage
 
 if TYPE_CHECKING:
-    from pegboard.upstreams import Fleet
+    from pegboard.upstreams import Fleet, UpstreamLimits
 
 LOGGER = logging.getLogger(__name__)
 _living: weakref.WeakSet[ForkAware] = weakref.WeakSet()
@@ -50,6 +51,7 @@ class BoardRuntime:
         self._fleet: Fleet | None = None
         self._serving: asyncio.Task[None] | None = None
         self._usage: Usage | None = None
+        self._charges: CallCharges | None = None
         self._counting: asyncio.Task[None] | None = None
         self.changes = 0
         """How often servers have changed their tool lists."""
@@ -81,7 +83,8 @@ class BoardRuntime:
                 if self.settings.enabled_servers:
                     await self._start(parts)
                 self._usage = Usage(parts.statistics, parts.knowledge.observe, parts.resting.observe)
-                self._counting = asyncio.create_task(_run(self._usage, parts))
+                self._charges = CallCharges(parts.spend, self.settings.spend, parts.clock)
+                self._counting = asyncio.create_task(_run(self._usage, self._charges, parts))
                 self._parts = parts
             return self._parts
 
@@ -99,12 +102,26 @@ class BoardRuntime:
             raise _nothing_to_call(tool)
         return await self._fleet.call(tool, arguments)
 
+    async def charged(self) -> CallCharges:
+        """The charges for calls; call it in the portal's loop."""
+        await self.opened()
+        assert self._charges is not None  # noqa: S101 - opened together with the parts
+        return self._charges
+
     def observe(self, outcome: Outcome) -> None:
         """Record the outcome of a call: at once for the next turn, soon after in the store."""
         if self._usage is None:
             self.run(self.opened())
         assert self._usage is not None  # noqa: S101 - opened together with the parts
         self._usage.observe(outcome)
+
+    async def statistics(self) -> Mapping[ToolId, ToolStatistics]:
+        """Those of the store, with this process's latest calls; without the sums of whole servers."""
+        parts = await self.opened()
+        if self._usage is not None:
+            await self._usage.flush()
+        known = await parts.statistics.read()
+        return {tool: each for tool, each in known.items() if tool.name}
 
     def close(self) -> None:
         """Stop servers, stores and the thread. Using it again opens it again."""
@@ -134,7 +151,8 @@ class BoardRuntime:
     async def _serve(self, parts: Parts, listed: asyncio.Event) -> None:
         """Run the servers within one task."""
         settings = self.settings
-        fleet = (await asyncio.to_thread(_fleet))(
+        fleet_of, limits_of = await asyncio.to_thread(_fleet)
+        fleet = fleet_of(
             settings.enabled_servers,
             connect_timeout=settings.connect_timeout,
             call_timeout=settings.call_timeout,
@@ -144,6 +162,8 @@ class BoardRuntime:
             definitions=parts.definitions,
             lazy=settings.lazy,
             idle_stop=settings.idle_stop,
+            limits=limits_of(result=settings.result_limit, entries=settings.list_limit, list_bytes=settings.list_bytes),
+            health_timeout=settings.health_timeout,
         )
         async with fleet:
             self._fleet = fleet
@@ -162,24 +182,27 @@ class BoardRuntime:
             self._counting.cancel()
             await asyncio.wait([self._counting])
             await _written(self._usage)
+            if self._charges is not None:
+                await self._charges.close()
             if self._parts is not None and self._parts.learner is not None:
                 await self._parts.learner.book.flush()
         if self._parts is not None:
             await self._parts.close()
         self._parts = self._fleet = self._serving = self._usage = self._counting = None
+        self._charges = None
 
 
-def _fleet() -> type[Fleet]:
+def _fleet() -> tuple[type[Fleet], type[UpstreamLimits]]:
     """Import lazily: boards without servers do not need the MCP SDK, which is slow to import."""
-    from pegboard.upstreams import Fleet
+    from pegboard.upstreams import Fleet, UpstreamLimits
 
-    return Fleet
+    return Fleet, UpstreamLimits
 
 
-async def _run(usage: Usage, parts: Parts) -> None:
-    """Write counts, and what use taught, every few seconds until cancelled."""
+async def _run(usage: Usage, charges: CallCharges, parts: Parts) -> None:
+    """Write counts, charges and what use taught every few seconds until cancelled."""
     learner = parts.learner
-    await asyncio.gather(usage.run(), *(() if learner is None else (learner.book.run(),)))
+    await asyncio.gather(usage.run(), charges.run(), *(() if learner is None else (learner.book.run(),)))
 
 
 async def _written(usage: Usage) -> None:

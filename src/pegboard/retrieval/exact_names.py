@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,8 @@ LONGEST = 200
 QUOTED = re.compile(r"""`([^`\n]{1,200})`|"([^"\n]{1,200})"|'([^'\n]{1,200})'|“([^”\n]{1,200})”|«([^»\n]{1,200})»""")
 TOKEN = re.compile(r"""[^\s`"'“”«»()\[\]{}<>,;!?]{2,200}""")
 PREFIX = "__"
+REMEMBERED = 65_536
+"""Spellings that are remembered: three for each name of a large catalog."""
 
 
 class ExactNames:
@@ -84,6 +87,7 @@ def _forms(text: str) -> Iterator[str]:
             yield name
 
 
+@lru_cache(maxsize=REMEMBERED)
 def _compact(text: str) -> str:
     """Only the letters and digits, case folded.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,8 @@ move rename
 """One group of synonyms a line, for verbs and nouns in requests and tool names."""
 NEARLY = 0.7
 """The credit of a synonym; the word itself has 1."""
+REMEMBERED = 32_768
+"""Names whose stems are remembered, so that indexing a changed catalog costs little more than its new names."""
 Places = NDArray[np.intp]
 
 
@@ -63,8 +66,8 @@ class NameIndex:
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._size = len(tools)
-        names = [frozenset(_stems((tool.name, *tool.aliases))) for tool in tools]
-        servers = [frozenset(_stems((tool.server,))) for tool in tools]
+        names = [_stems_of(tool.name, *tool.aliases) for tool in tools]
+        servers = [_stems_of(tool.server) for tool in tools]
         self._in_name = _places(names)
         self._anywhere = _places([name | server for name, server in zip(names, servers, strict=True)])
         containing = np.array([len(places) for places in self._anywhere.values()], np.int64)
@@ -125,6 +128,11 @@ def _stems(texts: Iterable[str]) -> Iterable[str]:
         for word in raw_words(text):
             if word not in FUNCTION_WORDS:
                 yield from map(stem, written_out(word))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _stems_of(*texts: str) -> frozenset[str]:
+    return frozenset(_stems(texts))
 
 
 def _places(documents: Sequence[Iterable[str]]) -> dict[str, Places]:

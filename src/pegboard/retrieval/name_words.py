@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain
 
 from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, stem
@@ -55,6 +56,9 @@ GENERIC = frozenset(
 
 NEVER = (VERBS - NOUNS_TOO) | GENERIC
 
+REMEMBERED = 32_768
+"""Names whose words are remembered, so that indexing a changed catalog costs little more than its new names."""
+
 
 @dataclass(frozen=True, slots=True)
 class Word:
@@ -81,8 +85,13 @@ def words_of(name: str) -> list[Word]:
     >>> [word.text for word in words_of("createPullRequest_forTeam")]
     ['create', 'pull', 'request', 'team']
     """
+    return list(_words_of(name))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _words_of(name: str) -> tuple[Word, ...]:
     texts = [text for text in raw_words(name) if text not in FUNCTION_WORDS]
-    return [Word(text, stem(text), place == 0) for place, text in enumerate(texts)]
+    return tuple(Word(text, stem(text), place == 0) for place, text in enumerate(texts))
 
 
 def words_that_differ(names: Sequence[str]) -> list[list[Word]]:

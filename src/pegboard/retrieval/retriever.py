@@ -30,6 +30,8 @@ TINY = 1e-12
 class Retriever:
     """The indexes over the tools of a snapshot.
 
+    ``before`` is an earlier snapshot with the same encoder, whose vectors of unchanged tools are taken over.
+
     With an ``index``, the tools' vectors are there instead of in this process's memory, and a query is compared only
     with the nearest ones. ``chunk`` is the number of texts per call of the encoder, by default the encoder's own.
     """
@@ -44,7 +46,9 @@ class Retriever:
         index: VectorIndex | None = None,
         chunk: int | None = None,
         category_descriptions: Mapping[str, str] = NO_DESCRIPTIONS,
+        before: Retriever | None = None,
     ) -> None:
+        self._before: Retriever | None = before if before is None or before._meanings is not None else before._before
         self._category_descriptions = category_descriptions
         self.tools = tuple(tools)
         self._servers = servers
@@ -162,9 +166,21 @@ class Retriever:
                 await nearest.fill(await self._meant(progress), progress)
 
     async def _meant(self, progress: Progress | None) -> Floats:
-        texts = await asyncio.to_thread(_two_texts, self.tools)  # of thousands of tools, a moment (P25)
+        """The vectors of `meanings`; those of tools that the snapshot ``before`` had too are taken from it."""
+        before, self._before = self._before, None
+        known = before._known() if before is not None else {}
+        new = [tool for tool in self.tools if id(tool) not in known]
+        texts = await asyncio.to_thread(_two_texts, new)  # of thousands of tools, a moment (P25)
         vectors = await self._embed(texts, _halved(progress))
-        return _unit(vectors[::2] + vectors[1::2])
+        of_new = iter(_unit(vectors[::2] + vectors[1::2]))
+        rows = [known[id(tool)] if id(tool) in known else next(of_new) for tool in self.tools]
+        return np.stack(rows) if rows else np.zeros((0, self._width), np.float32)
+
+    def _known(self) -> Mapping[int, Floats]:
+        """The vectors of the tools by the identity of their objects, which this snapshot keeps alive."""
+        if self._meanings is None:
+            return {}
+        return dict(zip(map(id, self.tools), self._meanings.vectors, strict=True))
 
     async def jobs(self) -> Groups | None:
         """For each tool a number shared with tools that do the same job on other servers, shape (n,).

@@ -19,7 +19,7 @@ from pegboard.settings.audit_settings import AuditSettings
 from pegboard.settings.client_configs import load_document, sentences, servers_in, servers_of
 from pegboard.settings.client_files import client_of
 from pegboard.settings.economics import BreakerSettings, EconomicsSettings
-from pegboard.settings.issuer_settings import IssuerSettings
+from pegboard.settings.issuer_settings import LOOPBACK, IssuerSettings
 from pegboard.settings.limit_settings import RateSettings
 from pegboard.settings.llm import KeyName, LlmSettings
 from pegboard.settings.retrieval import ChromaSettings, EncoderSettings, IndexKind
@@ -258,6 +258,12 @@ class Settings(BaseSettings):
     encoder: Annotated[EncoderSettings, NoDecode] = Field(
         EncoderSettings(), description="The model that embeds texts; a string alone is its provider."
     )
+    index_wait: float | None = Field(
+        None,
+        ge=0,
+        description="Seconds that a turn of the library waits for new tools to be embedded; until they are, words rank "
+        "them, which the decision says. Without it, a turn waits as long as that takes.",
+    )
     encoder_threads: int = Field(0, ge=0, description="Threads of the encoder in this process; 0 lets it choose.")
     credentials: Literal["auto", "keyring", "file"] = Field(
         "auto",
@@ -318,6 +324,15 @@ class Settings(BaseSettings):
         {}
         """
         return {name: self._told(spec) for name, spec in self.servers.items() if not spec.disabled}
+
+    @property
+    def is_for_one_person(self) -> bool:
+        """Whether all clients are those of one person on this machine, as far as the configuration says.
+
+        >>> Settings(host="0.0.0.0").is_for_one_person
+        False
+        """
+        return self.host in LOOPBACK and not self.access and self.issuer is None
 
     def _told(self, spec: ServerSpec) -> ServerSpec:
         """The spec with the options for all servers that its entry does not set."""

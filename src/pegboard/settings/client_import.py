@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -26,16 +27,15 @@ EDITOR_ONLY = frozenset({"workspaceFolder", "workspaceFolderBasename", "pathSepa
 """Variables that only editors expand."""
 CARRIED = frozenset(
     {"command", "args", "env", "cwd", "url", "serverUrl", "headers", "type", "disabled", "enabled", "description"}
-    | {"envFile", "env_file", "bearer_token_env_var", "env_http_headers"}
+    | {"envFile", "env_file", "bearer_token_env_var", "env_http_headers", "oauth", "auth"}
 )
 """Fields of an entry that Pegboard supports or can ignore."""
 PLACEHOLDER = re.compile(rf"{UNKNOWN.pattern}|\$\{{[\w:./-]+\}}|\$\{{\{{[^}}]*\}}\}}|\{{file:[^}}]*\}}")
 """A variable without a default. Any other text that begins with `${` is not a variable and may be secret."""
-SIGN_IN = frozenset({"auth", "oauth"})
-MAY_SIGN_IN = (
-    "It is remote and its entry has no credentials: its client may have to sign in (OAuth), which Pegboard does not "
-    "support yet. If no sign-in is needed, add it to pegboard.toml by hand; then it moves."
-)
+OBSTACLE = "It is remote and without a token, and a sign-in (OAuth) through Pegboard is not sure to work: {}."
+NOT_ASKED = "nobody has asked it"
+CURSOR = {"CLIENT_ID": "client_id", "CLIENT_SECRET": "client_secret", "scopes": "scopes"}
+"""Fields of Cursor's `auth`."""
 HIDDEN = "***"
 
 
@@ -92,11 +92,16 @@ class Plan:
     stays: tuple[Stays, ...]
 
 
-def plan(existing: Mapping[str, JsonObject], files: Iterable[ClientFile]) -> Plan:
+def plan(
+    existing: Mapping[str, JsonObject],
+    files: Iterable[ClientFile],
+    obstacle: Callable[[JsonObject], str] = lambda definition: NOT_ASKED,
+) -> Plan:
     """Decide which servers move and which stay. ``existing`` are the servers of pegboard.toml, with resolved paths.
 
     A server that exists already, under any name, is not added again. If another server has the name, the client's name
-    is appended. A remote server that may need a sign-in stays, unless it exists already.
+    is appended. A remote server without a token stays if there is an ``obstacle`` to signing in, unless it exists
+    already.
     """
     known = {identity(entry): name for name, entry in existing.items()}
     taken = set(existing)
@@ -113,8 +118,8 @@ def plan(existing: Mapping[str, JsonObject], files: Iterable[ClientFile]) -> Pla
                 stays.append(Stays(server=server, file=file, reason=error.message))
                 continue
             same = identity(made)
-            if same not in known and may_sign_in(made):
-                stays.append(Stays(server=server, file=file, reason=MAY_SIGN_IN))
+            if same not in known and may_sign_in(made) and (why := obstacle(made)):
+                stays.append(Stays(server=server, file=file, reason=OBSTACLE.format(why)))
                 continue
             if same not in known:
                 known[same] = name = _free(server, file.client.name, taken)
@@ -127,17 +132,37 @@ def plan(existing: Mapping[str, JsonObject], files: Iterable[ClientFile]) -> Pla
 
 def definition(name: str, entry: Any, file: ClientFile) -> JsonObject:
     """The entry for pegboard.toml, without relative paths. Raises ConfigError with the reason if it cannot move."""
-    spec = servers_of({"mcpServers": {name: file.client.common(entry)}}, file.path, file.folder)[name]
+    spec = servers_of({"mcpServers": {name: _with_oauth(file.client.common(entry))}}, file.path, file.folder)[name]
     if is_pegboard(spec):
         raise ConfigError("It is Pegboard itself.")
     if spec.disabled:
         raise ConfigError("It is disabled.")
-    if any(entry.get(field) not in (None, False) for field in SIGN_IN):
-        raise ConfigError("Its client signs in to it (OAuth).")
     made = resolved(spec, in_project=file.client.scope != "user")
     if foreign := _foreign(made):
         raise ConfigError(f"It uses {foreign}, which only its client knows.")
     return made
+
+
+def _with_oauth(entry: JsonObject) -> JsonObject:
+    """The entry with its client's options for signing in as ours; other ways to sign in than OAuth are no option."""
+    if not isinstance(entry, Mapping):
+        return entry
+    kept = {key: value for key, value in entry.items() if key not in ("auth", "oauth")}
+    oauth, auth = entry.get("oauth"), entry.get("auth")
+    if isinstance(auth, Mapping):
+        oauth = {ours: auth[theirs] for theirs, ours in CURSOR.items() if theirs in auth}
+    return kept | ({"oauth": oauth} if isinstance(oauth, Mapping) and oauth.get("enabled", True) else {})
+
+
+def without_tokens(files: Iterable[ClientFile]) -> list[JsonObject]:
+    """The definitions of remote servers that may want a sign-in."""
+    found = []
+    for file in files:
+        for server, entry in file.entries.items():
+            with suppress(ConfigError):
+                made = definition(server, entry, file)
+                found += [made] if may_sign_in(made) else []
+    return found
 
 
 def may_sign_in(definition: JsonObject) -> bool:
@@ -166,9 +191,15 @@ def resolved(spec: ServerSpec, *, in_project: bool) -> dict[str, Any]:
         "type": "sse" if spec.type == "sse" else "",
         "url": spec.url,
         "headers": dict(spec.headers),
+        "oauth": _oauth(spec),
         "description": spec.description,
     }
     return {key: value for key, value in made.items() if value}
+
+
+def _oauth(spec: ServerSpec) -> dict[str, Any]:
+    """The options for signing in that are set."""
+    return {} if spec.oauth is None else spec.oauth.model_dump(mode="json", exclude_defaults=True)
 
 
 def entry_for(client: Client, name: str, command: Sequence[str], target: Path) -> dict[str, Any]:
@@ -217,6 +248,8 @@ def masked(definition: JsonObject) -> dict[str, Any]:
     for key in ("env", "headers"):
         if key in shown:
             shown[key] = dict.fromkeys(shown[key], HIDDEN)
+    if "client_secret" in shown.get("oauth", {}):
+        shown["oauth"] = {**shown["oauth"], "client_secret": HIDDEN}
     if "url" in shown:
         shown["url"] = re.sub(r"(?<=://)[^/@]*@|(?<=\?).*", HIDDEN, shown["url"], flags=re.DOTALL)
     if "args" in shown:
@@ -242,6 +275,8 @@ def _foreign(value: Any) -> str | None:
     """The first variable in any string of the value that only an editor can expand."""
     if isinstance(value, str):
         return next((found.group() for found in PLACEHOLDER.finditer(value) if _is_editors(found.group())), None)
+    if isinstance(value, bool | int | float):
+        return None
     inner = value.values() if isinstance(value, Mapping) else value
     return next(filter(None, map(_foreign, inner)), None)
 

@@ -4,7 +4,7 @@ from pegboard.extras import required_mcp
 
 required_mcp()
 
-from pegboard.upstreams.error_text import NotCarriedOut  # noqa: E402 - after the check
+from pegboard.errors import NotCarriedOut  # noqa: E402 - after the check
 from pegboard.upstreams.fleet import Changes, Fleet  # noqa: E402
 from pegboard.upstreams.limits import ListBudget, UpstreamLimits  # noqa: E402
 from pegboard.upstreams.request_origin import ORIGIN, Inputs, Origin  # noqa: E402

@@ -217,7 +217,7 @@ class Connection:
         """Connect and list, within ``connect_timeout``."""
         seconds = self._conditions.connect_timeout
         client = Client(
-            self._transport(await self._expanded()),
+            self._transport(await expanded_spec(self._spec, self._conditions, self._redacted.resolved)),
             mode=self._mode,
             cache=None,
             message_handler=self._on_message,
@@ -238,14 +238,6 @@ class Connection:
                 yield client, listing
         if limit.cancelled_caught:
             raise _Late
-
-    async def _expanded(self) -> ServerSpec:
-        """The spec with its variables, and with its secrets, which are read anew for each connection."""
-        environment = self._conditions.environment
-        if not self._spec.references:
-            return self._spec.expanded(environment)
-        secrets = SecretReader(environment, values=self._redacted.resolved)
-        return await asyncio.to_thread(self._spec.expanded, environment, secrets)
 
     @asynccontextmanager
     async def _transport(self, spec: ServerSpec) -> AsyncIterator[TransportStreams]:
@@ -305,6 +297,17 @@ class Connection:
         last = f" Its stderr ends with: {stderr}" if stderr else ""
         missing = missing_variables(self._spec, self._conditions.environment, self._stderr.text)
         return printable(f"{self._redacted(what)}{printed}{last}{missing}")
+
+
+async def expanded_spec(spec: ServerSpec, conditions: FleetOptions, values: set[str] | None = None) -> ServerSpec:
+    """The spec with its variables, and with its secrets, which are read anew each time and added to ``values``.
+
+    Raises ConfigError, or PegboardError if a secret cannot be read now.
+    """
+    if not spec.references:
+        return spec.expanded(conditions.environment)
+    secrets = SecretReader(conditions.environment, values=set() if values is None else values)
+    return await asyncio.to_thread(spec.expanded, conditions.environment, secrets)
 
 
 def mode_of(protocol: str) -> str:

@@ -10,7 +10,7 @@ import mcp_types as types
 from mcp import MCPError
 from pydantic import ValidationError
 
-from pegboard.errors import PegboardError, UpstreamError
+from pegboard.errors import NotCarriedOut, PegboardError, UpstreamError
 from pegboard.settings.server_spec import SAFE, SECRET_LENGTH, ServerSpec
 from pegboard.upstreams.http_transport import BROKE_OFF, MORE_SCOPES, NO_ANSWER, NOT_RENEWED, REFUSED, SIGN_IN
 from pegboard.upstreams.line_reader import UNPARSED, Size
@@ -78,10 +78,6 @@ class ConnectionLost(UpstreamError):  # noqa: N818
 
 class AnswerLost(UpstreamError):  # noqa: N818
     """The answer did not arrive, or not completely, on an open connection: the server may have failed."""
-
-
-class NotCarriedOut(UpstreamError):  # noqa: N818
-    """The server certainly did not carry out the call: it never received it, or refused it."""
 
 
 class SessionExpired(NotCarriedOut):

@@ -16,11 +16,11 @@ import mcp_types as types
 from mcp.shared.dispatcher import ProgressFnT
 
 from pegboard.catalog import Catalog
+from pegboard.errors import NotCarriedOut
 from pegboard.events import ServerChanged
 from pegboard.model import JsonObject, ServerName, ToolId
 from pegboard.protocols import Clock, Definitions, EventSink
 from pegboard.settings.server_spec import ServerSpec
-from pegboard.upstreams.error_text import NotCarriedOut
 from pegboard.upstreams.extension_requests import AnyNotification
 from pegboard.upstreams.fleet_options import HEALTH_TIMEOUT, FleetOptions
 from pegboard.upstreams.limits import DEFAULT_LIMITS, UpstreamLimits
@@ -28,6 +28,7 @@ from pegboard.upstreams.oauth.sign_ins import SignIns
 from pegboard.upstreams.per_client import ClientConnections, RunningServer
 from pegboard.upstreams.request_origin import ORIGIN
 from pegboard.upstreams.server_requests import AskRoots
+from pegboard.upstreams.sign_in_questions import SignInQuestions
 from pegboard.upstreams.status import ServerStatus
 from pegboard.upstreams.upstream import Upstream
 
@@ -90,6 +91,7 @@ class Fleet:
         self._settled = asyncio.Condition()
         self._applying = asyncio.Lock()
         self._tasks = anyio.create_task_group()
+        self._sign_in_questions = None if sign_ins is None else SignInQuestions(sign_ins)
         self._conditions = FleetOptions(
             connect_timeout=connect_timeout,
             call_timeout=call_timeout,
@@ -102,6 +104,7 @@ class Fleet:
             health_timeout=health_timeout,
             admit=admit,
             sign_ins=sign_ins,
+            sign_in_questions=self._sign_in_questions,
         )
         self._servers = {name: self._made(spec) for name, spec in specs.items()}
         self._client_connections = ClientConnections(self._start_for_client)
@@ -119,6 +122,8 @@ class Fleet:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Structured cancellation only: a bare `Task.cancel` would break the SDK's shielded shutdown of processes."""
+        if self._sign_in_questions is not None:
+            self._sign_in_questions.close()
         self._tasks.cancel_scope.cancel()
         await self._tasks.__aexit__(kind, error, trace)
 
@@ -173,6 +178,16 @@ class Fleet:
         A server that is down or not started keeps its tools, so that listings stay stable.
         """
         return Catalog.build((each.upstream.server, each.upstream.tools) for each in self._servers.values())
+
+    def listed(self) -> Catalog:
+        """As `catalog`, without the tools that stand for those of servers which wait for a sign-in."""
+        running = [each.upstream for each in self._servers.values()]
+        return Catalog.build((each.server, () if each.is_placeholder else each.tools) for each in running)
+
+    def is_placeholder(self, tool: ToolId) -> bool:
+        """Whether a tool is ours, and not its server's."""
+        found = self._servers.get(tool.server)
+        return found is not None and found.upstream.is_placeholder
 
     def status(self) -> list[ServerStatus]:
         return [each.upstream.status for each in self._servers.values()]

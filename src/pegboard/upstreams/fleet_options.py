@@ -13,6 +13,7 @@ from pegboard.upstreams.server_requests import ConnectedClients
 
 if TYPE_CHECKING:
     from pegboard.upstreams.oauth.sign_ins import SignIns
+    from pegboard.upstreams.sign_in_questions import SignInQuestions
 
 HEALTH_TIMEOUT = 10.0
 
@@ -40,3 +41,4 @@ class FleetOptions:
     admit: Callable[[ToolId], None] = lambda tool: None
     clients: ConnectedClients = field(default_factory=ConnectedClients)
     sign_ins: SignIns | None = None
+    sign_in_questions: SignInQuestions | None = None

@@ -16,16 +16,15 @@ from mcp import MCPError
 from mcp.shared.dispatcher import ProgressFnT
 from pydantic import ValidationError
 
-from pegboard.errors import UpstreamError
+from pegboard.errors import NotCarriedOut, UpstreamError
 from pegboard.model import JsonObject, Server, ServerName, Tool, ToolId
 from pegboard.protocols import Listing
 from pegboard.settings.server_spec import ServerSpec
-from pegboard.upstreams.connection import Connection, ConnectionEnd, mode_of
+from pegboard.upstreams.connection import Connection, ConnectionEnd, expanded_spec, mode_of
 from pegboard.upstreams.error_text import (
     AnswerLost,
     ConnectionLost,
     NeedsSignIn,
-    NotCarriedOut,
     SessionExpired,
     failed_call,
     needs_sign_in,
@@ -38,6 +37,7 @@ from pegboard.upstreams.raw_requests import AnyRequest
 from pegboard.upstreams.request_origin import ORIGIN
 from pegboard.upstreams.server_lists import ListingCache, needs_task, server_of, tools_of
 from pegboard.upstreams.server_requests import InputRounds
+from pegboard.upstreams.sign_in_tool import SIGN_IN_TOOL, sign_in_tool, signed_in_result
 from pegboard.upstreams.status import ServerStatus
 from pegboard.upstreams.task_runs import awaited_task
 
@@ -150,6 +150,8 @@ class Upstream:
         Cancelling the call cancels it at the server. Its progress reports arrive before its result. A client may want a
         task instead of the result (MCP 2025-11-25, tasks); for others, a tool that only runs as a task is awaited.
         """
+        if self.is_placeholder and name == SIGN_IN_TOOL:
+            return await self._sign_in()
         params = types.CallToolRequestParams(name=name, arguments=None if arguments is None else dict(arguments))
         if meta:
             params.meta = dict(meta)  # type: ignore[assignment]  # any JSON object is a legal _meta
@@ -169,7 +171,7 @@ class Upstream:
         with self._in_use():
             while True:
                 rounds.prepare()
-                result = await self._sent(request, progress)
+                result = await self._signed_in(request, progress)
                 if await rounds.are_over(result):
                     return result
 
@@ -243,6 +245,43 @@ class Upstream:
         finally:
             self._calls -= 1
             self._last_used = self._conditions.clock.monotonic()
+
+    @property
+    def is_placeholder(self) -> bool:
+        """Whether its only tool is ours, which stands for those that it lists after a sign-in."""
+        return not self._listed and bool(self.tools)
+
+    async def _sign_in(self) -> dict[str, Any]:
+        questions = self._conditions.sign_in_questions
+        if questions is None or not await questions.ask(await expanded_spec(self.spec, self._conditions), self.user):
+            raise needs_sign_in(self.spec.name)
+        await self._reconnected()
+        await self._connected()
+        return signed_in_result(self.spec.name, self.tools)
+
+    async def _signed_in(self, request: AnyRequest, progress: ProgressFnT | None) -> dict[str, Any]:
+        """As `_sent`; once more if the person at the client has signed in, or allowed more, when asked to."""
+        try:
+            return await self._sent(request, progress)
+        except NeedsSignIn:
+            questions = self._conditions.sign_in_questions
+            if questions is None or not await questions.ask(
+                await expanded_spec(self.spec, self._conditions), self.user
+            ):
+                raise
+            await self._reconnected()
+        return await self._sent(request, progress)
+
+    async def _reconnected(self) -> None:
+        """Wait for the connection after a sign-in. An attempt that began before it may still report the old state."""
+        loop, seconds = asyncio.get_running_loop(), self._conditions.connect_timeout + RESTART_PATIENCE
+        end = loop.time() + seconds
+        while self._connection is None and self.status.state in ("signed_out", "starting") and loop.time() < end:
+            if self.status.state == "signed_out":
+                self.status = replace(self.status, state="starting", reason="")
+                self._settled.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._settled.wait(), end - loop.time())
 
     async def _sent(self, request: AnyRequest, progress: ProgressFnT | None) -> dict[str, Any]:
         """As `_send`; once more, on a new connection, if the session had expired."""
@@ -359,6 +398,8 @@ class Upstream:
     async def _wait_for_sign_in(self, ended: ConnectionEnd) -> None:
         """Until there are other credentials. The server is also asked again from time to time, as it may have been
         opened to all."""
+        if not self._listed:
+            self.tools = (sign_in_tool(self.spec.name),)
         await self._set(state="signed_out", reason=ended.reason)
         if self._auth is None:
             await asyncio.sleep(LONGEST_PAUSE)
@@ -447,7 +488,8 @@ class Upstream:
         old = self.status
         if old.state == "stopped":
             return
-        self.status = replace(old, tools=len(self.tools), known=self._listed, **changes)
+        tools = len(self.tools) if self._listed else 0
+        self.status = replace(old, tools=tools, known=self._listed, **changes)
         if self.status.settled:
             self._settled.set()
         if self.status.state == "unhealthy" and self.status.reason != old.reason:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from pegboard_bench import results
 from pegboard_bench.compat.core import megabytes
+from pegboard_bench.compat.page import section
 from pegboard_bench.compat.resolution import (
     Downgrade,
     Resolution,
@@ -60,3 +62,13 @@ def test_the_size_of_an_environment_leaves_out_what_each_one_has(tmp_path: Path)
         (tmp_path / name / "module.py").write_bytes(b"x" * 2**20)
 
     assert megabytes(tmp_path) == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.requirement("library.compat")
+def test_none_of_forty_packages_for_agents_is_refused_or_made_older_by_pegboard() -> None:
+    found = results.read(RESULTS / "compat.json")
+
+    assert found["figures"]["packages"] >= 40
+    assert found["figures"]["refused"] == 0
+    assert found["figures"]["downgraded"] == 0
+    assert "| langchain |" in section(found)

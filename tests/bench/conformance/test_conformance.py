@@ -16,12 +16,18 @@ import pytest
 from pegboard_bench.conformance.__main__ import TRANSPORTS
 from pegboard_bench.conformance.page import page
 from pegboard_bench.conformance.sides import Subject, subjects
-from pegboard_bench.conformance.suite import Suite, lost, passed, read
+from pegboard_bench.conformance.suite import MODERN, Suite, lost, passed, read
 
 ROOT = Path(__file__).parents[3]
 SUITE = Suite(ROOT / ".demo" / "clients" / "conformance")
 SUBJECTS = {each.name: each for each in subjects(ROOT / ".demo" / "npm")}
 ALL = ("server-everything", "conforming")
+SIGN_INS = (
+    *("metadata-default", "metadata-var3", "basic-cimd", "pre-registration", "scope-step-up", "scope-retry-limit"),
+    *("token-endpoint-auth-basic", "resource-mismatch", "iss-wrong-issuer", "iss-supported-missing"),
+    *("metadata-issuer-mismatch", "client-credentials-basic"),
+)
+"""A scenario of each kind; `make conformance` runs them all."""
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +62,23 @@ async def test_what_a_server_passes_of_the_suite_the_gateway_before_it_passes_to
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not SUITE.installed and not os.environ.get("CI"), reason="install it: scripts/install_clients.py")
 async def test_what_a_client_passes_of_the_client_half_it_passes_with_the_gateway_between_too() -> None:
-    through = await SUITE.run_client("gateway")
+    through = await SUITE.run_client("gateway", sign_ins=False)
     recorded = json.loads((ROOT / "bench" / "results" / "conformance.json").read_text("utf-8"))["tables"]["client"]
 
     assert passed(recorded["direct"]) > 40
-    assert lost(recorded["direct"], through) == []
+    others = {name: checks for name, checks in recorded["direct"].items() if not name.startswith("auth/")}
+    assert lost(others, through) == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.requirement("023.conformance")
+@pytest.mark.skipif(not SUITE.installed and not os.environ.get("CI"), reason="install it: scripts/install_clients.py")
+@pytest.mark.parametrize("scenario", SIGN_INS)
+async def test_the_gateway_signs_in_as_the_suites_authorization_scenarios_want_it(scenario: str) -> None:
+    [checks] = (await SUITE.run_client_scenario("gateway", MODERN, f"auth/{scenario}")).values()
+
+    assert "SUCCESS" in checks.values()
+    assert {name: status for name, status in checks.items() if status in ("FAILURE", "WARNING")} == {}
 
 
 def write(folder: Path, scenario: str, *checks: tuple[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -268,3 +269,17 @@ async def test_no_token_and_no_text_of_a_user_is_in_an_error(gateway_of: OpenGat
         assert answer.status_code == 400
         assert "secret" not in answer.text
         assert "ann's" not in answer.text
+
+
+async def test_a_large_body_is_read_beside_other_requests(gateway_of: OpenGateway) -> None:
+    many = [
+        {"name": f"task_{each}", "description": f"Do the task of number {each}. {'x' * 200}"} for each in range(500)
+    ]
+    async with gateway_of(api={"patience": 0.0}) as gateway:
+        large, small = await asyncio.gather(
+            asked(gateway, "route", {"query": "high tide at a harbour", "tools": [*many, *OWN]}),
+            asked(gateway, "route", {"query": "high tide at a harbour", "tools": OWN}),
+        )
+
+    assert large["candidates"][0]["name"] == small["candidates"][0]["name"] == "tide.high"
+    assert large["reachable"] == 502

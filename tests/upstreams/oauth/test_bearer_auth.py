@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,8 +28,8 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture
-def sign_ins(tmp_path: Path) -> SignIns:
-    return SignIns(Settings(state_dir=tmp_path, credentials="file"), SYSTEM_CLOCK)
+def sign_ins(settings: Settings) -> SignIns:
+    return SignIns(settings, SYSTEM_CLOCK)
 
 
 def spec_of(url: str, **fields: Any) -> ServerSpec:
@@ -70,9 +69,9 @@ async def test_a_server_waits_for_a_sign_in_and_is_connected_within_seconds_of_i
 
 @pytest.mark.requirement("023.waiting")
 async def test_a_sign_in_of_another_process_is_noticed(
-    server: str, sign_ins: SignIns, fleet_of: Callable[..., Fleet], tmp_path: Path
+    server: str, sign_ins: SignIns, fleet_of: Callable[..., Fleet], settings: Settings
 ) -> None:
-    other = SignIns(Settings(state_dir=tmp_path, credentials="file"), SYSTEM_CLOCK)
+    other = SignIns(settings, SYSTEM_CLOCK)
     async with fleet_of(spec_of(server), sign_ins=sign_ins) as fleet:
         await until(lambda: state(fleet) == "signed_out")
         await sign_in(server, other)

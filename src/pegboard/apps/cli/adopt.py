@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -76,14 +76,18 @@ class Adoption:
     changes: tuple[ClientChange, ...]
 
 
-def adoptions(files: Iterable[ClientFile], command: Sequence[str], to: Path | None = None) -> list[Adoption]:
+def adoptions(
+    files: Iterable[ClientFile], command: Sequence[str], to: Path | None, obstacle: Callable[[JsonObject], str]
+) -> list[Adoption]:
     """What would be written where: a project's servers into the project, a user's into the user's own file, or all to
-    one file. Raises ConfigError for a pegboard.toml that cannot be read or extended.
+    one file. ``obstacle`` says why a remote server cannot be signed in to; empty if it can.
+
+    Raises ConfigError for a pegboard.toml that cannot be read or extended.
     """
     groups: dict[Path, list[ClientFile]] = {}
     for file in files:
         groups.setdefault(to or _place(file), []).append(file)
-    return [_adoption(target.absolute(), of_target, command) for target, of_target in groups.items()]
+    return [_adoption(target.absolute(), of_target, command, obstacle) for target, of_target in groups.items()]
 
 
 def _place(file: ClientFile) -> Path:
@@ -93,12 +97,14 @@ def _place(file: ClientFile) -> Path:
     return own_file() if file.client.scope == "user" else file.folder / OWN_NAME
 
 
-def _adoption(target: Path, files: Sequence[ClientFile], command: Sequence[str]) -> Adoption:
+def _adoption(
+    target: Path, files: Sequence[ClientFile], command: Sequence[str], obstacle: Callable[[JsonObject], str]
+) -> Adoption:
     if target.suffix != ".toml":
         raise ConfigError(f"{str(target)!r} does not end in .toml.", remedy="Choose a name that does.")
     document = raw_document(target) if target.exists() else {}
     before = target.read_bytes() if target.exists() else None
-    made = plan(existing_servers(document, target), files)
+    made = plan(existing_servers(document, target), files, obstacle)
     changes: list[ClientChange] = []
     users: dict[str, dict[str, str]] = {}
     for file in sorted(files, key=lambda file: file.client.scope != "user"):

@@ -56,8 +56,9 @@ def init(
 ) -> None:
     """Move the MCP servers of the clients on this machine into pegboard.toml, and point each client at Pegboard.
 
-    Servers that only their client can start stay where they are, and the reason is shown. Values of env and headers are
-    written but never shown.
+    Servers that only their client can start stay where they are, and the reason is shown. Remote servers without a
+    token are asked how to sign in to them, and stay if Pegboard cannot. Values of env and headers are written but never
+    shown.
     """
     from pegboard.apps.cli.output import print_json
 
@@ -75,6 +76,7 @@ def init(
 def _init(names: Sequence[str], to: Path | None, *, write: bool) -> dict[str, Any]:
     from pegboard.apps.cli import adopt, client_reader
     from pegboard.apps.cli.atomic_files import file_changes
+    from pegboard.apps.cli.remote_access import remote_access
 
     files, notes = client_reader.client_files(Path.home(), Path.cwd(), names)
     if not files:
@@ -82,7 +84,8 @@ def _init(names: Sequence[str], to: Path | None, *, write: bool) -> dict[str, An
             " ".join(["No MCP client with servers was found in the usual places.", *notes]),
             remedy="`pegboard mcp --config FILE` reads a client's file from any place.",
         )
-    adoptions = adopt.adoptions(files, own_command(), to.expanduser() if to else None)
+    access = remote_access(files)
+    adoptions = adopt.adoptions(files, own_command(), to.expanduser() if to else None, access.obstacle)
     if write:
         with file_changes() as changes:
             adopt.write(adoptions, changes)
@@ -96,7 +99,17 @@ def _init(names: Sequence[str], to: Path | None, *, write: bool) -> dict[str, An
             for each in adoptions
             for stays in each.plan.stays
         ],
-        "notes": [*notes, *adopt.hidden(files, adoptions), *filter(None, map(_caution, adoptions))],
+        "notes": [
+            *notes,
+            *adopt.hidden(files, adoptions),
+            *filter(None, map(_caution, adoptions)),
+            *(
+                f"{name!r} wants a sign-in: `pegboard login {name}`."
+                for each in adoptions
+                for name, entry in each.plan.new.items()
+                if access.wants_sign_in(entry)
+            ),
+        ],
     }
 
 

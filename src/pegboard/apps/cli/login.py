@@ -10,12 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pegboard.apps.cli.options import Configs, Json, Verbose, examples
-from pegboard.errors import PegboardError
 
 if TYPE_CHECKING:
-    from pegboard.settings import Settings
-    from pegboard.settings.server_spec import ServerSpec
-    from pegboard.upstreams.oauth.credentials import CredentialSummary
     from pegboard.upstreams.oauth.person import Person
 
 EXAMPLES = examples(
@@ -55,38 +51,20 @@ def login(
     """
     from pegboard.apps.cli.output import plain, print_json, stdout
     from pegboard.apps.cli.remote_servers import configuration, remote_server
+    from pegboard.clock import SYSTEM_CLOCK
+    from pegboard.upstreams.oauth.sign_ins import SignIns
 
     configured = configuration(config)
     spec = remote_server(configured, name)
-    summary = asyncio.run(
-        sign_in(configured.settings, spec, person(no_browser=no_browser), device=device, scopes=tuple(scope or ()))
-    )
+    sign_ins = SignIns(configured.settings, SYSTEM_CLOCK)
+    asked = sign_ins.sign_in(spec, person(no_browser=no_browser), device=device, scopes=tuple(scope or ()))
+    summary = asyncio.run(asked)
     if as_json:
         print_json(summary.shown())
         return
     scopes = f" Scopes: {', '.join(summary.scopes)}." if summary.scopes else ""
     said = f"Signed in to {name!r} at {summary.issuer or 'its own server'}.{scopes} Kept in {PLACES[summary.place]}."
     stdout().print(plain(said), soft_wrap=True)
-
-
-async def sign_in(
-    settings: Settings, spec: ServerSpec, person: Person, *, device: bool = False, scopes: tuple[str, ...] = ()
-) -> CredentialSummary:
-    """Raises PegboardError."""
-    from pegboard.clock import SYSTEM_CLOCK
-    from pegboard.settings.oauth_settings import OAuthSettings
-    from pegboard.upstreams.oauth.oauth_login import login as oauth_login
-    from pegboard.upstreams.oauth.sign_ins import credential_key, credential_store
-
-    store, key, chosen = credential_store(settings), credential_key(spec), spec.oauth or OAuthSettings()
-    if device:
-        chosen = chosen.model_copy(update={"grant": "device_code"})
-    try:
-        before = store.read(key)
-    except PegboardError:  # a lost key of the file: they are replaced now
-        before = None
-    made = await oauth_login(key, chosen, person, now=SYSTEM_CLOCK.time, before=before, scopes=scopes)
-    return store.write(made)
 
 
 def person(*, no_browser: bool) -> Person:

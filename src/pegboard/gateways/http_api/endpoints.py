@@ -208,7 +208,7 @@ def _answer(asked: RouteRequest, offer: OfferedTurn, decision: Decision) -> Rout
         reachable=len(decision.reachable),
         profile=decision.profile,
         scale=decision.scale,
-        ranked_by="meaning" if decision.encoder else "words",
+        ranked_by=decision.ranked_by,
         meets_target=decision.meets_target,
         tokens=TokenCounts(
             active=decision.phase2_tokens,

@@ -75,7 +75,7 @@ class RequestBoards:
         self._boards.move_to_end(key)
         try:
             board = await asyncio.shield(making)
-        except PegboardError:
+        except Exception:  # the next request tries again
             self._boards.pop(key, None)
             raise
         self._shrink()

@@ -7,9 +7,9 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, closing
 
+from pegboard.caller_limits import RateLimiter
 from pegboard.catalog import BpeCounter
 from pegboard.compose import Parts, boards_of_requests, warn_of_threshold
-from pegboard.gateways.caller_limits import RateLimiter
 from pegboard.gateways.llm.conversation.history import ProviderHistories
 from pegboard.gateways.llm.conversation.turn_statistics import TurnStatistics
 from pegboard.gateways.llm.proxy.app import LlmApp

@@ -126,6 +126,6 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._stream.aclose()  # type: ignore[attr-defined]
 
 
-def guarded_client(server: str, url: str, *, private: bool = False) -> httpx2.AsyncClient:
+def guarded_client(server: str, url: str, *, private: bool = False, seconds: float = SECONDS) -> httpx2.AsyncClient:
     """A client for signing in at a server; it follows no redirects."""
-    return httpx2.AsyncClient(transport=GuardedTransport(server, url, private=private), timeout=httpx2.Timeout(SECONDS))
+    return httpx2.AsyncClient(transport=GuardedTransport(server, url, private=private), timeout=httpx2.Timeout(seconds))

@@ -5,16 +5,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager, suppress
-from typing import Any
+from contextlib import AsyncExitStack, contextmanager
 
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthRegistrationError, OAuthTokenError
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
-from mcp_types.version import LATEST_PROTOCOL_VERSION
 from pydantic import ValidationError
 
 from pegboard.errors import PegboardError
@@ -24,12 +21,15 @@ from pegboard.upstreams.oauth import client_records
 from pegboard.upstreams.oauth.browser_grant import browser_login, chosen_server
 from pegboard.upstreams.oauth.credentials import CredentialKey, OAuthCredentials, expiry
 from pegboard.upstreams.oauth.device_grant import DEVICE_GRANT, DeviceLogin
+from pegboard.upstreams.oauth.first_requests import begin
 from pegboard.upstreams.oauth.guarded_transport import SECONDS, GuardedTransport, guarded_client
 from pegboard.upstreams.oauth.held_tokens import HeldTokens
 from pegboard.upstreams.oauth.person import Person
 
-SESSION_HEADER = "mcp-session-id"
 WHY_CHARACTERS = 300
+REGISTER = (
+    'Have a client registered by the operators, and write "oauth": {"client_id": "…"} in the entry of the server.'
+)
 SDK_LOGGER = logging.getLogger("mcp.client.auth.oauth2")
 
 
@@ -57,8 +57,7 @@ async def login(
             httpx2.AsyncClient(transport=transport, auth=provider, timeout=httpx2.Timeout(SECONDS))
         )
         with _failures(key.server, settings, held):
-            response = await client.send(_introduction(key.url))
-            await _end_session(client, key.url, response)
+            response = await begin(client, key.url, held)
     context = provider.context
     if held.tokens is None or context.client_info is None:
         raise PegboardError(
@@ -133,29 +132,6 @@ def _prepare(provider: OAuthClientProvider, settings: OAuthSettings, extra: tupl
     provider._perform_authorization = perform  # type: ignore[method-assign]
 
 
-def _introduction(url: str) -> httpx2.Request:
-    """The request with which a client begins; the 401 for it begins the flow."""
-    params: dict[str, Any] = {
-        "protocolVersion": LATEST_PROTOCOL_VERSION,
-        "capabilities": {},
-        "clientInfo": {"name": client_records.CLIENT_NAME.lower(), "version": "1"},
-    }
-    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
-    headers = {
-        "accept": "application/json, text/event-stream",
-        "content-type": "application/json",
-        "mcp-protocol-version": LATEST_PROTOCOL_VERSION,
-    }
-    return httpx2.Request("POST", url, content=json.dumps(body), headers=headers)
-
-
-async def _end_session(client: httpx2.AsyncClient, url: str, response: httpx2.Response) -> None:
-    """The introduction may have opened a session, which nobody will use."""
-    if session := response.headers.get(SESSION_HEADER):
-        with suppress(httpx2.HTTPError):
-            await client.send(httpx2.Request("DELETE", url, headers={SESSION_HEADER: session}), auth=None)
-
-
 @contextmanager
 def _failures(server: str, settings: OAuthSettings, held: HeldTokens) -> Iterator[None]:
     """Turn the flow's errors into one of ours, without secrets and without their causes, which quote whole answers."""
@@ -165,7 +141,10 @@ def _failures(server: str, settings: OAuthSettings, held: HeldTokens) -> Iterato
         yield
     except (OAuthFlowError, OAuthRegistrationError, OAuthTokenError) as error:
         secrets = held.secrets | {each for each in [settings.client_secret] if each}
-        raise PegboardError(f"Signing in to {server!r} failed: {_first_line(error, secrets)}.") from None
+        raise PegboardError(
+            f"Signing in to {server!r} failed: {_first_line(error, secrets)}.",
+            remedy=REGISTER if isinstance(error, OAuthRegistrationError) else "",
+        ) from None
     except ValidationError:
         raise PegboardError(
             f"Signing in to {server!r} failed: the authorization server's answer is not valid."

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
+from pegboard.errors import PegboardError
 from pegboard.protocols import Clock
 from pegboard.settings import Settings
 from pegboard.settings.oauth_settings import OAuthSettings
@@ -12,7 +14,8 @@ from pegboard.settings.server_spec import ServerSpec
 if TYPE_CHECKING:
     from pegboard.upstreams.oauth.bearer_auth import BearerAuth
     from pegboard.upstreams.oauth.credential_store import CredentialStore
-    from pegboard.upstreams.oauth.credentials import CredentialKey
+    from pegboard.upstreams.oauth.credentials import CredentialKey, CredentialSummary
+    from pegboard.upstreams.oauth.person import Person
 
 
 def credential_store(settings: Settings) -> CredentialStore:
@@ -35,9 +38,13 @@ def may_sign_in(spec: ServerSpec) -> bool:
 
 
 class SignIns:
-    """Makes one `BearerAuth` for each server, address and user, so that all their connections share its tokens."""
+    """Makes one `BearerAuth` for each server, address and user, so that all their connections share its tokens.
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
+    With ``local``, all clients are one person on this machine, who may sign in at a client's request.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock, *, local: bool = False) -> None:
+        self.local = local
         self._settings = settings
         self._clock = clock
         self._store: CredentialStore | None = None
@@ -59,6 +66,27 @@ class SignIns:
         if (key, oauth) not in self._auths:
             self._auths[key, oauth] = BearerAuth(key, self.store, self._clock, oauth)
         return self._auths[key, oauth]
+
+    async def sign_in(
+        self, spec: ServerSpec, person: Person, *, user: str = "", device: bool = False, scopes: tuple[str, ...] = ()
+    ) -> CredentialSummary:
+        """Sign in to a server of an `expanded` spec, and keep the tokens. Raises PegboardError.
+
+        ``device``: on another device, whatever the spec says; ``scopes`` are asked for besides the usual ones.
+        """
+        from pegboard.upstreams.oauth.oauth_login import login
+
+        key, oauth = credential_key(spec, user), spec.oauth or OAuthSettings()
+        if device:
+            oauth = oauth.model_copy(update={"grant": "device_code"})
+        try:
+            before = await asyncio.to_thread(self.store.read, key)
+        except PegboardError:  # the key of the file is lost: they are replaced now
+            before = None
+        made = await login(key, oauth, person, now=self._clock.time, before=before, scopes=scopes)
+        summary = await asyncio.to_thread(self.store.write, made)
+        self.tell(key)
+        return summary
 
     def tell(self, key: CredentialKey) -> None:
         """This process has stored other credentials."""

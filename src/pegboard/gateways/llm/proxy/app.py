@@ -15,9 +15,9 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from pegboard.caller_limits import ANYONE, LimitedCaller, RateLimiter
 from pegboard.errors import PegboardError
 from pegboard.events import ModelRequestServed
-from pegboard.gateways.caller_limits import ANYONE, LimitedCaller, RateLimiter
 from pegboard.gateways.llm.formats.protocol import Codec
 from pegboard.gateways.llm.formats.registry import codec_for, generic_codecs, keeps_history, key_headers, provider_of
 from pegboard.gateways.llm.formats.tool_search import RoundTrip

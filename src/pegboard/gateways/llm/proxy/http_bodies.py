@@ -12,8 +12,8 @@ from typing import Any
 
 from starlette.types import Receive, Send
 
+from pegboard.caller_limits import RateLimitReached
 from pegboard.errors import PegboardError, RequestNotUnderstood
-from pegboard.gateways.caller_limits import RateLimitReached
 from pegboard.gateways.llm.formats.model_providers import ModelProvider
 from pegboard.gateways.llm.formats.protocol import AnswerStarted, Codec, Observation, Observer, TokenUsage, ToolCalled
 from pegboard.gateways.llm.formats.registry import error_body

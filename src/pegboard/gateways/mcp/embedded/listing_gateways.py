@@ -9,10 +9,10 @@ from typing import Any
 
 from mcp.server.lowlevel import Server
 
+from pegboard.call_charges import CallCharges
 from pegboard.compose import Parts, build_routing, default_parts
 from pegboard.errors import CatalogError
 from pegboard.gateways.mcp.embedded.hooked_server import OneServer, ToolListing, introduced
-from pegboard.gateways.mcp.gateway.call_charges import CallCharges
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
 from pegboard.settings import Settings

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mcp.shared.dispatcher import ProgressFnT
 
-from pegboard.gateways.caller_limits import ANYONE, LimitedCaller
+from pegboard.caller_limits import ANYONE, LimitedCaller
 from pegboard.gateways.mcp.gateway.clients import ClientKind
 from pegboard.gateways.mcp.transport.auth import Holder
 from pegboard.habits import habits_of

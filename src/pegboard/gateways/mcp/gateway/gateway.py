@@ -10,14 +10,14 @@ from functools import lru_cache
 from typing import Any
 
 from pegboard.board_search import found_tools
+from pegboard.call_charges import CallCharges
+from pegboard.caller_limits import RateLimiter
 from pegboard.errors import ArgumentsInvalid, PegboardError
 from pegboard.events import ToolsListed
-from pegboard.gateways.caller_limits import RateLimiter
 from pegboard.gateways.mcp.gateway import session_changes
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.gateway.app_tools import app_resource
 from pegboard.gateways.mcp.gateway.call_audit import CallAudit
-from pegboard.gateways.mcp.gateway.call_charges import CallCharges
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView, on_the_wire, tokens_listed, tokens_of
 from pegboard.gateways.mcp.gateway.catalog_view import CatalogView

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import mcp_types as types
 
+from pegboard.call_charges import CallCharges
+from pegboard.caller_limits import RateLimiter
 from pegboard.catalog import Catalog
 from pegboard.compose import Parts, build_routing, opened_parts
 from pegboard.errors import ConfigError, PegboardError
-from pegboard.gateways.caller_limits import RateLimiter
 from pegboard.gateways.key_expiry import warn_of_expiry
-from pegboard.gateways.mcp.gateway.call_charges import CallCharges
 from pegboard.gateways.mcp.gateway.clients import client_rows
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
@@ -63,8 +63,9 @@ class Host:
             events=parts.events,
             clock=parts.clock,
             changed=self._renew_views,
+            exempt=lambda tool: self.fleet.is_placeholder(tool),
         )
-        self.sign_ins = SignIns(settings, parts.clock)
+        self.sign_ins = SignIns(settings, parts.clock, local=settings.is_for_one_person)
         self.fleet = Fleet(
             settings.enabled_servers,
             connect_timeout=settings.connect_timeout,
@@ -220,7 +221,7 @@ class Host:
                 await gateway.book.save_unsaved()
 
     async def _on_change(self) -> None:
-        await self._approvals.see(self.fleet.catalog())
+        await self._approvals.see(self.fleet.listed())
         self._renew_views()
 
     async def _on_notification(self, server: ServerName, message: types.ServerNotification | AnyNotification) -> None:

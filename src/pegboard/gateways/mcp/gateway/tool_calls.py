@@ -15,13 +15,13 @@ from typing import Any, Literal
 import mcp_types as types
 from mcp import MCPError
 
+from pegboard.call_charges import FREE, CallCharges, cost_of
+from pegboard.caller_limits import RateLimiter
 from pegboard.errors import ArgumentsInvalid, PegboardError, UpstreamError
 from pegboard.events import CallFinished, CallRejected
-from pegboard.gateways.caller_limits import RateLimiter
 from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall, CallAudit
-from pegboard.gateways.mcp.gateway.call_charges import FREE, CallCharges, cost_of
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView
 from pegboard.gateways.mcp.gateway.fleet_protocol import Servers

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 from starlette.responses import JSONResponse, Response
 
+from pegboard.caller_limits import LimitedCaller
 from pegboard.clock import SystemClock
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.access_keys import hashed
-from pegboard.gateways.caller_limits import LimitedCaller
 from pegboard.gateways.issuer import Claims, Issuer, TokenRefused, claim_at, values
 from pegboard.protocols import Clock
 from pegboard.settings import Settings

@@ -12,6 +12,7 @@ from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
+from pegboard.call_charges import STREAM
 from pegboard.errors import ConfigError
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.clients import ClientKind
@@ -28,8 +29,6 @@ SESSION_HEADER = "x-pegboard-session"
 NAMED_PREFIX = "named:"
 EXPOSURE_HEADER = "x-pegboard-exposure"
 EXPOSURE_PARAMETER = "exposure"
-STREAM = "stream"
-"""The session of a pair of streams; it lasts as long as they do."""
 
 KindOf = Callable[[str, str | None], ClientKind]
 

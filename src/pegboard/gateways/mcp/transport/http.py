@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from pegboard.caller_limits import ANYONE, RateLimitReached
 from pegboard.errors import ConfigError, PegboardError
-from pegboard.gateways.caller_limits import ANYONE, RateLimitReached
 from pegboard.gateways.issuer import IssuerUnavailable
 from pegboard.gateways.mcp.cluster.forwarder import Forwarder
 from pegboard.gateways.mcp.cluster.http_messages import header

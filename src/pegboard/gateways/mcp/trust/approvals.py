@@ -13,13 +13,13 @@ from dataclasses import replace
 
 from pegboard.catalog import Catalog
 from pegboard.errors import HeldBack, NotApproved, PegboardError
-from pegboard.gateways.mcp.gateway.store_health import StoreHealth
 from pegboard.gateways.mcp.trust.approval_notices import ApprovalNotices
 from pegboard.gateways.mcp.trust.content_pins import ContentPins
 from pegboard.gateways.mcp.trust.fingerprints import ScannedDefinition, ScannedDefinitions, text_of
 from pegboard.model import Fingerprint, Pin, Server, Tool, ToolId
 from pegboard.protocols import Clock, EventSink, Pins
 from pegboard.settings.storage import PinPolicy, ScanPolicy
+from pegboard.store_health import StoreHealth
 from pegboard.trust import crowds, only_order
 
 RETRY_SECONDS = 1.0
@@ -31,7 +31,8 @@ REFRESH_SECONDS = 10.0
 class Approvals:
     """The approval state of all listed definitions; shared by all gateways of a process.
 
-    ``changed`` is called when the set of held-back tools changes. Tools are held back under `quarantine` only.
+    ``changed`` is called when the set of held-back tools changes. Tools are held back under `quarantine` only; those
+    that are ``exempt`` are ours.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Approvals:
         events: EventSink,
         clock: Clock,
         changed: Callable[[], None],
+        exempt: Callable[[ToolId], bool] = lambda tool: False,
     ) -> None:
         self._store = store
         self._policy = policy
@@ -50,6 +52,7 @@ class Approvals:
         self._notices = ApprovalNotices(events, clock)
         self.contents = ContentPins(store, policy, events=events, clock=clock)
         self._changed = changed
+        self._exempt = exempt
         self._catalog = self._taken = self._watched = Catalog.build([])
         self._definitions = ScannedDefinitions()
         self._listed: Mapping[ToolId, ScannedDefinition] = {}
@@ -235,7 +238,7 @@ class Approvals:
         return replace(server, instructions="", title="", description="" if own else server.description)
 
     def _admits(self, tool: Tool) -> bool:
-        return not self._holds(tool.id, self._definitions.of(tool))
+        return self._exempt(tool.id) or not self._holds(tool.id, self._definitions.of(tool))
 
     def _holds(self, tool: ToolId, seen: ScannedDefinition) -> bool:
         if self._fits(tool, seen):

@@ -18,18 +18,18 @@ from uuid import uuid4
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from pegboard.errors import PegboardError, SpendLimitReached, StoreError, UpstreamError
-from pegboard.gateways.caller_limits import ANYONE, LimitedCaller, applying, counted
-from pegboard.gateways.mcp.gateway.store_health import StoreHealth
-from pegboard.gateways.mcp.transport.client_connection import STREAM
+from pegboard.caller_limits import ANYONE, LimitedCaller, applying, counted
+from pegboard.errors import NotCarriedOut, PegboardError, SpendLimitReached, StoreError, UpstreamError
 from pegboard.model import ToolId
 from pegboard.protocols import Clock, Spend
 from pegboard.settings.storage import SpendSettings
 from pegboard.spend_limits import BUDGET, Account, Limits, NanoUsd, Reservation, dollars, nano_usd
-from pegboard.upstreams import NotCarriedOut
+from pegboard.store_health import StoreHealth
 
 LOGGER = logging.getLogger(__name__)
 
+STREAM = "stream"
+"""The session of a pair of streams that has no id."""
 FREE = NanoUsd(0)
 NO_LIMITS = Limits()
 MOST_KEPT = 10_000

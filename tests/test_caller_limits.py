@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from failing import Failing
 from pegboard import Settings
-from pegboard.gateways.caller_limits import ANYONE, LimitedCaller, RateLimiter, RateLimitReached
+from pegboard.caller_limits import ANYONE, LimitedCaller, RateLimiter, RateLimitReached
 from pegboard.model import ToolId
 from pegboard.settings.limit_settings import BudgetSettings, RateSettings
 from pegboard.settings.reload_checks import weakened

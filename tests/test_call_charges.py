@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failing import Failing
+from pegboard import call_charges as ledgers
+from pegboard.call_charges import CallCharges
 from pegboard.errors import ConfigError, NotApproved, SpendLimitReached, StoreError, UpstreamError
-from pegboard.gateways.mcp.gateway import call_charges as ledgers
-from pegboard.gateways.mcp.gateway.call_charges import CallCharges
 from pegboard.gateways.mcp.transport.client_connection import STREAM
 from pegboard.model import ToolId
 from pegboard.protocols import Spend

@@ -1,0 +1,95 @@
+"""A checked call: paid for within the spend limits, executed by its function or server, and recorded."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from pegboard.errors import SpendLimitReached, StoreError
+from pegboard.library.execution import outcome, result_of_error, result_of_server, result_of_value
+from pegboard.library.given_tools import Function
+from pegboard.library.portal import in_thread
+from pegboard.library.runtime import BoardRuntime
+from pegboard.library.turns import answered
+from pegboard.model import JsonObject, Result, Session, Tool, ToolId
+from pegboard.routing.economics.tool_prices import stated_usd
+
+UNNAMED = Session().id
+
+
+@dataclass(slots=True)
+class CallEnd:
+    """How a call ended; its failure says whether it has to be paid for."""
+
+    failure: Exception | None = None
+
+
+async def called(
+    shared: BoardRuntime, function: Function | None, tool: Tool, arguments: JsonObject, session: Session
+) -> Result:
+    """The result of a call. Whatever a tool raises becomes an error result, and so does a spend limit that is reached:
+    the tool is not called then."""
+    try:
+        async with _charged(shared, session, tool) as end:
+            result, end.failure = await _executed(shared, function, tool.id, arguments, session)
+            return result
+    except (SpendLimitReached, StoreError) as error:
+        return result_of_error(tool.id, error)
+
+
+async def _executed(
+    shared: BoardRuntime, function: Function | None, tool: ToolId, arguments: JsonObject, session: Session
+) -> tuple[Result, Exception | None]:
+    started = time.monotonic()
+    failure: Exception | None = None
+    try:
+        if function is None:
+            result = result_of_server(tool, await shared.wait(shared.call(tool, arguments)))
+        else:
+            value = await in_thread(function, arguments)
+            result = result_of_value(tool, await value if inspect.isawaitable(value) else value)
+    except Exception as error:  # noqa: BLE001 - the model is told whatever a tool raises
+        failure, result = error, result_of_error(tool, error)
+    seconds = time.monotonic() - started
+    parts = await shared.wait(shared.opened())
+    shared.observe(outcome(tool, seconds, failed=result.is_error, error=failure))
+    if not result.is_error:
+        await shared.wait(answered(parts.sessions, session, tool))
+    return result, failure
+
+
+@asynccontextmanager
+async def _charged(shared: BoardRuntime, session: Session, tool: Tool) -> AsyncIterator[CallEnd]:
+    """Wraps a call that runs on the caller's loop; the account is kept on the board's. Raises SpendLimitReached, and
+    StoreError if a limit cannot be checked."""
+    charges = await shared.wait(shared.charged())
+    end, stated = CallEnd(), stated_usd(tool, "price_usd")
+    if not charges.price(tool.id, stated):
+        yield end
+        return
+    held = AsyncExitStack()
+    account = None if session.id == UNNAMED else session.id
+    await shared.wait(_entered(held, charges.charged(account, tool.id, stated=stated)))
+    try:
+        yield end
+    finally:
+        await shared.wait(_left(held, end.failure))
+
+
+async def _entered(held: AsyncExitStack, charge: AbstractAsyncContextManager[None]) -> None:
+    await held.enter_async_context(charge)
+
+
+async def _left(held: AsyncExitStack, failure: Exception | None) -> None:
+    """Settle the charge; the failure itself is the result's."""
+    try:
+        if failure is None:
+            await held.aclose()
+        else:
+            await held.__aexit__(type(failure), failure, failure.__traceback__)
+    except Exception as error:
+        if error is not failure:
+            raise

@@ -1,0 +1,82 @@
+"""What a search over a board finds: the way back to tools that a turn did not get."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pegboard.board_search import Found
+from pegboard.catalog import Catalog
+from pegboard.model import Candidate, Decision, ToolId
+from pegboard.retrieval.search_index import Certainty
+
+NOTHING_MATCHES = "No tool matches. Describe what it has to do, or use its name."
+SHORT = 300
+"""Characters of a description that a model is shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolMatch:
+    """A tool that matches. ``name`` is what a model calls it by; ``sure`` is None if scores are no probabilities."""
+
+    tool: ToolId
+    name: str
+    description: str
+    score: float
+    sure: Certainty | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolMatches:
+    """The ``tools`` that match, best first; if there are none, the ``nearest``.
+
+    ``query`` is what was searched for, with its spelling corrected.
+    """
+
+    query: str
+    tools: tuple[ToolMatch, ...] = ()
+    nearest: tuple[ToolMatch, ...] = ()
+
+    @property
+    def ids(self) -> tuple[ToolId, ...]:
+        """The tools that match, or the nearest."""
+        return tuple(each.tool for each in self.tools or self.nearest)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a model is answered: names and descriptions, and why if nothing matches."""
+        shown = [_shown(each) for each in self.tools]
+        if self.tools:
+            return {"tools": shown}
+        near = {"nearest": [_shown(each) for each in self.nearest]} if self.nearest else {}
+        return {"tools": [], "why": NOTHING_MATCHES, **near}
+
+
+def matches_of(found: Found, catalog: Catalog, limit: int) -> ToolMatches:
+    """At most ``limit`` of what was found."""
+    names = catalog.plain_names
+
+    def shown(candidates: Sequence[Candidate]) -> tuple[ToolMatch, ...]:
+        return tuple(
+            ToolMatch(
+                tool=each.tool,
+                name=names[each.tool],
+                description=catalog[each.tool].description,
+                score=each.score,
+                sure=found.certainty(each),
+            )
+            for each in candidates[:limit]
+        )
+
+    return ToolMatches(query=found.query, tools=shown(found.tools), nearest=shown(found.nearest))
+
+
+def reachable_only(decision: Decision, tools: Sequence[ToolId]) -> list[ToolId]:
+    """Those of the tools that the caller of the decision may use and that are not active yet."""
+    active = set(decision.active)
+    return [tool for tool in tools if tool in decision.reachable and tool not in active]
+
+
+def _shown(match: ToolMatch) -> dict[str, Any]:
+    text = " ".join(match.description.split())
+    return {"name": match.name, "description": text if len(text) <= SHORT else f"{text[:SHORT]}…"}
