@@ -142,7 +142,7 @@ def _plain(params: types.CallToolRequestParams) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-class Answer:
+class PendingAnswer:
     """What the dispatcher gives a request's outcome to, as it would to a stream."""
 
     def __init__(self) -> None:
@@ -166,7 +166,7 @@ async def _exchanged(
     if dispatcher._closed or not dispatcher._running:
         raise MCPError(types.CONNECTION_CLOSED, CLOSED)
     await anyio.lowlevel.checkpoint_if_cancelled()
-    name, answer = dispatcher._allocate_id(), Answer()
+    name, answer = dispatcher._allocate_id(), PendingAnswer()
     if (progress := options.get("on_progress")) is not None:
         params["_meta"] = {**params.get("_meta", {}), "progressToken": name}
     dispatcher._pending[name] = _Pending(answer, answer, progress)  # type: ignore[arg-type]  # it only sends
