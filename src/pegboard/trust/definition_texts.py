@@ -62,6 +62,8 @@ def plain(raw: str) -> str:
     >>> plain("Ig\\u200bnоre  PREVIOUS")
     'ignore previous'
     """
+    if raw.isascii():
+        return re.sub(r"[^\S\n]+", " ", raw.lower())
     seen = SELECTORS.sub("", TAGS.sub(tags_as_text, INVISIBLE.sub("", raw)))
     folded = unicodedata.normalize("NFKC", seen).casefold().translate(LOOK_ALIKES).replace("’", "'")
     return re.sub(r"[^\S\n]+", " ", folded)
