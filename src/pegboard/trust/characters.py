@@ -60,8 +60,9 @@ def bidi_control(text: ScannedText) -> Iterator[Finding]:
 
 def invisible(text: ScannedText) -> Iterator[Finding]:
     """Zero-width characters that no script or emoji needs. A few may come from copying; many may be a message."""
-    every = () if text.raw.isascii() else INVISIBLE.finditer(text.raw)
-    found = [each for each in every if not _is_spelling(text.raw, each)]
+    if text.raw.isascii():
+        return
+    found = [each for each in INVISIBLE.finditer(text.raw) if not _is_spelling(text.raw, each)]
     if found:
         many = sum(len(each.group()) for each in found) >= MANY
         inside = any(_is_inside_a_word(text.raw, each) for each in found)

@@ -54,13 +54,11 @@ def plain(raw: str) -> str:
     >>> plain("Ig\\u200bnоre  PREVIOUS")
     'ignore previous'
     """
-    folded = raw.casefold() if raw.isascii() else _unified(raw)
-    return re.sub(r"[^\S\n]+", " ", folded)
-
-
-def _unified(raw: str) -> str:
+    if raw.isascii():
+        return re.sub(r"[^\S\n]+", " ", raw.lower())
     seen = SELECTORS.sub("", TAGS.sub(tags_as_text, INVISIBLE.sub("", raw)))
-    return unicodedata.normalize("NFKC", seen).casefold().translate(LOOK_ALIKES).replace("’", "'")
+    folded = unicodedata.normalize("NFKC", seen).casefold().translate(LOOK_ALIKES).replace("’", "'")
+    return re.sub(r"[^\S\n]+", " ", folded)
 
 
 def _of(value: Any, where: str) -> Iterator[ScannedText]:

@@ -76,23 +76,29 @@ class CallerView:
         name = uuid4().hex if text else ""  # only searches are decisions that a log names
         return Turn(id=name, messages=(message,), session=session, scopes=scopes, only=only, state=state, habits=habits)
 
-    async def resolve(self, name: str, caller: Caller, finder: str = meta_definitions.SEARCH) -> tuple[Session, ToolId]:
-        """The session and the tool of this name. An unknown name may belong to a server that is still starting: wait
-        for it.
+    async def resolve(self, name: str, caller: Caller, finder: str = meta_definitions.SEARCH) -> tuple[Session, Tool]:
+        """The session and the tool of this name, if the caller may use it now.
 
-        Raises ToolNotAvailable, with the meta-tool ``finder`` as the remedy.
+        Raises ToolNotAvailable, with the meta-tool ``finder`` as the remedy, or NotApproved.
         """
+        session = await self.book.get(caller.session)
+        resolved = self.catalog_view.resolved(caller.holder, session.answered, caller.kind.longest_name)
+        if name not in resolved:
+            resolved[name] = await self._looked_up(name, caller, finder)
+        return session, resolved[name]
+
+    async def _looked_up(self, name: str, caller: Caller, finder: str) -> Tool:
+        """An unknown name may belong to a server that is still starting: wait for it."""
         if self.names(caller).resolve(name) is None:
             await self.catalog_view.started()
-        session = await self.book.get(caller.session)
-        turn = self.turn("", session, caller)
+        turn = self.turn("", await self.book.get(caller.session), caller)
         allowed = self.board.allowed(turn)
-        return session, self.catalog_view.resolve(name, allowed, self.names(caller), turn, finder=finder)
+        tool = self.catalog_view.resolve(name, allowed, self.names(caller), turn, finder=finder)
+        return self.board.catalog[tool]
 
     def exposure(self, caller: Caller, session: Session) -> Exposure:
         view = self.catalog_view
-        tools, tokens = len(self.board.catalog), view.tokens
-        return choose(caller, session, self._settings, small=view.is_small, tools=tools, tokens=tokens)
+        return choose(caller, session, self._settings, small=view.is_small, tools=view.size, tokens=view.tokens)
 
     def listed(self, caller: Caller, session: Session) -> tuple[Exposure, list[JsonObject]]:
         """The exposure of a `tools/list` request, and the definitions that it is answered with."""
@@ -159,7 +165,7 @@ class CallerView:
         return [*listed, *(on_the_wire(catalog[tool], names) for tool in missing[:room])]
 
     def is_listed(self, tool: ToolId, caller: Caller, session: Session) -> bool:
-        if tool in self.board.pinned or (caller.apps and is_for_apps(self.board.catalog[tool])):
+        if tool in self.catalog_view.pinned or (caller.apps and is_for_apps(self.board.catalog[tool])):
             return True
         chosen = self.exposure(caller, session)
         return chosen in ("eager", "native") or (chosen == "dynamic" and tool in session.enabled)
@@ -177,7 +183,7 @@ def choose(
 
     The connection's wish comes first, then the setting for its client, then the setting for all clients, where
     `dynamic` means those that list again when told. Without any, nobody's list grows: that would empty the client's
-    prompt cache with every search (docs/decisions/0028). Four limits apply: a list of revision 2026-07-28 never depends
+    prompt cache with every search (docs/decisions/0029). Four limits apply: a list of revision 2026-07-28 never depends
     on the session, neither a client's cap on tools nor ``list_budget`` is ever exceeded (except by a client that is
     known to defer what it is listed), and a session that ignored list_changed gets a static list.
     """
