@@ -32,10 +32,10 @@ class Provider:
     def play(self, prompt: str, steps: Sequence[Mapping[str, Any]]) -> None:
         """What the model does in the next conversation; what came before is forgotten."""
         script = {"prompt": prompt, "steps": list(steps)}
-        httpx2.put(f"{self.url}/script", json=script, trust_env=False).raise_for_status()
+        httpx2.put(f"{self.url}/script", json=script, trust_env=False, timeout=PATIENCE).raise_for_status()
 
     def noted(self) -> dict[str, Any]:
-        return dict(httpx2.get(f"{self.url}/noted", trust_env=False).raise_for_status().json())
+        return dict(httpx2.get(f"{self.url}/noted", trust_env=False, timeout=PATIENCE).raise_for_status().json())
 
 
 @contextmanager
