@@ -76,9 +76,12 @@ bench-gate: $(READY)      ## the ablation of seed 000 section 8: a small neural 
 bench-usage: $(READY)     ## what selection learns from use, on streams of recorded turns; ten minutes on two cores (sets: PEGBOARD_DATA)
 	$(BIN)/python -m pegboard_bench.usage --page docs/benchmarks.md
 
-bench-fleet: $(READY)     ## tokens and starting with a fleet of real servers from npm and PyPI
+bench-fleet: $(READY)     ## tokens, starting and every client with a fleet of real servers from npm and PyPI; an hour on two cores
 	$(BIN)/python scripts/install_fleet.py .demo
-	$(BIN)/python -m pegboard_bench.fleet --page docs/benchmarks.md
+	$(BIN)/python scripts/install_clients.py .demo/clients
+	$(BIN)/python scripts/install_agents.py .demo/agents
+	$(BIN)/python -m pegboard_bench.fleet
+	$(BIN)/python -m pegboard_bench.fleet.clients --page docs/benchmarks.md
 
 bench-searches: $(READY)  ## searches as models write them, over the tools of that fleet; needs nothing installed
 	$(BIN)/python -m pegboard_bench.fleet.searches --page docs/benchmarks.md

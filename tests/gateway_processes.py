@@ -30,7 +30,13 @@ class GatewayProcess:
         self.config = folder / "servers.json"
         self.log = folder / "log"
         server = {"command": sys.executable, "args": [SCRIPTED]}
-        own = {"eager_tools": 0, "eager_tokens": 0, "profile": "keyword", "start_wait": 20, "push": False} | options
+        own = {
+            "eager_tools": 0,
+            "eager_tokens": 0,
+            "profile": "keyword",
+            "start_wait": 20,
+            "exposure": "dynamic",
+        } | options
         self.config.write_text(json.dumps({"mcpServers": {"scripted": server}, "pegboard": own}))
         self.environment = dict(os.environ) | {
             "PEGBOARD_STATE_DIR": str(folder / "state"),

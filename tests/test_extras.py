@@ -71,6 +71,36 @@ def test_a_missing_extra_is_named(program: str, package: str, extra: str) -> Non
     assert f"pip install 'pegboard[{extra}]'" in done.stderr
 
 
+ADAPTERS = {
+    "agent_framework": "agent_framework",
+    "autogen": "autogen_core",
+    "crewai": "crewai",
+    "dspy": "dspy",
+    "google_adk": "google.adk",
+    "haystack": "haystack",
+    "llama_index": "llama_index",
+    "openai_agents": "agents",
+    "pydantic_ai": "pydantic_ai",
+    "smolagents": "smolagents",
+    "strands": "strands",
+}
+"""Modules of `pegboard.adapters` to the packages that they need."""
+
+
+@pytest.mark.parametrize(("adapter", "package"), ADAPTERS.items())
+def test_an_adapter_without_its_framework_names_the_extra(adapter: str, package: str) -> None:
+    done = run(f"import pegboard.adapters.{adapter}", package)
+    extra = adapter.replace("_", "-")
+
+    assert f"pip install 'pegboard[{extra}]'" in done.stderr
+    assert extra in (metadata.metadata("pegboard").get_all("Provides-Extra") or ())
+
+
+def test_every_adapter_of_a_framework_is_tried_without_it() -> None:
+    folder = Path("src/pegboard/adapters")
+    assert {path.stem for path in folder.glob("*.py") if "required(" in path.read_text("utf-8")} == set(ADAPTERS)
+
+
 def test_what_is_there_is_given() -> None:
     assert required("json", "none").dumps([]) == "[]"
     with pytest.raises(ConfigError, match="no_such_module"):

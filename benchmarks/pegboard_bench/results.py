@@ -42,10 +42,33 @@ def write(
     }
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
+    _put(path, result)
+    return path
+
+
+def extend(path: Path, of: str, *, figures: Mapping[str, float], table: Mapping[str, Any]) -> None:
+    """Put a part that is measured by itself into a results file, in place of the part of that name that was there.
+
+    The table ``of`` says when and on what the part was measured, and which of the file's figures are its own. Raises
+    ValueError for a figure that is none, or that another part has.
+    """
+    check(figures)
+    result = read(path)
+    before = result["tables"].get(of, {}).get("figures", ())
+    kept = {name: value for name, value in result["figures"].items() if name not in before}
+    if both := sorted(kept.keys() & figures.keys()):
+        raise ValueError(f"The figure {both[0]!r} is already there, and not of {of!r}")
+    made = {name: round(float(value), 6) for name, value in figures.items()}
+    result["figures"] = dict(sorted((kept | made).items()))
+    stamp = {"commit": commit(), "date": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine()}
+    result["tables"] |= {of: stamp | {"figures": sorted(made)} | dict(table)}
+    _put(path, result)
+
+
+def _put(path: Path, result: Mapping[str, Any]) -> None:
     draft = path.with_suffix(f".{os.getpid()}.tmp")
     draft.write_text(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
     draft.replace(path)
-    return path
 
 
 def read(path: Path) -> dict[str, Any]:

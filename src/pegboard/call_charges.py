@@ -53,7 +53,8 @@ class Charge:
 
 
 class CallCharges:
-    """Prices, and an account for each session; shared by all gateways of a process."""
+    """Prices, and an account for each session; shared by all gateways of a process. ``priced`` is whether any call has
+    a price."""
 
     def __init__(self, store: Spend, settings: SpendSettings, clock: Clock) -> None:
         self._store = store
@@ -71,7 +72,7 @@ class CallCharges:
         self._limits = settings.limits
         self._budgets = settings.budgets
         self._declared = settings.declared
-        self._priced = bool(settings.prices) or settings.declared
+        self.priced = bool(settings.prices) or settings.declared
         self._listed: Callable[[ToolId], NanoUsd | None] = lru_cache(maxsize=4096)(lambda tool: _listed(tool, settings))
 
     def price(self, tool: ToolId, stated: float | None = None) -> NanoUsd:
@@ -211,7 +212,7 @@ class CallCharges:
 
     async def _expire(self) -> None:
         now = self._clock.monotonic()
-        if self._priced and (self._expired_at is None or now - self._expired_at >= EXPIRE_SECONDS):
+        if self.priced and (self._expired_at is None or now - self._expired_at >= EXPIRE_SECONDS):
             await self._store.expire()
             self._expired_at = now
 

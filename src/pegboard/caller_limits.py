@@ -63,7 +63,7 @@ class RateLimiter:
 
     def adopt(self, rates: Sequence[RateSettings]) -> None:
         """Use these limits from now on. One that is the same as before goes on counting."""
-        self._rates = tuple(rates)
+        self.limits = tuple(rates)
 
     async def admit_request(self, caller: LimitedCaller) -> None:
         """Raises RateLimitReached."""
@@ -74,9 +74,9 @@ class RateLimiter:
         await self._admit("calls", caller, tool)
 
     async def _admit(self, of: Literal["calls", "requests"], caller: LimitedCaller, tool: ToolId | None) -> None:
-        if not self._rates and not caller.rates:
+        if not self.limits and not caller.rates:
             return
-        found = [each for each in applying((*self._rates, *caller.rates), caller, tool) if each.of == of]
+        found = [each for each in applying((*self.limits, *caller.rates), caller, tool) if each.of == of]
         if not found:
             return
         wait = await self._taken([_meter(each, caller) for each in found])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
+from time import monotonic, time
 
 
 class SystemClock:
-    def time(self) -> float:
-        return time.time()
+    """The functions of the standard library themselves: a call asks several times what time it is."""
 
-    def monotonic(self) -> float:
-        return time.monotonic()
+    time = staticmethod(time)
+    monotonic = staticmethod(monotonic)
 
 
 SYSTEM_CLOCK = SystemClock()

@@ -115,15 +115,18 @@ class DefinitionSuspected(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerCrowds(Event):
-    """Tools of a server crowd out others: ``kind`` is `copied-description`, `copied-name` or `requests`.
+    """Tools of a server crowd out others: ``kind`` is `copied-description`, `copied-name`, `requests`, `word-list`,
+    `long-name` or `many-intents`.
 
-    ``of`` is the server whose texts were copied; it is empty if the descriptions imitate users' requests.
+    ``of`` is the server whose texts were copied; it is empty if there is no single one. ``damped`` is whether the tools
+    are ranked behind others for it.
     """
 
     server: str
     kind: str
     of: str
     tools: tuple[str, ...]
+    damped: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

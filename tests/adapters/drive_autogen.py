@@ -87,6 +87,7 @@ class Scripted(ChatCompletionClient):
 class AutoGen(Driver):
     def __init__(self, board: Board) -> None:
         self.selector = ToolSelector(board)
+        self.schemas: Any = None
 
     def agent(self, name: str, script: Script, functions: Functions, **more: Any) -> AssistantAgent:
         context = UnboundedChatCompletionContext()
@@ -121,8 +122,9 @@ class AutoGen(Driver):
         ]
 
     async def select(self, ask: str, tools: Sequence[Any]) -> object:
-        schemas = self.__dict__.setdefault("schemas", [tool.schema for tool in tools])
-        return await self.selector.reading(listed).select(schemas, [UserMessage(content=ask, source="user")])
+        if self.schemas is None:  # the framework makes them in any case
+            self.schemas = [tool.schema for tool in tools]
+        return await self.selector.reading(listed).select(self.schemas, [UserMessage(content=ask, source="user")])
 
 
 main(AutoGen)

@@ -39,6 +39,7 @@ class Scripted(BaseLlm):
 class GoogleADK(Driver):
     def __init__(self, board: Board) -> None:
         self.selector = ToolSelector(board)
+        self.declarations: Any = None
 
     async def run(self, ask: str, script: Script, functions: Functions, *, stream: bool = False) -> str:
         agent = LlmAgent(name="office", model=Scripted(model="scripted", script=script), tools=self.tools(functions))
@@ -82,8 +83,9 @@ class GoogleADK(Driver):
         ]
 
     async def select(self, ask: str, tools: Sequence[Any]) -> object:
-        declarations = self.__dict__.setdefault("declarations", [tool._get_declaration() for tool in tools])
-        return await self.selector.reading(declared).select(declarations, ask)
+        if self.declarations is None:  # the framework makes them in any case
+            self.declarations = [tool._get_declaration() for tool in tools]
+        return await self.selector.reading(declared).select(self.declarations, ask)
 
 
 main(GoogleADK)

@@ -81,7 +81,7 @@ class Haystack(Driver):
         ]
 
     async def select(self, ask: str, tools: Sequence[Any]) -> object:
-        return await self.selector.select(tools, [ChatMessage.from_user(ask)])
+        return await self.selector.reading(once=True).select(tools, [ChatMessage.from_user(ask)])
 
 
 main(Haystack)

@@ -48,6 +48,7 @@ class Scripted(Model):
 class Strands(Driver):
     def __init__(self, board: Board) -> None:
         self.selector = ToolSelector(board)
+        self.specifications: Any = None
 
     def agent(self, script: Script, functions: Functions, **more: Any) -> Agent:
         plugins = [PegboardToolPlugin(self.selector)]
@@ -89,9 +90,10 @@ class Strands(Driver):
         ]
 
     async def select(self, ask: str, tools: Sequence[Any]) -> object:
-        specifications = self.__dict__.setdefault("specifications", [each.tool_spec for each in tools])
+        if self.specifications is None:  # the framework makes them in any case
+            self.specifications = [each.tool_spec for each in tools]
         return await self.selector.reading(specified).select(
-            specifications, [{"role": "user", "content": [{"text": ask}]}]
+            self.specifications, [{"role": "user", "content": [{"text": ask}]}]
         )
 
 

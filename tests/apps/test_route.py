@@ -37,7 +37,7 @@ def test_the_best_tool_comes_first_with_its_score_and_the_parts_of_it(run_json: 
 
     assert decision["profile"] == "hybrid"
     assert (first["tool"], first["rank"], first["active"]) == ("code/create_issue", 1, True)
-    assert set(first["parts"]) >= {"cosine", "clause", "bm25", "name", "server"}
+    assert set(first["parts"]) >= {"cosine", "clause", "bm25", "name", "named", "server"}
     assert "code/create_issue" in decision["active"]
 
 

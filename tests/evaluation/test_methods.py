@@ -32,7 +32,7 @@ async def searches(small_set: ToolSet) -> dict[str, methods.Search]:
 
 async def test_every_method_finds_what_shares_its_words(searches: dict[str, methods.Search]) -> None:
     own = {"bm25f", "attention_ungated", "attention", "semantic", "keyword", "hybrid", "hybrid_with_one_text"}
-    without = {f"hybrid_without_{part}" for part in ("cosine", "clause", "bm25", "server", "name")}
+    without = {f"hybrid_without_{part}" for part in ("cosine", "clause", "bm25", "server", "name", "named")}
     assert set(searches) == {"bm25"} | own | without
     for search in searches.values():
         assert (await search("open a new issue in a repository"))[0] == ToolId("code", "create_issue")

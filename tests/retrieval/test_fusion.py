@@ -40,7 +40,7 @@ def test_fused_scores_are_probabilities_that_keep_the_order_of_a_single_part(val
 
 def test_every_shipped_part_speaks_for_a_tool_and_none_against_it() -> None:
     assert {name: set(each.weights) for name, each in shipped().items()} == {
-        "hybrid": {"cosine", "clause", "bm25", "server", "name"},
+        "hybrid": {"cosine", "clause", "bm25", "server", "name", "named"},
         "words": {"bm25", "name"},
     }
     assert all(weight > 0 for each in shipped().values() for weight in each.weights.values())

@@ -91,14 +91,14 @@ async def test_an_impatient_hybrid_answers_from_words_until_the_tools_are_embedd
     assert best(town, early.values) == best(town, late.values) == "get_tides"
     assert (list(early.parts), list(late.parts)) == (
         ["bm25", "name"],
-        ["cosine", "clause", "server", "bm25", "name"],
+        ["cosine", "clause", "server", "bm25", "name", "named"],
     )
 
 
 async def test_a_patient_hybrid_waits_for_the_tools_to_be_embedded(town: Catalog) -> None:
     scores = await ranker("hybrid", retriever(town, FakeEncoder())).score("when is high water")
 
-    assert list(scores.parts) == ["cosine", "clause", "server", "bm25", "name"]
+    assert list(scores.parts) == ["cosine", "clause", "server", "bm25", "name", "named"]
 
 
 @pytest.mark.requirement("P5")

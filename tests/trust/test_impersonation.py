@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pegboard.model import Tool
+from pegboard.retrieval.rank_attacks import is_made_of_requests
 from pegboard.testing import fake_tool
 from pegboard.trust import Crowd, crowds
-from pegboard.trust.impersonation import is_made_of_requests
 
 OWN = (
     fake_tool("create_issue", "Create an issue with a title, a body and labels in a repository", server="github"),
@@ -64,7 +64,7 @@ def test_names_copied_from_one_server_each_are_noticed_together() -> None:
 def test_descriptions_made_of_what_users_ask_are_noticed(text: str) -> None:
     assert is_made_of_requests(text)
     assert crowds([fake_tool("helper", text, server="mimic")]) == [
-        Crowd(server="mimic", kind="requests", tools=(fake_tool("helper", server="mimic").id,))
+        Crowd(server="mimic", kind="requests", tools=(fake_tool("helper", server="mimic").id,), damped=True)
     ]
 
 

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 from pegboard.settings.llm import Format
 from pegboard_bench.coding_agents import setups
-from pegboard_bench.coding_agents.atlassian import SERVER
 from pegboard_bench.coding_agents.prompts import FILE, RIGHT, WRONG, Act
 from pegboard_bench.coding_agents.setups import Setup
 
@@ -30,7 +29,9 @@ class Hands:
     read: Callable[[Path], Sequence[Step]]
     edit: Callable[[Path], Sequence[Step]]
     run: Callable[[str], Sequence[Step]]
-    mcp: Callable[[str, Mapping[str, str]], Sequence[Step]]
+    mcp: Callable[[str, str, Mapping[str, Any]], Sequence[Step]]
+    find: Callable[[str], Sequence[Step]] = lambda word: ()
+    """Where a model has to look through the tools of MCP servers by itself, before it can call one."""
 
     def steps(self, act: Act, project: Path) -> Sequence[Step]:
         match act.kind:
@@ -41,7 +42,9 @@ class Hands:
             case "run":
                 return self.run(act.command)
             case "mcp":
-                return self.mcp(act.tool, act.arguments or {})
+                return self.mcp(act.server, act.tool, act.arguments or {})
+            case "find":
+                return self.find(act.command)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +78,7 @@ def _script(source: str) -> list[Step]:
     return [call("functions.exec", input=source)]
 
 
-def _in_code(tool: str, arguments: Mapping[str, str]) -> list[Step]:
+def _in_code(tool: str, arguments: Mapping[str, Any]) -> list[Step]:
     return _script(f"text(JSON.stringify(await tools.{tool}({json.dumps(dict(arguments))})));")
 
 
@@ -87,7 +90,7 @@ def _patch(path: Path) -> str:
     return f"*** Begin Patch\n*** Update File: {path}\n@@\n-    {WRONG}\n+    {RIGHT}\n*** End Patch\n"
 
 
-def _claude_code(mcp: Callable[[str, Mapping[str, str]], Sequence[Step]]) -> Hands:
+def _claude_code(mcp: Callable[[str, str, Mapping[str, Any]], Sequence[Step]]) -> Hands:
     return Hands(
         read=lambda path: [call("Read", file_path=str(path))],
         edit=lambda path: [call("Edit", file_path=str(path), old_string=WRONG, new_string=RIGHT)],
@@ -96,10 +99,18 @@ def _claude_code(mcp: Callable[[str, Mapping[str, str]], Sequence[Step]]) -> Han
     )
 
 
-def _claude_name(tool: str) -> str:
-    return f"mcp__{SERVER}__{tool}"
+def _claude_name(server: str, tool: str) -> str:
+    return f"mcp__{server}__{tool}"
 
 
+def _after_search(server: str, tool: str, arguments: Mapping[str, Any]) -> list[Step]:
+    """Claude Code's own search comes first, but for tools that ask to be listed at once, as Pegboard's do."""
+    name = _claude_name(server, tool)
+    search = [] if server == LOADED else [call("ToolSearch", query=f"select:{name}", max_results=5)]
+    return [*search, call(name, **arguments)]
+
+
+LOADED = "pegboard"
 CODEX = ("exec", "--skip-git-repo-check")
 CLAUDE_CODE: dict[str, Any] = {
     "package": "claude_code",
@@ -116,6 +127,7 @@ CLAUDE_ENVIRONMENT = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",
     "IS_SANDBOX": "1",
+    "MCP_TIMEOUT": str(setups.PATIENT),
 }
 AGENTS: Mapping[str, Agent] = {
     agent.name: agent
@@ -125,19 +137,14 @@ AGENTS: Mapping[str, Agent] = {
             title="Claude Code",
             lists=False,
             environment=CLAUDE_ENVIRONMENT,
-            hands=_claude_code(
-                lambda tool, arguments: [
-                    call("ToolSearch", query=f"select:{_claude_name(tool)}", max_results=5),
-                    call(_claude_name(tool), **arguments),
-                ]
-            ),
+            hands=_claude_code(_after_search),
             **CLAUDE_CODE,
         ),
         Agent(
             name="claude_code_listed",
             title="Claude Code, `ENABLE_TOOL_SEARCH=false`",
             environment=CLAUDE_ENVIRONMENT | {"ENABLE_TOOL_SEARCH": "false"},
-            hands=_claude_code(lambda tool, arguments: [call(_claude_name(tool), **arguments)]),
+            hands=_claude_code(lambda server, tool, arguments: [call(_claude_name(server, tool), **arguments)]),
             **CLAUDE_CODE,
         ),
         Agent(
@@ -155,7 +162,10 @@ AGENTS: Mapping[str, Agent] = {
                 read=lambda path: _in_code("exec_command", {"cmd": f"cat {path}"}),
                 edit=lambda path: _script(f"text(await tools.apply_patch({json.dumps(_patch(path))}));"),
                 run=lambda command: _in_code("exec_command", {"cmd": command}),
-                mcp=lambda tool, arguments: _in_code(_claude_name(tool), arguments),
+                mcp=lambda server, tool, arguments: _in_code(_claude_name(server, tool), arguments),
+                find=lambda word: _script(
+                    f"text(JSON.stringify(ALL_TOOLS.filter(t => /{word}/i.test(t.name + t.description))));"
+                ),
             ),
             setup=setups.codex,
         ),
@@ -173,7 +183,7 @@ AGENTS: Mapping[str, Agent] = {
                 read=lambda path: [call("exec_command", cmd=f"cat {path}")],
                 edit=lambda path: [call("exec_command", cmd=f"sed -i 's/{WRONG}/{RIGHT}/' {path}")],
                 run=lambda command: [call("exec_command", cmd=command)],
-                mcp=lambda tool, arguments: [call(f"mcp__{SERVER}.{tool}", **arguments)],
+                mcp=lambda server, tool, arguments: [call(f"mcp__{server}.{tool}", **arguments)],
             ),
             setup=setups.codex,
         ),
@@ -194,7 +204,7 @@ AGENTS: Mapping[str, Agent] = {
                     call("replace", file_path=str(path), old_string=WRONG, new_string=RIGHT, instruction="Add.")
                 ],
                 run=_shell("run_shell_command", description="Run it"),
-                mcp=lambda tool, arguments: [call(f"mcp_{SERVER}_{tool}", **arguments)],
+                mcp=lambda server, tool, arguments: [call(f"mcp_{server}_{tool}", **arguments)],
             ),
             setup=setups.gemini_cli,
         ),
@@ -217,7 +227,7 @@ AGENTS: Mapping[str, Agent] = {
                 read=lambda path: [call("read", filePath=str(path))],
                 edit=lambda path: [call("apply_patch", patchText=_patch(path))],
                 run=_shell("bash", description="Run it"),
-                mcp=lambda tool, arguments: [call(f"{SERVER}_{tool}", **arguments)],
+                mcp=lambda server, tool, arguments: [call(f"{server}_{tool}", **arguments)],
             ),
             setup=setups.opencode,
         ),
@@ -237,9 +247,9 @@ AGENTS: Mapping[str, Agent] = {
                 read=lambda path: [call("read_file", file_path=str(path))],
                 edit=lambda path: [call("edit", file_path=str(path), old_string=WRONG, new_string=RIGHT)],
                 run=_shell("run_shell_command", is_background=False, description="Run it"),
-                mcp=lambda tool, arguments: [
-                    call("tool_search", query=f"select:{_claude_name(tool)}"),
-                    call("tool_call", name=_claude_name(tool), arguments=dict(arguments)),
+                mcp=lambda server, tool, arguments: [
+                    call("tool_search", query=f"select:{_claude_name(server, tool)}"),
+                    call("tool_call", name=_claude_name(server, tool), arguments=dict(arguments)),
                 ],
             ),
             setup=setups.qwen_code,

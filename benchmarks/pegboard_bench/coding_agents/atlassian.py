@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 SERVER, MORE = "atlassian", "backoffice"
@@ -48,7 +48,7 @@ class Server:
     """How an agent starts it; with ``http`` and a port as its last arguments it serves there."""
 
     command: str
-    env: Mapping[str, str]
+    env: Mapping[str, str] = field(default_factory=dict)
     args: tuple[str, ...] = ()
     http: tuple[str, ...] = ()
 

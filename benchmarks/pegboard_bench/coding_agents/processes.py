@@ -57,6 +57,16 @@ def gateway(behind: str, format_: Format, folder: Path, *, more: str = "") -> It
 
 
 @contextmanager
+def board(config: Path, folder: Path) -> Iterator[str]:
+    """The address of `pegboard serve` before the MCP servers of a configuration; ``folder`` for what it keeps."""
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "pegboard", "serve", "--config", str(config), "--log-level", "error", "--port"]
+    own = {"PEGBOARD_STATE_DIR": str(folder / "state"), "PEGBOARD_CACHE_DIR": str(folder / "cache")}
+    with _process(command, folder, own) as url:
+        yield f"{url}/mcp"
+
+
+@contextmanager
 def running(servers: Mapping[str, Server], folder: Path) -> Iterator[Mapping[str, Running]]:
     """The same servers, each started once for all conversations: starting takes them longer than most agents."""
     with ExitStack() as stack:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-ActKind = Literal["read", "edit", "run", "mcp"]
+ActKind = Literal["read", "edit", "run", "mcp", "find"]
 
 PROMPTS = (
     "Fix the bug in calc.py",
@@ -29,11 +29,15 @@ PROMPTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """One thing that the model does; ``text`` is a command, or the arguments of an MCP tool."""
+    """One thing that the model does: on a file, with a ``command``, or with a ``tool`` of the MCP ``server``.
+
+    `find` is looking for a tool by a word, its ``command``, where the agent leaves that to the model.
+    """
 
     kind: ActKind
+    server: str = ""
     tool: str = ""
-    arguments: Mapping[str, str] | None = None
+    arguments: Mapping[str, Any] | None = None
     command: str = ""
 
 
@@ -67,10 +71,10 @@ WITH_MCP = Task(
     prompt="Fix what Jira issue PEG-7 asks for, run test_calc.py into outcome.txt, and comment on the issue when done.",
     acts=(
         READ,
-        Act(kind="mcp", tool="jira_get_issue", arguments={"issue_key": ISSUE}),
+        Act(kind="mcp", server="atlassian", tool="jira_get_issue", arguments={"issue_key": ISSUE}),
         EDIT,
         TESTED,
-        Act(kind="mcp", tool="jira_add_comment", arguments={"issue_key": ISSUE, "body": COMMENT}),
+        Act(kind="mcp", server="atlassian", tool="jira_add_comment", arguments={"issue_key": ISSUE, "body": COMMENT}),
     ),
 )
 PROJECT = {

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard_bench.coding_agents.agents import Agent
-from pegboard_bench.coding_agents.atlassian import Running, servers
+from pegboard_bench.coding_agents.atlassian import Running, Server, servers
 from pegboard_bench.coding_agents.processes import Provider
 from pegboard_bench.coding_agents.prompts import COMMENT, FILE, OUTCOME, PASSED, PROJECT, RIGHT, Act, Task
 
@@ -71,7 +71,8 @@ class Place:
     installed: Path
     folder: Path
     provider: Provider
-    running: Mapping[str, Running] | None = None
+    running: Mapping[str, Server | Running] | None = None
+    """MCP servers in place of those that ``tools`` says."""
 
     def hold(self, url: str, prompt: str, acts: Sequence[Act]) -> Session:
         """A conversation through ``url``: the provider's own address, or the gateway's before it."""

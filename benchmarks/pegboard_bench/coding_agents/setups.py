@@ -16,6 +16,8 @@ import tomli_w
 from pegboard_bench.coding_agents.atlassian import Running, Server
 
 Servers: TypeAlias = Mapping[str, Server | Running]
+PATIENT = 170_000
+"""Milliseconds for MCP servers to start, where an agent has a limit: a machine may be busy."""
 Setup: TypeAlias = Callable[[Path, str, Servers], tuple[str, ...]]
 """From a home, the provider's address and the MCP servers by name; the arguments that are to be added."""
 
@@ -36,7 +38,7 @@ def codex(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
         "model_providers": {"pegboard": provider},
     }
     if servers:
-        more = {"required": True, "startup_timeout_sec": 60}
+        more = {"required": True, "startup_timeout_sec": PATIENT // 1_000}
         config["mcp_servers"] = {name: _entry(server, "url") | more for name, server in servers.items()}
     _written(home / ".codex/config.toml", tomli_w.dumps(config))
     return ()
@@ -65,14 +67,18 @@ def opencode(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
         "provider": {"pegboard": provider},
     }
     if servers:
-        config["mcp"] = {name: _of_opencode(each) | {"enabled": True} for name, each in servers.items()}
+        more = {"enabled": True, "timeout": PATIENT}
+        config["mcp"] = {name: _of_opencode(each) | more for name, each in servers.items()}
     _written(home / ".config/opencode/opencode.json", config)
     return ()
 
 
 def qwen_code(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
     settings = {"privacy": {"usageStatisticsEnabled": False}, "general": {"enableAutoUpdate": False}}
-    _written(home / ".qwen/settings.json", settings | _servers(servers, at="httpUrl"))
+    entries = _servers(servers, at="httpUrl")
+    for entry in entries.get("mcpServers", {}).values():
+        entry["discoveryTimeoutMs"] = PATIENT
+    _written(home / ".qwen/settings.json", settings | entries)
     return ()
 
 

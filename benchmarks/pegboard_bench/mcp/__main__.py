@@ -23,6 +23,8 @@ from pegboard_bench.page import write_page
 
 SEED = 0
 """Nothing here is drawn by chance."""
+SETTLE_SECONDS = 10.0
+"""Between the start and the first round: Pegboard indexes the tools meanwhile."""
 PAIRS = {
     "over_direct": ("pegboard", "direct"),
     "over_bare_sdk": ("pegboard", "bare_sdk"),
@@ -77,6 +79,7 @@ async def _cell(given: Sequence[Contender], transport: Transport, era: Era, numb
     """Times by kind of work and contender, all connected at once."""
     async with AsyncExitStack() as stack:
         clients = {each.name: await stack.enter_async_context(connected(each, transport, era)) for each in given}
+        await asyncio.sleep(SETTLE_SECONDS)
         found: dict[str, Any] = {"protocols": {name: str(client.protocol_version) for name, client in clients.items()}}
         for work in measure.WORKS:
             with bar(f"{transport}, {era}: {work.name}") as progress:

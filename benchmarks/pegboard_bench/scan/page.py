@@ -16,8 +16,11 @@ These are taken to be harmless, so each one that it suspects counts as a false a
 tool may be in several catalogs. The rules were narrowed where they were wrong on these very catalogs: on others expect
 more. "Something found" is what any rule found, also below the score of 0.5.
 
-| tools of | tools | suspicious | share | something found | ms a definition, p50 / p99 |
+| tools of | tools | suspicious | share | something found | ms of the processor a definition, mean / p50 / p99 |
 |---|---|---|---|---|---|
+"""
+NAMED = """
+The suspicious ones of `{name}`: {tools}.
 """
 RULES = """
 By rule, over all these catalogs; a definition may have findings of several rules.
@@ -42,6 +45,7 @@ def section(results: Mapping[str, Any]) -> str:
         [
             head,
             *_catalogs(tables["catalogs"]),
+            *_named(tables["catalogs"]),
             RULES,
             *_rules(tables["catalogs"]),
             POISONS.format(carriers=tables["carriers"]),
@@ -53,8 +57,14 @@ def section(results: Mapping[str, Any]) -> str:
 def _catalogs(catalogs: Mapping[str, Any]) -> Iterator[str]:
     for name, row in catalogs.items():
         share = f"{row['suspicious'] / row['tools']:.2%}"
-        times = f"{row['p50_ms']:.2f} / {row['p99_ms']:.2f}"
+        times = f"{row['mean_ms']:.2f} / {row['p50_ms']:.2f} / {row['p99_ms']:.2f}"
         yield f"| `{name}` | {row['tools']:,} | {row['suspicious']:,} | {share} | {row['found']:,} | {times} |\n"
+
+
+def _named(catalogs: Mapping[str, Any]) -> Iterator[str]:
+    for name, row in catalogs.items():
+        if row["named"]:
+            yield NAMED.format(name=name, tools=", ".join(f"`{tool}`" for tool in row["named"]))
 
 
 def _rules(catalogs: Mapping[str, Any]) -> Iterator[str]:

@@ -98,7 +98,7 @@ def _more(tables: Mapping[str, Any], of: Mapping[str, Any]) -> list[str]:
         "for them (what one calls is measured by `make bench-live`), and they should decide nothing that recall and "
         "tokens do not.",
         "Rule of thumb: one agent of your own, the library or middleware; several clients and servers, the MCP "
-        "gateway (dynamic where the client lists again, static where not); agents you cannot change, the LLM gateway "
+        "gateway (static, or dynamic where no prompt cache is billed); agents you cannot change, the LLM gateway "
         "with its way back; fewer than thirty tools, or one cached prompt used all day, leave everything in.",
     ]
     return found

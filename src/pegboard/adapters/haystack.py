@@ -58,7 +58,10 @@ class GateBeforeTools:
 def pegboard_hooks(selector: ToolSelector | None = None) -> Mapping[str, list[Any]]:
     """The ``hooks`` of an `Agent`: its model is shown the tools of each step, calls of others are refused, and
     `search_tools` is offered. One set of hooks may serve several agents."""
-    return {"before_llm": [SelectBeforeModel(selector or ToolSelector())], "before_tool": [GateBeforeTools()]}
+    return {
+        "before_llm": [SelectBeforeModel((selector or ToolSelector()).reading(once=True))],
+        "before_tool": [GateBeforeTools()],
+    }
 
 
 def _refusing(name: str, refusal: str) -> Tool:

@@ -11,7 +11,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.model import Scores, Tool
+from pegboard.model import Mask, Scores, Tool
+from pegboard.retrieval.rank_attacks import DAMPING
 from pegboard.retrieval.words import raw_words
 
 Places = NDArray[np.intp]
@@ -76,6 +77,16 @@ def name_first(scores: Scores, named: Places) -> Scores:
     values = np.minimum(scores.values, UNNAMED)
     values[named] = 1 - (1 - scores.values[named]) * (1 - NAMED)  # in float32, as all scores
     return replace(scores, values=values)
+
+
+def damped(scores: Scores, suspected: Mask) -> Scores:
+    """The scores, with `DAMPING` of those of suspected tools left; tools that were named stay before all others."""
+    if not suspected.any():
+        return scores
+    less = np.where(scores.values > 0, scores.values * np.float32(DAMPING), scores.values)
+    named = (scores.values >= NAMED) & (scores.values <= 1)  # points of keywords are larger
+    values = np.where(named, NAMED, less)
+    return replace(scores, values=np.where(suspected, values, scores.values))
 
 
 def _forms(text: str) -> Iterator[str]:

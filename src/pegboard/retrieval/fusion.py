@@ -22,7 +22,7 @@ from pegboard.model import Floats, Mask, Scale, Scores
 
 ROUNDING = 1e-6
 """A deviation below this share of the mean counts as float32 noise."""
-SHARED = frozenset({"name"})
+SHARED = frozenset({"name", "named"})
 """Parts on the same scale in every query, from 0 to 1; they are not standardized."""
 LEAST = 1e-9
 """Shares are kept this far from 0 and 1, so that their log-odds are finite."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from pegboard.errors import EncoderError, StoreError
 from pegboard.model import Floats, Mask, Scores
-from pegboard.retrieval.exact_names import name_first
+from pegboard.retrieval.exact_names import damped, name_first
 from pegboard.retrieval.fusion import Fusion, UnscoredTools, shipped
 from pegboard.retrieval.intents import clauses
 from pegboard.retrieval.nearest import Near, Progress
@@ -32,6 +32,29 @@ class Ranker(Protocol):
     async def score(self, query: str, among: Mask | None = None) -> Scores:
         """The score of every tool, in catalog order. Only tools within ``among``, shape (n,), need one."""
         ...
+
+
+class DampingRanker:
+    """Another ranker, with the tools whose texts are built to be found (`rank_attacks`) behind the others.
+
+    One that the query names exactly stays before those that it does not name.
+    """
+
+    def __init__(self, ranker: Ranker, retriever: Retriever) -> None:
+        self._ranker = ranker
+        self._retriever = retriever
+
+    async def warm(self, progress: Progress | None = None) -> None:
+        await self._ranker.warm(progress)
+        await self._suspected()
+
+    async def score(self, query: str, among: Mask | None = None) -> Scores:
+        return damped(await self._ranker.score(query, among), await self._suspected())
+
+    async def _suspected(self) -> Mask:
+        if not self._retriever.knows_suspects:
+            await asyncio.to_thread(lambda: self._retriever.suspected)
+        return self._retriever.suspected
 
 
 class CosineRanker:
@@ -141,6 +164,7 @@ class HybridRanker:
         words = {
             "bm25": self._retriever.lexical.scores(query),
             "name": self._retriever.names.scores(query, spans),
+            "named": self._retriever.service_names.scores(query),
         }
         if not self._patient and not self._retriever.has_meanings:
             self._retriever.fill_soon()
@@ -169,7 +193,8 @@ class HybridRanker:
         return self._by_words(words, len(spans))
 
     def _by_words(self, words: Mapping[str, Floats], clauses: int) -> Scores:
-        return self._fusions["words"].fuse(words, clauses=clauses)
+        fusion = self._fusions["words"]
+        return fusion.fuse({part: values for part, values in words.items() if part in fusion.weights}, clauses=clauses)
 
 
 def _meaning(cosines: Floats) -> dict[str, Floats]:
@@ -221,6 +246,13 @@ def ranker(
 
     ``last`` is false if another encoder takes over when this one fails; words alone are used only if none works.
     """
+    found = _ranker(kind, retriever, patient, fusions, last)
+    return DampingRanker(found, retriever)
+
+
+def _ranker(
+    kind: RankerKind, retriever: Retriever, patient: bool, fusions: Mapping[str, Fusion] | None, last: bool
+) -> Ranker:
     match kind:
         case "summary_cosine":
             return CosineRanker(retriever, "summary")

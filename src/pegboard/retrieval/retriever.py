@@ -20,6 +20,8 @@ from pegboard.retrieval.intents import Span, with_clauses
 from pegboard.retrieval.lexical import NO_DESCRIPTIONS, Bm25f, KeywordIndex
 from pegboard.retrieval.name_match import NameIndex
 from pegboard.retrieval.nearest import Near, Nearest, Progress
+from pegboard.retrieval.rank_attacks import suspects
+from pegboard.retrieval.service_names import ServiceNames
 from pegboard.retrieval.tool_texts import TEXTS, TextKind, fields, full, server_profile, short
 
 MOST_COMPARED = 20_000
@@ -76,14 +78,29 @@ class Retriever:
     def exact_names(self) -> ExactNames:
         return ExactNames(self.tools)
 
+    @cached_property
+    def service_names(self) -> ServiceNames:
+        return ServiceNames(self.tools)
+
+    @cached_property
+    def suspected(self) -> Mask:
+        """Which tools have texts that are built to be found instead of others, shape (n,)."""
+        found = suspects(self.tools)
+        return np.array([tool.id in found for tool in self.tools], np.bool_)
+
+    @property
+    def knows_suspects(self) -> bool:
+        """Whether `suspected` is known, so that it takes no time."""
+        return "suspected" in self.__dict__
+
     def index_words(self) -> None:
         """Build the word indexes. Thousands of tools take seconds: not for the event loop."""
-        _ = self.lexical, self.names, self.exact_names
+        _ = self.lexical, self.names, self.exact_names, self.service_names, self.suspected
 
     @property
     def has_words(self) -> bool:
         """Whether `index_words` is done."""
-        return {"lexical", "names", "exact_names"} <= self.__dict__.keys()
+        return {"lexical", "names", "exact_names", "service_names", "suspected"} <= self.__dict__.keys()
 
     @cached_property
     def keyword(self) -> KeywordIndex:

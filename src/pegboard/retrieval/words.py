@@ -49,6 +49,12 @@ def raw_words(text: str) -> list[str]:
     return found
 
 
+@lru_cache(maxsize=65_536)
+def known_words(text: str) -> tuple[str, ...]:
+    """`raw_words`, remembered: for the texts of tools, which several indexes read."""
+    return tuple(raw_words(text))
+
+
 def terms(text: str) -> list[str]:
     """Index terms: words without function words, stemmed.
 

@@ -108,7 +108,8 @@ class Settings(BaseSettings):
     )
     exposure: ExposureMode = Field(
         "auto",
-        description="Which tools MCP clients are listed: eager, static, dynamic, native or route; auto: by client.",
+        description="Which tools MCP clients are listed: eager, static, dynamic (for clients that list again when "
+        "told), native or route; auto: by size.",
     )
     list_budget: int = Field(
         6000,
@@ -118,7 +119,7 @@ class Settings(BaseSettings):
     )
     session_tools: int = Field(40, ge=1, description="Most tools that searches add to a session's list.")
     push: bool = Field(
-        True, description="Whether tools that a conversation makes likely join the list of a `dynamic` session."
+        False, description="Whether tools that a conversation makes likely join the list of a `dynamic` session."
     )
     session_ttl: float = Field(7 * 86_400.0, gt=0, description="Seconds after which an unused session is forgotten.")
     often_used: int = Field(

@@ -42,6 +42,8 @@ MANY = 8
 
 def hidden_text(text: ScannedText) -> Iterator[Finding]:
     """Text in tag characters or variation selectors: no screen shows it, but models read it."""
+    if text.raw.isascii():
+        return
     for found in TAGS.finditer(text.raw):
         before = text.raw[: found.start()]
         if not (before.endswith(FLAG) and len(found.group()) <= LONGEST_FLAG):
@@ -52,12 +54,14 @@ def hidden_text(text: ScannedText) -> Iterator[Finding]:
 
 def bidi_control(text: ScannedText) -> Iterator[Finding]:
     """Characters that display a text in a different order than models read it."""
-    if found := BIDI.search(text.raw):
+    if not text.raw.isascii() and (found := BIDI.search(text.raw)):
         yield text.finding("bidi-control", 0.8, _around(text.raw, found))
 
 
 def invisible(text: ScannedText) -> Iterator[Finding]:
     """Zero-width characters that no script or emoji needs. A few may come from copying; many may be a message."""
+    if text.raw.isascii():
+        return
     found = [each for each in INVISIBLE.finditer(text.raw) if not _is_spelling(text.raw, each)]
     if found:
         many = sum(len(each.group()) for each in found) >= MANY
@@ -80,6 +84,8 @@ def padding(text: ScannedText) -> Iterator[Finding]:
 
 def mixed_scripts(text: ScannedText) -> Iterator[Finding]:
     """A word that mixes Latin letters with look-alikes, so that it is not the word it seems to be."""
+    if text.raw.isascii():
+        return
     for found in WORD.finditer(text.raw):
         scripts = {_script(each) for each in found.group()}
         if "LATIN" in scripts and scripts & {"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"} and len(found.group()) > 3:

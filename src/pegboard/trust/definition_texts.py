@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pegboard.model import Tool
 from pegboard.trust.characters import INVISIBLE, SELECTORS, TAGS, tags_as_text
+from pegboard.trust.encoded_texts import PART, decoded, from_base64
 from pegboard.trust.findings import ScannedText
 
 LONGEST_PLACE = 200
 """Maximum characters of a text's place; of a deeper place only the end is kept."""
+LONGEST_WORD = 16
 SAYING = 2
 """Number of word breaks from which on a name may be a sentence: `send_all_messages`."""
 LONGEST = 4_000
 """Characters read at a time; a longer text is read in parts."""
 OVERLAP = 500
 """Characters by which parts overlap; no pattern is longer."""
-ENCODED = re.compile(r"(?<![\w/+=])[A-Za-z0-9+/]{32,}={0,2}(?![\w/+=])")
-PART = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}")
-IN_PARTS = re.compile(r"[A-Za-z0-9+/]{8,}(?:[\s\"',|\\]{1,4}[A-Za-z0-9+/]{4,}={0,2}){1,40}")
-"""base64 split by separators."""
 SPLIT_NAME = re.compile(r"[_\-.]+|(?<=[a-z0-9])(?=[A-Z])")
-BETWEEN = re.compile(r"[\s\"',|\\]+")
 LOOK_ALIKES = str.maketrans("аеорсухіјѕԁոαορν", "aeopcyxijsdnaopv")
 """Cyrillic, Armenian and Greek letters that look like Latin ones."""
 
@@ -46,14 +41,11 @@ def all_texts(value: Any, where: str = "") -> Iterator[ScannedText]:
 
 
 def text(raw: str, where: str) -> Iterator[ScannedText]:
-    """The text in parts, and texts that are base64-encoded in it."""
+    """The text in parts, and texts that stand in it in an encoding."""
     for start in range(0, max(1, len(raw) - OVERLAP), LONGEST - OVERLAP):
         part = raw[start : start + LONGEST]
         yield ScannedText(where=where, raw=part, plain=plain(part))
-        for found in ENCODED.finditer(part):
-            yield from _encoded(found.group(), where)
-        for found in IN_PARTS.finditer(part):
-            yield from _encoded(BETWEEN.sub("", found.group()), where)
+        yield from _decoded(decoded(part), where)
 
 
 def plain(raw: str) -> str:
@@ -62,6 +54,8 @@ def plain(raw: str) -> str:
     >>> plain("Ig\\u200bnоre  PREVIOUS")
     'ignore previous'
     """
+    if raw.isascii():
+        return re.sub(r"[^\S\n]+", " ", raw.lower())
     seen = SELECTORS.sub("", TAGS.sub(tags_as_text, INVISIBLE.sub("", raw)))
     folded = unicodedata.normalize("NFKC", seen).casefold().translate(LOOK_ALIKES).replace("’", "'")
     return re.sub(r"[^\S\n]+", " ", folded)
@@ -73,7 +67,8 @@ def _of(value: Any, where: str) -> Iterator[ScannedText]:
     while waiting:
         each, place = waiting.pop()
         if isinstance(each, str):
-            yield from text(each, place)
+            if not _is_word(each):
+                yield from text(each, place)
         elif isinstance(each, dict):
             inside = [(str(key), _within(place, str(key)), part) for key, part in each.items()]
             for key, at, _ in inside:
@@ -82,6 +77,15 @@ def _of(value: Any, where: str) -> Iterator[ScannedText]:
         elif isinstance(each, list | tuple):
             yield from _in_parts(each, place)
             waiting += [(part, f"{place}[{at}]") for at, part in reversed(list(enumerate(each)))]
+
+
+def _is_word(text: str) -> bool:
+    """Whether it is one short word or number, such as the name of a type: most strings of a schema. It can be no order.
+
+    >>> [_is_word(text) for text in ("string", "100", "ssh key", "nаme")]
+    [True, True, False, False]
+    """
+    return len(text) <= LONGEST_WORD and text.isalnum() and text.isascii()
 
 
 def _within(place: str, key: str) -> str:
@@ -102,18 +106,9 @@ def _name(key: str, place: str) -> Iterator[ScannedText]:
 def _in_parts(values: list[Any] | tuple[Any, ...], place: str) -> Iterator[ScannedText]:
     """Text that is base64-encoded across the values of a list."""
     if len(values) > 1 and all(isinstance(each, str) and PART.fullmatch(each) for each in values):
-        yield from _encoded("".join(values), place)
+        yield from _decoded(from_base64("".join(values)), place)
 
 
-def _encoded(base64_text: str, where: str) -> Iterator[ScannedText]:
-    if decoded := _decoded(base64_text):
-        yield ScannedText(where=f"{where} (base64)", raw=decoded, plain=plain(decoded))
-
-
-def _decoded(encoded: str) -> str:
-    """The decoded text; empty if it is not printable text with blanks."""
-    try:
-        decoded = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True).decode("utf-8")
-    except (binascii.Error, UnicodeDecodeError):
-        return ""
-    return decoded if " " in decoded and decoded.isprintable() else ""
+def _decoded(found: Iterable[tuple[str, str]], where: str) -> Iterator[ScannedText]:
+    for encoding, read in found:
+        yield ScannedText(where=f"{where} ({encoding})", raw=read, plain=plain(read))

@@ -1,5 +1,4 @@
-"""Servers whose tools crowd out those of others: by copied descriptions, copied names, or descriptions made of
-requests.
+"""Servers whose tools crowd out those of others: by copied descriptions, copied names, or texts built to be found.
 
 Tools are ranked by their own texts, so a tool that copies another's text, or the wording of users' requests, is found
 instead of it.
@@ -11,11 +10,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from pegboard.model import Tool, ToolId
-
-Kind = Literal["copied-description", "copied-name", "requests"]
+from pegboard.retrieval import rank_attacks
+from pegboard.retrieval.rank_attacks import Kind
 
 LEAST_WORDS = 6
 """Minimum words of a description for a match to be no coincidence."""
@@ -26,29 +24,23 @@ MOST_ALIKE = 40
 COPIED_NAMES, COPIED_OF_MANY = 2, 4
 """Minimum tools with names of one other server, and of several others together, for that to be no coincidence."""
 SEVERAL = "several servers"
-LEAST_REQUESTS = 3
 
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 WORD = re.compile(r"\w+")
-SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|[。！？；]")
-REQUEST = re.compile(
-    r"""^\W{0,3}(?:i(?:'m|'d|'ve)?\b|my\b|we\b|(?:can|could|would|will)\ (?:you|i|we)\b|please\b|help\ me\b
-    |(?:\w+)\ (?:me|my|us|our)\b|how\ (?:do|can|much|many|long|far)\b
-    |wh(?:at|ere|en|ich|o)(?:'s|\ is|\ are|\ was|\ did)\b)
-    |\b(?:for\ me|my\ \w+)\b[^.!?]{0,60}[.!?]?$|\?\s*$""",
-    re.IGNORECASE | re.VERBOSE,
-)
-"""How people phrase requests. A tool's description says what the tool does, and does not say "me" or "my"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crowd:
-    """``tools`` of ``server`` that crowd out those of server ``of``, or of all servers if that is empty."""
+    """``tools`` of ``server`` that crowd out those of server ``of``, or of all servers if that is empty.
+
+    ``damped`` is whether any of them is ranked behind others for it (`pegboard.retrieval.rank_attacks`).
+    """
 
     server: str
     kind: Kind
     tools: tuple[ToolId, ...]
     of: str = ""
+    damped: bool = False
 
 
 def crowds(tools: Sequence[Tool]) -> list[Crowd]:
@@ -58,30 +50,29 @@ def crowds(tools: Sequence[Tool]) -> list[Crowd]:
         found[tool.server, "copied-description", original.server].append(tool.id)
     for tool, original in _same_names(tools):
         found[tool.server, "copied-name", original.server].append(tool.id)
-    for tool in tools:
-        if is_made_of_requests(tool.description):
-            found[tool.server, "requests", ""].append(tool.id)
     few = [key for key, ids in found.items() if key[1] == "copied-name" and len(ids) < COPIED_NAMES]
     for key in few:
         found[key[0], "copied-name", SEVERAL] += found.pop(key)
+    kept = {key: ids for key, ids in found.items() if key[2] != SEVERAL or len(ids) >= COPIED_OF_MANY}
+    suspects = rank_attacks.suspects(tools)
+    for key, suspected in _unnoted(suspects, kept).items():
+        kept.setdefault(key, []).extend(suspected)
     return [
-        Crowd(server=server, kind=kind, tools=tuple(ids), of=of)
-        for (server, kind, of), ids in found.items()
-        if of != SEVERAL or len(ids) >= COPIED_OF_MANY
+        Crowd(server=server, kind=kind, tools=tuple(ids), of=of, damped=not suspects.keys().isdisjoint(ids))
+        for (server, kind, of), ids in kept.items()
     ]
 
 
-def is_made_of_requests(description: str) -> bool:
-    """Whether at least three of its sentences, and at least half of them, are phrased as users' requests.
-
-    >>> is_made_of_requests("Find me a flight to Oslo. What's on my calendar today? Please order a pizza.")
-    True
-    >>> is_made_of_requests("Finds flights between two airports. Returns prices. Use it when a user asks for one.")
-    False
-    """
-    sentences = [each for each in SENTENCE.split(description.strip()) if WORD.search(each)]
-    asked = sum(REQUEST.search(each) is not None for each in sentences)
-    return asked >= LEAST_REQUESTS and 2 * asked >= len(sentences)
+def _unnoted(
+    suspects: Mapping[ToolId, Kind], found: Mapping[tuple[str, Kind, str], Sequence[ToolId]]
+) -> Mapping[tuple[str, Kind, str], list[ToolId]]:
+    """The suspected tools that are in no crowd, by server and kind."""
+    noted = {tool for ids in found.values() for tool in ids}
+    rest: defaultdict[tuple[str, Kind, str], list[ToolId]] = defaultdict(list)
+    for tool, kind in suspects.items():
+        if tool not in noted:
+            rest[tool.server, kind, ""].append(tool)
+    return rest
 
 
 def _same_names(tools: Sequence[Tool]) -> Iterator[tuple[Tool, Tool]]:

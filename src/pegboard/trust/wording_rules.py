@@ -23,13 +23,18 @@ def _near(most: int) -> str:
     return rf"[^.!?\n]{{0,{most}}}"
 
 
+def _wrapped(most: int) -> str:
+    """The same, in a sentence that may go on in the next line."""
+    return rf"(?:[^.!?\n]|(?<=[\w,])\n(?=\w)){{0,{most}}}"
+
+
 OVERRIDE = _patterns(
     (
         0.9,
         rf"""\b(?:ignore|disregard|forget|override|bypass|discard|set\ aside|supersedes?|takes?\ precedence\ over)\b
-        {_near(40)}?
+        {_wrapped(40)}?
         \b(?:previous|prior|above|earlier|preceding|existing|system|original|other|safety|all|any|your)\b
-        {_near(30)}?
+        {_wrapped(30)}?
         \b(?:instructions?|prompts?|guidelines?|directives?|rules?|guardrails?|policy|policies|orders|constraints
         |safeguards)\b""",
     ),
@@ -39,6 +44,15 @@ OVERRIDE = _patterns(
         \b(?:mode|assistant|restricted|bound|agent|admin\w*|root)\b""",
     ),
     (0.7, r"\b(?:new|updated|real|actual)\ (?:system\ )?(?:instructions?|directives?|prompt)\b\ *:"),
+    (
+        0.7,
+        rf"""\b(?:forget|ignore|disregard)\ (?:everything|all|anything|what)\b{_near(25)}
+        \b(?:above|before\ this|so\ far|(?:was|were|been)\ (?:said|told|written))\b
+        |\byour\ (?:new|real|actual|only|true)\ (?:task|goal|job|objective|mission|purpose)\ is\b
+        |\b(?:stop|abandon|abort|drop)\ (?:the|your|this)\ (?:current|present|original)\ (?:task|work|request)\b
+        {_near(20)}\binstead\b
+        |\bfrom\ (?:now\ on|here\ on|this\ point\ on),?\ you\ (?:are|must|will|only|always|act|answer|obey)\b""",
+    ),
     (0.9, r"忽略[^。\n]{0,12}(?:指令|指示|提示|规则)|無視して|(?:以前|上記)の指示を|игнорируй[^.\n]{0,30}инструкци"),
     (
         0.9,
@@ -46,6 +60,16 @@ OVERRIDE = _patterns(
         |vergesse)\b{_near(40)}
         \b(?:instrucciones|indicaciones|instruc[oõ]es|anweisungen|vorgaben|befehle|consignes|r[eè]gles|regeln|reglas
         |instructions\ (?:pr[eé]c[eé]dentes|ant[eé]rieures|ci-dessus))\b""",
+    ),
+    (
+        0.8,
+        rf"""\b(?:vergiss|vergesst|vergessen\ sie|ignorier\w*)\ alles\b{_near(25)}
+        \b(?:gesagt\w*|vorher\w*|bisher\w*|oben|zuvor)\b
+        |\bignoriere?\ die\ des\ systems\b
+        |\b(?:befolge?|befolgt|befolgen\ sie|folge)\b{_near(20)}\bnur\ (?:noch\ )?(?:diese\w*|meine\w*|folgende\w*)
+        \ (?:anweisung|befehl|regel|vorgabe)\w*
+        |\b(?:oublie[rz]?|ignore[rz]?)\ tout\ (?:ce\ qui\ (?:pr[eé]c[eè]de|a\ [eé]t[eé])|le\ reste)\b
+        |\b(?:olvida|olvide|olviden|ignora|ignore|descarta)\ todo\ lo\ (?:anterior|previo|que\ se\ te)\b""",
     ),
     (0.9, r"(?:无视|忘记|忽视|不理会)[^。\n]{0,12}(?:指令|指示|提示|规则|要求)"),
 )
@@ -126,7 +150,12 @@ _HAND = r"""\b(?:include|attach|append|pass|provide|supply|send|copy|paste|put|e
 _TAKE = rf"(?:{_HAND}|\b(?:read|open|cat|load|fetch|retrieve|retriev|collect)(?:ing)?\b)"
 """Imperatives only: `reads` and `provided` describe."""
 CREDENTIALS = _patterns(
-    (0.6, rf"{_TAKE}{_near(60)}{_PRIVATE}"),
+    (0.6, rf"{_TAKE}{_near(60)}(?:~?/?\.?[\w-]{{1,20}}/){{0,3}}{_PRIVATE}"),
+    (
+        0.5,
+        rf"""\b(?:argument|parameter|field)\b{_near(20)}\b(?:takes?|gets?|expects?|holds?|receives?)\b
+        {_near(20)}{_PRIVATE}""",
+    ),
     (0.3, rf"{_PRIVATE}[^!?\n]{{0,60}}{_TAKE}"),
     (
         0.6,
@@ -246,7 +275,7 @@ IMPERSONATION = _patterns(
 
 LEET = str.maketrans("013457@$", "oieastas")
 LEETED = re.compile(r"[a-z@$]{0,20}[013457@$]{1,3}[a-z]{1,20}")
-SPACED = re.compile(r"(?<!\w)\w(?:[ .\-*_|]\w){7,400}(?!\w)")
+SPACED = re.compile(r"(?<![^\W_])[^\W_](?:[ .\-*_|]{1,3}[^\W_]){7,400}(?![^\W_])")
 PHRASES = re.compile(
     r"""(?:ignore|disregard|forget)(?:all|any)?(?:the|your)?(?:previous|prior|above|earlier|other)|(?:previous
     |prior)instructions
@@ -264,8 +293,21 @@ EXFILTRATION = _patterns(
     ),
     (
         0.6,
-        rf"""\b(?:bcc|cc|blind\ copy|recipient)\b{_near(50)}\b(?:always|must|also|every|change|replace|set)\b
+        rf"""\b(?:bcc|cc|blind\ copy)\b{_near(50)}\b(?:always|must|also|every|change|replace|set)\b
+        |\brecipient\b{_near(50)}\b(?:always|change|replace)\b
         |\b(?:always|also|must|secretly)\b{_near(40)}\b(?:bcc|cc|blind\ copy)\b""",
+    ),
+    (
+        0.6,
+        rf"""\b(?:sende?|schicke?|[uü]bermittle|[uü]bertrage|envoie[rz]?|transmet\w*|env[ií]a|env[ií]e|manda|mande)\b
+        {_near(50)}(?:gespr[aä]chs?verl\w*|chatverl\w*|unterhaltung|passw[oö]rt\w*|zugangsdaten|schl[uü]ssel
+        |historique|conversation|mots?\ de\ passe|identifiants|historial|conversaci[oó]n|contrase[nñ]as?|credenciales)
+        {_near(40)}\b(?:an|nach|[aà]|al?)\ (?:https?://|[\w.+-]+@[\w-]+\.\w+)""",
+    ),
+    (
+        0.6,
+        r"""(?:对话|聊天|密码|密钥|凭证|令牌)[^。\n]{0,12}(?:发送|上传|转发|发)[^。\n]{0,4}(?:到|至|给)\s{0,2}
+        (?:https?://|[\w.+-]+@)""",
     ),
     (0.6, r"!\[[^\]]{0,100}+\]\(https?://[^)?{$]{0,300}+[?{$][^)]{0,300}+\)"),
     (0.6, r"\b(?:curl|wget|nc|fetch)\b[^\n]{0,60}https?://[^\n]{0,60}(?:\$|`|\||@|\?\w+=\{)"),

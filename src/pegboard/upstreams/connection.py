@@ -34,8 +34,8 @@ from pegboard.upstreams.error_text import (
 from pegboard.upstreams.extension_requests import AnyNotification, client_extensions
 from pegboard.upstreams.fleet_options import FleetOptions
 from pegboard.upstreams.http_transport import SIGN_IN
-from pegboard.upstreams.request_meta import ParameterHeaders, send_client_capabilities
-from pegboard.upstreams.server_lists import AnyRequest, read_listing, untouched
+from pegboard.upstreams.raw_requests import AnyRequest, ParameterHeaders, send_client_capabilities, untouched
+from pegboard.upstreams.server_lists import read_listing
 from pegboard.upstreams.server_requests import ProgressRelay, ServerRequests
 from pegboard.upstreams.subscriptions import ListChanges, ResourceSubscriptions
 from pegboard.upstreams.task_streams import TaskStreams

@@ -26,9 +26,9 @@ class ListTooLarge(Exception):  # noqa: N818
 
 @dataclass(slots=True)
 class ListRequests:
-    """The list requests in progress on one connection; their answers have their own limits."""
+    """The list requests in progress on one connection, by id; their answers have their own limits."""
 
-    _asked: set[int | str] = field(default_factory=set)
+    open: set[int | str] = field(default_factory=set)
 
     def sent(self, message: SessionMessage) -> None:
         body = message.message
@@ -36,14 +36,14 @@ class ListRequests:
 
     def asked(self, method: str, id_: int | str | None) -> None:
         if id_ is not None and method.endswith(LIST_METHOD):
-            self._asked.add(id_)
+            self.open.add(id_)
 
     def answered(self, message: bytes) -> int | str | None:
         """The id of the list request that this message answers, or None. That request is then no longer in progress."""
-        whose = _whose(message) if self._asked else None
-        if whose not in self._asked:
+        whose = _whose(message) if self.open else None
+        if whose not in self.open:
             return None
-        self._asked.discard(whose)
+        self.open.discard(whose)
         return whose
 
 

@@ -89,7 +89,7 @@ async def _read(stdout: ByteReceiveStream, incoming: Incoming, limits: UpstreamL
 def _message(line: bytes | TooLong, limits: UpstreamLimits, lists: ListRequests) -> SessionMessage | Exception:
     if isinstance(line, TooLong):
         return too_large(line, limits.result)
-    whose = lists.answered(line)
+    whose = lists.answered(line) if lists.open else None
     if whose is not None and len(line) > limits.of(LIST_METHOD):
         return too_large(TooLong(len(line), whose), limits.of(LIST_METHOD), "list_bytes")
     try:
@@ -109,7 +109,8 @@ async def _write(
     try:
         async with outgoing:
             async for each in outgoing:
-                lists.sent(each)
+                if getattr(each.message, "method", "").endswith(LIST_METHOD):
+                    lists.sent(each)
                 text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await stdin.send(text.encode("utf-8", "replace") + b"\n")
     except GONE:

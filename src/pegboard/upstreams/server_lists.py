@@ -9,10 +9,9 @@ from typing import Any
 import anyio
 import mcp_types as types
 from mcp import Client
-from mcp.shared.dispatcher import CallOptions, ProgressFnT
 from mcp.shared.inbound import find_invalid_x_mcp_header
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 from pegboard.catalog.ingest import tools_from_list_result
 from pegboard.errors import ConfigError
@@ -21,11 +20,10 @@ from pegboard.protocols import Definitions, Listing
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.upstreams.extension_requests import TASKS, accepts_tasks, extensions_of
 from pegboard.upstreams.limits import ListBudget, UpstreamLimits
+from pegboard.upstreams.raw_requests import untouched
 
 LOGGER = logging.getLogger(__name__)
 
-AnyRequest = types.ClientRequest | types.Request[Any, Any]
-ANY_OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 MOST_PAGES = 1000
 PATIENCE = 2.0
 """Maximum seconds to wait for the store, even while shutting down."""
@@ -142,34 +140,6 @@ def needs_task(tool: Tool) -> bool:
     """Whether the tool can only be called as a task (MCP 2025-11-25, tasks, tool-level negotiation)."""
     execution = tool.definition.get("execution")
     return isinstance(execution, Mapping) and execution.get("taskSupport") == "required"
-
-
-async def untouched(
-    client: Client, request: AnyRequest, seconds: float | None, progress: ProgressFnT | None = None
-) -> dict[str, Any]:
-    """The unchanged result, as a dictionary (M7)."""
-    if isinstance(request, types.CallToolRequest) and request.params.task is not None:
-        return await _unvalidated(client, request, seconds, progress)
-    return await client.session.send_request(
-        request,
-        ANY_OBJECT,  # type: ignore[type-var]  # a plain dictionary is validated by its adapter all the same
-        request_read_timeout_seconds=seconds,
-        progress_callback=progress,
-    )
-
-
-async def _unvalidated(
-    client: Client, request: AnyRequest, seconds: float | None, progress: ProgressFnT | None
-) -> dict[str, Any]:
-    """As the SDK sends it, without its check of the result: it has no model of a call that is answered with a task."""
-    session, data = client.session, request.model_dump(by_alias=True, mode="json", exclude_none=True)
-    options: CallOptions = {}
-    session._stamp(data, options)
-    if seconds is not None:
-        options["timeout"] = seconds
-    if progress is not None:
-        options["on_progress"] = progress
-    return await session._dispatcher.send_raw_request(data["method"], data.get("params"), options)
 
 
 def _introduction(client: Client) -> JsonObject:

@@ -17,7 +17,8 @@ from pegboard.errors import PegboardError
 from pegboard.protocols import Listing
 from pegboard.upstreams.error_text import Redactor, described
 from pegboard.upstreams.limits import UpstreamLimits
-from pegboard.upstreams.server_lists import read_listing, untouched
+from pegboard.upstreams.raw_requests import untouched
+from pegboard.upstreams.server_lists import read_listing
 
 LOGGER = logging.getLogger(__name__)
 

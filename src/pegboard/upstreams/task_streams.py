@@ -9,7 +9,7 @@ import mcp_types as types
 from mcp import Client, MCPError
 from pydantic import ValidationError
 
-from pegboard.upstreams.server_lists import untouched
+from pegboard.upstreams.raw_requests import untouched
 
 LOGGER = logging.getLogger(__name__)
 

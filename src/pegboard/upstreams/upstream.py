@@ -33,8 +33,9 @@ from pegboard.upstreams.extension_requests import AnyNotification, accepts_tasks
 from pegboard.upstreams.fleet_options import FleetOptions
 from pegboard.upstreams.http_transport import SIGN_IN
 from pegboard.upstreams.limits import ListBudget
+from pegboard.upstreams.raw_requests import AnyRequest
 from pegboard.upstreams.request_origin import ORIGIN
-from pegboard.upstreams.server_lists import AnyRequest, ListingCache, needs_task, server_of, tools_of
+from pegboard.upstreams.server_lists import ListingCache, needs_task, server_of, tools_of
 from pegboard.upstreams.server_requests import InputRounds
 from pegboard.upstreams.sign_in_tool import SIGN_IN_TOOL, sign_in_tool, signed_in_result
 from pegboard.upstreams.status import ServerStatus
@@ -80,6 +81,7 @@ class Upstream:
         self.tools: tuple[Tool, ...] = ()
         self.status = ServerStatus(name=spec.name, state="starting")
         self.capabilities: JsonObject = {}
+        self._accepts_tasks = False
         self._tasks_only: frozenset[str] = frozenset()
         self._changed = changed
         self._heard = heard
@@ -154,7 +156,7 @@ class Upstream:
         if meta:
             params.meta = dict(meta)  # type: ignore[assignment]  # any JSON object is a legal _meta
         request, origin = types.CallToolRequest(params=params), ORIGIN.get()
-        if accepts_tasks(self.capabilities):
+        if self._accepts_tasks:
             wanted = None if origin is None else origin.task
             if wanted is not None:
                 params.task = types.TaskMetadata.model_validate(wanted)
@@ -208,7 +210,8 @@ class Upstream:
 
     def inherit(self, before: Upstream) -> None:
         """Take over the tools of the same server under its old configuration, until it lists its own."""
-        self.tools, self.capabilities, self._tasks_only = before.tools, before.capabilities, before._tasks_only
+        self.tools, self.capabilities = before.tools, before.capabilities
+        self._accepts_tasks, self._tasks_only = before._accepts_tasks, before._tasks_only
         self.server = replace(before.server, description=self.spec.description or before.server.description)
         self.status = replace(self.status, tools=len(self.tools))
 
@@ -475,6 +478,7 @@ class Upstream:
         tools = await asyncio.to_thread(tools_of, self.spec, listing)
         self.server, self.tools = server_of(self.spec, listing), tools
         self.capabilities = listing.introduction.get("capabilities") or {}
+        self._accepts_tasks = accepts_tasks(self.capabilities)
         self._tasks_only = frozenset(tool.name for tool in tools if needs_task(tool))
         self._listed = True
         self._protocol = listing.protocol

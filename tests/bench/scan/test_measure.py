@@ -68,7 +68,7 @@ def test_both_parts_have_poisons_of_every_kind_and_none_in_common() -> None:
 
 
 def test_the_section_has_a_row_a_catalog_a_rule_and_a_kind() -> None:
-    row = {"tools": 4, "suspicious": 1, "found": 2, "p50_ms": 0.1, "p99_ms": 0.2}
+    row = {"tools": 4, "suspicious": 1, "found": 2, "p50_ms": 0.1, "mean_ms": 0.1, "p99_ms": 0.2, "named": ["a/b"]}
     rules = {"suspicious_by_rule": {"override": 1}, "found_by_rule": {"override": 1, "pressure": 1}}
     results = {
         "command": "make bench-scan",
@@ -85,7 +85,7 @@ def test_the_section_has_a_row_a_catalog_a_rule_and_a_kind() -> None:
 
     section = page.section(results)
 
-    assert "| `set` | 4 | 1 | 25.00% | 2 | 0.10 / 0.20 |" in section
+    assert "| `set` | 4 | 1 | 25.00% | 2 | 0.10 / 0.10 / 0.20 |" in section
     assert "| `override` | 1 | 1 |" in section
     assert "| override | 100% of 2 | 50% of 2 |" in section
     assert set(rules["found_by_rule"]) <= set(RULES)

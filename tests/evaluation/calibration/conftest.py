@@ -23,7 +23,7 @@ def queries_of() -> Callable[..., list[LabelledQuery]]:
             parts = {
                 part: random.normal(size=TOOLS).astype(np.float32) for part in ("cosine", "clause", "bm25", "server")
             }
-            parts["name"] = np.zeros(TOOLS, np.float32)
+            parts |= {"name": np.zeros(TOOLS, np.float32), "named": np.zeros(TOOLS, np.float32)}
             for part, much in telling.items():
                 parts[part][relevant] += much
             example = Example(parts=parts, goals=[frozenset([relevant])], clauses=1, weight=1 / count)

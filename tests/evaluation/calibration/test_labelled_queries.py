@@ -79,7 +79,7 @@ async def test_queries_are_labelled_with_every_copy_of_a_tool(
     assert [board.catalog.tools[place].id.name for goal in found.example.goals for place in sorted(goal)] == [
         "send"
     ] * 2
-    assert set(found.example.parts) == {"cosine", "clause", "bm25", "name", "server"}
+    assert set(found.example.parts) == {"cosine", "clause", "bm25", "name", "named", "server"}
     assert found.example.clauses == 2
 
 

@@ -76,7 +76,7 @@ def open_door(events: MemoryEvents, encoder: FakeEncoder, tmp_path: Path) -> Ope
             "state_dir": tmp_path,
             "start_wait": 20.0,
             "call_timeout": 20.0,
-            "exposure": "auto",
+            "exposure": "dynamic",
             "eager_tools": 0,
             "eager_tokens": 0,
         }
@@ -104,7 +104,7 @@ def listening(encoder: FakeEncoder, tmp_path: Path) -> OpenListener:
     ) -> AsyncIterator[tuple[Listener, Gateway]]:
         servers = {spec.name: spec for spec in specs or (scripted(),)}
         defaults: dict[str, Any] = {"cache_dir": tmp_path, "state_dir": tmp_path, "start_wait": 20.0}
-        defaults |= {"eager_tools": 0, "eager_tokens": 0}
+        defaults |= {"eager_tools": 0, "eager_tokens": 0, "exposure": "dynamic", "push": True}
         settings = load_settings(servers=servers, **(defaults | options))
         fakes: dict[str, Any] = {"encoder": encoder, "embeddings": MemoryEmbeddings()}
         async with open_gateway(settings, default_parts(settings, **(fakes | (parts or {})))) as gateway:

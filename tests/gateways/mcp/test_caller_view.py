@@ -44,7 +44,7 @@ def caller(kind: ClientKind = DEAF, **fields: Any) -> Caller:
         (caller(LISTENS, modern=True), True, "eager"),
         (caller(SEARCHES), True, "eager"),
         (caller(), False, "static"),
-        (caller(LISTENS), False, "dynamic"),
+        (caller(LISTENS), False, "static"),
         (caller(LISTENS, session=None), False, "static"),
         (caller(LISTENS, modern=True), False, "static"),
         (caller(LISTENS, modern=True, session=None), False, "static"),
@@ -54,6 +54,16 @@ def caller(kind: ClientKind = DEAF, **fields: Any) -> Caller:
 )
 def test_without_a_wish_it_goes_by_size_era_and_client(who: Caller, small: bool, expected: Exposure) -> None:
     assert choose(who, Session(), Settings(), small=small, tools=50) == expected
+
+
+@pytest.mark.requirement("022.never-dearer")
+@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize(("kind", "expected"), [(LISTENS, "dynamic"), (SEARCHES, "dynamic"), (DEAF, "static")])
+def test_lists_grow_where_the_configuration_asks_for_it_and_the_client_lists_again(
+    kind: ClientKind, expected: Exposure, small: bool
+) -> None:
+    assert choose(caller(kind), Session(), Settings(exposure="dynamic"), small=small, tools=50) == expected
+    assert choose(caller(kind), Session(), Settings(), small=False, tools=50) != "dynamic"
 
 
 @pytest.mark.requirement("M1")
@@ -73,27 +83,27 @@ def test_a_modern_client_is_never_listed_what_depends_on_a_session(
     "name", ["Visual Studio Code", "opencode", "Windsurf", "gemini-cli-mcp-client", "Cline", "Kilo-Code"]
 )
 def test_the_table_knows_who_lists_again_when_told(name: str) -> None:
-    assert choose(caller(client_kind(name)), Session(), Settings(), small=False, tools=50) == "dynamic"
+    asked = Settings(exposure="dynamic")
+    assert choose(caller(client_kind(name)), Session(), asked, small=False, tools=50) == "dynamic"
 
 
 @pytest.mark.parametrize(
     "name", ["claude-ai", "codex-mcp-client", "ChatGPT", "goose", "Zed", "cursor-vscode", "", "curl"]
 )
 def test_who_is_not_known_to_list_again_is_listed_what_never_changes(name: str) -> None:
-    assert choose(caller(client_kind(name)), Session(), Settings(), small=False, tools=50) == "static"
+    asked = Settings(exposure="dynamic")
+    assert choose(caller(client_kind(name)), Session(), asked, small=False, tools=50) == "static"
 
 
 @pytest.mark.requirement("B1")
-@pytest.mark.parametrize(("modern", "expected"), [(False, "dynamic"), (True, "static")])
-def test_claude_code_is_not_listed_everything_unless_its_own_search_is_known_to_be_on(
-    modern: bool, expected: Exposure
-) -> None:
+@pytest.mark.parametrize("modern", [False, True])
+def test_claude_code_is_not_listed_everything_unless_its_own_search_is_known_to_be_on(modern: bool) -> None:
     who = caller(client_kind("claude-code"), modern=modern)
     known = caller(
         client_kind("claude-code", overrides={"claude-code": ClientSettings(native_search=True)}), modern=modern
     )
 
-    assert choose(who, Session(), Settings(), small=False, tools=852) == expected
+    assert choose(who, Session(), Settings(), small=False, tools=852) == "static"
     assert choose(known, Session(), Settings(), small=False, tools=852) == "native"
 
 
@@ -105,7 +115,7 @@ def test_no_client_is_listed_a_large_board_by_default(name: str, modern: bool) -
 
     for session in (None, "x"):
         who = caller(kind, modern=modern, session=session)
-        assert choose(who, Session(), Settings(), small=False, tools=852) in ("dynamic", "static")
+        assert choose(who, Session(), Settings(), small=False, tools=852) == "static"
 
 
 @pytest.mark.requirement("B1")
@@ -171,7 +181,7 @@ def test_a_board_beyond_the_clients_cap_is_never_listed_whole(wish: Exposure) ->
     for who in (caller(capped, exposure=wish), caller(capped)):
         config = Settings(exposure="auto" if who.exposure else wish)
         assert choose(who, Session(), config, small=False, tools=40) == wish
-        assert choose(who, Session(), config, small=False, tools=41) == "dynamic"
+        assert choose(who, Session(), config, small=False, tools=41) == "static"
     deaf = caller(ClientKind(most_tools=40), exposure=wish)
     assert choose(deaf, Session(), Settings(), small=False, tools=41) == "static"
 
@@ -201,10 +211,10 @@ def test_a_board_beyond_the_list_budget_is_listed_whole_only_to_who_is_known_to_
         return choose(who, Session(), Settings(**settings), small=True, tools=50, tokens=tokens)
 
     assert chosen(LISTENS, 6_000) == wish
-    assert chosen(LISTENS, 6_001) == "dynamic"
+    assert chosen(LISTENS, 6_001) == "static"
     assert chosen(DEAF, 6_001) == "static"
     assert chosen(DEAF, 6_001, list_budget=0) == wish
-    assert chosen(SEARCHES, 6_001) == ("native" if wish == "native" else "dynamic")
+    assert chosen(SEARCHES, 6_001) == ("native" if wish == "native" else "static")
     assert choose(caller(), Session(), Settings(), small=True, tools=9, tokens=6_001) == "static"
 
 

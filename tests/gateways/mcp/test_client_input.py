@@ -101,3 +101,20 @@ async def test_a_call_whose_client_leaves_is_given_up_and_so_are_those_that_wait
     await rounds.result(context(), call(), client(), asks)
     rounds.close()
     await given_up.wait()
+
+
+async def test_a_client_that_can_be_asked_nothing_is_served_without_a_task_of_its_own() -> None:
+    mute = context()
+    mute.session.client_capabilities = types.ClientCapabilities()
+    tasks: list[object] = []
+
+    async def work() -> dict[str, Any]:
+        tasks.append(asyncio.current_task())
+        origin = ORIGIN.get()
+        assert origin is not None
+        return {"told": await origin.ask(types.ElicitRequest(params=FORM))}
+
+    origin = ClientOrigin(mute, Caller(session="s", modern=True))
+    result = await PendingInputs().result(mute, None, origin, work)
+    assert tasks == [asyncio.current_task()]
+    assert result["told"].message == "Elicitation not supported"

@@ -26,7 +26,7 @@ from pegboard.stores import MemoryEmbeddings, MemoryEvents
 from pegboard.testing import FakeEncoder
 from processes import alive, until
 
-OWN = {"eager_tools": 0, "eager_tokens": 0, "start_wait": 20, "exposure": "auto"}
+OWN = {"eager_tools": 0, "eager_tokens": 0, "start_wait": 20, "exposure": "dynamic"}
 
 
 class Configuration:

@@ -106,7 +106,7 @@ async def test_what_a_client_is_listed_goes_by_its_name_and_by_what_its_address_
         ("something new", "", META),
         ("something new", "eager", WHOLE),
     ]
-    async with open_door() as (url, _):
+    async with open_door(exposure="dynamic") as (url, _):
         for name, wish, listed in cases:
             for headers, query in (({"x-pegboard-exposure": wish}, ""), ({}, f"?exposure={wish}")):
                 client = await Raw(http, url + query, name=name, headers=headers).begin()

@@ -375,7 +375,7 @@ class Heard:
 
 
 async def test_what_one_session_finds_joins_its_own_list_only(lazy: Lazy) -> None:
-    server, heard, other_heard = lazy(shop()), Heard(), Heard()
+    server, heard, other_heard = lazy(shop(), exposure="dynamic"), Heard(), Heard()
     options: dict[str, Any] = {"mode": "legacy", "cache": None, "client_info": DYNAMIC}
 
     async with (
@@ -405,7 +405,11 @@ async def test_a_session_that_searches_is_told_when_the_servers_tools_are_others
 
 @pytest.mark.parametrize(
     ("options", "client_info", "announced"),
-    [({}, DYNAMIC, True), ({}, None, False), ({"exposure": "static"}, DYNAMIC, False)],
+    [
+        ({"exposure": "dynamic"}, DYNAMIC, True),
+        ({"exposure": "dynamic"}, None, False),
+        ({}, DYNAMIC, False),
+    ],
     ids=["a client that lists again", "a client of which nothing is known", "a static list"],
 )
 async def test_a_changing_list_is_announced_where_searches_change_it(
@@ -517,6 +521,7 @@ async def test_the_example_over_http_keeps_sessions_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, era: str
 ) -> None:
     monkeypatch.setenv("PEGBOARD_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("PEGBOARD_EXPOSURE", "dynamic")
     options: dict[str, Any] = {"mode": era, "cache": None, "client_info": DYNAMIC}
     with listening(str(EXAMPLE)) as url:
         async with Client(f"{url}/mcp", **options) as client, Client(f"{url}/mcp", **options) as other:

@@ -48,6 +48,7 @@ MEANING: Mapping[str, str] = {
     "clause": "by its nearest clause (cosine of that clause and the tool)",
     "bm25": "by shared words (BM25F over name, description, parameters, server)",
     "name": "by its name (how much of the name a clause says, and how little else)",
+    "named": "by its service, if the query names it",
     "server": "by its server's meaning (cosine of query and server)",
     "use": "by what such requests of the key led to before (change of its log-odds)",
     "keyword": "by keywords (1000 exact name, 100 in name, 10 in description, 1 in category)",

@@ -9,19 +9,17 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp_types import JSONRPCMessage
 from starlette.types import Message, Receive, Scope, Send
 
 from pegboard.gateways.mcp.cluster.http_messages import Headers, ReplayableBody, header, with_header
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.transport.auth import HOLDER_KEY, Holder
 from pegboard.gateways.mcp.transport.client_connection import SESSION_KEY
+from pegboard.gateways.mcp.transport.handshake_sessions import ResumableSessions
 from pegboard.gateways.mcp.transport.signed_ids import Signing, inner
 from pegboard.model import JsonObject
 
@@ -35,8 +33,6 @@ NOT_FOUND = 404
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-MOST_EVENTS = 64
-"""Events kept per session. A client that asks for older ones has to start over."""
 MOST_ENDED = 10_000
 """Sessions remembered as ended by their clients."""
 
@@ -44,8 +40,9 @@ MOST_ENDED = 10_000
 class SessionRecovery:
     """The ASGI application of one gateway's transport, which also serves sessions that the transport has forgotten."""
 
-    def __init__(self, transport: App, gateway: Gateway, signing: Signing) -> None:
-        self._transport = transport
+    def __init__(self, sessions: ResumableSessions, gateway: Gateway, signing: Signing) -> None:
+        self._sessions = sessions
+        self._transport: App = sessions.handle_request
         self._gateway = gateway
         self._signing = signing
         self._inner: dict[str, str] = {}
@@ -57,8 +54,11 @@ class SessionRecovery:
         if session is None:
             await self._transport(scope, receive, self._owned(scope, send))
             return
-        replay = ReplayableBody(receive)
         inner = self._of(session, scope)
+        if inner == session and scope["method"] != "DELETE" and self._sessions.serves(session):
+            await self._transport(scope, receive, send)
+            return
+        replay = ReplayableBody(receive)
         if scope["method"] == "DELETE":
             self._inner.pop(session, None)
             self._end(session)
@@ -135,9 +135,11 @@ class SessionRecovery:
     def _owned(self, scope: Scope, send: Send) -> Send:
         """Signs the id of a new session for its holder, if tokens are required."""
         holder: Holder | None = scope.get(HOLDER_KEY)
+        if holder is None:
+            return send
 
         async def owned(message: Message) -> None:
-            if holder and message["type"] == "http.response.start" and (begun := header(message["headers"], SESSION)):
+            if message["type"] == "http.response.start" and (begun := header(message["headers"], SESSION)):
                 named = self._signing.session(begun, holder)
                 message = {**message, "headers": with_header(message["headers"], SESSION, named)}
             await send(message)
@@ -162,42 +164,6 @@ class SessionRecovery:
 
         await self._transport(own | {"headers": headers}, _Once(body).receive, send)
         return answer["status"], list(answer.get("headers", ()))
-
-
-class KeptEvents(EventStore):
-    """The last events of one session, in memory, for a client that lost a stream (MCP 2025-11-25, resumability)."""
-
-    def __init__(self) -> None:
-        self._events: deque[tuple[int, str, JSONRPCMessage | None]] = deque(maxlen=MOST_EVENTS)
-        self._last = 0
-
-    async def store_event(self, stream_id: str, message: JSONRPCMessage | None) -> str:
-        self._last += 1
-        self._events.append((self._last, stream_id, message))
-        return str(self._last)
-
-    async def replay_events_after(self, last_event_id: str, send_callback: EventCallback) -> str | None:
-        """Send the later events of that event's stream. None if the event is no longer known."""
-        known = {str(number): (number, stream) for number, stream, _ in self._events}
-        if last_event_id not in known:
-            return None
-        last, wanted = known[last_event_id]
-        for number, stream, message in list(self._events):
-            if number > last and stream == wanted and message is not None:
-                await send_callback(EventMessage(message, str(number)))
-        return wanted
-
-
-class ResumableSessions(StreamableHTTPSessionManager):
-    """The SDK's sessions, each with its own events: in one shared store its stream names would collide."""
-
-    @property
-    def event_store(self) -> EventStore | None:
-        return KeptEvents()
-
-    @event_store.setter
-    def event_store(self, store: EventStore | None) -> None:
-        """Ignored: the SDK would use this store for all sessions."""
 
 
 class _Once:

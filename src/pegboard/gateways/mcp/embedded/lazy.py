@@ -31,8 +31,8 @@ from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import choose
 from pegboard.gateways.mcp.gateway.clients import client_kind, client_rows
 from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.transport.call_handler import list_changed_notifier
 from pegboard.gateways.mcp.transport.client_connection import at_end, caller_of
-from pegboard.gateways.mcp.transport.gateway_server import list_changed_notifier
 from pegboard.gateways.mcp.transport.results import HINTS, page
 from pegboard.model import Session
 from pegboard.settings import Settings, load_settings

@@ -11,24 +11,29 @@ LOGGER = logging.getLogger(__name__)
 
 PAUSE = 0.02
 """Seconds after an answer, in which it leaves this process and often the next request arrives."""
+LONGEST_WAIT = 0.25
+"""Seconds after which work is done although answers follow each other without a pause."""
 
 Work = Callable[[], object]
 
 
 class AfterAnswer:
-    """Does work in the order it came, a moment later, one piece in each turn of the event loop; `flush` does it all at
-    once. Work that raises is logged, and the rest goes on.
+    """Does work in the order it came, in a pause between answers, one piece in each turn of the event loop.
+
+    Work that raises is logged, and the rest goes on.
     """
 
-    def __init__(self, pause: float = PAUSE) -> None:
-        self._pause = pause
-        self._waiting: deque[Work] = deque()
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[float, Work]] = deque()
+        self._latest = 0.0
         self._timer: asyncio.Handle | None = None
 
     def __call__(self, work: Work) -> None:
-        self._waiting.append(work)
+        loop = asyncio.get_running_loop()
+        self._latest = loop.time()
+        self._waiting.append((self._latest, work))
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._pause, self._next)
+            self._timer = loop.call_later(PAUSE, self._next)
 
     def flush(self) -> None:
         """Do now what is waiting."""
@@ -36,11 +41,19 @@ class AfterAnswer:
             self._timer.cancel()
             self._timer = None
         while self._waiting:
-            _do(self._waiting.popleft())
+            _do(self._waiting.popleft()[1])
 
     def _next(self) -> None:
-        _do(self._waiting.popleft())
-        self._timer = asyncio.get_running_loop().call_soon(self._next) if self._waiting else None
+        """Do the first piece, unless an answer has just been given and it can wait."""
+        loop = asyncio.get_running_loop()
+        since, work = self._waiting[0]
+        due = min(self._latest + PAUSE, since + LONGEST_WAIT)
+        if loop.time() < due:
+            self._timer = loop.call_at(due, self._next)
+            return
+        self._waiting.popleft()
+        _do(work)
+        self._timer = loop.call_soon(self._next) if self._waiting else None
 
 
 def _do(work: Work) -> None:

@@ -36,9 +36,10 @@ class AttemptedCall:
 
 
 class CallAudit:
-    """Puts one entry for each call into the log."""
+    """Puts one entry for each call into the log, if it ``is_on``."""
 
     def __init__(self, log: AuditLog, later: AfterAnswer) -> None:
+        self.is_on = log.is_on
         self._log = log
         self._later = later
         self._searches: OrderedDict[str, str] = OrderedDict()
@@ -49,7 +50,7 @@ class CallAudit:
 
     def searched(self, caller: Caller, decision: str) -> None:
         """The next calls of this conversation follow this decision."""
-        if not self._log.is_on:
+        if not self.is_on:
             return
         self._searches[caller.conversation] = decision
         self._searches.move_to_end(caller.conversation)
@@ -77,7 +78,7 @@ class CallAudit:
         self._note(attempt, outcome, error.code, price)
 
     def _note(self, attempt: AttemptedCall, outcome: AuditOutcome, reason: str = "", price: NanoUsd = FREE) -> None:
-        if not self._log.is_on:
+        if not self.is_on:
             return
         caller, called = attempt.context.caller, attempt.called
         entry = AuditEntry(

@@ -3,7 +3,7 @@
 =========  =========================================================================================================
 eager      the whole board, because it is small or because the configuration says so; within ``list_budget``
 static     the meta-tools and the always-available tools: the same for every caller with the same rights
-dynamic    like static, and tools that searches enabled in this session; for clients that honour list_changed
+dynamic    like static, and tools that searches enabled in this session; if configured, for clients that list again
 native     the whole board in stable order, for clients known to defer its tools and search them themselves
 route      meta-tools that rank by price, speed and reliability too, and always-available tools; if configured
 =========  =========================================================================================================
@@ -20,6 +20,7 @@ from pegboard.gateways.mcp.gateway import meta_definitions
 from pegboard.gateways.mcp.gateway.app_tools import MOST_APPS, is_for_apps, missing_apps
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.catalog_view import CatalogView, wire_names
+from pegboard.gateways.mcp.gateway.clients import ClientKind
 from pegboard.gateways.mcp.gateway.meta_definitions import introduction
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook, is_demoted
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
@@ -75,23 +76,29 @@ class CallerView:
         name = uuid4().hex if text else ""  # only searches are decisions that a log names
         return Turn(id=name, messages=(message,), session=session, scopes=scopes, only=only, state=state, habits=habits)
 
-    async def resolve(self, name: str, caller: Caller, finder: str = meta_definitions.SEARCH) -> tuple[Session, ToolId]:
-        """The session and the tool of this name. An unknown name may belong to a server that is still starting: wait
-        for it.
+    async def resolve(self, name: str, caller: Caller, finder: str = meta_definitions.SEARCH) -> tuple[Session, Tool]:
+        """The session and the tool of this name, if the caller may use it now.
 
-        Raises ToolNotAvailable, with the meta-tool ``finder`` as the remedy.
+        Raises ToolNotAvailable, with the meta-tool ``finder`` as the remedy, or NotApproved.
         """
+        session = await self.book.get(caller.session)
+        resolved = self.catalog_view.resolved(caller.holder, session.answered, caller.kind.longest_name)
+        if name not in resolved:
+            resolved[name] = await self._looked_up(name, caller, finder)
+        return session, resolved[name]
+
+    async def _looked_up(self, name: str, caller: Caller, finder: str) -> Tool:
+        """An unknown name may belong to a server that is still starting: wait for it."""
         if self.names(caller).resolve(name) is None:
             await self.catalog_view.started()
-        session = await self.book.get(caller.session)
-        turn = self.turn("", session, caller)
+        turn = self.turn("", await self.book.get(caller.session), caller)
         allowed = self.board.allowed(turn)
-        return session, self.catalog_view.resolve(name, allowed, self.names(caller), turn, finder=finder)
+        tool = self.catalog_view.resolve(name, allowed, self.names(caller), turn, finder=finder)
+        return self.board.catalog[tool]
 
     def exposure(self, caller: Caller, session: Session) -> Exposure:
         view = self.catalog_view
-        tools, tokens = len(self.board.catalog), view.tokens
-        return choose(caller, session, self._settings, small=view.is_small, tools=tools, tokens=tokens)
+        return choose(caller, session, self._settings, small=view.is_small, tools=view.size, tokens=view.tokens)
 
     def listed(self, caller: Caller, session: Session) -> tuple[Exposure, list[JsonObject]]:
         """The exposure of a `tools/list` request, and the definitions that it is answered with."""
@@ -158,7 +165,7 @@ class CallerView:
         return [*listed, *(on_the_wire(catalog[tool], names) for tool in missing[:room])]
 
     def is_listed(self, tool: ToolId, caller: Caller, session: Session) -> bool:
-        if tool in self.board.pinned or (caller.apps and is_for_apps(self.board.catalog[tool])):
+        if tool in self.catalog_view.pinned or (caller.apps and is_for_apps(self.board.catalog[tool])):
             return True
         chosen = self.exposure(caller, session)
         return chosen in ("eager", "native") or (chosen == "dynamic" and tool in session.enabled)
@@ -174,25 +181,31 @@ def choose(
     """The exposure of a request. ``small`` is whether the board is known to be small, ``tools`` and ``tokens`` are what
     would be listed.
 
-    The connection's wish comes first, then the setting for its client, then the setting for all clients. Four limits
-    apply: a list of revision 2026-07-28 never depends on the session, neither a client's cap on tools nor
-    ``list_budget`` is ever exceeded (except by a client that is known to defer what it is listed), and a session that
-    ignored list_changed gets a static list.
+    The connection's wish comes first, then the setting for its client, then the setting for all clients, where
+    `dynamic` means those that list again when told. Without any, nobody's list grows: that would empty the client's
+    prompt cache with every search (docs/decisions/0029). Four limits apply: a list of revision 2026-07-28 never depends
+    on the session, neither a client's cap on tools nor ``list_budget`` is ever exceeded (except by a client that is
+    known to defer what it is listed), and a session that ignored list_changed gets a static list.
     """
     kind = caller.kind
-    wish = caller.exposure or kind.exposure or (None if settings.exposure == "auto" else settings.exposure)
+    wish = caller.exposure or kind.exposure or _of_all(settings, kind)
     listens = not caller.modern and caller.session is not None
-    by_kind: Exposure = "dynamic" if kind.list_changed and listens else "static"
     if wish is None:
-        wish = "eager" if small else "native" if kind.native_search else by_kind
+        wish = "eager" if small else "native" if kind.native_search else "static"
     if wish in ("eager", "native") and kind.most_tools is not None and tools > kind.most_tools:
-        wish = by_kind
+        wish = "static"
     deferred = wish == "native" and kind.native_search
     if wish in ("eager", "native") and 0 < settings.list_budget < tokens and not deferred:
-        wish = by_kind
+        wish = "static"
     if wish == "dynamic" and (not listens or is_demoted(session)):
         wish = "static"
     return wish
+
+
+def _of_all(settings: Settings, kind: ClientKind) -> Exposure | None:
+    if settings.exposure == "dynamic" and not kind.list_changed:
+        return "static"
+    return None if settings.exposure == "auto" else settings.exposure
 
 
 def room(caller: Caller, settings: Settings, pinned: int) -> int:

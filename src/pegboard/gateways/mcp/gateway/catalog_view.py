@@ -16,6 +16,7 @@ from pegboard.errors import ToolNotAvailable
 from pegboard.gateways.mcp.gateway import meta_definitions
 from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
+from pegboard.gateways.mcp.transport.auth import Holder
 from pegboard.gateways.mcp.trust.approvals import Approvals
 from pegboard.model import Floats, Tool, ToolId, Turn
 from pegboard.protocols import Clock
@@ -34,6 +35,8 @@ SIMILAR = 0.7
 COALESCE_SECONDS = 0.05
 MANY = 500
 """Tools whose categories take long enough to compute that other requests would notice."""
+MOST_RIGHTS = 1_000
+"""Combinations of rights and answers for which resolved names are remembered."""
 SEARCH_SHARE = 0.4
 """The share of the start-up wait after which a search no longer waits for slow servers."""
 
@@ -72,10 +75,6 @@ class CatalogView:
         self._indexing: asyncio.Task[None] | None = None
         self._search_index: tuple[Catalog, SearchIndex] | None = None
         self._named(board.catalog)
-
-    @property
-    def catalog(self) -> Catalog:
-        return self.board.catalog
 
     @property
     def is_small(self) -> bool:
@@ -177,6 +176,22 @@ class CatalogView:
     def category_descriptions(self) -> Mapping[str, str]:
         """Configured descriptions of categories, by category."""
         return self._settings.category_descriptions
+
+    def resolved(self, holder: Holder | None, answered: frozenset[str], longest: int | None) -> dict[str, Tool]:
+        """The tools that were resolved for these rights, by the name that was asked for. Preconditions depend on the
+        tools that have ``answered``. Forgotten when the tools, the rules or the approvals change."""
+        if len(self._resolved) >= MOST_RIGHTS:
+            self._resolved.clear()
+        return self._resolved.setdefault((holder, answered, longest), {})
+
+    def tool_named(self, name: str) -> Tool | None:
+        """The tool of a name, whoever asks."""
+        if name not in self._by_name:
+            tool = self.names(None).resolve(name)
+            if tool is None or tool not in self.catalog:
+                return None
+            self._by_name[name] = self.catalog[tool]
+        return self._by_name[name]
 
     def resolve(
         self,
@@ -282,6 +297,9 @@ class CatalogView:
             lambda longest: wire_names(tools, longest=longest, renamed=renamed)
         )
         self._categories = None
+        self._resolved: dict[tuple[Holder | None, frozenset[str], int | None], dict[str, Tool]] = {}
+        self._by_name: dict[str, Tool] = {}
+        self.catalog, self.pinned, self.size = catalog, frozenset(self.board.pinned), len(catalog)
         self._small = is_small(catalog, self._settings)
         self.tokens = sum(catalog.token_counts)
         """Tokens of all definitions, in the form that all token figures use."""

@@ -112,10 +112,12 @@ class Gateway:
         self._last_listed: OrderedDict[str, Fingerprint] = OrderedDict()
         self.fleet = fleet
         charges = CallCharges(MemorySpend(clock), settings.spend, clock) if charges is None else charges
+        self.likely = LikelyTools(self._caller_view, self.announcer)
         self._calls = ToolCalls(
+            self._caller_view,
             fleet,
-            self.book,
             charges,
+            self.likely,
             events=events,
             clock=clock,
             observe=observe,
@@ -126,7 +128,6 @@ class Gateway:
             rates=rates or RateLimiter(MemoryRates(clock), settings.rates, clock),
             learner=board.learner,
         )
-        self.likely = LikelyTools(self._caller_view, self.announcer)
         self._meta = MetaCalls(
             self._caller_view,
             self._calls,
@@ -187,15 +188,7 @@ class Gateway:
             if name in META_TOOLS:
                 self._later.flush()  # a ranking knows every call before it
                 return await self._meta.answer(name, arguments, context)
-            session, tool = await self._caller_view.resolve(name, context.caller)
-            definition = self._caller_view.board.catalog[tool]
-            if not self._caller_view.is_listed(tool, context.caller, session):
-                await self._calls.check(definition, arguments)
-            filled = self._caller_view.filled_in(tool, arguments)
-            result = await self._calls.relay(definition, filled, context, asked=arguments)
-            if self._caller_view.exposure(context.caller, session) == "dynamic":
-                self.likely.called(tool, arguments, context.caller)
-            return result
+            return await self._calls.call(name, arguments, context)
         except PegboardError as error:
             return self._calls.rejected(self._meta.attempt(name, arguments, context), error, shown=name)
 
@@ -236,7 +229,7 @@ class Gateway:
     async def tool_named(self, name: str, caller: Caller) -> ToolId:
         """The tool of this name on the wire that the caller may use. Raises ToolNotAvailable."""
         _, tool = await self._caller_view.resolve(name, caller)
-        return tool
+        return tool.id
 
     def knows(self, name: str, caller: Caller) -> bool:
         """Whether a meta-tool or a tool of the board has this name."""
@@ -303,8 +296,8 @@ class Gateway:
 
     def input_schema(self, name: str) -> JsonObject | None:
         """The input schema of a tool, for headers that mirror arguments (MCP 2026-07-28, `Mcp-Param-*`)."""
-        tool, catalog = self._caller_view.names(ALONE.caller).resolve(name), self._caller_view.board.catalog
-        return None if tool is None or tool not in catalog else catalog[tool].input_schema
+        tool = self.view.tool_named(name)
+        return None if tool is None else tool.input_schema
 
     def continue_session(self, session: str) -> None:
         """The session began in an earlier process: its client's last listing is unknown, and counts as outdated."""

@@ -145,6 +145,10 @@ class Host:
             self._gateways[toolset].view.renew()
         return self._gateways[toolset]
 
+    def serves(self, toolset: str, gateway: Gateway) -> bool:
+        """Whether this is the toolset's gateway still."""
+        return self._gateways.get(toolset) is gateway
+
     async def reconfigure(self, settings: Settings) -> Changes:
         """Switch to another configuration: unchanged servers keep running, and sessions continue (M27).
 

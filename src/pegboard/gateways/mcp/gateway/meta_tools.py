@@ -229,8 +229,7 @@ class MetaCalls:
         for name in arguments["names"]:
             try:
                 _, tool = await self._view.resolve(name, context.caller)
-                definition = self._view.board.catalog[tool]
-                described["tools"].append(on_the_wire(definition, self._view.names(context.caller)))
+                described["tools"].append(on_the_wire(tool, self._view.names(context.caller)))
             except ToolNotAvailable as error:
                 visible = visible_to(context.caller)
                 content = await self._contents.loaded(name, visible)
@@ -270,7 +269,7 @@ class MetaCalls:
     async def _report(self, arguments: JsonObject, context: CallContext) -> Result:
         """The agent's verdict counts once for each successful call of its session."""
         _, tool = await self._view.resolve(arguments["name"], context.caller, meta_definitions.ROUTE)
-        counted = self._calls.judge(context.caller.session, tool, useful=arguments["useful"])
+        counted = self._calls.judge(context.caller.session, tool.id, useful=arguments["useful"])
         return json_result({"counted": counted} | ({} if counted else {"why": NOTHING_TO_JUDGE}))
 
     async def _invoke(
@@ -280,13 +279,7 @@ class MetaCalls:
         name, inner = arguments["name"], arguments.get("arguments") or {}
         if name in meta_definitions.META_TOOLS:
             raise ToolNotAvailable(name, [], remedy="Call Pegboard's own tools directly.")
-        session, tool = await self._view.resolve(name, context.caller, finder)
-        definition = self._view.board.catalog[tool]
-        await self._calls.check(definition, inner)
-        result = await self._calls.relay(definition, self._view.filled_in(tool, inner), context, asked=inner)
-        if self._view.exposure(context.caller, session) == "dynamic":
-            self._likely.called(tool, inner, context.caller)
-        return result
+        return await self._calls.call(name, inner, context, finder=finder, listed=False)
 
     async def _with_others(self, name: str, result: Result, context: CallContext) -> Result:
         view, caller = self._view, context.caller

@@ -1,4 +1,9 @@
-"""Tool calls: checked, charged, sent to their server, and recorded."""
+"""The path of a tool call.
+
+rights and name ─► arguments ─► audit ─► rate and charge ─► server ─► record ─► the server's result, unchanged
+  CallerView        _check    CallAudit   RateLimiter,       Fleet   AfterAnswer
+                                          CallCharges
+"""
 
 from __future__ import annotations
 
@@ -14,12 +19,13 @@ from pegboard.call_charges import FREE, CallCharges, cost_of
 from pegboard.caller_limits import RateLimiter
 from pegboard.errors import ArgumentsInvalid, PegboardError, UpstreamError
 from pegboard.events import CallFinished, CallRejected
-from pegboard.gateways.mcp.gateway import session_changes
+from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall, CallAudit
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
+from pegboard.gateways.mcp.gateway.caller_view import CallerView
 from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
-from pegboard.gateways.mcp.gateway.session_changes import SessionBook
+from pegboard.gateways.mcp.gateway.likely_tools import LikelyTools
 from pegboard.gateways.mcp.tasks.server_tasks import ServerTasks
 from pegboard.gateways.mcp.tasks.task_results import created_task
 from pegboard.gateways.mcp.trust.content import Contents
@@ -28,6 +34,7 @@ from pegboard.protocols import Clock, EventSink
 from pegboard.routing import check_arguments, matches_output_schema
 from pegboard.routing.economics.tool_prices import stated_usd
 from pegboard.routing.habit_learner import HabitLearner
+from pegboard.spend_limits import NanoUsd
 
 Result = dict[str, Any]
 Fault = Literal["server", "caller", "tool"]
@@ -39,13 +46,14 @@ MOST_TOOLS = 100
 
 
 class ToolCalls:
-    """Checks, charges, sends and records calls. Results of servers are relayed untouched (M7)."""
+    """Resolves, checks, charges, sends and records calls. Results of servers are relayed untouched (M7)."""
 
     def __init__(
         self,
+        view: CallerView,
         fleet: Servers,
-        book: SessionBook,
         charges: CallCharges,
+        likely: LikelyTools,
         *,
         events: EventSink,
         clock: Clock,
@@ -60,18 +68,46 @@ class ToolCalls:
         self._contents = contents
         self._tasks = tasks
         self._later = later
+        self._view = view
         self._audit = audit
         self._rates = rates
         self._fleet = fleet
-        self._book = book
+        self._book = view.book
         self._charges = charges
+        self._likely = likely
         self._events = events
         self._clock = clock
         self._observe = observe
         self._learner = learner
         self._feedback = PendingFeedback()
 
-    async def check(self, tool: Tool, arguments: JsonObject) -> None:
+    async def call(
+        self,
+        name: str,
+        arguments: JsonObject,
+        context: CallContext,
+        *,
+        finder: str = meta_definitions.SEARCH,
+        listed: bool = True,
+    ) -> Result:
+        """The server's result for exactly these arguments. Raises MCPError as the server does, and PegboardError.
+
+        The arguments of a tool that its client was not listed are checked: always with ``listed`` false, when a
+        meta-tool makes the call. ``finder`` is the meta-tool that an error names as the remedy.
+        """
+        view, caller = self._view, context.caller
+        session, tool = await view.resolve(name, caller, finder)
+        if not (listed and view.is_listed(tool.id, caller, session)):
+            await self._check(tool, arguments)
+        result = await self._sent(tool, view.filled_in(tool.id, arguments), context, arguments)
+        if view.exposure(caller, session) == "dynamic":
+            self._likely.called(tool.id, arguments, caller)
+        if _is_task(result):
+            return self._tasks.created(tool.id, result, caller)
+        await self._remember(tool.id, result, caller)
+        return result
+
+    async def _check(self, tool: Tool, arguments: JsonObject) -> None:
         """Raises ArgumentsInvalid, and records it as the caller's failure: the server never sees such a call."""
         try:
             await check_arguments(tool, arguments)
@@ -79,23 +115,20 @@ class ToolCalls:
             self._observe(Outcome(tool=tool.id, success=False, latency_ms=0, failure="caller"))
             raise
 
-    async def relay(
-        self, called: Tool, arguments: JsonObject, context: CallContext, *, asked: JsonObject | None = None
-    ) -> Result:
-        """The server's result for exactly these arguments, of which the client ``asked`` those that are no presets.
+    async def _sent(self, tool: Tool, arguments: JsonObject, context: CallContext, asked: JsonObject) -> Result:
+        """The server's result for exactly these arguments, of which the client ``asked`` those that are no presets."""
+        if self._audit.is_on:
+            self._audit.check()
+            return await self._audited(tool, arguments, context, asked)
+        return await self._admitted(tool, arguments, context)
 
-        Raises MCPError as the server does, and PegboardError.
-        """
-        session, tool = context.caller.session, called.id
-        self._audit.check()
-        started, said = self._clock.monotonic(), arguments if asked is None else asked
-        attempt = AttemptedCall(name=tool.name, arguments=said, context=context, called=called, started=started)
-        stated = stated_usd(called, "price_usd")
-        price = self._charges.price(tool, stated)
+    async def _audited(self, tool: Tool, arguments: JsonObject, context: CallContext, asked: JsonObject) -> Result:
+        attempt = AttemptedCall(
+            name=tool.name, arguments=asked, context=context, called=tool, started=self._clock.monotonic()
+        )
+        price = self._price(tool)
         try:
-            await self._rates.admit_call(context.caller.limited, tool)
-            async with self._charges.charged(session, tool, stated=stated, caller=context.caller.limited):
-                result = await self._observed(called, arguments, context)
+            result = await self._admitted(tool, arguments, context)
         except PegboardError:  # the gateway answers with it, and hands it to `rejected`
             raise
         except BaseException as error:
@@ -103,13 +136,30 @@ class ToolCalls:
             self._audit.failed(attempt, error, price, by_caller=by_caller)
             raise
         self._audit.answered(attempt, result, price)
-        if created_task(result) is not None:
-            return self._tasks.created(tool, result, context.caller)
-        self._contents.answered(ServerName(tool.server), tool.name, result)
-        if not result.get("isError", False) and result.get("resultType") != "input_required":
-            await self._book.update(session, session_changes.answered(tool.name))
-        self._book.touch(session, session_changes.use(tool))
         return result
+
+    async def _admitted(self, tool: Tool, arguments: JsonObject, context: CallContext) -> Result:
+        """Within the rates and the spend limits of the caller, if there are any."""
+        caller = context.caller
+        if self._rates.limits or caller.holder is not None:
+            await self._rates.admit_call(caller.limited, tool.id)
+        if not self._charges.priced:
+            return await self._observed(tool, arguments, context)
+        stated = stated_usd(tool, "price_usd")
+        async with self._charges.charged(caller.session, tool.id, stated=stated, caller=caller.limited):
+            return await self._observed(tool, arguments, context)
+
+    def _price(self, tool: Tool) -> NanoUsd:
+        return self._charges.price(tool.id, stated_usd(tool, "price_usd"))
+
+    async def _remember(self, tool: ToolId, result: Result, caller: Caller) -> None:
+        """Scan the result, and note the answer in the session."""
+        self._contents.answered(ServerName(tool.server), tool.name, result)
+        if caller.session is None:
+            return
+        if not result.get("isError", False) and result.get("resultType") != "input_required":
+            await self._book.update(caller.session, session_changes.answered(tool.name))
+        self._book.touch(caller.session, session_changes.use(tool))
 
     def searched(self, caller: Caller, decision: str) -> None:
         """The next calls of this caller follow the decision of a search."""
@@ -120,7 +170,7 @@ class ToolCalls:
         event, if that is not the attempt's."""
         self._events.emit(CallRejected(at=self._clock.time(), tool=shown or attempt.name, reason=error.code))
         called = attempt.called
-        price = self._charges.price(called.id, stated_usd(called, "price_usd")) if called is not None else FREE
+        price = self._price(called) if called is not None else FREE
         self._audit.refused(attempt, error, cost_of(error, price))
         return error.to_mcp()
 
@@ -200,9 +250,15 @@ async def _failed(tool: Tool, result: Result) -> bool:
     """Whether the result is an error or violates the tool's output schema. The client gets it unchanged in any case."""
     if result.get("isError", False):
         return True
-    if result.get("resultType") == "input_required" or created_task(result) is not None:
+    if not tool.output_schema or result.get("resultType") == "input_required" or _is_task(result):
         return False
     return not await matches_output_schema(tool, result)
+
+
+def _is_task(result: Result) -> bool:
+    """Whether the call has become a task."""
+    is_plain = "content" in result and result.get("resultType", "complete") == "complete"
+    return not is_plain and created_task(result) is not None
 
 
 def fault_of(error: Exception) -> Fault:

@@ -22,6 +22,8 @@ from pegboard.upstreams.extension_requests import APPS
 
 SESSION_KEY = "pegboard.session"
 """The key of the ASGI scope under which the HTTP door stores the id of a handshake session."""
+EXPOSURE_KEY = "pegboard.exposure"
+"""The key of the ASGI scope under which the HTTP door stores the exposure that the request asks for."""
 END_KEY = "pegboard.end"
 SESSION_HEADER = "x-pegboard-session"
 NAMED_PREFIX = "named:"
@@ -48,7 +50,10 @@ def caller_of(ctx: ServerRequestContext[Any, Any], kind_of: KindOf) -> Caller:
     request = ctx.request
     named, holder = request.headers.get(SESSION_HEADER), request.scope.get(HOLDER_KEY)
     session = (named and named_session(named, holder)) if modern else _handshake_session(ctx, request)
-    wish = wished(request.headers, dict(request.query_params))
+    if EXPOSURE_KEY in request.scope:
+        wish = request.scope[EXPOSURE_KEY]
+    else:
+        wish = wished(request.headers, dict(request.query_params))
     return Caller(session=session, kind=kind, modern=modern, exposure=wish, holder=holder, apps=apps)
 
 
@@ -59,7 +64,7 @@ def named_session(name: str, holder: Holder | None) -> str:
 
 def at_end(ctx: ServerRequestContext[Any, Any], forget: Callable[[], None]) -> None:
     """Call ``forget`` when the connection of this request ends. Only the first callback of a connection is used."""
-    connection = _connection(ctx)
+    connection = connection_of(ctx)
     if connection is not None and END_KEY not in connection.state:
         connection.state[END_KEY] = True
         connection.exit_stack.callback(forget)
@@ -67,7 +72,7 @@ def at_end(ctx: ServerRequestContext[Any, Any], forget: Callable[[], None]) -> N
 
 def _stream_of(ctx: ServerRequestContext[Any, Any]) -> str:
     """The session of a pair of streams. A process may serve several pairs, each with its own conversation."""
-    connection = _connection(ctx)
+    connection = connection_of(ctx)
     return STREAM if connection is None else str(connection.state.setdefault(SESSION_KEY, f"{STREAM}:{uuid4().hex}"))
 
 
@@ -75,11 +80,11 @@ def _handshake_session(ctx: ServerRequestContext[Any, Any], request: Request) ->
     """The id from the HTTP door or else from the SDK; None if the SDK serves without sessions."""
     if SESSION_KEY in request.scope:
         return str(request.scope[SESSION_KEY])
-    connection = _connection(ctx)
+    connection = connection_of(ctx)
     return request.headers.get(MCP_SESSION_ID_HEADER) if connection is None else connection.session_id
 
 
-def _connection(ctx: ServerRequestContext[Any, Any]) -> Connection | None:
+def connection_of(ctx: ServerRequestContext[Any, Any]) -> Connection | None:
     """The SDK's connection object, which holds state between requests but is not exposed to handlers."""
     return getattr(ctx.session, "_connection", None)
 

@@ -43,7 +43,8 @@ class ClientOrigin:
     def __init__(self, ctx: Context, caller: Caller, *, level: types.LoggingLevel | None = None) -> None:
         self.inputs = Inputs()
         self.questions: dict[str, types.InputRequest] = {}
-        self.asked = asyncio.Event()
+        self.asked: Callable[[], None] = lambda: None
+        """Called with each question."""
         self._answers: dict[str, asyncio.Future[types.InputResponse]] = {}
         self._ctx = ctx
         self._modern = caller.modern
@@ -69,6 +70,12 @@ class ClientOrigin:
     def capabilities(self) -> types.ClientCapabilities:
         return self._ctx.session.client_capabilities or types.ClientCapabilities()
 
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether the client has declared anything that a server may ask it."""
+        can = self.capabilities
+        return can.sampling is not None or can.elicitation is not None or can.roots is not None
+
     @contextmanager
     def answering(self) -> Iterator[None]:
         """Within it, requests and notifications from servers are for this client."""
@@ -84,8 +91,6 @@ class ClientOrigin:
         for key in self.questions.keys() & answers.keys():
             del self.questions[key]
             self._answers.pop(key).set_result(answers[key])
-        if not self.questions:
-            self.asked.clear()
 
     async def ask(self, request: types.ServerRequest) -> Answer:
         if refused := unable(self.capabilities, request):
@@ -129,7 +134,7 @@ class ClientOrigin:
         key = uuid4().hex
         self._answers[key] = asyncio.get_running_loop().create_future()
         self.questions[key] = request
-        self.asked.set()
+        self.asked()
         return await self._answers[key]
 
 
@@ -148,20 +153,22 @@ class PendingInputs:
     def __init__(self) -> None:
         self._parked: dict[str, Parked] = {}
 
-    async def result(self, ctx: Context, params: Params, origin: ClientOrigin, work: Work) -> Result:
-        """The result of ``work``, which is done for ``origin``, or the questions that it must answer first.
+    async def result(self, ctx: Context, params: Params | None, origin: ClientOrigin, work: Work) -> Result:
+        """The result of ``work``, which is done for ``origin``, or the questions that it must answer first. ``params``
+        is None for a request without answers to earlier questions.
 
         Raises MCPError for a state that is no longer known, and for answers that are not an object.
         """
-        if "inputResponses" in (ctx.params or {}) and params.input_responses is None:
+        if params is not None and params.input_responses is None and "inputResponses" in (ctx.params or {}):
             raise MCPError(types.INVALID_PARAMS, "inputResponses must be an object")
-        if origin.takes_requests:
+        if params is not None and not origin.takes_requests:
+            state = params.request_state
+            if state is not None and state.startswith(PARKED):
+                return await self._next(self._again(ctx, state, params.input_responses or {}))
+            origin.inputs = Inputs(responses=params.input_responses, state=state)
+        if origin.takes_requests or not origin.can_be_asked:
             with origin.answering():
                 return await work()
-        state = params.request_state
-        if state is not None and state.startswith(PARKED):
-            return await self._next(self._again(ctx, state, params.input_responses or {}))
-        origin.inputs = Inputs(responses=params.input_responses, state=state)
         with origin.answering():
             return await self._next(Parked(origin=origin, task=asyncio.create_task(_begun(work))))
 
@@ -180,16 +187,24 @@ class PendingInputs:
 
     async def _next(self, parked: Parked) -> Result:
         """Waits until it is done or has questions."""
-        asked = asyncio.ensure_future(parked.origin.asked.wait())
+        turn = asyncio.get_running_loop().create_future()
+
+        def over(_task: asyncio.Task[Result] | None = None) -> None:
+            if not turn.done():
+                turn.set_result(None)
+
+        parked.task.add_done_callback(over)
+        parked.origin.asked = over
         try:
-            await asyncio.wait({parked.task, asked}, return_when=asyncio.FIRST_COMPLETED)
+            if not parked.origin.questions:
+                await turn
         except asyncio.CancelledError:
             parked.task.cancel()
             with suppress(asyncio.CancelledError):
                 await asyncio.wait({parked.task})
             raise
         finally:
-            asked.cancel()
+            parked.task.remove_done_callback(over)
         return parked.task.result() if parked.task.done() else self._park(parked)
 
     def _park(self, parked: Parked) -> Result:

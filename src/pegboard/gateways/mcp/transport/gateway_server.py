@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -12,17 +11,16 @@ from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, Server
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.gateways.mcp.embedded.hooked_server import as_dictionary
 from pegboard.gateways.mcp.gateway import session_changes
-from pegboard.gateways.mcp.gateway.caller import CallContext, Caller, Notify
+from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.transport.call_handler import CallHandler
 from pegboard.gateways.mcp.transport.client_connection import at_end, caller_of
-from pegboard.gateways.mcp.transport.client_input import ClientOrigin
 from pegboard.gateways.mcp.transport.offered_capabilities import with_extensions
 from pegboard.gateways.mcp.transport.resource_handlers import ResourceHandlers
-from pegboard.gateways.mcp.transport.results import HANDLER_RESULTS, HINTS, foreign_meta, kept, page
+from pegboard.gateways.mcp.transport.results import HANDLER_RESULTS, HINTS, kept, page
 from pegboard.gateways.mcp.transport.skill_handlers import SkillHandlers
 from pegboard.gateways.mcp.transport.task_handlers import TaskHandlers
 
@@ -48,7 +46,6 @@ def wire(gateway: Gateway, sealed: RequestStateSecurity | None = None) -> Server
 
     ``sealed`` protects the request states that clients hold; by default only this process can open them.
     """
-    pending = gateway.pending_inputs
 
     def connected(ctx: Context) -> Caller:
         return _connected(gateway, ctx)
@@ -57,26 +54,6 @@ def wire(gateway: Gateway, sealed: RequestStateSecurity | None = None) -> Server
         caller = connected(ctx)
         found = page(await gateway.list_tools(caller), params.cursor if params else None)
         return kept(ctx, found | HINTS)
-
-    async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> dict[str, Any]:
-        caller = connected(ctx)
-        origin = ClientOrigin(ctx, caller, level=gateway.levels.of(caller.session))
-        meta = foreign_meta(ctx) | ({types.LOG_LEVEL_META_KEY: origin.log_level} if origin.log_level else {})
-        context = CallContext(caller=caller, meta=meta, progress=origin.progress, notify=list_changed_notifier(ctx))
-        call = partial(gateway.call, params.name, params.arguments or {}, context)
-        return kept(ctx, await pending.result(ctx, params, origin, call))
-
-    async def called_as_task(ctx: Context, call_next: CallNext) -> HandlerResult:
-        """A middleware that answers a call that is to become a task: the SDK has no model of its result."""
-        if (
-            ctx.method != "tools/call"
-            or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-            or "task" not in (ctx.params or {})
-        ):
-            return await call_next(ctx)
-        caller = connected(ctx)
-        gateway.tasks.connect(caller.session, ctx.session.send_notification)
-        return await call_tool(ctx, types.CallToolRequestParams.model_validate(ctx.params, by_name=False))
 
     async def initialized(ctx: Context, _params: types.NotificationParams | None) -> None:
         caller, client = connected(ctx), ctx.session.client_params
@@ -89,13 +66,14 @@ def wire(gateway: Gateway, sealed: RequestStateSecurity | None = None) -> Server
     async def roots_changed(_ctx: Context, _params: types.NotificationParams | None) -> None:
         gateway.fleet.roots_changed()
 
+    calls = CallHandler(gateway, connected)
     tasks = TaskHandlers(gateway, connected)
-    handlers = ResourceHandlers(gateway, pending, connected, tasks)
+    handlers = ResourceHandlers(gateway, gateway.pending_inputs, connected, tasks)
     server = GatewayServer(
         "pegboard",
         version=version("pegboard"),
         on_list_tools=list_tools,  # type: ignore[arg-type]  # the SDK takes dictionaries too
-        on_call_tool=call_tool,  # type: ignore[arg-type]
+        on_call_tool=calls.handle,  # type: ignore[arg-type]
         **handlers.handlers(),
         get_tool_input_schema=gateway.input_schema,
     )
@@ -105,7 +83,7 @@ def wire(gateway: Gateway, sealed: RequestStateSecurity | None = None) -> Server
     tasks.join(server)
     SkillHandlers(gateway, connected).join(server)
     boundary = RequestStateBoundary(sealed or RequestStateSecurity.ephemeral(), default_audience="pegboard")
-    server.middleware += [boundary, verbatim, _introduces(gateway), called_as_task]
+    server.middleware += [boundary, calls, verbatim, _introduces(gateway)]
     return server
 
 
@@ -162,12 +140,3 @@ def _connected(gateway: Gateway, ctx: Context) -> Caller:
         gateway.resources.prompts_announcer.connect(caller.session, ctx.session.send_prompt_list_changed)
         gateway.resources.resources_announcer.connect(caller.session, ctx.session.send_resource_list_changed)
     return caller
-
-
-def list_changed_notifier(ctx: Context) -> Notify:
-    """Sends list_changed on the stream of this request's answer, if the transport has a stream for each request."""
-
-    async def notify() -> None:
-        await ctx.session.send_notification(types.ToolListChangedNotification(), related_request_id=ctx.request_id)
-
-    return notify

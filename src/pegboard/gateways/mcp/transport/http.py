@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 import anyio
 import mcp_types as types
 from anyio.abc import TaskStatus
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -24,12 +23,13 @@ from pegboard.gateways.mcp.cluster.forwarder import Forwarder
 from pegboard.gateways.mcp.cluster.http_messages import header
 from pegboard.gateways.mcp.cluster.peers import Peers
 from pegboard.gateways.mcp.cluster.session_affinity import SessionAffinity
-from pegboard.gateways.mcp.cluster.session_recovery import SESSION, ResumableSessions, SessionRecovery
+from pegboard.gateways.mcp.cluster.session_recovery import SESSION, SessionRecovery
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.host import Host, NoToolset
 from pegboard.gateways.mcp.transport import auth
-from pegboard.gateways.mcp.transport.client_connection import wished
+from pegboard.gateways.mcp.transport.client_connection import EXPOSURE_KEY, wished
 from pegboard.gateways.mcp.transport.gateway_server import wire
+from pegboard.gateways.mcp.transport.handshake_sessions import ResumableSessions
 
 PATH = "/mcp"
 HEALTH = "/healthz"
@@ -115,10 +115,11 @@ class HttpDoor:
         toolset = path[len(PATH) + 1 :]
         try:
             holder = await self._host.access.holder(scope["headers"])
-            wished(request.headers, dict(request.query_params))
+            wish = wished(request.headers, dict(request.query_params) if scope["query_string"] else {})
             endpoint = await self._endpoint(toolset)
             auth.check_scope(holder, self._host.scope_of(toolset))
-            await self._host.rates.admit_request(ANYONE if holder is None else holder.limited)
+            if self._host.rates.limits or holder is not None:
+                await self._host.rates.admit_request(ANYONE if holder is None else holder.limited)
         except RateLimitReached as error:
             return _too_many(error)
         except auth.Unauthorized as error:
@@ -131,7 +132,7 @@ class HttpDoor:
         session = header(scope["headers"], SESSION)
         if holder is not None and session is not None and not await self._host.signing.owns(holder, session):
             return _error(NoSession(), NoSession.http_status)
-        await endpoint.app(dict(scope) | {auth.HOLDER_KEY: holder}, receive, send)
+        await endpoint.app({**scope, auth.HOLDER_KEY: holder, EXPOSURE_KEY: wish}, receive, send)
         return None
 
     def _metadata(self, path: str) -> Response:
@@ -148,6 +149,9 @@ class HttpDoor:
 
     async def _endpoint(self, toolset: str) -> Endpoint:
         """The endpoint of this toolset. Raises NoToolset, also if it was removed from the configuration."""
+        open_one = self._endpoints.get(toolset)
+        if open_one is not None and self._host.serves(toolset, open_one.gateway):
+            return open_one
         async with self._opening:
             known = self._endpoints.get(toolset)
             try:
@@ -174,8 +178,8 @@ class HttpDoor:
                 task_status.started(Endpoint(gateway=gateway, app=self._app(manager, gateway), scope=scope))
                 await anyio.sleep_forever()
 
-    def _app(self, manager: StreamableHTTPSessionManager, gateway: Gateway) -> SessionRecovery | SessionAffinity:
-        local = SessionRecovery(manager.handle_request, gateway, self._host.signing)
+    def _app(self, manager: ResumableSessions, gateway: Gateway) -> SessionRecovery | SessionAffinity:
+        local = SessionRecovery(manager, gateway, self._host.signing)
         if self._peers is None or self._forwarder is None:
             return local
         return SessionAffinity(local, gateway, self._peers, self._forwarder)

@@ -32,14 +32,18 @@ MOST_DIGITS = 9
 
 def kept(ctx: Context, result: Mapping[str, Any]) -> dict[str, Any]:
     """The result in the shape of the caller's era, which the middleware `verbatim` then sends."""
-    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        shaped = {"resultType": "complete"} | dict(result)
-    else:
-        shaped = {key: value for key, value in result.items() if key not in MODERN_KEYS}
+    found = shaped(ctx, result)
     results = HANDLER_RESULTS.get()
     if results is not None:
-        results.append(shaped)
-    return shaped
+        results.append(found)
+    return found
+
+
+def shaped(ctx: Context, result: Mapping[str, Any]) -> dict[str, Any]:
+    """The result in the shape of the caller's era."""
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        return {"resultType": "complete"} | dict(result)
+    return {key: value for key, value in result.items() if key not in MODERN_KEYS}
 
 
 def foreign_meta(ctx: Context) -> dict[str, Any]:

@@ -19,10 +19,20 @@ NAMED = 8
 """The most tools that one log line names."""
 
 CROWDS: Mapping[str, Callable[[Crowd], str]] = {
-    "copied-description": lambda crowd: f"Tools of {crowd.server} have descriptions like those of {crowd.of}",
-    "copied-name": lambda crowd: f"Tools of {crowd.server} have names like those of {crowd.of}",
+    "copied-description": lambda crowd: (
+        f"Tools of {crowd.server} have descriptions like those of {crowd.of or 'other servers'}"
+    ),
+    "copied-name": lambda crowd: f"Tools of {crowd.server} have names like those of {crowd.of or 'other servers'}",
     "requests": lambda crowd: f"Descriptions of {crowd.server} consist of users' requests instead of what the tools do",
+    "word-list": lambda crowd: f"Descriptions of {crowd.server} are lists of words",
+    "long-name": lambda crowd: f"Tools of {crowd.server} have names of very many words",
+    "many-intents": lambda crowd: f"Descriptions of {crowd.server} name many unrelated actions",
 }
+PLACE: Mapping[bool, str] = {
+    True: "They are ranked behind other tools; a description in the configuration replaces theirs.",
+    False: "They may be found in place of other tools.",
+}
+"""What follows for tools that are damped, and for others."""
 
 
 class ApprovalNotices:
@@ -98,11 +108,16 @@ class ApprovalNotices:
         for crowd in sorted(self._crowds - said, key=lambda each: (each.server, each.kind, each.of)):
             tools = tuple(str(tool) for tool in crowd.tools)
             self._events.emit(
-                ServerCrowds(at=self._clock.time(), server=crowd.server, kind=crowd.kind, of=crowd.of, tools=tools)
+                ServerCrowds(
+                    at=self._clock.time(),
+                    server=crowd.server,
+                    kind=crowd.kind,
+                    of=crowd.of,
+                    tools=tools,
+                    damped=crowd.damped,
+                )
             )
-            LOGGER.warning(
-                "%s: %s. They may be found in place of other tools.", CROWDS[crowd.kind](crowd), named(crowd.tools)
-            )
+            LOGGER.warning("%s: %s. %s", CROWDS[crowd.kind](crowd), named(crowd.tools), PLACE[crowd.damped])
 
     def suspected(self, suspected: Mapping[ToolId, ScannedDefinition], held_back: AbstractSet[ToolId]) -> None:
         """Report definitions that the scanner suspects to be poisoned."""

@@ -1,0 +1,68 @@
+"""Texts that stand in another one in an encoding that models read: base64, hexadecimal, escapes, ROT13, backwards.
+
+Only what decodes to printable text with blanks counts, so that hashes, identifiers and keys are left alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import html
+import re
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+ENCODED = re.compile(r"(?<![\w/+=-])[\w/+-]{32,}={0,2}(?![\w/+=-])", re.ASCII)
+"""base64, also in the alphabet for addresses (RFC 4648, section 5)."""
+PART = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}")
+BREAK = r"(?:[\s\"',|\\]{1,4}|[\s\"',|\\]{0,3}[-+.;:~]{1,2}[\s\"',|\\]{1,3})"
+IN_PARTS = re.compile(rf"[A-Za-z0-9+/]{{8,}}(?:{BREAK}[A-Za-z0-9+/]{{4,}}={{0,2}}){{1,40}}")
+"""base64 split by separators."""
+BETWEEN = re.compile(BREAK)
+HEXADECIMAL = re.compile(r"(?<![0-9a-zA-Z])(?:0x)?((?:[2-7][0-9a-fA-F] ?){20,400})(?![0-9a-zA-Z])")
+"""Of ASCII alone: the first digit is 2 to 7."""
+ESCAPED = re.compile(r"(?:\\u00[2-7][0-9a-fA-F]|\\x[2-7][0-9a-fA-F]|%[2-7][0-9a-fA-F]|&#x?[0-9a-fA-F]{2,5};){8,400}")
+ESCAPE = re.compile(r"\\u00|\\x")
+ORDER = re.compile(
+    r"\b(?:ignore|disregard|forget)\b.{0,20}\b(?:previous|prior|above|earlier|instructions?)\b"
+    r"|\bdo not (?:tell|inform|mention|notify)\b.{0,20}\buser\b"
+)
+LIKELY = re.compile(r"vafgehpgvba|vtaber|qvfertneq|snoitcurtsni|erongi|dragersid|hfre|resu", re.IGNORECASE)
+"""Words of orders in ROT13 and backwards: without one of them, nothing is read that way."""
+
+
+def decoded(text: str) -> Iterator[tuple[str, str]]:
+    """Encodings and the texts that stand in a text in them."""
+    for found in ENCODED.finditer(text):
+        yield from from_base64(found.group())
+    for found in IN_PARTS.finditer(text):
+        yield from from_base64(BETWEEN.sub("", found.group()))
+    for found in HEXADECIMAL.finditer(text):
+        yield from _readable("hexadecimal", bytes.fromhex(found.group(1)))
+    for found in ESCAPED.finditer(text):
+        plain = unquote(ESCAPE.sub("%", html.unescape(found.group())))
+        yield from _readable("escapes", plain.encode())
+    if LIKELY.search(text):
+        for name, read in (("rot13", codecs.encode(text, "rot13")), ("backwards", text[::-1])):
+            if ORDER.search(read.casefold()):
+                yield name, read
+
+
+def from_base64(text: str) -> Iterator[tuple[str, str]]:
+    """The decoded text, in either alphabet; nothing if it is no text."""
+    standard = text.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        yield from _readable("base64", base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True))
+    except binascii.Error:
+        return
+
+
+def _readable(name: str, content: bytes) -> Iterator[tuple[str, str]]:
+    """As text, if it is printable and has blanks."""
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        return
+    if " " in text and text.isprintable():
+        yield name, text

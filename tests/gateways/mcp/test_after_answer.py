@@ -1,0 +1,43 @@
+"""Work that follows answers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pegboard.gateways.mcp.gateway import after_answer
+from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
+from processes import until
+
+
+async def test_work_waits_for_a_pause_between_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(after_answer, "PAUSE", 3600.0)
+    monkeypatch.setattr(after_answer, "LONGEST_WAIT", 3600.0)
+    later, done = AfterAnswer(), list[int]()
+    for number in range(3):
+        later(lambda number=number: done.append(number))
+    await asyncio.sleep(0)
+    assert not done
+    later.flush()
+    assert done == [0, 1, 2]
+
+
+async def test_work_is_done_in_time_although_answers_follow_each_other_without_a_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(after_answer, "PAUSE", 0.01)
+    monkeypatch.setattr(after_answer, "LONGEST_WAIT", 0.05)
+    later, done = AfterAnswer(), list[int]()
+    later(lambda: done.append(0))
+    monkeypatch.setattr(after_answer, "PAUSE", 3600.0)
+    later(lambda: done.append(1))
+    await until(lambda: done == [0, 1])
+
+
+async def test_work_that_raises_does_not_keep_the_rest_from_being_done(caplog: pytest.LogCaptureFixture) -> None:
+    later, done = AfterAnswer(), list[int]()
+    later(lambda: 1 / 0)
+    later(lambda: done.append(1))
+    await until(lambda: done == [1])
+    assert "The record of a call failed" in caplog.text
