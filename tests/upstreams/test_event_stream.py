@@ -62,6 +62,8 @@ async def test_one_that_needs_signing_in_says_so_and_one_that_is_not_there_is_le
             await fleet.settled(60)
             found = {status.name: status for status in fleet.status()}
     assert found["good"].state == "ready"
-    assert found["unsigned"].reason == "It requires signing in (OAuth), which Pegboard does not support yet."
+    assert found["unsigned"].reason == (
+        "It waits for a sign-in (OAuth). Run `pegboard login unsigned`, or give its entry a token in its headers."
+    )
     assert found["gone"].state == "unhealthy"
     assert found["gone"].reason

@@ -23,10 +23,8 @@ from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool, 
 
 @dataclass
 class PegboardCapability(AbstractCapability[Any]):
-    """Shows an agent's model the tools of each turn, refuses calls of others, and offers `search_tools`.
-
-    >>> from pydantic_ai import Agent
-    >>> agent = Agent("test", capabilities=[PegboardCapability()])
+    """Shows an agent's model the tools of each turn, refuses calls of others, and offers `search_tools`:
+    ``Agent(model, capabilities=[PegboardCapability()])``.
     """
 
     selector: ToolSelector = field(default_factory=ToolSelector)

@@ -55,6 +55,7 @@ async def test_what_was_not_used_for_the_configured_days_is_removed(lasting: Bac
         "habit": 1,
         "embedding": embeddings,
         "definition": 0,
+        "audit": 0,
     }
     assert (await lasting.statistics().read()).keys() == {NEW}
     assert (await lasting.lessons().read(["old", "new"])).keys() == {"new"}

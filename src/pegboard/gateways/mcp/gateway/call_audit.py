@@ -107,6 +107,6 @@ def session_hash(session: str | None) -> str:
     """A session's mark in the log: its id itself would grant access to it.
 
     >>> session_hash("5f0c1b9e"), session_hash(None)
-    ('dbe9ddf6b4b0', '')
+    ('1ddf1170bef0', '')
     """
     return "" if session is None else hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:12]
