@@ -14,9 +14,12 @@ import pytest
 from typer.testing import Result
 
 from pegboard.apps.cli import doctor
+from pegboard.apps.cli.whoami import settings_of
+from pegboard.upstreams.oauth.sign_ins import credential_store
 from processes import listening
 from signers import SIGNED, control
 
+PUBLIC = "https://93.184.215.14/mcp"
 ANSWERING = str(Path(__file__).parents[1] / "clients" / "answering_browser.py")
 
 Run = Callable[..., Result]
@@ -74,6 +77,39 @@ def test_a_sign_in_is_kept_shown_used_and_ended(
     everything = done.output + done.stderr + json.dumps(shown) + table.output + ended.output
     assert len(secrets) == 2
     assert not [secret for secret in secrets if secret in everything]
+
+
+@pytest.mark.parametrize(
+    ("entry", "revoked"),
+    [
+        ({"url": PUBLIC}, False),
+        ({"url": PUBLIC, "oauth": {"private_addresses": True}}, True),
+        ({"url": "https://another.example/mcp", "oauth": {"private_addresses": True}}, False),
+    ],
+    ids=["not allowed", "allowed", "allowed to another server"],
+)
+def test_logout_asks_a_private_address_of_a_public_server_only_where_the_entry_allows_it(
+    run: Run,
+    server: str,
+    config: Path,
+    servers_file: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    entry: dict[str, Any],
+    revoked: bool,
+) -> None:
+    browser(monkeypatch)
+    assert run("login", "signed", "--config", config).exit_code == 0
+    store = credential_store(settings_of([config]))
+    [summary] = store.all()
+    made = store.read(summary.key)
+    assert made is not None
+    store.delete(summary.key)
+    store.write(made.model_copy(update={"url": PUBLIC}))
+    ended = run("logout", "signed", "--config", servers_file(signed=entry))
+
+    assert ("They are revoked" in ended.output) == revoked
+    assert (stored(server)["tokens"] == []) == revoked
+    assert store.all() == []
 
 
 def test_who_refuses_gets_an_error_and_nothing_is_kept(
