@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
 import webbrowser
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from typer.testing import Result
 
@@ -77,6 +79,28 @@ def test_a_sign_in_is_kept_shown_used_and_ended(
     everything = done.output + done.stderr + json.dumps(shown) + table.output + ended.output
     assert len(secrets) == 2
     assert not [secret for secret in secrets if secret in everything]
+
+
+@pytest.mark.requirement("023.login")
+def test_the_address_at_which_a_browser_elsewhere_ended_can_be_pasted(
+    run_json: RunJson, start: Callable[..., subprocess.Popen[bytes]], server: str, config: Path
+) -> None:
+    with (
+        start("login", "signed", "--no-browser", "--config", config) as process,
+        httpx2.Client(follow_redirects=True, timeout=30) as elsewhere,
+    ):
+        page = next(line.decode().strip() for line in process.stderr or () if line.startswith(b"http"))
+        question = elsewhere.get(page)
+        answer = elsewhere.post(question.url, data={"answer": "allow"}, follow_redirects=False)
+        ended = answer.headers["location"]
+        typed = "".join(f"{line}\n" for line in ("nonsense", ended.replace("state=", "state=x"), ended))
+        said = process.communicate(typed.encode(), 60)[1].decode()
+        code = process.returncode
+
+    assert code == 0, said
+    assert "Paste the whole address" in said
+    assert "not the answer to a sign-in that was begun here" in said
+    assert [each["server"] for each in run_json("whoami")["sign_ins"]] == ["signed"]
 
 
 @pytest.mark.parametrize(
