@@ -31,13 +31,13 @@ from pegboard.upstreams.error_text import (
 )
 from pegboard.upstreams.extension_requests import AnyNotification, accepts_tasks
 from pegboard.upstreams.fleet_options import FleetOptions
+from pegboard.upstreams.handshake_state import HandshakeState
 from pegboard.upstreams.http_transport import SIGN_IN
 from pegboard.upstreams.limits import ListBudget
 from pegboard.upstreams.raw_requests import AnyRequest
 from pegboard.upstreams.request_origin import ORIGIN
 from pegboard.upstreams.server_lists import ListingCache, needs_task, server_of, tools_of
 from pegboard.upstreams.server_requests import InputRounds
-from pegboard.upstreams.session_state import SessionState
 from pegboard.upstreams.sign_in_tool import SIGN_IN_TOOL, sign_in_tool, signed_in_result
 from pegboard.upstreams.status import ServerStatus
 from pegboard.upstreams.task_runs import awaited_task
@@ -83,7 +83,7 @@ class Upstream:
         self._tasks_only: frozenset[str] = frozenset()
         self._changed = changed
         self._heard = heard
-        self._session = SessionState(spec.name, conditions.connect_timeout)
+        self._session = HandshakeState(spec.name, conditions.connect_timeout)
         self._conditions = conditions
         self._lazy = conditions.lazy if spec.lazy is None else spec.lazy
         self._listing_cache = ListingCache(conditions.definitions, spec, conditions.environment)

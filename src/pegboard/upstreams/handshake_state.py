@@ -15,7 +15,7 @@ from pegboard.upstreams.connection import Connection, mode_of
 LOGGER = logging.getLogger(__name__)
 
 
-class SessionState:
+class HandshakeState:
     """Of one server, over all its connections. ``seconds`` is the time in which it has to answer."""
 
     def __init__(self, server: str, seconds: float) -> None:
