@@ -12,8 +12,10 @@ from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
 from pegboard.gateways.llm.formats.tool_choice import WhenNone, apply_tool_choice
 from pegboard.gateways.llm.formats.tool_search import ToolSearchCodec
 
-NAMED = [each for each in registry.FORMATS if each.call_tool is not None]
-"""The formats in which everything is supported; the others have tests of their own (`test_more_providers`)."""
+ELSEWHERE = ("bedrock", "cohere")
+NAMED = [each for each in registry.FORMATS if each.call_tool is not None and each.name not in ELSEWHERE]
+"""The formats that have a scripted provider; the others have tests of their own (`test_more_providers` and
+`test_more_providers_search`)."""
 CODECS: Mapping[str, Codec] = {each.name: each.codec for each in NAMED}
 TOOL_SEARCH: Mapping[str, ToolSearchCodec] = {each.name: each.tool_search for each in NAMED if each.tool_search}
 CALL_TOOL: Mapping[str, CallToolCodec] = {each.name: each.call_tool for each in NAMED if each.call_tool}

@@ -33,13 +33,14 @@ class Sent:
 class ModelUpstream:
     """``mood`` says how it answers: ok, stream (whose end waits for ``release``), error, cut or mute.
 
-    ``body`` and ``kind`` are a good answer and its media type.
+    ``body`` and ``kind`` are a good answer and its media type; the ``bodies`` come before it, one a request.
     """
 
     url: str = ""
     mood: str = "ok"
     body: bytes = ANSWER
     kind: str = "application/json"
+    bodies: list[bytes] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event = field(default_factory=asyncio.Event)
@@ -60,7 +61,7 @@ class ModelUpstream:
                 await self.release.wait()
             case "stream" | "cut":
                 return await self._streamed(request)
-        return web.Response(body=self.body, content_type=self.kind)
+        return web.Response(body=self.bodies.pop(0) if self.bodies else self.body, content_type=self.kind)
 
     async def _streamed(self, request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(headers={"content-type": "text/event-stream"})

@@ -114,6 +114,56 @@ def _contents(contents: list[Any]) -> Iterator[str]:
         open_ = [part["functionCall"]["name"] for part in content["parts"] if "functionCall" in part]
 
 
+def converse_problems(body: Mapping[str, Any]) -> list[str]:
+    return list(_converse(body["messages"]))
+
+
+def _converse(messages: list[Any]) -> Iterator[str]:
+    """Roles alternate, blocks of texts say something, and the next message has the results of all calls."""
+    open_: list[str] = []
+    for place, message in enumerate(messages):
+        if message["role"] != ("user", "assistant")[place % 2]:
+            yield "A conversation must alternate between user and assistant roles."
+        if not message["content"]:
+            yield f"The content field in the Message object at messages.{place} is empty."
+        if any("text" in block and not block["text"].strip() for block in message["content"]):
+            yield f"The text field in the ContentBlock object at messages.{place} is blank."
+        results = [block["toolResult"]["toolUseId"] for block in message["content"] if "toolResult" in block]
+        if sorted(results) != sorted(open_):
+            yield f"Expected toolResult blocks at messages.{place}.content for the Ids {open_}, but found {results}."
+        uses = [block["toolUse"] for block in message["content"] if "toolUse" in block]
+        if any(not isinstance(use["input"], Mapping) for use in uses):
+            yield f"The format of the value at messages.{place}.content.toolUse.input is invalid. Provide an object."
+        open_ = [use["toolUseId"] for use in uses]
+    if open_:
+        yield f"Expected toolResult blocks for the Ids {open_}, but found nothing."
+
+
+def cohere_problems(body: Mapping[str, Any]) -> list[str]:
+    return list(_cohere(body["messages"]))
+
+
+def _cohere(messages: list[Any]) -> Iterator[str]:
+    """Messages with results follow the message with their calls, and each has one."""
+    open_: list[str] = []
+    for message in messages:
+        if message["role"] == "tool":
+            if message["tool_call_id"] not in open_:
+                yield f"invalid tool message: no tool call has the id {message['tool_call_id']!r}"
+            open_ = [each for each in open_ if each != message["tool_call_id"]]
+            continue
+        if open_:
+            yield f"the tool calls {open_} must be followed by tool messages"
+        calls = message.get("tool_calls") or []
+        if any(not isinstance(call["function"]["arguments"], str) for call in calls):
+            yield "the arguments of a tool call must be a string"
+        open_ = [call["id"] for call in calls]
+        if message["role"] == "assistant" and not (message.get("content") or calls):
+            yield "an assistant message must have content or tool calls"
+    if open_:
+        yield f"the tool calls {open_} must be followed by tool messages"
+
+
 def no_problems(_: Mapping[str, Any]) -> list[str]:
     return []
 
@@ -123,5 +173,7 @@ CONVERSATIONS: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "openai_responses": responses_problems,
     "anthropic": messages_problems,
     "gemini": contents_problems,
+    "bedrock": converse_problems,
+    "cohere": cohere_problems,
 }
 """By the name of a codec; of chat completions, `PROBLEMS` says it already."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -46,21 +48,27 @@ def model(seen: Seen) -> Says:
     return Says(thought="Hm.", text=text, calls=[Calls(tool=SEARCH, arguments={"query": JOBS[name]})])
 
 
-@pytest.fixture
-def door() -> Iterator[Gateway]:
+@contextmanager
+def opened(**policy: Any) -> Iterator[Gateway]:
     parts = {"encoder": FakeEncoder(), "embeddings": MemoryEmbeddings()}
-    policy = {"k": 1, "ways": ["tools"], "way_back": True, "least_tools": 0, "least_tokens": 0}
-    with gateway_beside(parts=parts, policy=policy) as found:
+    with gateway_beside(parts=parts, policy={"k": 1, "least_tools": 0, "least_tokens": 0} | policy) as found:
         found.mock.model = model
         yield found
 
 
+@pytest.fixture
+def door() -> Iterator[Gateway]:
+    with opened(ways=["tools"], way_back=True) as found:
+        yield found
+
+
 def asked(door: Gateway, streams: bool, model: str = SILENT, **more: Any) -> Any:
+    more = {"tools": TOOLS} | more
     with openai.OpenAI(base_url=f"{door.url}/openai/v1", api_key="sk-mine", max_retries=0, timeout=60) as client:
         if not streams:
-            return client.responses.create(model=model, tools=TOOLS, **more)
+            return client.responses.create(model=model, **more)
         ids = set()
-        with client.responses.stream(model=model, tools=TOOLS, **more) as stream:
+        with client.responses.stream(model=model, **more) as stream:
             for event in stream:
                 ids |= {event.response.id} if hasattr(event, "response") else set()
             response = stream.get_final_response()
@@ -74,17 +82,37 @@ def asked(door: Gateway, streams: bool, model: str = SILENT, **more: Any) -> Any
 def test_a_conversation_that_the_provider_keeps_goes_on_by_the_id_of_what_the_client_got(
     door: Gateway, streams: bool, model: str
 ) -> None:
+    goes_on(door, streams, model)
+
+
+MORE: list[Any] = [{**TOOLS[0], "name": f"more_{number}", "description": f"Valve {number}"} for number in range(300)]
+
+
+@pytest.mark.requirement("openai.stored-answers")
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+def test_with_deferral_alone_three_hundred_tools_are_picked_where_the_provider_keeps_the_answer(streams: bool) -> None:
+    """All of them would be refused, and what it keeps cannot have searches that the client does not see."""
+    with opened(ways=["defer"]) as door:
+        goes_on(door, streams, TALKS, tools=[*TOOLS, *MORE])
+        sent = [[tool.get("name") for tool in received.json["tools"]] for received in door.mock.received]
+
+    assert max(map(len, sent)) < 20
+    assert SEARCH in sent[0]
+    assert "tool_search" not in json.dumps([received.json["input"] for received in door.mock.received])
+
+
+def goes_on(door: Gateway, streams: bool, model: str, **more: Any) -> None:
     called, before = [], None
     for tool in SESSION:
         number = [{"role": "user", "content": str([*JOBS].index(tool))}]
-        response = asked(door, streams, model, input=number, previous_response_id=before)
+        response = asked(door, streams, model, input=number, previous_response_id=before, **more)
         calls = [item for item in response.output if item.type == "function_call"]
         assert {item.type for item in response.output} <= {"reasoning", "function_call", "message"}
         called += [call.name for call in calls]
         results: list[Any] = [
             {"type": "function_call_output", "call_id": each.call_id, "output": "ok"} for each in calls
         ]
-        response = asked(door, streams, model, input=results, previous_response_id=response.id)
+        response = asked(door, streams, model, input=results, previous_response_id=response.id, **more)
         assert response.output_text == "Done."
         before = response.id
 

@@ -96,8 +96,9 @@ def round_trip_of(codec: Codec, request: LlmRequest, plan: CallToolPlan) -> Call
             callable_.setdefault(tool.name, []).append(tool)
     shown = {texts.tools[place].name for place in plan.disclosure.places}
     gate = CallToolGate(own=texts.own, callable=callable_, shown=shown)
-    start, end = request.fields["tools"].value
-    search_codec = CallToolSearchCodec(inner, call_codec, gate, offered=request.text[start:end])
+    listed = request.fields.get("tools")
+    offered = request.text[slice(*listed.value)] if listed else b"[]"
+    search_codec = CallToolSearchCodec(inner, call_codec, gate, offered=offered)
     fixed = {place for place, tool in enumerate(request.tools) if tool.stays}
     sent = frozenset(plan.disclosure.places | fixed)
     return CallToolRoundTrip(format=search_codec, gate=gate, rewritten=_body(call_codec, request, plan), sent=sent)

@@ -73,6 +73,12 @@ def with_member(body: bytes, name: str, value: bytes) -> bytes:
     return splice(body, [Edit(at, at, new)])
 
 
+def with_value(body: bytes, name: str, value: bytes) -> bytes:
+    """The body with this value of a member."""
+    _, fields = fields_of(body)
+    return splice(body, [Edit(*fields[name].value, value)]) if name in fields else with_member(body, name, value)
+
+
 def summed(first: Any, second: Any) -> Any:
     """The usage of two answers: numbers are added; for anything else the later value counts."""
     if isinstance(first, Mapping) and isinstance(second, Mapping):

@@ -17,9 +17,13 @@ from pegboard.gateways.llm.formats.anthropic.call_tool import MessagesCallTool
 from pegboard.gateways.llm.formats.anthropic.request import AnthropicMessages
 from pegboard.gateways.llm.formats.anthropic.tool_references import MessagesDeferral
 from pegboard.gateways.llm.formats.anthropic.tool_search import MessagesToolSearch
+from pegboard.gateways.llm.formats.bedrock.call_tool import ConverseCallTool
 from pegboard.gateways.llm.formats.bedrock.request import BedrockConverse
+from pegboard.gateways.llm.formats.bedrock.tool_search import ConverseToolSearch
 from pegboard.gateways.llm.formats.call_tool import CallToolCodec
+from pegboard.gateways.llm.formats.cohere.call_tool import CohereCallTool
 from pegboard.gateways.llm.formats.cohere.request import CohereChat
+from pegboard.gateways.llm.formats.cohere.tool_search import CohereToolSearch
 from pegboard.gateways.llm.formats.gemini.call_tool import ContentsCallTool
 from pegboard.gateways.llm.formats.gemini.request import Gemini
 from pegboard.gateways.llm.formats.gemini.tool_search import ContentsToolSearch
@@ -117,11 +121,15 @@ FORMATS: tuple[Format, ...] = (
         codec=BedrockConverse(),
         provider=BEDROCK,
         paths=re.compile(r"/model/[^/]+/converse(-stream)?/?$"),
+        tool_search=ConverseToolSearch(),
+        call_tool=ConverseCallTool(),
     ),
     Format(
         codec=CohereChat(),
         provider=COHERE,
         paths=re.compile(r"/v2/chat/?$"),
+        tool_search=CohereToolSearch(),
+        call_tool=CohereCallTool(),
     ),
     Format(codec=Generic(), provider=GENERIC),
 )

@@ -16,6 +16,9 @@ from pegboard.gateways.llm.formats.tool_search import Document
 
 END = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
 LONGEST_END = 4
+SERVER_SENT = "text/event-stream"
+STREAMS = frozenset({SERVER_SENT, "application/vnd.amazon.eventstream"})
+"""The media types of streamed answers."""
 ReadAnswer = Callable[[bytes], Iterable[Observation]]
 """Reads the data of one event, or the whole document. May raise what msgspec raises: that part is then skipped."""
 
@@ -111,7 +114,7 @@ class NullObserver:
 def observer(content_type: str, read: ReadAnswer) -> Observer:
     """The observer for an answer of this Content-Type."""
     kind = content_type.partition(";")[0].strip().lower()
-    if kind == "text/event-stream":
+    if kind == SERVER_SENT:
         return StreamObserver(read)
     return DocumentObserver(read) if kind == "application/json" or kind.endswith("+json") else NullObserver()
 

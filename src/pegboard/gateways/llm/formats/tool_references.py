@@ -14,6 +14,8 @@ from typing import Protocol
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall, SearchTool
 
+KEPT_BY_PROVIDER = "the provider keeps the answer"
+"""Why tools cannot be deferred where the history at the provider would have searches that the client does not see."""
 Found = tuple[str, ...] | str
 """The result of a search: the names of the tools found, or a text that says why there are none."""
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pegboard.gateways.llm.formats.edits import written
-from pegboard.gateways.llm.formats.openai_responses.tool_search import with_value
+from pegboard.gateways.llm.formats.edits import with_value, written
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
 
 

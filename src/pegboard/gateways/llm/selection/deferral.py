@@ -13,7 +13,7 @@ from pegboard.gateways.llm.formats.edits import written
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
 from pegboard.gateways.llm.formats.registry import deferral_of, tool_search_of
 from pegboard.gateways.llm.formats.tool_choice import KeptTools, must_stay
-from pegboard.gateways.llm.formats.tool_references import DeferralCodec, DeferredTools
+from pegboard.gateways.llm.formats.tool_references import KEPT_BY_PROVIDER, DeferralCodec, DeferredTools
 from pegboard.gateways.llm.formats.tool_search import SearchTool
 from pegboard.gateways.llm.selection.board_cache import ToolBoard
 from pegboard.gateways.llm.selection.cache_aware_selection import SelectionTerms, named
@@ -72,10 +72,10 @@ def not_deferred(codec: Codec, request: LlmRequest, terms: SelectionTerms, url_q
     if deferral is None or searching is None or deferral_support(codec.name, request.model).search == "none":
         return "this model's API has no search for deferred tools"
     refused = deferral.closed(request) or searching.closed(request, url_query)
-    if refused:
+    if refused and refused != KEPT_BY_PROVIDER:
         return refused
     waiting = len(_kept(request, terms)) - len(loaded_of(request, terms, {}).places)
-    return "" if waiting >= LEAST else f"{waiting} tools would be deferred, and the minimum is {LEAST}"
+    return refused if waiting >= LEAST else f"{waiting} tools would be deferred, and the minimum is {LEAST}"
 
 
 def loaded_of(request: LlmRequest, terms: SelectionTerms, wishes: Mapping[int, str]) -> KeptTools:

@@ -42,6 +42,8 @@ START = PolicySettings(
 OF_ITS_OWN = PolicySettings(least_tools=0, least_tokens=0)
 """The policy of the gateway article has no minimum: it applies to any number of tools."""
 NO_TOOL_SEARCH = ToolSearchTerms()
+DEFERRED_ALONE: tuple[Way, ...] = ("defer",)
+"""Ways whose tools the model searches: it does so too where an answer that the provider keeps rules deferral out."""
 WAYS: tuple[Way, ...] = ("whole", "tools")
 BESIDE_ITS_OWN: tuple[Way, ...] = ("whole", "call_tool")
 """For agents with their own tools, which stay: the beginning of the prompt never changes, and every tool remains
@@ -150,6 +152,7 @@ def treatment(
             k=said.k, threshold=said.threshold, recall=said.recall, budget=said.budget
         )
     ways = said.ways or WAYS
+    searched = bool(said.way_back) or ways == DEFERRED_ALONE
     policy = Policy(
         profile=profile,
         always=said.always or (),
@@ -171,8 +174,8 @@ def treatment(
         filters=said.filter is not False,
         optional=bool(said.optional),
         tool_search=ToolSearchTerms(
-            offered=bool(said.way_back),
-            hidden_call=said.hidden_call or ("ask" if said.way_back else "pass"),
+            offered=searched,
+            hidden_call=said.hidden_call or ("ask" if searched else "pass"),
             search_tokens=said.search_tokens or 0,
         ),
         fails_open=bool(said.shadow) or said.fail != "closed",

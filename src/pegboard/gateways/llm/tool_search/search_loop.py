@@ -11,6 +11,7 @@ from pegboard.errors import UpstreamError
 from pegboard.gateways.llm.formats.edits import loaded, written
 from pegboard.gateways.llm.formats.json_reader import text_of
 from pegboard.gateways.llm.formats.protocol import Codec, Observation, TokenUsage
+from pegboard.gateways.llm.formats.streams import STREAMS
 from pegboard.gateways.llm.formats.tool_search import Document, Joiner, RoundTrip
 from pegboard.gateways.llm.proxy.http_bodies import ResponseWriter, content_coding
 from pegboard.gateways.llm.proxy.model_upstream import Answer, Headers
@@ -70,13 +71,13 @@ class ToolSearchLoop:
     async def _one(self, answer: Answer) -> bool:
         """Whether to repeat the request; if not, the client has the whole answer."""
         kind = _header(answer, b"content-type").partition(";")[0].strip().lower()
-        if self.joiner is not None and (answer.status >= 300 or kind != "text/event-stream"):
+        if self.joiner is not None and (answer.status >= 300 or kind not in STREAMS):
             await self.writer.more(self.joiner.failed(await _whole(answer)))
             return False
         if answer.status >= 300 or content_coding(answer.headers) not in ("", "identity", *WINDOWS):
             return await self._passed(answer)
-        if kind == "text/event-stream":
-            return await self._streamed(answer)
+        if kind in STREAMS:
+            return await self._streamed(answer, kind)
         return await self._read(answer)
 
     async def _passed(self, answer: Answer) -> bool:
@@ -85,13 +86,13 @@ class ToolSearchLoop:
             await self.writer.more(piece)
         return False
 
-    async def _streamed(self, answer: Answer) -> bool:
+    async def _streamed(self, answer: Answer, kind: str) -> bool:
         if self.joiner is None:
             self.joiner = self.round_trip.format.joiner()
             await self.writer.begin(answer.status, [*_of_any_body(answer.headers), *self.gateway_headers])
         joiner = self.joiner
         joiner.begin(self.round_trip.held)
-        observer = self.codec.observe("text/event-stream")
+        observer = self.codec.observe(kind)
         seen: list[Observation] = []
         async for piece in _plain(answer):
             seen += observer.feed(piece)

@@ -24,7 +24,7 @@ from pegboard.gateways.llm.formats.openai_responses.response import CALLS
 from pegboard.gateways.llm.formats.openai_responses.tool_search import SEARCH_CALL, listed_input, repeated
 from pegboard.gateways.llm.formats.protocol import LlmRequest, OfferedTool
 from pegboard.gateways.llm.formats.tool_arrays import tool_cuts
-from pegboard.gateways.llm.formats.tool_references import DeferredTools, ReferenceExchange
+from pegboard.gateways.llm.formats.tool_references import KEPT_BY_PROVIDER, DeferredTools, ReferenceExchange
 from pegboard.gateways.llm.formats.tool_search import Document, SearchTool
 
 SEARCH, OUTPUT = "tool_search", "tool_search_output"
@@ -44,7 +44,7 @@ class ResponsesDeferral:
             return "it has a search of its own"
         if any(OWN in (tool.namespace, tool.name) for tool in request.tools):
             return f"it has a namespace called {OWN}"
-        return "the provider keeps the answer" if request.stored else ""
+        return KEPT_BY_PROVIDER if request.stored else ""
 
     def may_push(self, request: LlmRequest) -> bool:
         return True

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
-from pegboard.gateways.llm.formats.edits import appended, fields_of, loaded, schema, summed, with_member, written
+from pegboard.gateways.llm.formats.edits import appended, fields_of, loaded, schema, summed, with_value, written
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of, value_of
 from pegboard.gateways.llm.formats.json_spans import Edit, splice
 from pegboard.gateways.llm.formats.openai_responses.namespaces import OWN, called_name
@@ -226,12 +226,6 @@ class ResponsesToolSearch:
 def is_stored(answer: Document) -> bool:
     """Whether the provider has kept an answer, which can be continued by its id."""
     return answer.get("store") is True and bool(text_of(answer.get("id")))
-
-
-def with_value(body: bytes, name: str, value: bytes) -> bytes:
-    """The body with this value of a member."""
-    _, fields = fields_of(body)
-    return splice(body, [Edit(*fields[name].value, value)]) if name in fields else with_member(body, name, value)
 
 
 def _items(answer: Document) -> list[Mapping[str, Any]]:

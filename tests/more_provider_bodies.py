@@ -1,0 +1,61 @@
+"""Requests of Bedrock Converse and Cohere Chat for tests, and the frames of Bedrock's streams."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from typing import Any
+from zlib import crc32
+
+from pegboard.gateways.llm.formats.bedrock.request import BedrockConverse
+from pegboard.gateways.llm.formats.cohere.request import CohereChat
+from pegboard.gateways.llm.formats.protocol import Codec
+
+CONVERSE = "/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0/converse"
+NAMES = ("book_flight", "renew_loan", "tune_piano", "water_plants", "call_taxi")
+SCHEMA = {"type": "object", "properties": {"what": {"type": "string"}}}
+POINT = {"cachePoint": {"type": "default"}}
+CODECS: Mapping[str, tuple[Codec, str]] = {
+    "bedrock": (BedrockConverse(), CONVERSE),
+    "cohere": (CohereChat(), "/v2/chat"),
+}
+
+
+def specified(name: str) -> dict[str, Any]:
+    return {"toolSpec": {"name": name, "description": name.replace("_", " "), "inputSchema": {"json": SCHEMA}}}
+
+
+def function(name: str) -> dict[str, Any]:
+    said = {"name": name, "description": name.replace("_", " "), "parameters": SCHEMA}
+    return {"type": "function", "function": said}
+
+
+def converse(text: str = "renew the loan", **config: Any) -> dict[str, Any]:
+    tools = config.pop("tools", [specified(name) for name in NAMES])
+    return {
+        "system": [{"text": "Be kind."}, POINT],
+        "messages": [{"role": "user", "content": [{"text": text}]}],
+        "toolConfig": {"tools": tools, **config},
+        "inferenceConfig": {"maxTokens": 100},
+    }
+
+
+def chat(text: str = "renew the loan", **more: Any) -> dict[str, Any]:
+    return {
+        "model": "command-a-03-2025",
+        "messages": [{"role": "user", "content": text}],
+        "tools": [function(name) for name in NAMES],
+        **more,
+    }
+
+
+def frame(event: str, payload: dict[str, Any]) -> bytes:
+    """A frame of an event stream, as Bedrock writes it."""
+    headers = b""
+    for name, value in ((":event-type", event), (":content-type", "application/json"), (":message-type", "event")):
+        headers += bytes([len(name)]) + name.encode() + b"\x07" + struct.pack(">H", len(value)) + value.encode()
+    body = json.dumps(payload).encode()
+    prelude = struct.pack(">II", 16 + len(headers) + len(body), len(headers))
+    whole = prelude + struct.pack(">I", crc32(prelude)) + headers + body
+    return whole + struct.pack(">I", crc32(whole))
