@@ -284,7 +284,7 @@ def test_whatever_the_event_of_a_decision_says_is_explained(run: Run, run_json: 
     [
         ("anthropic", "claude-sonnet-4-5", True, {"whole", "tools", "call_tool", "defer"}),
         ("azure", "gpt-5.4", True, {"whole", "tools", "call_tool", "defer"}),
-        ("bedrock", "", False, {"whole", "tools"}),
+        ("bedrock", "", False, {"whole", "tools", "call_tool"}),
     ],
 )
 def test_what_each_way_would_be_billed_at_a_provider(

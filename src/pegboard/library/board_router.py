@@ -135,7 +135,7 @@ class BoardRouting:
             decision = widened(with_protected(routed, routing.catalog, own), routing.catalog, refused)
         else:
             decision = with_active(routed, routing.catalog, [])
-        items = await asyncio.to_thread(self.items.found, decision.query, kinds)
+        items = self.items.found(decision.query, kinds)
         return replace(decision, items=items) if items else decision
 
     async def search(
@@ -143,7 +143,7 @@ class BoardRouting:
     ) -> ToolMatches:
         """What matches a query; call it in the portal's loop."""
         asked = asked_kinds(kinds)
-        items = await asyncio.to_thread(self.items.found, query, kinds)
+        items = self.items.found(query, kinds)
         if "tool" not in asked:
             return ToolMatches(query=query, items=items)
         return replace(await self._tools_found(query, limit, session, fields), items=items)
