@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 import mcp_types as types
@@ -13,7 +14,9 @@ import pytest
 from mcp import Client, MCPError
 from pydantic import TypeAdapter
 
+from journals import PLAIN
 from pegboard.events import CallFinished, CallRejected, RouteDecided, ToolsListed, ToolsSearched
+from pegboard.gateways.mcp.gateway import catalog_view
 from pegboard.gateways.mcp.gateway.meta_definitions import META_TOOLS
 from pegboard.model import Floats
 from pegboard.settings.server_spec import ServerSpec
@@ -92,6 +95,46 @@ async def test_a_board_is_not_taken_for_small_while_servers_are_starting(client_
 
         assert starting == {"slow": "starting"}
         assert (await names_listed(client))[:2] == ["list_tool_categories", "search_tools"]
+
+
+def late(released: Path) -> ServerSpec:
+    """A server with the tool `forecast_rain` that starts once a file is there."""
+    wait = f"import pathlib, runpy, sys, time\nwhile not pathlib.Path({str(released)!r}).exists(): time.sleep(0.01)\n"
+    run = f"sys.argv = ['plain', {str(released.with_suffix('.journal'))!r}, 'forecast_rain']\n"
+    return python("late", f"{wait}{run}runpy.run_path({PLAIN!r}, run_name='__main__')")
+
+
+@pytest.mark.requirement("M15")
+async def test_a_search_that_finds_nothing_certain_waits_for_servers_that_never_listed(
+    client_of: OpenClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog_view, "UNSURE_SHARE", 200.0)
+    monkeypatch.setattr(catalog_view, "MOST_UNSURE_SECONDS", 100.0)
+    released = tmp_path / "released"
+    async with client_of(scripted(), late(released), start_wait=0.5, connect_timeout=200.0) as client:
+        async with asyncio.timeout(60):
+            while "scripted" in (await ask(client, "list_tool_categories"))["servers_not_ready"]:
+                pass
+        certain = await ask(client, "search_tools", query="echo")
+        released.touch()
+        found = await ask(client, "search_tools", query="forecast rain")
+    assert certain["tools"][0]["name"] == "echo"
+    assert certain["search_again"] == "Still starting: late. Their tools are not known yet: search again in a moment."
+    assert found["tools"][0]["name"] == "forecast_rain"
+    assert "search_again" not in found
+
+
+@pytest.mark.requirement("M15")
+async def test_a_search_does_not_wait_for_ever_and_says_which_servers_are_starting(
+    client_of: OpenClient, tmp_path: Path
+) -> None:
+    async with client_of(scripted(), late(tmp_path / "never"), start_wait=0.5) as client:
+        answer = await ask(client, "search_tools", query="forecast rain")
+        elsewhere = await ask(client, "search_tools", query="forecast rain", server="nowhere")
+        there = await ask(client, "search_tools", query="forecast rain", server="late")
+    assert "late" in answer["search_again"]
+    assert "late" in there["search_again"]
+    assert "search_again" not in elsewhere
 
 
 async def test_search_finds_a_tool_by_what_it_does(client_of: OpenClient, events: MemoryEvents) -> None:

@@ -84,3 +84,32 @@ def test_a_client_that_is_gone_ends_it_without_a_complaint() -> None:
         process.stdin.write(asked(2, BIG))
         process.stdin.close()
         assert b"Traceback" not in process.stderr.read()
+
+
+GONE = """
+import asyncio, os, sys
+from pegboard.gateways.mcp.transport.standard_streams import Stdout
+
+async def main():
+    reading, writing = os.pipe()
+    if "before" in sys.argv:
+        os.close(reading)
+    out = await Stdout.open(writing)
+    if "after" in sys.argv:
+        os.close(reading)
+    for _ in range(10):
+        await out.write("too late")
+        await out.flush()
+        await asyncio.sleep(0)
+    out.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_answers_to_a_client_that_left_during_startup_are_dropped(loop: str, when: str) -> None:
+    program = GONE if loop == "asyncio" else GONE.replace("asyncio.run(", "import uvloop; uvloop.run(")
+    ended = subprocess.run([sys.executable, "-c", program, when], capture_output=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")

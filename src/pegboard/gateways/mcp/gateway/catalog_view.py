@@ -39,6 +39,8 @@ MOST_RIGHTS = 1_000
 """Combinations of rights and answers for which resolved names are remembered."""
 SEARCH_SHARE = 0.4
 """The share of the start-up wait after which a search no longer waits for slow servers."""
+UNSURE_SHARE, MOST_UNSURE_SECONDS = 2.0, 10.0
+"""How much longer than the start-up wait a search that found nothing certain waits, as a share of it, and at most."""
 
 
 class CatalogView:
@@ -65,6 +67,7 @@ class CatalogView:
         self._held_back: tuple[ToolId, ...] = ()
         self._changed = changed
         self._wait_until = clock.monotonic() + settings.start_wait
+        self._unsure_until = self._wait_until + min(settings.start_wait * UNSURE_SHARE, MOST_UNSURE_SECONDS)
         self._complete = False
         self._categories: Mapping[ToolId, str] | None = None
         self._categorizing = asyncio.Lock()
@@ -122,6 +125,17 @@ class CatalogView:
         if self._approvals is not None:
             await self._approvals.settled(self._patience)
         self.refresh()
+
+    async def more_started(self) -> bool:
+        """Wait for servers that have never listed their tools, once per process and no longer than a search that found
+        nothing certain may take. True if the tools have changed."""
+        before = self.board.catalog.fingerprint
+        left = max(0.0, self._unsure_until - self._clock.monotonic())
+        await self._fleet.settled(left)
+        if self._approvals is not None:
+            await self._approvals.settled(left)
+        self.refresh()
+        return self.board.catalog.fingerprint != before
 
     @property
     def _patience(self) -> float:

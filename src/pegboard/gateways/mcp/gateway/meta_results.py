@@ -116,6 +116,14 @@ def not_ready(statuses: Iterable[ServerStatus]) -> Result:
     return {"servers_not_ready": missing} if missing else {}
 
 
+def search_again(starting: Sequence[str]) -> Result:
+    """Advice while servers are ``starting`` whose tools are not known yet."""
+    if not starting:
+        return {}
+    advice = f"Still starting: {', '.join(starting)}. Their tools are not known yet: search again in a moment."
+    return {"search_again": advice}
+
+
 def has_hints(tool: Tool, wanted: Mapping[str, bool]) -> bool:
     """Whether the tool has these annotations; missing ones have the protocol's defaults.
 

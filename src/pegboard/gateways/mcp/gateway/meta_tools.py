@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import mcp_types as types
@@ -30,6 +30,7 @@ from pegboard.gateways.mcp.gateway.meta_results import (
     json_result,
     named_category,
     not_ready,
+    search_again,
     shown,
     with_next,
     within_tokens,
@@ -62,6 +63,20 @@ OTHER_KINDS: Mapping[str, Sequence[Kind]] = {
 }
 NO_SUCH_ITEM = "Nothing of this kind matches on the servers that run. Search with other words, or without a kind."
 NOTHING_TO_JUDGE = "No call of this tool in this session succeeded since the last report."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchMatches:
+    """What a search found, best first, and how ``sure`` each tool is. ``certain``: servers that start later are not
+    worth waiting for."""
+
+    contents: Result
+    found: list[ToolId] = field(default_factory=list)
+    nearest: list[ToolId] = field(default_factory=list)
+    sure: Mapping[ToolId, str | None] = field(default_factory=dict)
+    notes: Result = field(default_factory=dict)
+    certain: bool = False
+    result: Found | None = None
 
 
 class MetaCalls:
@@ -119,43 +134,58 @@ class MetaCalls:
     async def _search(self, arguments: JsonObject, context: CallContext) -> Result:
         view, caller, server = self._view, context.caller, arguments.get("server")
         await view.catalog_view.started(some=server is None or bool(view.board.catalog.of_server(server)))
-        await view.catalog_view.categorized()
         session = await view.book.get(caller.session)
-        query, profile, names = arguments["query"], view.board.profile, view.names(caller)
-        allowed = view.board.allowed(view.turn(query, session, caller))
-        contents = await self._matching_contents(arguments, caller)
-        notes: Result = {}
-        sure: Mapping[ToolId, str | None] = {}
-        nearest: list[ToolId] = []
-        if arguments.get("kind", "tool") != "tool":
-            found: list[ToolId] = []
-            notes = {} if contents else {"why": NO_SUCH_ITEM}
-        elif (whole := self._whole_category(arguments, profile, allowed)) is not None:
-            found = whole[: arguments.get("limit")]
-        else:
-            limit = arguments.get("limit", profile.results or meta_definitions.DEFAULT_LIMIT)
-            index, where = await view.catalog_view.search_index(), self._filter(arguments)
-            result = await found_tools(view.board, index, lambda text: view.turn(text, session, caller), query, where)
-            self._calls.searched(caller, result.decision.turn_id)
+        answer = await self._matches(arguments, caller, session)
+        if not answer.certain and self._never_listed(caller, server) and await view.catalog_view.more_started():
+            answer = await self._matches(arguments, caller, session)
+        if answer.result is not None:
+            decision, query = answer.result.decision, answer.result.query
+            self._calls.searched(caller, decision.turn_id)
             if view.board.learner is not None:
-                view.board.learner.searched(caller.conversation, result.decision.habits, result.decision.query)
-            best = [each for each in result.tools or result.nearest if each.tool in names.of]
-            best = [each for each in best if not for_apps_alone(view.board.catalog[each.tool])][:limit]
-            sure = {each.tool: result.certainty(each) for each in best}
-            found = [each.tool for each in best] if result.tools else []
-            nearest = [] if result.tools or "skills" in contents else [each.tool for each in best]
-            notes = self._notes(query, result, allowed, nothing=not found and "skills" not in contents)
-        self._events.emit(ToolsSearched(at=self._clock.time(), found=len(found), by_words="ranked_by" in notes))
-        categories, catalog = view.catalog_view.categories, view.board.catalog
+                view.board.learner.searched(caller.conversation, decision.habits, query)
+        self._events.emit(
+            ToolsSearched(at=self._clock.time(), found=len(answer.found), by_words="ranked_by" in answer.notes)
+        )
+        names, categories, catalog = view.names(caller), view.catalog_view.categories, view.board.catalog
 
         def shown(tools: Sequence[ToolId]) -> list[Result]:
-            return [entry(catalog[tool], names.of[tool], categories.get(tool), sure.get(tool)) for tool in tools]
+            return [entry(catalog[tool], names.of[tool], categories.get(tool), answer.sure.get(tool)) for tool in tools]
 
-        listed = {"tools": shown(found)} | notes | ({"nearest": shown(nearest)} if nearest else {})
-        calls = self._calls_of(found or nearest[:1], session, caller)
-        await self._enable(found, session, context)
-        self._likely.searched(query, caller, missed=not found)
-        return json_result(listed | contents | self._not_ready(caller) | calls)
+        listed = {"tools": shown(answer.found)} | search_again(self._never_listed(caller, server)) | answer.notes
+        listed |= {"nearest": shown(answer.nearest)} if answer.nearest else {}
+        calls = self._calls_of(answer.found or answer.nearest[:1], session, caller)
+        await self._enable(answer.found, session, context)
+        self._likely.searched(arguments["query"], caller, missed=not answer.found)
+        return json_result(listed | answer.contents | self._not_ready(caller) | calls)
+
+    async def _matches(self, arguments: JsonObject, caller: Caller, session: Session) -> SearchMatches:
+        """What is found among the tools that are known now."""
+        view, query = self._view, arguments["query"]
+        await view.catalog_view.categorized()
+        profile, names = view.board.profile, view.names(caller)
+        allowed = view.board.allowed(view.turn(query, session, caller))
+        contents = await self._matching_contents(arguments, caller)
+        if arguments.get("kind", "tool") != "tool":
+            notes = {} if contents else {"why": NO_SUCH_ITEM}
+            return SearchMatches(contents=contents, notes=notes, certain=bool(contents))
+        if (whole := self._whole_category(arguments, profile, allowed)) is not None:
+            return SearchMatches(contents=contents, found=whole[: arguments.get("limit")], certain=True)
+        limit = arguments.get("limit", profile.results or meta_definitions.DEFAULT_LIMIT)
+        index, where = await view.catalog_view.search_index(), self._filter(arguments)
+        result = await found_tools(view.board, index, lambda text: view.turn(text, session, caller), query, where)
+        best = [each for each in result.tools or result.nearest if each.tool in names.of]
+        best = [each for each in best if not for_apps_alone(view.board.catalog[each.tool])][:limit]
+        sure = {each.tool: result.certainty(each) for each in best}
+        found = [each.tool for each in best] if result.tools else []
+        return SearchMatches(
+            contents=contents,
+            found=found,
+            nearest=[] if result.tools or "skills" in contents else [each.tool for each in best],
+            sure=sure,
+            notes=self._notes(query, result, allowed, nothing=not found and "skills" not in contents),
+            certain=any(sure[tool] in ("high", None) for tool in found),
+            result=result,
+        )
 
     def _notes(self, query: str, result: Found, allowed: frozenset[ToolId], *, nothing: bool) -> Result:
         """What was searched for, if that is not what was written; and advice if nothing matches."""
@@ -328,6 +358,12 @@ class MetaCalls:
             if (wanted is not None and categories[tool.id] != wanted) or not has_hints(tool, hints or {})
         )
         return Filter(servers=None if server is None else frozenset({server}), excluded=frozenset(others))
+
+    def _never_listed(self, caller: Caller, server: str | None) -> list[str]:
+        """The servers, or the one that a search is for, that are starting and have never listed their tools."""
+        holder = caller.holder
+        visible = (each for each in self._fleet.status() if holder is None or holder.may_see(each.name))
+        return [each.name for each in visible if not each.heard_of and server in (None, each.name)]
 
     def _not_ready(self, caller: Caller) -> Result:
         holder = caller.holder

@@ -86,6 +86,8 @@ class Stdout:
         return cls(asyncio.StreamWriter(transport, protocol, None, loop))
 
     async def write(self, text: str) -> None:
+        if self._writer.transport.is_closing():
+            return  # uvloop raises RuntimeError, and asyncio logs a warning
         self._writer.write(text.encode("utf-8", "replace"))
 
     async def flush(self) -> None:
