@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, NewType
 import numpy as np
 from numpy.typing import NDArray
 
+from pegboard.board_items import BoardItem
 from pegboard.wire_formats import Provider, wire_tool, wire_tools
 
 Tokens = NewType("Tokens", int)
@@ -255,7 +256,8 @@ class Decision:
     the name by which a model calls it.
     ``encoder`` names the model whose vectors were used, if any. ``by_rank`` is true if nothing is fitted for that
     encoder: its best k tools are taken, and neither a recall target nor a fitted threshold applies.
-    ``habits`` are those of the turn.
+    ``habits`` are those of the turn. ``items`` are the skills, agents, prompts and resources of a `Board` that match,
+    by kind, best first.
 
     >>> from pegboard import Board
     >>> decision = Board(tools=[{"name": "tide", "description": "When the tide comes"}]).route_now("the tide?")
@@ -284,6 +286,7 @@ class Decision:
     tools: tuple[Tool, ...] = ()
     names: Mapping[ToolId, str] = field(default_factory=dict, repr=False)
     habits: str = ""
+    items: tuple[BoardItem, ...] = ()
 
     @property
     def ranked_by(self) -> Literal["meaning", "words"]:

@@ -284,7 +284,7 @@ def test_whatever_the_event_of_a_decision_says_is_explained(run: Run, run_json: 
     [
         ("anthropic", "claude-sonnet-4-5", True, {"whole", "tools", "call_tool", "defer"}),
         ("azure", "gpt-5.4", True, {"whole", "tools", "call_tool", "defer"}),
-        ("bedrock", "", False, {"whole", "tools"}),
+        ("bedrock", "", False, {"whole", "tools", "call_tool"}),
     ],
 )
 def test_what_each_way_would_be_billed_at_a_provider(
@@ -304,3 +304,51 @@ def test_a_provider_that_nobody_knows_is_said(run: Run, tools: Path) -> None:
 
     assert found.exit_code == 2
     assert "Known are openai" in found.stderr
+
+
+@pytest.fixture
+def skill_folder(machine: Path) -> Path:
+    folder = machine / "skills"
+    for name, description, body in (
+        ("triage", "Sorts new issues", "Label every issue of the repository, and close duplicates."),
+        ("slides", "Makes slides [in colour]", "One thought a slide."),
+    ):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "SKILL.md").write_text(f"---\nname: {name}\ndescription: {description}\n---\n{body}\n")
+    return folder
+
+
+@pytest.mark.requirement("library.one-board")
+def test_skills_and_agents_stand_beside_tools(run_json: RunJson, run: Run, tools: Path, skill_folder: Path) -> None:
+    card = skill_folder / "card.json"
+    card.write_text('{"name": "Issue desk", "description": "Opens issues in a repository", "url": "https://a.example"}')
+    given = ("route", ISSUE, "--catalog", tools, "--skills", skill_folder, "--agents", card)
+    decision = run_json(*given)
+
+    assert "code/create_issue" in decision["active"]
+    assert [(each["kind"], each["name"]) for each in decision["items"]] == [
+        ("skill", "triage"),
+        ("agent", "Issue desk"),
+    ]
+    assert "Issue desk" in run(*given).stdout
+    assert "items" not in run_json("route", ISSUE, "--catalog", tools)
+
+
+@pytest.mark.requirement("library.one-board")
+def test_for_skills_alone_no_tools_are_read(run_json: RunJson, run: Run, skill_folder: Path) -> None:
+    asked = ("route", "thought of a slide", "--skills", skill_folder, "--kind", "skill")
+    found = run_json(*asked, "--catalog", skill_folder / "missing.json")
+
+    assert [each["name"] for each in found["items"]] == ["slides"]
+    assert found["items"][0]["address"] == str(skill_folder / "slides" / "SKILL.md")
+    assert "[in colour]" in run(*asked).stdout
+    assert "No skill or agent matches." in run("route", "qwertz", "--skills", skill_folder, "--kind", "skill").stdout
+
+
+def test_a_kind_without_anything_to_read_says_which_option_is_missing(run: Run, skill_folder: Path) -> None:
+    missing = run("route", "slides", "--kind", "skill")
+    assert (missing.exit_code, "--skills DIR" in missing.output) == (2, True)
+    unknown = run("route", "slides", "--skills", skill_folder, "--kind", "skills")
+    assert (unknown.exit_code, "Kinds are tool, skill, agent" in unknown.output) == (2, True)
+    nothing = run("route", "slides", "--skills", skill_folder / "none")
+    assert (nothing.exit_code, "There is no folder" in nothing.output) == (2, True)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
 import webbrowser
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from typer.testing import Result
 
 from pegboard.apps.cli import doctor
+from pegboard.apps.cli.whoami import settings_of
+from pegboard.upstreams.oauth.sign_ins import credential_store
 from processes import listening
 from signers import SIGNED, control
 
+PUBLIC = "https://93.184.215.14/mcp"
 ANSWERING = str(Path(__file__).parents[1] / "clients" / "answering_browser.py")
 
 Run = Callable[..., Result]
@@ -74,6 +79,61 @@ def test_a_sign_in_is_kept_shown_used_and_ended(
     everything = done.output + done.stderr + json.dumps(shown) + table.output + ended.output
     assert len(secrets) == 2
     assert not [secret for secret in secrets if secret in everything]
+
+
+@pytest.mark.requirement("023.login")
+def test_the_address_at_which_a_browser_elsewhere_ended_can_be_pasted(
+    run_json: RunJson, start: Callable[..., subprocess.Popen[bytes]], server: str, config: Path
+) -> None:
+    with (
+        start("login", "signed", "--no-browser", "--config", config) as process,
+        httpx2.Client(follow_redirects=True, timeout=30) as elsewhere,
+    ):
+        page = next(line.decode().strip() for line in process.stderr or () if line.startswith(b"http"))
+        question = elsewhere.get(page)
+        answer = elsewhere.post(question.url, data={"answer": "allow"}, follow_redirects=False)
+        ended = answer.headers["location"]
+        typed = "".join(f"{line}\n" for line in ("nonsense", ended.replace("state=", "state=x"), ended))
+        said = process.communicate(typed.encode(), 60)[1].decode()
+        code = process.returncode
+
+    assert code == 0, said
+    assert "Paste the whole address" in said
+    assert "not the answer to a sign-in that was begun here" in said
+    assert [each["server"] for each in run_json("whoami")["sign_ins"]] == ["signed"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "revoked"),
+    [
+        ({"url": PUBLIC}, False),
+        ({"url": PUBLIC, "oauth": {"private_addresses": True}}, True),
+        ({"url": "https://another.example/mcp", "oauth": {"private_addresses": True}}, False),
+    ],
+    ids=["not allowed", "allowed", "allowed to another server"],
+)
+def test_logout_asks_a_private_address_of_a_public_server_only_where_the_entry_allows_it(
+    run: Run,
+    server: str,
+    config: Path,
+    servers_file: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    entry: dict[str, Any],
+    revoked: bool,
+) -> None:
+    browser(monkeypatch)
+    assert run("login", "signed", "--config", config).exit_code == 0
+    store = credential_store(settings_of([config]))
+    [summary] = store.all()
+    made = store.read(summary.key)
+    assert made is not None
+    store.delete(summary.key)
+    store.write(made.model_copy(update={"url": PUBLIC}))
+    ended = run("logout", "signed", "--config", servers_file(signed=entry))
+
+    assert ("They are revoked" in ended.output) == revoked
+    assert (stored(server)["tokens"] == []) == revoked
+    assert store.all() == []
 
 
 def test_who_refuses_gets_an_error_and_nothing_is_kept(

@@ -2,7 +2,7 @@
 
 `/consent` asks a person, `/control` changes what tests need and tells what was asked. Options: ``lifetime`` of access
 tokens in seconds; ``scopes`` that every request needs; with ``admin``, the tool `remove` needs the scope `admin`, too;
-``open``: no sign-in.
+``open``: no sign-in; ``calls_only``: one for calls of tools alone.
 """
 
 from __future__ import annotations
@@ -204,22 +204,51 @@ class AdminOnly:
         if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != "/mcp":
             await self._app(scope, receive, send)
             return
-        body, more = b"", True
-        while more:
-            message = await receive()
-            body, more = body + message.get("body", b""), message.get("more_body", False)
-        header = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
-        token = self._provider.tokens.get(header)
+        body, again = await read(receive)
+        token = self._provider.tokens.get(bearer(scope))
         if b'"remove"' in body and token is not None and "admin" not in token.scopes:
             challenge = 'Bearer error="insufficient_scope", scope="admin"'
             await Response("", 403, {"www-authenticate": challenge})(scope, receive, send)
             return
-        parts = iter([{"type": "http.request", "body": body, "more_body": False}])
-
-        async def again() -> Any:
-            return next(parts, None) or await receive()
-
         await self._app(scope, again, send)
+
+
+class CallsOnly:
+    """Lets everybody list; answers 401 to a call whose token was not issued here. Sign-ins are those of ``signing``."""
+
+    def __init__(self, signing: Any, provider: Provider) -> None:
+        self._open = server_of(provider.asked).streamable_http_app()
+        self._signing = signing
+        self._provider = provider
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and scope["path"] != "/mcp":
+            await self._signing(scope, receive, send)
+            return
+        if scope["type"] == "http" and scope["method"] == "POST":
+            body, receive = await read(receive)
+            if b'"tools/call"' in body and bearer(scope) not in self._provider.tokens:
+                await Response("", 401, {"www-authenticate": "Bearer"})(scope, receive, send)
+                return
+        await self._open(scope, receive, send)
+
+
+def bearer(scope: Any) -> str:
+    return str(dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer "))
+
+
+async def read(receive: Any) -> tuple[bytes, Any]:
+    """The body of a request, and what gives it once more."""
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body, more = body + message.get("body", b""), message.get("more_body", False)
+    parts = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+    async def again() -> Any:
+        return next(parts, None) or await receive()
+
+    return body, again
 
 
 def main(port: str, options: str = "{}") -> None:
@@ -229,7 +258,9 @@ def main(port: str, options: str = "{}") -> None:
         uvicorn.run(server_of(Counter()).streamable_http_app(), host="127.0.0.1", port=int(port), log_level="warning")
         return
     provider = Provider(here, lifetime=chosen.get("lifetime", 3600))
-    app = made(here, provider, chosen.get("scopes", []), admin=chosen.get("admin", False))
+    app: Any = made(here, provider, chosen.get("scopes", []), admin=chosen.get("admin", False))
+    if chosen.get("calls_only"):
+        app = CallsOnly(app, provider)
     uvicorn.run(app, host="127.0.0.1", port=int(port), log_level="warning")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
@@ -9,7 +10,7 @@ import httpx2
 import pytest
 
 from pegboard.upstreams import UpstreamLimits
-from pegboard.upstreams.http_transport import _Client, _Events, _Whole
+from pegboard.upstreams.http_transport import SIGN_IN, _Client, _Events, _Whole
 
 ANSWER = b'{"jsonrpc":"2.0","id":7,"result":{}}'
 OTHERS = b'{"jsonrpc":"2.0","id":8,"result":{}}'
@@ -60,3 +61,26 @@ async def test_nothing_passes_beyond_the_limit(kind: Any) -> None:
     text = b"data: " + b"x" * 2000 + b"\n\n"
     with pytest.raises((httpx2.StreamError, httpx2.SSEError), match="allowed 1,000 bytes"):
         await read(kind, text, 100)
+
+
+@pytest.mark.requirement("023.waiting")
+@pytest.mark.parametrize("handshake", [200, 400, 401, 404, 500])
+async def test_a_server_that_asks_for_a_sign_in_and_then_refuses_the_handshake_waits_for_the_sign_in(
+    handshake: int,
+) -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        method = json.loads(request.content)["method"]
+        status = {"server/discover": 401, "initialize": handshake}.get(method, 404)
+        return httpx2.Response(status, json={"said": method})
+
+    async with _Client({}, UpstreamLimits(result=1000)) as client:
+        client._transport = httpx2.MockTransport(answer)
+
+        async def said(method: str) -> str:
+            request = {"jsonrpc": "2.0", "id": 1, "method": method}
+            return (await client.post("https://a.example/mcp", json=request)).text
+
+        assert SIGN_IN not in await said("initialize") or handshake == 401
+        assert SIGN_IN in await said("server/discover")
+        assert (SIGN_IN in await said("initialize")) == (400 <= handshake < 500)
+        assert SIGN_IN not in await said("tools/list")

@@ -242,7 +242,7 @@ export interface components {
             query: string | null;
             /**
              * Messages
-             * @description The conversation, in the form of OpenAI, Anthropic, Gemini, Bedrock or the Vercel AI SDK.
+             * @description The conversation, in the form of OpenAI (Chat Completions, Responses), Anthropic, Gemini (`contents`), Bedrock (Converse) or LangChain.
              * @default null
              */
             messages: unknown[] | null;
@@ -499,6 +499,16 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorAnswer"];
                 };
             };
+            /** @description A rate of requests is reached; `Retry-After` says in how many seconds to try again */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
             /** @description The issuer of tokens does not answer */
             503: {
                 headers: {
@@ -586,6 +596,16 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorAnswer"];
                 };
             };
+            /** @description A rate of requests is reached; `Retry-After` says in how many seconds to try again */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
             /** @description The issuer of tokens does not answer */
             503: {
                 headers: {
@@ -665,6 +685,16 @@ export interface operations {
             /** @description The tools cannot be read */
             422: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description A rate of requests is reached; `Retry-After` says in how many seconds to try again */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {

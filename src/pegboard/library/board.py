@@ -14,11 +14,13 @@ from pegboard.catalog import Catalog
 from pegboard.compose import events_and
 from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.library.board_calls import called
-from pegboard.library.board_router import BoardRouting, with_protected
+from pegboard.library.board_router import BoardRouting
 from pegboard.library.configuration import settings_of
 from pegboard.library.execution import result_of_error
-from pegboard.library.given_tools import Function, given_tools, joined, without
-from pegboard.library.matches import ToolMatches, reachable_only
+from pegboard.library.given_items import given_items
+from pegboard.library.given_tools import given_tools, joined, without
+from pegboard.library.item_search import ItemSearch, Kinds
+from pegboard.library.matches import ToolMatches, with_matches
 from pegboard.library.portal import in_thread
 from pegboard.library.runtime import BoardRuntime
 from pegboard.library.turns import Said
@@ -26,7 +28,6 @@ from pegboard.model import Call, Decision, JsonObject, Outcome, Result, Session,
 from pegboard.protocols import Encoder, EventSink, Sessions
 from pegboard.retrieval import Progress
 from pegboard.routing import check_available
-from pegboard.routing.decisions import widened, with_active
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
 
@@ -39,9 +40,13 @@ class Board:
     """Every tool an agent could use; each turn gets the few that it needs.
 
     ``tools`` are functions, schemas in any provider's form, pairs of a schema and a callable, a `Catalog`, or the path
-    of a catalog; ``config`` is a file with MCP servers, the content of such a file, or loaded `Settings`; ``url`` is
-    the address of another Pegboard. ``encoder`` and ``store`` (for sessions) replace the defaults; ``events`` gets
-    every event besides the log; ``gate`` says which calls are allowed. All other ``options`` are fields of `Settings`.
+    of a catalog; ``skills`` are folders of `SKILL.md` files, ``agents`` A2A agent cards, ``prompts`` and ``resources``
+    as MCP lists them; ``most`` is how many of each of these kinds a turn gets (3), ``budgets`` how many tokens of their
+    names, descriptions and addresses. ``config`` is a file with MCP servers, the content of such a file, or loaded
+    `Settings`; ``url`` is the address of another Pegboard. ``encoder`` and ``store`` (for sessions) replace the
+    defaults; ``events`` gets every event besides the log; ``gate`` says which calls are allowed. All other ``options``
+    are fields of `Settings`.
+
     Nothing starts before the first use; `close`, or leaving the context manager, stops the servers. Methods may be
     called from any thread and event loop; each async method that agents need has a twin ending in ``_now`` that works
     everywhere, including notebooks. Raises ConfigError and CatalogError.
@@ -59,6 +64,12 @@ class Board:
         self,
         tools: object = (),
         *,
+        skills: object = (),
+        agents: object = (),
+        prompts: object = (),
+        resources: object = (),
+        most: Mapping[str, int] | None = None,
+        budgets: Mapping[str, int] | None = None,
         config: Settings | str | Path | Mapping[str, Any] | None = None,
         url: str | None = None,
         encoder: Encoder | None = None,
@@ -69,11 +80,11 @@ class Board:
     ) -> None:
         parts = {"encoder": encoder, "sessions": store, "events": None if events is None else events_and(events)}
         given = given_tools(tools)
+        items = ItemSearch(given_items(skills, agents, prompts, resources), most, budgets)
         self._settings = settings_of(config, url, options)
-        self._functions: Mapping[ToolId, Function] = given.functions
         self._admit = partial(check_available, gate=gate) if isinstance(gate, str) else gate
         self._shared = BoardRuntime(self._settings, {name: part for name, part in parts.items() if part is not None})
-        self._opened = BoardRouting(self._shared, given)
+        self._opened = BoardRouting(self._shared, given, items)
         self._latest: Decision | None = None
         self._first: Board | None = None
         """The board that this one was derived from. The reference keeps it alive: its finalizer closes what both
@@ -117,13 +128,20 @@ class Board:
         return await self._shared.wait(self._opened.ready())
 
     async def route(
-        self, said: Said, *, session: str | None = None, refused: Sequence[str] = (), **fields: Any
+        self,
+        said: Said,
+        *,
+        session: str | None = None,
+        refused: Sequence[str] = (),
+        kinds: Kinds = None,
+        **fields: Any,
     ) -> Decision:
         """The tools of a turn, given as a `Turn`, the user's text, or messages in the form of OpenAI (Chat Completions,
         Responses), Anthropic, Gemini or LangChain. Raises ConfigError for anything else.
 
         ``session`` names the conversation, whose answered tools count for preconditions. ``refused`` are the tool names
         of calls that were refused since the user's last message: from the second on, each doubles the selection.
+        ``kinds`` are what is asked for: ``tool``, ``skill``, ``agent``, ``prompt``, ``resource``; all by default.
         ``fields`` are fields of the turn: ``state``, ``scopes``, ``max_price``, ``deadline``, ``id``.
 
         >>> import asyncio
@@ -131,43 +149,53 @@ class Board:
         >>> [str(tool) for tool in asyncio.run(board.route("the tide in Bergen?")).active]
         ['local/tide']
         """
-        decision = await self._shared.wait(self._route(said, session, refused, fields))
+        decision = await self._shared.wait(self._opened.route(said, session, refused, kinds, fields))
         self._latest = decision
         return decision
 
     def route_now(
-        self, said: Said, *, session: str | None = None, refused: Sequence[str] = (), **fields: Any
+        self,
+        said: Said,
+        *,
+        session: str | None = None,
+        refused: Sequence[str] = (),
+        kinds: Kinds = None,
+        **fields: Any,
     ) -> Decision:
         """`route` for synchronous code, whether or not an event loop is running.
 
         >>> Board([{"name": "tide", "description": "When the tide comes"}]).route_now("the tide?").query
         'the tide?'
         """
-        decision = self._shared.run(self._route(said, session, refused, fields))
+        decision = self._shared.run(self._opened.route(said, session, refused, kinds, fields))
         self._latest = decision
         return decision
 
-    async def search(self, query: str, *, limit: int = 10, session: str | None = None, **fields: Any) -> ToolMatches:
+    async def search(
+        self, query: str, *, limit: int = 10, session: str | None = None, kinds: Kinds = None, **fields: Any
+    ) -> ToolMatches:
         """The tools that match a query: the way back to those that a turn did not get.
 
-        A search may say that nothing matches, unlike a turn, which always gets tools. ``session`` and ``fields`` are
-        those of `route`: only tools that the caller may use are found. Give what was found to the model with
-        `with_found`.
+        A search may say that nothing matches, unlike a turn, which always gets tools. ``session``, ``kinds`` and
+        ``fields`` are those of `route`: only tools that the caller may use are found. Give what was found to the model
+        with `with_found`.
 
         >>> import asyncio
         >>> board = Board([{"name": "tide", "description": "When the tide comes"}, {"name": "wind"}])
         >>> [each.name for each in asyncio.run(board.search("tide")).tools][:1]
         ['tide']
         """
-        return await self._shared.wait(self._opened.search(query, limit, session, fields))
+        return await self._shared.wait(self._opened.search(query, limit, session, kinds, fields))
 
-    def search_now(self, query: str, *, limit: int = 10, session: str | None = None, **fields: Any) -> ToolMatches:
+    def search_now(
+        self, query: str, *, limit: int = 10, session: str | None = None, kinds: Kinds = None, **fields: Any
+    ) -> ToolMatches:
         """`search` for synchronous code.
 
         >>> Board([{"name": "tide", "description": "When the tide comes"}]).search_now("qwertz xyzzy").tools
         ()
         """
-        return self._shared.run(self._opened.search(query, limit, session, fields))
+        return self._shared.run(self._opened.search(query, limit, session, kinds, fields))
 
     def with_found(self, decision: Decision, found: ToolMatches) -> Decision:
         """The decision with the tools that a search found active too, so that the model is given them and may call
@@ -178,10 +206,8 @@ class Board:
         >>> [tool.name for tool in board.with_found(decision, board.search_now("tide")).tools]
         ['tide', 'wind']
         """
-        more = reachable_only(decision, found.ids)
-        widened = with_active(decision, self._opened.routing.catalog, [*decision.active, *more]) if more else decision
-        self._latest = widened
-        return widened
+        self._latest = with_matches(decision, found, self._opened.routing.catalog)
+        return self._latest
 
     async def statistics(self) -> Mapping[ToolId, ToolStatistics]:
         """The statistics of every tool that was called, also by other processes on the same store.
@@ -277,9 +303,7 @@ class Board:
         >>> [tool.name for tool in board.catalog.tools]
         ['wind']
         """
-        given = given_tools(tools)
-        self._functions = given.functions
-        self._opened.given = given
+        self._opened.given = given_tools(tools)
 
     def add_tools(self, tools: object) -> None:
         """Add tools of your own from the next turn on; one of the same name and server is replaced.
@@ -291,10 +315,7 @@ class Board:
         >>> [tool.name for tool in board.catalog.tools]
         ['tide', 'wind']
         """
-        more = given_tools(tools)
-        given = joined(self._opened.given, more)
-        self._functions = given.functions
-        self._opened.given = given
+        self._opened.given = joined(self._opened.given, given_tools(tools))
 
     def remove_tools(self, names: Collection[str]) -> None:
         """Remove tools of your own from the next turn on, by name or by ``server/name``.
@@ -304,9 +325,7 @@ class Board:
         >>> [tool.name for tool in board.catalog.tools]
         ['tide']
         """
-        given = without(self._opened.given, names)
-        self._functions = given.functions
-        self._opened.given = given
+        self._opened.given = without(self._opened.given, names)
 
     async def warm(self, progress: Progress | None = None) -> None:
         """Embed all tools now instead of with the first turn; ``progress`` is called with how many of how many are.
@@ -316,14 +335,14 @@ class Board:
         >>> import asyncio
         >>> asyncio.run(Board([{"name": "tide"}]).warm())
         """
-        await self._shared.wait(self._warmed(progress))
+        await self._shared.wait(self._opened.warm(progress))
 
     def warm_now(self, progress: Progress | None = None) -> None:
         """`warm` for synchronous code.
 
         >>> Board([{"name": "tide"}]).warm_now()
         """
-        self._shared.run(self._warmed(progress))
+        self._shared.run(self._opened.warm(progress))
 
     def with_tools(self, tools: object) -> Board:
         """A board with other tools of your own that shares servers, encoder and store, for example for another user's
@@ -335,9 +354,8 @@ class Board:
         >>> [tool.name for tool in board.with_tools([{"name": "wind"}]).catalog.tools], len(board.catalog)
         (['wind'], 1)
         """
-        given, other = given_tools(tools), copy(self)
-        other._functions = given.functions
-        other._opened = BoardRouting(self._shared, given, aside=True)
+        other = copy(self)
+        other._opened = BoardRouting(self._shared, given_tools(tools), self._opened.items, aside=True)
         other._latest = None
         other._first = self
         return other
@@ -365,22 +383,6 @@ class Board:
     ) -> None:
         await in_thread(self.close)
 
-    async def _warmed(self, progress: Progress | None) -> None:
-        await (await self._opened.ready()).warm(progress)
-
-    async def _route(
-        self, said: Said, session: str | None, refused: Sequence[str], fields: Mapping[str, Any]
-    ) -> Decision:
-        routing = await self._opened.ready()
-        await self._opened.indexed()
-        turn = await self._opened.turn(said, session, fields)
-        own = (server.name for server, _ in self._opened.given.groups)
-        routed = await routing.route(turn)
-        if routing.learner is not None:
-            routing.learner.searched(turn.session.id, routed.habits, routed.query)
-        decision = with_protected(routed, routing.catalog, own)
-        return widened(decision, routing.catalog, refused)
-
     def _decided(self, call: Call, decision: Decision | None) -> Decision:
         decision = decision or self._latest
         if decision is None:
@@ -390,4 +392,4 @@ class Board:
     async def _called(self, tool: ToolId, arguments: JsonObject, session: Session) -> Result:
         routing = await self._shared.wait(self._opened.ready())
         definition = routing.catalog[tool] if tool in routing.catalog else Tool(id=tool)
-        return await called(self._shared, self._functions.get(tool), definition, arguments, session)
+        return await called(self._shared, self._opened.given.functions.get(tool), definition, arguments, session)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,14 +14,16 @@ from pegboard.compose import Parts, as_configured, build_routing, summaries
 from pegboard.errors import PegboardError
 from pegboard.habits import habits_of
 from pegboard.library.given_tools import GivenTools
+from pegboard.library.item_search import ItemSearch, Kinds, asked_kinds
 from pegboard.library.matches import ToolMatches, matches_of
 from pegboard.library.runtime import BoardRuntime, reset_at_fork
 from pegboard.library.turns import Said, remembered, turn_of
 from pegboard.model import Decision, Turn
 from pegboard.protection import kind_of, known_classes
 from pegboard.protocols import VectorIndex
+from pegboard.retrieval import Progress
 from pegboard.retrieval.search_index import SearchIndex
-from pegboard.routing.decisions import with_active
+from pegboard.routing.decisions import widened, with_active
 from pegboard.routing_board import RoutingBoard
 
 LOGGER = logging.getLogger(__name__)
@@ -45,10 +47,11 @@ class BoardRouting:
     configured index.
     """
 
-    def __init__(self, shared: BoardRuntime, given: GivenTools, *, aside: bool = False) -> None:
+    def __init__(self, shared: BoardRuntime, given: GivenTools, items: ItemSearch, *, aside: bool = False) -> None:
         self.shared = shared
         self.given = given
         """The board's own tools; may be replaced at any time."""
+        self.items = items
         self._aside = aside
         self._now: tuple[RoutingBoard, BuiltFrom] | None = None
         self._warming: asyncio.Task[None] | None = None
@@ -116,8 +119,39 @@ class BoardRouting:
             turn = replace(turn, scopes=frozenset(self.shared.settings.scopes))
         return replace(turn, habits=turn.habits or habits_of("", "library"))
 
-    async def search(self, query: str, limit: int, session: str | None, fields: Mapping[str, Any]) -> ToolMatches:
+    async def route(
+        self, said: Said, session: str | None, refused: Sequence[str], kinds: Kinds, fields: Mapping[str, Any]
+    ) -> Decision:
+        """The decision for a turn; call it in the portal's loop."""
+        asked = asked_kinds(kinds)
+        routing = await self.ready()
+        await self.indexed()
+        turn = await self.turn(said, session, fields)
+        routed = await routing.route(turn)
+        if routing.learner is not None:
+            routing.learner.searched(turn.session.id, routed.habits, routed.query)
+        if "tool" in asked:
+            own = (server.name for server, _ in self.given.groups)
+            decision = widened(with_protected(routed, routing.catalog, own), routing.catalog, refused)
+        else:
+            decision = with_active(routed, routing.catalog, [])
+        items = self.items.found(decision.query, kinds)
+        return replace(decision, items=items) if items else decision
+
+    async def search(
+        self, query: str, limit: int, session: str | None, kinds: Kinds, fields: Mapping[str, Any]
+    ) -> ToolMatches:
         """What matches a query; call it in the portal's loop."""
+        asked = asked_kinds(kinds)
+        items = self.items.found(query, kinds)
+        if "tool" not in asked:
+            return ToolMatches(query=query, items=items)
+        return replace(await self._tools_found(query, limit, session, fields), items=items)
+
+    async def warm(self, progress: Progress | None) -> None:
+        await (await self.ready()).warm(progress)
+
+    async def _tools_found(self, query: str, limit: int, session: str | None, fields: Mapping[str, Any]) -> ToolMatches:
         routing, index = await self.ready(), await self.search_index()
         await self.indexed()
         turn = await self.turn(query, session, fields)

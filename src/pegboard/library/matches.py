@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from pegboard.board_items import ITEM_KINDS, BoardItem
 from pegboard.board_search import Found
 from pegboard.catalog import Catalog
 from pegboard.model import Candidate, Decision, ToolId
 from pegboard.retrieval.search_index import Certainty
+from pegboard.routing.decisions import with_active
 
 NOTHING_MATCHES = "No tool matches. Describe what it has to do, or use its name."
 SHORT = 300
@@ -31,12 +33,14 @@ class ToolMatch:
 class ToolMatches:
     """The ``tools`` that match, best first; if there are none, the ``nearest``.
 
-    ``query`` is what was searched for, with its spelling corrected.
+    ``query`` is what was searched for, with its spelling corrected. ``items`` are the skills, agents, prompts and
+    resources that match, by kind, best first.
     """
 
     query: str
     tools: tuple[ToolMatch, ...] = ()
     nearest: tuple[ToolMatch, ...] = ()
+    items: tuple[BoardItem, ...] = ()
 
     @property
     def ids(self) -> tuple[ToolId, ...]:
@@ -45,11 +49,14 @@ class ToolMatches:
 
     def to_dict(self) -> dict[str, Any]:
         """What a model is answered: names and descriptions, and why if nothing matches."""
-        shown = [_shown(each) for each in self.tools]
-        if self.tools:
-            return {"tools": shown}
+        shown: dict[str, Any] = {"tools": [_shown(each) for each in self.tools]}
+        for kind in ITEM_KINDS:
+            if of_kind := [each.to_dict() for each in self.items if each.kind == kind]:
+                shown[f"{kind}s"] = of_kind
+        if self.tools or self.items:
+            return shown
         near = {"nearest": [_shown(each) for each in self.nearest]} if self.nearest else {}
-        return {"tools": [], "why": NOTHING_MATCHES, **near}
+        return shown | {"why": NOTHING_MATCHES, **near}
 
 
 def matches_of(found: Found, catalog: Catalog, limit: int) -> ToolMatches:
@@ -69,6 +76,14 @@ def matches_of(found: Found, catalog: Catalog, limit: int) -> ToolMatches:
         )
 
     return ToolMatches(query=found.query, tools=shown(found.tools), nearest=shown(found.nearest))
+
+
+def with_matches(decision: Decision, found: ToolMatches, catalog: Catalog) -> Decision:
+    """The decision with what a search found, as far as its caller may use it."""
+    items = tuple(dict.fromkeys([*decision.items, *found.items]))
+    widened = decision if items == decision.items else replace(decision, items=items)
+    more = reachable_only(decision, found.ids)
+    return with_active(widened, catalog, [*decision.active, *more]) if more else widened
 
 
 def reachable_only(decision: Decision, tools: Sequence[ToolId]) -> list[ToolId]:

@@ -39,6 +39,7 @@ REFUSED = "It refuses the token or key of its entry (HTTP 401)"
 SCOPE_CHARACTERS = 200
 DATA = b"data:"
 EVENTS = "text/event-stream"
+DISCOVER, INITIALIZE = "server/discover", "initialize"
 OPTIONS = "result_limit, list_bytes"
 BROKE_OFF = "its answer broke off"
 """For an answer in JSON; the SDK has its own message for a stream."""
@@ -125,6 +126,7 @@ class _Client(httpx2.AsyncClient):
         self._limits = limits
         self._unauthorized = unauthorized
         self._one_stream = one_stream
+        self._discovery_refused = False
         self._lists = ListRequests()
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
@@ -150,8 +152,16 @@ class _Client(httpx2.AsyncClient):
         return response
 
     def _refusal(self, response: httpx2.Response) -> str:
-        """Why the server refused the request for want of the right token; empty for other answers."""
+        """Why the server refused the request for want of the right token; empty for other answers.
+
+        After a 401 to `server/discover` the SDK tries the handshake, for which some servers want no token. One without
+        a handshake refuses that with another error; the 401 is the reason still.
+        """
         if response.status_code == UNAUTHORIZED:
+            self._discovery_refused |= _asked_in(response.request.content)[0] == DISCOVER
+            return self._unauthorized
+        shakes = self._discovery_refused and _asked_in(response.request.content)[0] == INITIALIZE
+        if shakes and response.is_client_error:
             return self._unauthorized
         if response.status_code == FORBIDDEN and self._unauthorized == SIGN_IN and (more := wanted_scopes(response)):
             return f"{MORE_SCOPES}: {printable(' '.join(more))[:SCOPE_CHARACTERS]}"

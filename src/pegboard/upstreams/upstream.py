@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mcp_types as types
 from mcp import MCPError
@@ -20,7 +19,8 @@ from pegboard.errors import NotCarriedOut, UpstreamError
 from pegboard.model import JsonObject, Server, ServerName, Tool, ToolId
 from pegboard.protocols import Listing
 from pegboard.settings.server_spec import ServerSpec
-from pegboard.upstreams.connection import Connection, ConnectionEnd, expanded_spec, mode_of
+from pegboard.upstreams.authorization import Authorization
+from pegboard.upstreams.connection import Connection, ConnectionEnd
 from pegboard.upstreams.error_text import (
     AnswerLost,
     ConnectionLost,
@@ -31,6 +31,7 @@ from pegboard.upstreams.error_text import (
 )
 from pegboard.upstreams.extension_requests import AnyNotification, accepts_tasks
 from pegboard.upstreams.fleet_options import FleetOptions
+from pegboard.upstreams.handshake_state import HandshakeState
 from pegboard.upstreams.http_transport import SIGN_IN
 from pegboard.upstreams.limits import ListBudget
 from pegboard.upstreams.raw_requests import AnyRequest
@@ -40,9 +41,6 @@ from pegboard.upstreams.server_requests import InputRounds
 from pegboard.upstreams.sign_in_tool import SIGN_IN_TOOL, sign_in_tool, signed_in_result
 from pegboard.upstreams.status import ServerStatus
 from pegboard.upstreams.task_runs import awaited_task
-
-if TYPE_CHECKING:
-    from pegboard.upstreams.oauth.bearer_auth import BearerAuth
 
 LOGGER = logging.getLogger(__name__)
 
@@ -76,7 +74,7 @@ class Upstream:
     ) -> None:
         self.spec = spec
         self.user = user
-        self._auth: BearerAuth | None = None
+        self._authorization = Authorization(spec, conditions, user)
         self.server = Server(name=ServerName(spec.name), description=spec.description)
         self.tools: tuple[Tool, ...] = ()
         self.status = ServerStatus(name=spec.name, state="starting")
@@ -85,8 +83,7 @@ class Upstream:
         self._tasks_only: frozenset[str] = frozenset()
         self._changed = changed
         self._heard = heard
-        self._watched: Counter[str] = Counter()
-        self._level: types.LoggingLevel | None = None
+        self._session = HandshakeState(spec.name, conditions.connect_timeout)
         self._conditions = conditions
         self._lazy = conditions.lazy if spec.lazy is None else spec.lazy
         self._listing_cache = ListingCache(conditions.definitions, spec, conditions.environment)
@@ -171,22 +168,22 @@ class Upstream:
         with self._in_use():
             while True:
                 rounds.prepare()
-                result = await self._signed_in(request, progress)
+                result = await self._authorization.attempt(lambda: self._sent(request, progress), self._reconnected)
                 if await rounds.are_over(result):
                     return result
 
     async def watch(self, uri: str) -> None:
         """Subscribe to a resource, on later connections too. Raises MCPError if the server refuses."""
-        if not self._watched[uri]:
+        if not self._session.watched[uri]:
             with self._in_use():
                 await (await self._connected()).watch(uri)
-        self._watched[uri] += 1
+        self._session.watched[uri] += 1
 
     async def unwatch(self, uri: str) -> None:
         """Undo one `watch`; the subscription ends with the last one."""
-        if self._watched[uri] > 1:
-            self._watched[uri] -= 1
-        elif self._watched.pop(uri, 0) and self._connection is not None:
+        if self._session.watched[uri] > 1:
+            self._session.watched[uri] -= 1
+        elif self._session.watched.pop(uri, 0) and self._connection is not None:
             await self._connection.unwatch(uri)
 
     async def watch_task(self, task: str) -> None:
@@ -199,9 +196,9 @@ class Upstream:
 
     async def set_level(self, level: types.LoggingLevel) -> None:
         """Set the log level of a server of the handshake era; one that is not running gets it when it starts."""
-        self._level = level
+        self._session.level = level
         if self._connection is not None:
-            await self._say_level(self._connection)
+            await self._session.say_level(self._connection, self.capabilities, self._protocol)
 
     async def tell_roots_changed(self) -> None:
         """Notify the server of changed roots; one that is not running is not started."""
@@ -218,7 +215,7 @@ class Upstream:
     async def stop_if_idle(self) -> None:
         """Stop a lazy server without a call for ``idle_stop`` seconds. Its tools stay."""
         limit = self._conditions.idle_stop
-        if self._connection is None or self._calls or self._watched or not self._rests or not limit:
+        if self._connection is None or self._calls or self._session.watched or not self._rests or not limit:
             return
         if self._conditions.clock.monotonic() - self._last_used >= limit:
             self._wanted.clear()
@@ -252,25 +249,11 @@ class Upstream:
         return not self._listed and bool(self.tools)
 
     async def _sign_in(self) -> dict[str, Any]:
-        questions = self._conditions.sign_in_questions
-        if questions is None or not await questions.ask(await expanded_spec(self.spec, self._conditions), self.user):
+        if not await self._authorization.ask():
             raise needs_sign_in(self.spec.name)
         await self._reconnected()
         await self._connected()
         return signed_in_result(self.spec.name, self.tools)
-
-    async def _signed_in(self, request: AnyRequest, progress: ProgressFnT | None) -> dict[str, Any]:
-        """As `_sent`; once more if the person at the client has signed in, or allowed more, when asked to."""
-        try:
-            return await self._sent(request, progress)
-        except NeedsSignIn:
-            questions = self._conditions.sign_in_questions
-            if questions is None or not await questions.ask(
-                await expanded_spec(self.spec, self._conditions), self.user
-            ):
-                raise
-            await self._reconnected()
-        return await self._sent(request, progress)
 
     async def _reconnected(self) -> None:
         """Wait for the connection after a sign-in. An attempt that began before it may still report the old state."""
@@ -401,10 +384,7 @@ class Upstream:
         if not self._listed:
             self.tools = (sign_in_tool(self.spec.name),)
         await self._set(state="signed_out", reason=ended.reason)
-        if self._auth is None:
-            await asyncio.sleep(LONGEST_PAUSE)
-        else:
-            await self._auth.wait_for_news(LONGEST_PAUSE)
+        await self._authorization.wait_for_news(LONGEST_PAUSE)
 
     async def _serve_once(self) -> ConnectionEnd:
         """Run one connection to its end. If it never opened, the server's era counts as unknown."""
@@ -427,7 +407,7 @@ class Upstream:
             self._last_used = self._conditions.clock.monotonic()
             latency = (time.monotonic() - started) * 1000
             try:
-                await self._catch_up(connection)
+                await self._session.repeat(connection, self.capabilities, self._protocol)
                 await self._set(state="ready", reason="", latency_ms=latency, protocol=listing.protocol)
             finally:
                 await self._listing_cache.put(listing)
@@ -436,28 +416,10 @@ class Upstream:
             ended = await connection.run(opened, self._relisted)
         finally:
             late.cancel()
-            self._connection, self._auth = None, connection.auth
+            self._connection, self._authorization.auth = None, connection.auth
         if not ended.opened:
             self._protocol = ""
         return ended
-
-    async def _say_level(self, connection: Connection) -> None:
-        if self._level is None or "logging" not in self.capabilities or mode_of(self._protocol) != "legacy":
-            return
-        try:
-            request = types.SetLevelRequest(params=types.SetLevelRequestParams(level=self._level))
-            await connection.call(request, self._conditions.connect_timeout, None)
-        except (MCPError, ValidationError) as error:
-            LOGGER.info("Server %s does not accept a log level: %s", self.spec.name, error)
-
-    async def _catch_up(self, connection: Connection) -> None:
-        """Repeat the log level and the subscriptions on a new connection."""
-        await self._say_level(connection)
-        for uri in sorted(self._watched):
-            try:
-                await connection.watch(uri)
-            except MCPError as error:
-                LOGGER.warning("Server %s no longer watches %s: %s", self.spec.name, uri, error)
 
     def _say_that_it_hangs(self, connection: Connection) -> None:
         """Report the timeout immediately: ending the connection takes seconds."""

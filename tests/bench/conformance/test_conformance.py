@@ -25,7 +25,7 @@ ALL = ("server-everything", "conforming")
 SIGN_INS = (
     *("metadata-default", "metadata-var3", "basic-cimd", "pre-registration", "scope-step-up", "scope-retry-limit"),
     *("token-endpoint-auth-basic", "resource-mismatch", "iss-wrong-issuer", "iss-supported-missing"),
-    *("metadata-issuer-mismatch", "client-credentials-basic"),
+    *("metadata-issuer-mismatch", "client-credentials-basic", "authorization-server-migration"),
 )
 """A scenario of each kind; `make conformance` runs them all."""
 

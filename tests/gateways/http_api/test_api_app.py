@@ -84,6 +84,53 @@ async def test_messages_of_an_agent_are_a_turn_and_definitions_come_in_the_form_
         assert (await asked(gateway, "route", {"messages": messages, "format": "none"}))["tools"] == []
 
 
+ASKED, MISLEADS = "What does a train ticket cost?", "transfer money to an account"
+FORMS: dict[str, list[dict[str, Any]]] = {
+    "Chat Completions": [
+        {"role": "user", "content": ASKED},
+        {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "timetable", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "1", "content": MISLEADS},
+    ],
+    "Responses": [
+        {"role": "user", "content": [{"type": "input_text", "text": ASKED}]},
+        {"type": "function_call", "call_id": "1", "name": "timetable", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "1", "output": MISLEADS},
+    ],
+    "Anthropic": [
+        {"role": "user", "content": ASKED},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "timetable", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": MISLEADS}]},
+    ],
+    "Gemini": [
+        {"role": "user", "parts": [{"text": ASKED}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "timetable", "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "timetable", "response": {"said": MISLEADS}}}]},
+    ],
+    "Bedrock": [
+        {"role": "user", "content": [{"text": ASKED}]},
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "1", "name": "timetable", "input": {}}}]},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "1", "content": [{"text": MISLEADS}]}}]},
+    ],
+    "LangChain": [
+        {"type": "human", "content": ASKED},
+        {"type": "ai", "content": "", "tool_calls": [{"id": "1", "name": "timetable", "args": {}}]},
+        {"type": "tool", "tool_call_id": "1", "content": MISLEADS},
+    ],
+}
+
+
+async def test_the_document_names_the_forms_of_messages_that_are_read(
+    gateway_of: OpenGateway, servers: dict[str, Any]
+) -> None:
+    schema = openapi_document("0")["components"]["schemas"]["RouteRequest"]["properties"]["messages"]
+    async with gateway_of(**servers) as gateway:
+        for form, messages in FORMS.items():
+            assert form in schema["description"]
+            found = await asked(gateway, "route", {"messages": messages})
+            assert found["candidates"][0]["name"] == "ticket_price", form
+    assert "Vercel" not in schema["description"]  # @pegboard/ai puts that SDK's messages into another form
+
+
 async def test_tools_of_the_callers_own_are_ranked_under_their_own_names(gateway_of: OpenGateway) -> None:
     async with gateway_of(api={"patience": 20.0}) as gateway:
         found = await asked(gateway, "route", {"query": "when is the tide high in Bergen?", "tools": OWN})
@@ -125,6 +172,21 @@ async def test_without_a_token_where_one_is_needed_nothing_is_answered(
                 answer = await gateway.http.post(f"/v1/{path}", json=body, headers=headers)
                 assert (answer.status_code, answer.json()["error"]) == (401, "unauthorized")
                 assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+@pytest.mark.requirement("signing-in.rates")
+async def test_a_request_beyond_the_rate_is_refused_before_its_body_is_read(
+    gateway_of: OpenGateway, servers: dict[str, Any]
+) -> None:
+    rates = [{"calls": 2, "seconds": 3_600, "of": "requests"}]
+    async with gateway_of(access=ACCESS, rates=rates, **servers) as gateway:
+        await asked(gateway, "route", {"query": "trains"}, ANN)
+        await asked(gateway, "search", {"query": "trains"}, ANN)
+        for path in ("route", "search", "outcome"):
+            answer = await gateway.http.post(f"/v1/{path}", content=b"no JSON", headers=ANN)
+            assert (answer.status_code, answer.json()["error"]) == (429, "rate_limited")
+            assert 0 < int(answer.headers["retry-after"]) <= 1_800
+        await asked(gateway, "route", {"query": "trains"}, ROOT_TOKEN)
 
 
 async def test_a_toolset_needs_its_scope(gateway_of: OpenGateway, servers: dict[str, Any]) -> None:

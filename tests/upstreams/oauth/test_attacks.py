@@ -108,6 +108,31 @@ async def test_answers_without_the_state_of_this_sign_in_change_nothing_and_lead
         assert (await waiting.answer(1)).code == "right"
 
 
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("{url}?code=stolen", "not the answer"),
+        ("{url}?code=stolen&state=guessed", "not the answer"),
+        ("{url}?error=access_denied&state=", "not the answer"),
+        ("https://attacker.example/callback?code=right&state=right", "the whole address"),
+        ("{url}.attacker.example?code=right&state=right", "the whole address"),
+        ("code=right&state=right", "the whole address"),
+    ],
+)
+async def test_a_pasted_address_counts_only_with_the_state_and_the_place_of_this_sign_in(
+    address: str, said: str
+) -> None:
+    async with loopback("notion") as waiting:
+        waiting.expect("https://login.example/authorize?state=right")
+        assert said in waiting.take(address.format(url=waiting.url))
+        with pytest.raises(PegboardError, match="Nobody has signed in"):
+            await waiting.answer(0.05)
+
+        assert waiting.take(f" {waiting.url}?code=right&state=right#\n") == ""
+        assert "is over" in waiting.take(f"{waiting.url}?code=second&state=right")
+        assert (await waiting.answer(1)).code == "right"
+
+
 async def test_a_callback_listens_on_this_machine_alone_and_answers_only_there() -> None:
     async with loopback("<script>alert(1)</script>") as waiting, httpx2.AsyncClient() as page:
         waiting.expect("https://login.example/authorize?state=right")

@@ -10,9 +10,12 @@ import pytest
 
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import PegboardError
+from pegboard.settings import Settings
 from pegboard.settings.oauth_settings import OAuthSettings
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.upstreams.oauth.credentials import CredentialKey, OAuthCredentials
 from pegboard.upstreams.oauth.oauth_login import login
+from pegboard.upstreams.oauth.sign_ins import SignIns
 from pegboard.upstreams.oauth.token_requests import SignInEnded, renewed, revoke
 from processes import listening
 from signers import SIGNED, Signer, control
@@ -53,6 +56,19 @@ async def test_the_next_sign_in_uses_the_same_registration(server: str) -> None:
 
     assert second.client.client_id == first.client.client_id
     assert (await control(server))["asked"]["register"] == registered
+
+
+@pytest.mark.requirement("023.login")
+async def test_a_server_that_wants_a_token_for_calls_alone_is_signed_in_to_by_its_metadata(settings: Settings) -> None:
+    with listening(SIGNED, '{"calls_only": true}') as url:
+        spec = ServerSpec(name="signed", url=f"{url}/mcp")
+        sign_ins = SignIns(settings, SYSTEM_CLOCK)
+        await sign_ins.sign_in(spec, Signer().person())
+        made = sign_ins.store.read(CredentialKey(server="signed", url=f"{url}/mcp"))
+
+        assert made is not None
+        assert made.tokens.access_token in (await control(url))["tokens"]
+        assert (await control(url))["resources"] == [f"{url}/mcp"]
 
 
 @pytest.mark.requirement("023.step-up")

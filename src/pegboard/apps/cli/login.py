@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import webbrowser
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +20,8 @@ EXAMPLES = examples(
     "pegboard login notion",
     "On a machine without a browser: enter a code on another device",
     "pegboard login notion --device",
+    "With a browser on another machine: paste the address at which it ends",
+    "pegboard login notion --no-browser",
     "Allow more than the server asks for at first",
     "pegboard login github --scope repo --scope read:org",
 )
@@ -35,7 +38,11 @@ def login(
         bool, typer.Option("--device", help="Show a code to enter on another device, instead of opening a browser.")
     ] = False,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address of the page instead of opening it.")
+        bool,
+        typer.Option(
+            "--no-browser",
+            help="Print the address of the page instead of opening it; take the address at which it ends from stdin.",
+        ),
     ] = False,
     scope: Annotated[
         list[str] | None, typer.Option(metavar="SCOPE", help="Ask for this scope, too. Can be given more than once.")
@@ -46,8 +53,8 @@ def login(
 ) -> None:
     """Sign in to a server by OAuth, and keep its tokens where the gateways of this user find them.
 
-    Gateways that run already notice it within seconds. The browser has to run on this machine, because it returns to an
-    address of it; elsewhere, use --device.
+    Gateways that run already notice it within seconds. The browser returns to an address of this machine. By SSH, use
+    --device, or --no-browser and paste the address at which the browser ends.
     """
     from pegboard.apps.cli.output import plain, print_json, stdout
     from pegboard.apps.cli.remote_servers import configuration, remote_server
@@ -69,6 +76,7 @@ def login(
 
 def person(*, no_browser: bool) -> Person:
     """The one at the terminal. All that is said to them goes to stderr."""
+    from pegboard.apps.cli.terminal_input import lines
     from pegboard.upstreams.oauth.person import Person
 
     opening: list[asyncio.Task[bool]] = []
@@ -82,11 +90,18 @@ def person(*, no_browser: bool) -> Person:
             done, _ = await asyncio.wait(opening, timeout=OPEN_SECONDS)
             opened = all(task.result() for task in done)
         say(f"{'Waiting for you in the browser. If no page has opened' if opened else 'To sign in'}, open\n{url}")
+        if no_browser:
+            say("If that browser is on another machine, paste the address at which it ends (http://127.0.0.1:…) here.")
 
     async def show_code(url: str, code: str) -> None:
         say(f"To sign in, open\n{url}\nand enter the code {code}")
 
-    return Person(open_url=open_url, show_code=show_code)
+    async def paste(take: Callable[[str], str]) -> None:
+        async for line in lines():
+            if line.strip() and (wrong := take(line)):
+                say(wrong)
+
+    return Person(open_url=open_url, show_code=show_code, paste=paste if no_browser else None)
 
 
 def say(text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from pegboard.apps.cli.options import Configs, Json, Verbose, examples
 from pegboard.errors import ConfigError, PegboardError
 
 if TYPE_CHECKING:
+    from pegboard.settings import Settings
     from pegboard.upstreams.oauth.credential_store import CredentialStore
     from pegboard.upstreams.oauth.credentials import CredentialSummary
 
@@ -42,11 +44,12 @@ def logout(
 
     if (name is None) != everything:
         raise typer.BadParameter("give the name of a server, or --all")
-    store = credential_store(settings_of(config))
+    settings = settings_of(config)
+    store = credential_store(settings)
     found = [each for each in store.all() if everything or (each.server == name and each.user == user)]
     if name is not None and not found:
         raise ConfigError(f"Nobody is signed in to {name!r}.", remedy="`pegboard whoami` lists all sign-ins.")
-    removed = [(each, asyncio.run(_end(store, each))) for each in found]
+    removed = [(each, asyncio.run(_end(store, each, private=_private(settings, each)))) for each in found]
     if as_json:
         print_json({"removed": [each.shown() | {"revoked": revoked} for each, revoked in removed]})
         return
@@ -55,7 +58,20 @@ def logout(
         stdout().print(plain(f"The tokens of {each.server!r} are removed. {there}"), soft_wrap=True)
 
 
-async def _end(store: CredentialStore, summary: CredentialSummary) -> bool:
+def _private(settings: Settings, summary: CredentialSummary) -> bool:
+    """Whether the entry of this server, at this address, allows an authorization server with a private one."""
+    from pegboard.settings.secret_sources import SecretReader
+
+    spec = settings.servers.get(summary.server)
+    if spec is None or spec.oauth is None or not spec.oauth.private_addresses:
+        return False
+    try:
+        return spec.expanded(os.environ, SecretReader(os.environ)).url == summary.url
+    except PegboardError:  # a variable or secret of the entry is missing
+        return False
+
+
+async def _end(store: CredentialStore, summary: CredentialSummary, *, private: bool) -> bool:
     """Whether the tokens were revoked."""
     from pegboard.upstreams.oauth.token_requests import revoke
 
@@ -63,6 +79,6 @@ async def _end(store: CredentialStore, summary: CredentialSummary) -> bool:
         credentials = store.read(summary.key)
     except PegboardError:
         credentials = None
-    revoked = credentials is not None and await revoke(credentials)
+    revoked = credentials is not None and await revoke(credentials, private=private)
     store.delete(summary.key)
     return revoked

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from pegboard.apps.cli.options import Catalogs, Configs, Json, Profile, Verbose, examples
 from pegboard.apps.cli.output import cells, plain, print_json, stdout, table
+from pegboard.apps.cli.route_items import Agents, KindsAsked, Skills, items_for, items_payload, show_items
 from pegboard.apps.cli.tool_sources import LoadedTools
 from pegboard.events import RouteDecided
 from pegboard.model import Candidate
@@ -37,6 +38,8 @@ EXAMPLES = examples(
     'pegboard route "what changed on main?" --explain --provider anthropic --model claude-sonnet-4-5',
     "Why was this tool not chosen?",
     'pegboard route "what changed on main?" --tool github/list_commits',
+    "Which of my skills go with a request?",
+    'pegboard route "fill in this PDF form" --skills ~/.claude/skills --kind skill',
 )
 
 RUNNERS_UP = 5
@@ -98,23 +101,33 @@ def route(
         ),
     ] = None,
     model: Annotated[str, typer.Option("--model", metavar="NAME", help="The model, for its cache prices.")] = "",
+    skills: Skills = None,
+    agents: Agents = None,
+    kind: KindsAsked = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
     """Show which tools a request would be given, with their scores and why.
 
     Tools come from --config (live servers), --catalog (files), or both; without either, from the MCP clients that are
-    configured on this machine.
+    configured on this machine. Skills (--skills) and agents (--agents) are found by words, in all that they say.
     """
     from pegboard.apps.cli.configs import for_tools
 
+    items = items_for(query, skills or [], agents or [], kind or [])
+    if kind and "tool" not in kind:
+        print_json({"query": query, "items": items_payload(items)}) if as_json else show_items(items)
+        return
     configured = for_tools(config, catalog, profile=profile, k=k, threshold=threshold, recall=recall, budget=budget)
     loaded, reasons = asyncio.run(_decide(query, configured, catalog or [], context.obj))
     costs = None if provider is None else _costs(reasons, provider, model)
     if as_json:
-        print_json(payload(loaded, reasons, tool) | ({} if costs is None else {"ways": costs.payload()}))
+        more = {"items": items_payload(items)} if skills or agents else {}
+        print_json(payload(loaded, reasons, tool) | more | ({} if costs is None else {"ways": costs.payload()}))
         return
     show(loaded, reasons, tool, explain=explain)
+    if skills or agents:
+        show_items(items)
     for line in () if costs is None else costs.lines():
         stdout().print(plain(line), soft_wrap=True)
 

@@ -1,6 +1,6 @@
 """The HTTP API as an ASGI application: rights, bodies and errors of `/v1/route`, `/v1/search` and `/v1/outcome`.
 
-origin ─► method ─► token ─► body ─► endpoint ─► answer
+origin ─► method ─► token ─► rate ─► body ─► endpoint ─► answer
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from pegboard.caller_limits import ANYONE, RateLimitReached
 from pegboard.errors import PegboardError
 from pegboard.gateways.http_api.api_messages import BODIES
 from pegboard.gateways.http_api.endpoints import BodyInvalid, Endpoints
@@ -78,6 +79,8 @@ class ApiApp:
             answer = await self._answer(scope, receive)
         except auth.Unauthorized as error:
             answer = auth.refused(error)
+        except RateLimitReached as error:
+            answer = _error(error, {"retry-after": str(error.retry_after)})
         except MethodRefused as error:
             answer = _error(error, {"allow": error.allowed})
         except PegboardError as error:
@@ -98,6 +101,7 @@ class ApiApp:
         if path == PATH:
             return JSONResponse(openapi_document(version("pegboard")))
         holder = await self._host.access.holder(scope["headers"])
+        await self._host.rates.admit_request(ANYONE if holder is None else holder.limited)
         body = await read_body(Request(scope, receive), settings.most_body)
         kind = BODIES[path]
         said = await asyncio.to_thread(checked, kind, body) if len(body) > LARGE else checked(kind, body)

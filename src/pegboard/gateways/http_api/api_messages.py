@@ -44,7 +44,9 @@ class RouteRequest(Choosing):
         None, max_length=LONGEST_QUERY, description="The user's text. Give this or `messages`, not both."
     )
     messages: list[Any] | None = Field(
-        None, description="The conversation, in the form of OpenAI, Anthropic, Gemini, Bedrock or the Vercel AI SDK."
+        None,
+        description="The conversation, in the form of OpenAI (Chat Completions, Responses), Anthropic, Gemini "
+        "(`contents`), Bedrock (Converse) or LangChain.",
     )
     session: str | None = Field(
         None,

@@ -22,6 +22,7 @@ ERRORS = {
     "404": "No such toolset, tool or turn",
     "413": "The body is too large",
     "422": "The tools cannot be read",
+    "429": "A rate of requests is reached; `Retry-After` says in how many seconds to try again",
     "503": "The issuer of tokens does not answer",
 }
 
@@ -56,11 +57,13 @@ def openapi_document(version: str) -> dict[str, Any]:
 def _operation(path: str, body: Any, answer: Any) -> dict[str, Any]:
     done = {"200": _json("Done", answer)} if answer else {"204": {"description": "Counted"}}
     error = {"$ref": "#/components/schemas/ErrorAnswer"}
+    errors = {status: _json(text, error) for status, text in ERRORS.items()}
+    errors["429"] = errors["429"] | {"headers": {"Retry-After": {"schema": {"type": "integer"}}}}
     return {
         "operationId": path.rpartition("/")[2],
         "summary": SUMMARIES[path],
         "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
-        "responses": done | {status: _json(text, error) for status, text in ERRORS.items()},
+        "responses": done | errors,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from urllib.parse import urlsplit
 
@@ -43,7 +44,12 @@ async def browser_login(
         await person.open_url(authorization_url)
 
     async def returned() -> AuthorizationCodeResult:
-        return held.received(await waiting.answer(person.seconds))
+        pasted = asyncio.create_task(person.paste(waiting.take)) if person.paste else None
+        try:
+            return held.received(await waiting.answer(person.seconds))
+        finally:
+            if pasted is not None:
+                pasted.cancel()
 
     flow = _Flow(
         url,

@@ -16,6 +16,7 @@ PATH = "/callback"
 HOST = "127.0.0.1"
 MOST_BYTES = 16_384
 READ_SECONDS = 10.0
+OK = 200
 
 
 class Loopback:
@@ -52,21 +53,33 @@ class Loopback:
 
     def _page(self, method: str, target: str) -> bytes:
         parts = urlsplit(target)
-        said = {name: values[0] for name, values in parse_qs(parts.query).items()}
         if method != "GET" or parts.path != PATH:
             return _html(404, "There is nothing here.")
+        return _html(*self._received(parts.query))
+
+    def take(self, address: str) -> str:
+        """Take an address that a browser on another machine was sent to. What is wrong with it; empty if it counts."""
+        before, _, query = address.strip().partition("?")
+        if before != self.url:
+            return f"Paste the whole address at which the browser ended; it begins with {self.url}?"
+        status, sentence = self._received(query.partition("#")[0])
+        return "" if status == OK else sentence
+
+    def _received(self, query: str) -> tuple[int, str]:
+        """Status and sentence of the page that answers."""
+        said = {name: values[0] for name, values in parse_qs(query).items()}
         if not self._state or said.get("state") != self._state:
-            return _html(400, "This is not the answer to a sign-in that was begun here.")
+            return 400, "This is not the answer to a sign-in that was begun here."
         if self._answer.done():
-            return _html(400, "This sign-in is over.")
+            return 400, "This sign-in is over."
         if "code" not in said:
             reason = said.get("error_description") or said.get("error") or "no code was sent"
             self._answer.set_exception(
                 PegboardError(f"Signing in to {self._server!r} was refused: {reason[:200]}.", remedy="Try again.")
             )
-            return _html(200, f"Signing in to {self._server} was refused. You may close this page.")
+            return OK, f"Signing in to {self._server} was refused. You may close this page."
         self._answer.set_result(AuthorizationCodeResult(code=said["code"], state=said["state"], iss=said.get("iss")))
-        return _html(200, f"You are signed in to {self._server}. You may close this page.")
+        return OK, f"You are signed in to {self._server}. You may close this page."
 
 
 @asynccontextmanager

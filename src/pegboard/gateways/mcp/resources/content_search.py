@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import mcp_types as types
@@ -13,17 +13,12 @@ from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind
 from pegboard.gateways.mcp.resources.resources import ServerResources, Visible
 from pegboard.gateways.mcp.resources.skills import SkillLibrary
 from pegboard.model import JsonObject
-from pegboard.retrieval.lexical import Bm25f
-from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, terms
+from pegboard.retrieval.document_index import DocumentIndex, Documents
 
 Result = dict[str, Any]
-Documents = Sequence[Mapping[str, str]]
 
 MOST_FOUND = 3
 """Of each kind, beside tools."""
-ENOUGH = 0.5
-"""The share of a query's words that a document has to contain."""
-WEIGHTS: Mapping[str, float] = {"name": 3.0, "description": 1.0, "body": 0.5}
 MOST_SEARCHED = 2_000
 """Documents of each kind; a board with more of them is searched by these."""
 MOST_CHARACTERS = 50_000
@@ -44,7 +39,7 @@ class ContentSearch:
     def __init__(self, resources: ServerResources, skills: SkillLibrary) -> None:
         self._resources = resources
         self._skills = skills
-        self._indexes: dict[Kind, tuple[Documents, Bm25f]] = {}
+        self._indexes: dict[Kind, DocumentIndex] = {}
 
     async def found(
         self,
@@ -58,14 +53,12 @@ class ContentSearch:
         """By kind, what matches a query, best first, at most ``most`` of each; and how to read the first with the
         meta-tool ``reader``."""
         found: Result = {}
-        said = [word for word in raw_words(query) if word not in FUNCTION_WORDS]
-        words = set(terms(" ".join(said) or query))
         lists = await asyncio.gather(*(self._resources.listed(kind, visible, running=True) for kind in kinds))
         for kind, every in zip(kinds, lists, strict=True):
             part = PARTS[kind]
             items = every[:MOST_SEARCHED]
             documents = [self._document(kind, each) for each in items]
-            if best := self._best(kind, query, words, documents)[:most]:
+            if best := self._best(kind, query, documents)[:most]:
                 found[kind] = [_entry(kind, items[at], documents[at]) for at in best]
                 if kind != "resourceTemplates":
                     names = json.dumps({"names": [items[best[0]][KINDS[kind].identity]]})
@@ -94,17 +87,14 @@ class ContentSearch:
         got = await self._resources.prompt(types.GetPromptRequestParams(name=name), visible)
         return "prompts", {"name": name, "messages": got.get("messages", [])}
 
-    def _best(self, kind: Kind, query: str, words: set[str], documents: Documents) -> list[int]:
+    def _best(self, kind: Kind, query: str, documents: Documents) -> list[int]:
         """Places of the documents that match, best first."""
-        if not documents or not words:
+        if not documents:
             return []
-        known, index = self._indexes.get(kind, ((), None))
-        if index is None or known != documents:
-            index = Bm25f(documents, weights=WEIGHTS)
-            self._indexes[kind] = documents, index
-        scores = index.scores(query)
-        ranked = sorted((at for at in range(len(documents)) if scores[at] > 0), key=lambda at: (-float(scores[at]), at))
-        return [at for at in ranked if len(words & set(terms(" ".join(documents[at].values())))) >= ENOUGH * len(words)]
+        index = self._indexes.get(kind)
+        if index is None or index.documents != documents:
+            index = self._indexes[kind] = DocumentIndex(documents)
+        return [place for place, _ in index.best(query)]
 
     def _document(self, kind: Kind, item: JsonObject) -> dict[str, str]:
         if kind == "skills":

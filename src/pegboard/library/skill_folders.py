@@ -1,0 +1,66 @@
+"""Skills in folders: a `SKILL.md` each, with YAML front matter (Agent Skills specification)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import yaml
+
+from pegboard.board_items import BoardItem
+from pegboard.errors import CatalogError
+
+MANIFEST = "SKILL.md"
+FENCE = "---"
+FORM = "A SKILL.md begins with a line of ---, `name: …` and `description: …`, and a second line of ---."
+
+
+def skills_in(folder: Path) -> list[BoardItem]:
+    """The skills in and below a folder, by path. Raises CatalogError if there is none, or one cannot be read."""
+    if not folder.is_dir():
+        raise CatalogError(f"There is no folder {str(folder)!r}.", remedy="Give a folder of skills.")
+    manifests = sorted(folder.rglob(MANIFEST))
+    if not manifests:
+        raise CatalogError(
+            f"No folder in or below {str(folder)!r} has a {MANIFEST}.", remedy="Give the folder that holds the skills."
+        )
+    return [read_skill(path) for path in manifests]
+
+
+def read_skill(path: Path) -> BoardItem:
+    """The skill of a manifest. Raises CatalogError."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CatalogError(f"The skill {str(path)!r} cannot be read: {error}.", remedy="Save it as UTF-8.") from error
+    head, body = _parts(text, path)
+    said = _front_matter(head)
+    description = said.get("description", "").strip()
+    if not description:
+        raise CatalogError(f"The skill {str(path)!r} has no description.", remedy=FORM)
+    name = said.get("name", "").strip() or path.parent.name
+    return BoardItem(kind="skill", name=name, description=description, address=str(path), text=body.strip())
+
+
+def _parts(text: str, path: Path) -> tuple[str, str]:
+    lines = text.splitlines()
+    marks = [at for at, line in enumerate(lines) if line.rstrip() == FENCE][:2]
+    if len(marks) < 2 or marks[0] != 0:
+        raise CatalogError(f"The skill {str(path)!r} has no front matter.", remedy=FORM)
+    return "\n".join(lines[1 : marks[1]]), "\n".join(lines[marks[1] + 1 :])
+
+
+def _front_matter(head: str) -> dict[str, str]:
+    """Its texts. Many skills have a colon in an unquoted description, which YAML forbids: those are read by line."""
+    try:
+        said = yaml.safe_load(head)
+    except yaml.YAMLError:
+        return dict(_by_line(head))
+    return {str(key): str(each) for key, each in said.items()} if isinstance(said, Mapping) else {}
+
+
+def _by_line(head: str) -> Iterator[tuple[str, str]]:
+    for line in head.splitlines():
+        key, colon, value = line.partition(":")
+        if colon and key.isidentifier():
+            yield key, value.strip().strip("\"'")
