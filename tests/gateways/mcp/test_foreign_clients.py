@@ -128,7 +128,7 @@ def program(config: Path) -> Path:
     path = config.with_name("gateway")
     if not path.exists():
         command = [sys.executable, "-m", "pegboard", "mcp", "--no-attach", "--config", str(config)]
-        path.write_text(f"#!/bin/sh\nexec {shlex.join(command)}\n")
+        path.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
         path.chmod(0o755)
     return path
 
@@ -207,7 +207,7 @@ async def test_a_client_that_is_told_of_found_tools_lists_them(driver: Driver, t
 def as_dynamic(target: Target) -> Target:
     if target.url:
         return replace(target, url=f"{target.url}?exposure=dynamic")
-    return replace(target, env={**target.env, "PEGBOARD_EXPOSURE": "dynamic"})
+    return replace(target, args=("--exposure", "dynamic"))
 
 
 def listed(answer: Any) -> list[Any]:

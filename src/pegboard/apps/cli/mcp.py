@@ -66,7 +66,8 @@ def mcp(
     logs.set_format(configured.settings.log_format)
     for note in configured.notes:
         logs.OURS.warning(note)
-    run(serve_stdio(configured.settings, source, toolset=toolset or ""))
+    wish = None if exposure == "auto" else exposure
+    run(serve_stdio(configured.settings, source, toolset=toolset or "", exposure=wish))
 
 
 def nothing_given(otherwise: str = "") -> ConfigError:

@@ -33,8 +33,8 @@ EXPOSURE_PARAMETER = "exposure"
 KindOf = Callable[[str, str | None], ClientKind]
 
 
-def caller_of(ctx: ServerRequestContext[Any, Any], kind_of: KindOf) -> Caller:
-    """The caller of this request.
+def caller_of(ctx: ServerRequestContext[Any, Any], kind_of: KindOf, exposure: Exposure | None = None) -> Caller:
+    """The caller of this request. ``exposure`` is what the command asks for that serves this pair of streams.
 
     Its session is the connection on stdio, the protocol's session id on HTTP, and in revision 2026-07-28, which has no
     sessions, the name in the client's header `x-pegboard-session`.
@@ -46,7 +46,8 @@ def caller_of(ctx: ServerRequestContext[Any, Any], kind_of: KindOf) -> Caller:
     capabilities = ctx.session.client_capabilities
     apps = capabilities is not None and APPS in (capabilities.extensions or {})
     if ctx.request is None:
-        return Caller(session=STREAM if modern else _stream_of(ctx), kind=kind, modern=modern, apps=apps)
+        stream = STREAM if modern else _stream_of(ctx)
+        return Caller(session=stream, kind=kind, modern=modern, exposure=exposure, apps=apps)
     request = ctx.request
     named, holder = request.headers.get(SESSION_HEADER), request.scope.get(HOLDER_KEY)
     session = (named and named_session(named, holder)) if modern else _handshake_session(ctx, request)

@@ -23,6 +23,7 @@ from pegboard.gateways.mcp.transport.resource_handlers import ResourceHandlers
 from pegboard.gateways.mcp.transport.results import HANDLER_RESULTS, HINTS, kept, page
 from pegboard.gateways.mcp.transport.skill_handlers import SkillHandlers
 from pegboard.gateways.mcp.transport.task_handlers import TaskHandlers
+from pegboard.settings import Exposure
 
 BEGINNINGS = ("initialize", "server/discover")
 Context = ServerRequestContext[Any, Any]
@@ -41,14 +42,17 @@ class GatewayServer(Server[Any]):
         return super().create_initialization_options(given, *more, **options)
 
 
-def wire(gateway: Gateway, sealed: RequestStateSecurity | None = None) -> Server[Any]:
+def wire(
+    gateway: Gateway, sealed: RequestStateSecurity | None = None, *, exposure: Exposure | None = None
+) -> Server[Any]:
     """A server for both protocol eras.
 
-    ``sealed`` protects the request states that clients hold; by default only this process can open them.
+    ``sealed`` protects the request states that clients hold; by default only this process can open them. ``exposure``
+    is what a client on standard input and output asks for.
     """
 
     def connected(ctx: Context) -> Caller:
-        return _connected(gateway, ctx)
+        return _connected(gateway, ctx, exposure)
 
     async def list_tools(ctx: Context, params: types.PaginatedRequestParams | None) -> dict[str, Any]:
         caller = connected(ctx)
@@ -83,7 +87,7 @@ def wire(gateway: Gateway, sealed: RequestStateSecurity | None = None) -> Server
     tasks.join(server)
     SkillHandlers(gateway, connected).join(server)
     boundary = RequestStateBoundary(sealed or RequestStateSecurity.ephemeral(), default_audience="pegboard")
-    server.middleware += [boundary, calls, verbatim, _introduces(gateway)]
+    server.middleware += [boundary, calls, verbatim, _introduces(gateway, exposure)]
     return server
 
 
@@ -101,14 +105,14 @@ async def verbatim(ctx: Context, call_next: CallNext) -> HandlerResult:
     return results[0] if results else shaped
 
 
-def _introduces(gateway: Gateway) -> ServerMiddleware[Any]:
+def _introduces(gateway: Gateway, exposure: Exposure | None) -> ServerMiddleware[Any]:
     """A middleware that adds the gateway's instructions to the answer to a client's first request."""
 
     async def introduce(ctx: Context, call_next: CallNext) -> HandlerResult:
         result = await call_next(ctx)
         if ctx.method not in BEGINNINGS:
             return result
-        caller = caller_of(ctx, gateway.kind)
+        caller = caller_of(ctx, gateway.kind, exposure)
         if client := (ctx.params or {}).get("clientInfo"):
             caller = replace(caller, kind=gateway.kind(client.get("name", ""), client.get("title")))
         said = await gateway.introduction(caller)
@@ -132,9 +136,9 @@ def _present(gateway: Gateway, ctx: Context, session: str) -> None:
     at_end(ctx, lambda: gateway.fleet.leave(session))
 
 
-def _connected(gateway: Gateway, ctx: Context) -> Caller:
+def _connected(gateway: Gateway, ctx: Context, exposure: Exposure | None) -> Caller:
     """The caller. Notifications for its session go to its latest connection, which is this one."""
-    caller = caller_of(ctx, gateway.kind)
+    caller = caller_of(ctx, gateway.kind, exposure)
     if caller.session is not None and not caller.modern:
         gateway.announcer.connect(caller.session, ctx.session.send_tool_list_changed)
         gateway.resources.prompts_announcer.connect(caller.session, ctx.session.send_prompt_list_changed)

@@ -11,11 +11,17 @@ from pegboard.gateways.mcp.gateway.host import open_host
 from pegboard.gateways.mcp.transport.config_reload import Source
 from pegboard.gateways.mcp.transport.gateway_server import wire
 from pegboard.gateways.mcp.transport.standard_streams import standard_streams
-from pegboard.settings import Settings
+from pegboard.settings import Exposure, Settings
 from pegboard.stores import MemorySessions, MemorySigningKeys
 
 
-async def serve_stdio(settings: Settings, source: Source = Source(), *, toolset: str = "") -> None:  # noqa: B008
+async def serve_stdio(
+    settings: Settings,
+    source: Source = Source(),  # noqa: B008
+    *,
+    toolset: str = "",
+    exposure: Exposure | None = None,
+) -> None:
     """Serve one client until it disconnects; then end its session and every server.
 
     An interrupt ends the process at once, as SIGTERM does: a thread that is waiting for input cannot be cancelled. The
@@ -27,6 +33,6 @@ async def serve_stdio(settings: Settings, source: Source = Source(), *, toolset:
         parts = replace(parts, sessions=MemorySessions(parts.clock), signing_keys=MemorySigningKeys(), replicas=None)
         host = await stack.enter_async_context(open_host(settings, parts))
         read, write = await stack.enter_async_context(standard_streams())
-        server = wire(host.gateway(toolset))
+        server = wire(host.gateway(toolset), exposure=exposure)
         async with source.followed(host):
             await server.run(read, write, server.create_initialization_options())
