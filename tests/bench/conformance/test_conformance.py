@@ -103,6 +103,18 @@ def test_what_is_not_passed_any_more_or_not_checked_any_more_is_lost() -> None:
     assert lost(direct, {"one": {"a": "WARNING", "b": "SUCCESS"}}) == ["one/a", "two/c"]
 
 
+def test_streams_that_the_suite_calls_optional_are_not_lost_where_answers_are_json() -> None:
+    direct = {"many": {"server-sse-streams-functional": "SUCCESS"}, "polls": {"server-sse-priming-event": "SUCCESS"}}
+    through = {"many": {"server-sse-streams-functional": "INFO"}, "polls": {"server-sse-content-type": "INFO"}}
+
+    assert lost(direct, through) == []
+    assert lost(direct, {"many": {"server-sse-streams-functional": "FAILURE"}, "polls": {}}) == [
+        "many/server-sse-streams-functional",
+        "polls/server-sse-priming-event",
+    ]
+    assert lost({"one": {"a": "SUCCESS"}}, {"one": {"a": "INFO"}}) == ["one/a"]
+
+
 def test_the_page_has_a_column_for_each_side_and_names_what_is_lost() -> None:
     sides = {"direct": {"one": {"a": "SUCCESS", "b": "INFO"}}, "stdio": {"one": {"a": "FAILURE"}}, "http": {}}
     machine = {"cores": 2, "cpu": "a cpu", "python": "3.11"}
