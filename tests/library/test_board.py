@@ -6,6 +6,7 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import thread as futures
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,21 @@ def test_a_board_of_other_tools_works_where_nobody_has_the_first_any_more(tmp_pa
 
     with other:
         assert names(other.route_now("renew a loan")) == ["loan"]
+
+
+def test_a_board_that_is_collected_waits_for_nobody(tmp_path: Path) -> None:
+    """The collector may run where a pool starts a thread, with the lock that closing the board needs."""
+    board = Board([tide], encoder=FakeEncoder(), cache_dir=tmp_path)
+    before = {each for each in threading.enumerate() if each.name == "pegboard"}
+    board.observe(Outcome(tool=ToolId("local", "tide"), success=True, latency_ms=1))
+    (thread,) = {each for each in threading.enumerate() if each.name == "pegboard"} - before
+
+    with futures._global_shutdown_lock:
+        del board
+        gc.collect()
+
+    thread.join(60)
+    assert not thread.is_alive()
 
 
 @pytest.mark.requirement("C8")

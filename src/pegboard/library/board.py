@@ -89,7 +89,8 @@ class Board:
         self._first: Board | None = None
         """The board that this one was derived from. The reference keeps it alive: its finalizer closes what both
         share."""
-        self._finalizer = weakref.finalize(self, BoardRuntime.close, self._shared)
+        self._finalizer = weakref.finalize(self, BoardRuntime.abandon, self._shared)
+        self._finalizer.atexit = False  # an exiting interpreter closes what is open, and waits for it
 
     @property
     def catalog(self) -> Catalog:

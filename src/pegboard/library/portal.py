@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 
 from anyio import to_thread
 
+LOGGER = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -22,7 +24,7 @@ class Portal:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a garbage collection within `_running` may come to `end`
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
@@ -58,6 +60,17 @@ class Portal:
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
 
+    def end(self, work: Callable[[], Coroutine[Any, Any, None]]) -> threading.Thread | None:
+        """Run the last work and stop, waiting for neither; the thread that does so, if there is one.
+
+        The garbage collector may call this in any thread, also in one that holds a lock which the work needs.
+        """
+        with self._lock:
+            loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
+        if loop is not None:
+            loop.call_soon_threadsafe(_begin_end, loop, work)
+        return thread
+
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
@@ -89,6 +102,15 @@ async def _waited(future: Future[T]) -> T:
         return await to_thread.run_sync(future.result, abandon_on_cancel=True)
     finally:
         future.cancel()
+
+
+def _begin_end(loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def stop(done: asyncio.Task[None]) -> None:
+        if not done.cancelled() and (error := done.exception()) is not None:
+            LOGGER.warning("A board that nobody uses any more was not closed cleanly: %s", error)
+        loop.stop()
+
+    loop.create_task(work()).add_done_callback(stop)
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

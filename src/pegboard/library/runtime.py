@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import ctypes
 import logging
 import os
+import threading
 import weakref
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 _living: weakref.WeakSet[ForkAware] = weakref.WeakSet()
+_runtimes: weakref.WeakSet[BoardRuntime] = weakref.WeakSet()
+_ending: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+END_SECONDS = 5.0
+"""How long an exiting interpreter waits for boards that were collected just before."""
 T = TypeVar("T")
 
 
@@ -43,6 +49,7 @@ class BoardRuntime:
         self._replaced = replaced
         self._begin()
         reset_at_fork(self)
+        _runtimes.add(self)
 
     def _begin(self) -> None:
         self._portal = Portal()
@@ -131,6 +138,12 @@ class BoardRuntime:
             finally:
                 self._portal.close()
         self._bind()
+
+    def abandon(self) -> None:
+        """Close without waiting for it: for the garbage collector, which runs in any thread at any time."""
+        thread = self._portal.end(self._closed)
+        if thread is not None:
+            _ending.add(thread)
 
     def forget(self) -> object:
         """Reset after a fork; returns everything that belongs to the parent process."""
@@ -235,5 +248,14 @@ def _never_finalize(theirs: object) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(theirs))
 
 
+def _close_all() -> None:
+    """Close what is still open when the interpreter exits, and wait for what is just being closed."""
+    for runtime in list(_runtimes):
+        runtime.close()
+    for thread in list(_ending):
+        thread.join(END_SECONDS)
+
+
+atexit.register(_close_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_reset_all)
