@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.upstreams.connection import expanded_spec
-from pegboard.upstreams.error_text import NeedsSignIn
 from pegboard.upstreams.fleet_options import FleetOptions
 
 if TYPE_CHECKING:
     from pegboard.upstreams.oauth.bearer_auth import BearerAuth
-
-Result = TypeVar("Result")
 
 
 class Authorization:
@@ -32,21 +28,6 @@ class Authorization:
         if questions is None:
             return False
         return await questions.ask(await expanded_spec(self._spec, self._conditions), self._user)
-
-    async def attempt(
-        self, send: Callable[[], Awaitable[Result]], reconnected: Callable[[], Awaitable[None]]
-    ) -> Result:
-        """As ``send``; once more if the person at the client has signed in, or allowed more, when asked to.
-
-        Raises what ``send`` raises; NeedsSignIn if nobody has signed in.
-        """
-        try:
-            return await send()
-        except NeedsSignIn:
-            if not await self.ask():
-                raise
-            await reconnected()
-        return await send()
 
     async def wait_for_news(self, seconds: float) -> None:
         """Return when there are other credentials, or after so many seconds: the server may have been opened to all."""

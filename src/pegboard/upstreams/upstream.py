@@ -168,7 +168,7 @@ class Upstream:
         with self._in_use():
             while True:
                 rounds.prepare()
-                result = await self._authorization.attempt(lambda: self._sent(request, progress), self._reconnected)
+                result = await self._authorized(request, progress)
                 if await rounds.are_over(result):
                     return result
 
@@ -265,6 +265,16 @@ class Upstream:
                 self._settled.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._settled.wait(), end - loop.time())
+
+    async def _authorized(self, request: AnyRequest, progress: ProgressFnT | None) -> dict[str, Any]:
+        """As `_sent`; once more if the person at the client has signed in, or allowed more, when asked to."""
+        try:
+            return await self._sent(request, progress)
+        except NeedsSignIn:
+            if not await self._authorization.ask():
+                raise
+        await self._reconnected()
+        return await self._sent(request, progress)
 
     async def _sent(self, request: AnyRequest, progress: ProgressFnT | None) -> dict[str, Any]:
         """As `_send`; once more, on a new connection, if the session had expired."""
