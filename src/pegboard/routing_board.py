@@ -229,7 +229,7 @@ class RoutingBoard:
             _retriever(catalog, space, self._category_descriptions, earlier)
             for space, earlier in zip(self._spaces, before, strict=True)
         ]
-        rankings = self._rankings(self._spaces)
+        first, rankings = self._retrievers[0], self._rankings(self._spaces)
         self._offering = None
         self._eligibility = Eligibility(catalog.tools, self._rules, self._resting)
         return Router(
@@ -242,6 +242,7 @@ class RoutingBoard:
             always_available=self._pinned(catalog),
             pricing=self._worth_of(catalog),
             learner=self.learner,
+            mentions=lambda: first.mentions,
         )
 
     def _worth_of(self, catalog: Catalog) -> PriceStage | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import lru_cache
 
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from pegboard.model import Mask, Scores, Tool
 from pegboard.retrieval.rank_attacks import DAMPING
+from pegboard.retrieval.slots import CatalogChange, Slots
 from pegboard.retrieval.words import raw_words
 
 Places = NDArray[np.intp]
@@ -37,16 +40,31 @@ class ExactNames:
     """
 
     def __init__(self, tools: Sequence[Tool]) -> None:
-        self._names = [tool.name for tool in tools]
-        self._places: dict[str, list[int]] = {}
-        self._one_word: set[str] = set()
-        for place, tool in enumerate(tools):
-            for name in (tool.name, *tool.aliases):
-                if len(raw_words(name)) < 2:
-                    self._one_word.add(_compact(name))
-                for written in (name, f"{tool.server} {name}", f"mcp {tool.server} {name}"):
-                    self._places.setdefault(_compact(written), []).append(place)
-        self._places.pop("", None)
+        self._slots = Slots.first(len(tools))
+        self._names = {slot: tool.name for slot, tool in enumerate(tools)}
+        found: dict[str, list[int]] = {}
+        for slot, tool in enumerate(tools):
+            for written in _spellings(tool):
+                found.setdefault(written, []).append(slot)
+        self._found = {written: tuple(slots) for written, slots in found.items()}
+        self._one_word = Counter(word for tool in tools for word in _single_words(tool))
+
+    def changed(self, change: CatalogChange) -> ExactNames:
+        """The names of the changed catalog."""
+        other = copy(self)
+        other._slots = change.slots
+        other._names, other._found, other._one_word = self._names.copy(), self._found.copy(), self._one_word.copy()
+        for each in change.gone:
+            del other._names[each.slot]
+            other._one_word.subtract(_single_words(each.tool))
+            for written in _spellings(each.tool):
+                other._found[written] = tuple(slot for slot in other._found[written] if slot != each.slot)
+        for each in change.new:
+            other._names[each.slot] = each.tool.name
+            other._one_word.update(_single_words(each.tool))
+            for written in _spellings(each.tool):
+                other._found[written] = (*other._found.get(written, ()), each.slot)
+        return other
 
     def find(self, query: str) -> Places:
         """Places in the catalog, ascending.
@@ -54,11 +72,11 @@ class ExactNames:
         A name may be the whole query, a quoted part, or a word in the spelling of names (`create_issue`,
         `createIssue`). A name that is an ordinary word, such as `search`, must be alone or quoted.
         """
-        return np.array(sorted({place for written in self._written(query) for place in self._meant(written)}), np.intp)
+        return self._slots.places(list({slot for written in self._written(query) for slot in self._meant(written)}))
 
     def _meant(self, written: str) -> Sequence[int]:
-        places = self._places.get(_compact(written), ())
-        return [place for place in places if self._names[place] == written] or places
+        slots = self._found.get(_compact(written), ())
+        return [slot for slot in slots if self._names[slot] == written] or slots
 
     def _written(self, query: str) -> Iterator[str]:
         """The parts of a query that may be names, as written."""
@@ -67,7 +85,7 @@ class ExactNames:
         for match in QUOTED.finditer(query):
             yield from _forms(next(filter(None, match.groups())))
         for token in TOKEN.findall(query):
-            yield from (form for form in _forms(token.rstrip(".:")) if _compact(form) not in self._one_word)
+            yield from (form for form in _forms(token.rstrip(".:")) if not self._one_word[_compact(form)])
 
 
 def name_first(scores: Scores, named: Places) -> Scores:
@@ -87,6 +105,19 @@ def damped(scores: Scores, suspected: Mask) -> Scores:
     named = (scores.values >= NAMED) & (scores.values <= 1)  # points of keywords are larger
     values = np.where(named, NAMED, less)
     return replace(scores, values=np.where(suspected, values, scores.values))
+
+
+def _spellings(tool: Tool) -> Iterator[str]:
+    """Its name and aliases, plain and with both prefixes, each as often as it is one."""
+    for name in (tool.name, *tool.aliases):
+        for written in (name, f"{tool.server} {name}", f"mcp {tool.server} {name}"):
+            if compact := _compact(written):
+                yield compact
+
+
+def _single_words(tool: Tool) -> list[str]:
+    """Those of its name and aliases that are one word."""
+    return [_compact(name) for name in (tool.name, *tool.aliases) if len(raw_words(name)) < 2]
 
 
 def _forms(text: str) -> Iterator[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -11,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.model import Floats, Tool
+from pegboard.retrieval.postings import Postings, by_word
+from pegboard.retrieval.slots import Slots
 from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, terms
 
 K1 = 1.2
@@ -27,12 +30,12 @@ NO_DESCRIPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 class Bm25f:
-    """Scores of all documents for a query, shape (n,), as a sparse matrix of the score that each term adds to each.
+    """Scores of all documents for a query, shape (n,).
 
     Robertson, Zaragoza, Taylor: Simple BM25 extension to multiple weighted fields (CIKM 2004).
 
-    Compressed sparse columns: the documents of term t, and the scores that t adds, are from ``_start[t]`` to
-    ``_start[t + 1]``.
+    Every score depends on how many documents there are and how long they are, so nothing but words is kept by
+    document: what a term adds is computed when a query first has it.
     """
 
     def __init__(
@@ -43,47 +46,79 @@ class Bm25f:
         k1: float = K1,
         b: float = B,
     ) -> None:
-        self._size = len(documents)
-        self._number: dict[str, int] = {}
-        cells, frequencies = self._frequencies(documents, weights, b)
-        of_term, self._documents = np.divmod(cells, max(1, self._size))
-        containing = np.bincount(of_term, minlength=len(self._number))
-        self._start = np.concatenate([[0], np.cumsum(containing)])
-        idf = inverse_document_frequency(self._size, containing)
-        self._adds = np.asarray(idf[of_term] * frequencies / (k1 + frequencies), np.float32)
+        self._weights = weights
+        self._k1 = k1
+        self._b = b
+        read = [self._read(document) for document in documents]
+        self._slots = Slots.first(len(documents))
+        self._words = Postings.of_counts(read, fields=len(weights))
+        self._lengths = np.array([_lengths(document) for document in read], np.int64).reshape(len(read), len(weights))
+        self._forget()
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the matrix, without the term dictionary."""
-        return self._documents.nbytes + self._adds.nbytes + self._start.nbytes
+        """Bytes of the postings, without the words."""
+        return self._words.nbytes + self._lengths.nbytes
 
     def scores(self, query: str) -> Floats:
         """BM25F of every document; a term that occurs twice in the query counts twice."""
-        out = np.zeros(self._size, np.float32)
+        out = np.zeros(self._slots.size, np.float32)
         for term, times in counted(query).items():
-            number = self._number.get(term)
-            if number is not None:
-                of_term = slice(self._start[number], self._start[number + 1])
-                out[self._documents[of_term]] += self._adds[of_term] * np.float32(times)
-        return out
+            if (found := self._added(term)) is not None:
+                slots, adds = found
+                out[slots] += adds * np.float32(times)
+        return self._slots.in_order(out)
 
-    def _frequencies(
-        self, documents: Sequence[Mapping[str, str]], weights: Mapping[str, float], b: float
-    ) -> tuple[NDArray[np.int64], Floats]:
-        """Sum over fields of w_f * tf_f / (1 - b + b * length_f / average length_f) by cell (term * n + document)."""
-        cells: list[int] = []
-        values: list[float] = []
-        for field, weight in weights.items():
-            counts = [counted(document.get(field, "")) for document in documents]
-            lengths = [count.total() for count in counts]
-            average = sum(lengths) / len(lengths) if any(lengths) else 1.0
-            for place, (count, length) in enumerate(zip(counts, lengths, strict=True)):
-                scale = weight / (1 - b + b * length / average)
-                for term, times in count.items():
-                    cells.append(self._number.setdefault(term, len(self._number)) * self._size + place)
-                    values.append(scale * times)
-        distinct, inverse = np.unique(np.array(cells, np.int64), return_inverse=True)
-        return distinct, np.asarray(np.bincount(inverse, values, len(distinct)), np.float32)
+    def changed(
+        self,
+        slots: Slots,
+        gone: Iterable[tuple[int, Mapping[str, str]]],
+        new: Iterable[tuple[int, Mapping[str, str]]],
+    ) -> Bm25f:
+        """The index after documents left slots and came into slots; equal to one that is built of those there are."""
+        other = copy(self)
+        other._slots = slots
+        came = [(slot, self._read(document)) for slot, document in new]
+        other._words = self._words.with_changed_counts(
+            [(slot, by_word(self._read(document))) for slot, document in gone],
+            [(slot, by_word(document)) for slot, document in came],
+        )
+        other._lengths = np.zeros((slots.size, len(self._weights)), np.int64)
+        other._lengths[: len(self._lengths)] = self._lengths
+        for slot, document in came:
+            other._lengths[slot] = _lengths(document)
+        other._forget()
+        return other
+
+    def _read(self, document: Mapping[str, str]) -> list[Counter[str]]:
+        return [counted(document.get(field, "")) for field in self._weights]
+
+    def _forget(self) -> None:
+        self._adds: dict[str, tuple[NDArray[np.int32], Floats]] = {}
+        self._scales = self._field_scales()
+
+    def _field_scales(self) -> NDArray[np.float64]:
+        """w_f / (1 - b + b * length_f / average length_f) by slot and field, shape (size, fields)."""
+        totals = self._lengths[self._slots.of_place].sum(axis=0)
+        averages = np.where(totals > 0, totals / max(1, len(self._slots.of_place)), 1.0)
+        weights = np.array(list(self._weights.values()), np.float64)
+        return np.asarray(weights / (1 - self._b + self._b * self._lengths / averages), np.float64)
+
+    def _added(self, term: str) -> tuple[NDArray[np.int32], Floats] | None:
+        """The slots of the documents that have a term, and what it adds to their scores; None without any."""
+        if (known := self._adds.get(term)) is not None:
+            return known
+        slots, counts = self._words.with_counts(term)
+        if not len(slots):
+            return None
+        idf = inverse_document_frequency(len(self._slots.of_place), np.array([len(slots)]))
+        frequencies = np.zeros(len(slots), np.float64)
+        for field in range(counts.shape[1]):
+            frequencies += self._scales[slots, field] * counts[:, field]
+        saturated = frequencies.astype(np.float32)
+        found = slots, np.asarray(idf * saturated / (self._k1 + saturated), np.float32)
+        self._adds[term] = found
+        return found
 
 
 class KeywordIndex:
@@ -127,3 +162,7 @@ def inverse_document_frequency(documents: int, containing: NDArray[np.int64]) ->
 def counted(text: str) -> Counter[str]:
     """How often each term occurs in a text. Cached: do not modify the result."""
     return Counter(terms(text))
+
+
+def _lengths(document: Sequence[Counter[str]]) -> list[int]:
+    return [count.total() for count in document]

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
+from copy import copy
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pegboard.model import Floats, Tool
 from pegboard.retrieval.intents import Span, with_clauses
 from pegboard.retrieval.lexical import inverse_document_frequency
+from pegboard.retrieval.postings import Postings
+from pegboard.retrieval.slots import CatalogChange, Slots
 from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, stem
 
 ABBREVIATIONS: Mapping[str, str] = {
@@ -53,7 +55,6 @@ NEARLY = 0.7
 """The credit of a synonym; the word itself has 1."""
 REMEMBERED = 32_768
 """Names whose stems are remembered, so that indexing a changed catalog costs little more than its new names."""
-Places = NDArray[np.intp]
 
 
 class NameIndex:
@@ -65,45 +66,77 @@ class NameIndex:
     """
 
     def __init__(self, tools: Sequence[Tool]) -> None:
-        self._size = len(tools)
+        self._slots = Slots.first(len(tools))
         names = [_stems_of(tool.name, *tool.aliases) for tool in tools]
-        servers = [_stems_of(tool.server) for tool in tools]
-        self._in_name = _places(names)
-        self._anywhere = _places([name | server for name, server in zip(names, servers, strict=True)])
-        containing = np.array([len(places) for places in self._anywhere.values()], np.int64)
-        idf = inverse_document_frequency(self._size, containing)
-        self._idf: Mapping[str, float] = dict(zip(self._anywhere, idf.tolist(), strict=True))
-        self._unknown = float(inverse_document_frequency(self._size, np.zeros(1, np.int64))[0])
-        totals = [sum(self._idf[word] for word in name) for name in names]
-        self._total = np.maximum(np.array(totals, np.float32), np.float32(1e-9))
+        self._in_name = Postings.of_words(names)
+        self._anywhere = Postings.of_words([_words(tool) for tool in tools])
+        self._number = {
+            word: number for number, word in enumerate(dict.fromkeys(word for name in names for word in name))
+        }
+        cells = [(slot, self._number[word]) for slot, name in enumerate(names) for word in name]
+        self._cells = np.array(cells, np.int32).reshape(len(cells), 2)
+        self._weigh()
+
+    def changed(self, change: CatalogChange) -> NameIndex:
+        """The index of the changed catalog."""
+        other = copy(self)
+        other._slots = change.slots
+        names = [(each.slot, _stems_of(each.tool.name, *each.tool.aliases)) for each in change.new]
+        left = [(each.slot, _stems_of(each.tool.name, *each.tool.aliases)) for each in change.gone]
+        other._in_name = self._in_name.changed(left, names)
+        other._anywhere = self._anywhere.changed(
+            [(each.slot, _words(each.tool)) for each in change.gone],
+            [(each.slot, _words(each.tool)) for each in change.new],
+        )
+        other._number = dict(self._number)
+        for word in (word for _, name in names for word in name):
+            other._number.setdefault(word, len(other._number))
+        cells = [(slot, other._number[word]) for slot, name in names for word in name]
+        stays = ~np.isin(self._cells[:, 0], [slot for slot, _ in left])
+        other._cells = np.concatenate([self._cells[stays], np.array(cells, np.int32).reshape(len(cells), 2)])
+        other._weigh()
+        return other
+
+    def _weigh(self) -> None:
+        """Compute what depends on all tools: the weight of each name, and that of a word that no tool has."""
+        size = len(self._slots.of_place)
+        self._unknown = float(inverse_document_frequency(size, np.zeros(1, np.int64))[0])
+        containing = np.array([len(self._anywhere.of(word)) for word in self._number], np.int64)
+        idf = inverse_document_frequency(size, containing).astype(np.float64)
+        totals = np.bincount(self._cells[:, 0], idf[self._cells[:, 1]], self._slots.size)
+        self._total = np.maximum(totals.astype(np.float32), np.float32(1e-9))
+
+    def _idf(self, word: str) -> float:
+        containing = np.array([len(self._anywhere.of(word))])
+        return float(inverse_document_frequency(len(self._slots.of_place), containing)[0])
 
     def scores(self, query: str, spans: Sequence[Span]) -> Floats:
         """The largest score of the whole query and each of its clauses."""
         texts = [query] if len(spans) < 2 else with_clauses(query, spans)
-        return np.asarray(np.max([self._score(text) for text in texts], axis=0), np.float32)
+        return self._slots.in_order(np.asarray(np.max([self._score(text) for text in texts], axis=0), np.float32))
 
     def _score(self, text: str) -> Floats:
         said: dict[str, float] = {}
-        asked, answered = 0.0, np.zeros(self._size, np.float32)
+        asked, answered = 0.0, np.zeros(self._slots.size, np.float32)
         for word in dict.fromkeys(_stems((text,))):
             close = self._close(word)
-            rarity = max((self._idf[each] * credit for each, credit in close.items()), default=self._unknown)
+            rarity = max((self._idf(each) * credit for each, credit in close.items()), default=self._unknown)
             asked += rarity
-            best = np.zeros(self._size, np.float32)
+            best = np.zeros(self._slots.size, np.float32)
             for each, credit in close.items():
                 said[each] = max(said.get(each, 0.0), credit)
-                best[self._anywhere[each]] = np.maximum(best[self._anywhere[each]], credit)
+                there = self._anywhere.of(each)
+                best[there] = np.maximum(best[there], credit)
             answered += np.float32(rarity) * best
-        covered = np.zeros(self._size, np.float32)
+        covered = np.zeros(self._slots.size, np.float32)
         for word, credit in said.items():
-            if word in self._in_name:
-                covered[self._in_name[word]] += np.float32(credit * self._idf[word])
+            covered[self._in_name.of(word)] += np.float32(credit * self._idf(word))
         return np.asarray(covered / self._total * (answered / max(asked, 1e-9)), np.float32)
 
     def _close(self, word: str) -> dict[str, float]:
         """The words of names that a word may stand for, with the credit of each."""
-        near = {each: NEARLY for each in NEAR.get(word, ()) if each in self._idf}
-        return near | ({word: 1.0} if word in self._idf else {})
+        near = {each: NEARLY for each in NEAR.get(word, ()) if len(self._anywhere.of(each))}
+        return near | ({word: 1.0} if len(self._anywhere.of(word)) else {})
 
 
 def written_out(word: str) -> list[str]:
@@ -135,12 +168,9 @@ def _stems_of(*texts: str) -> frozenset[str]:
     return frozenset(_stems(texts))
 
 
-def _places(documents: Sequence[Iterable[str]]) -> dict[str, Places]:
-    found: dict[str, list[int]] = {}
-    for place, words in enumerate(documents):
-        for word in sorted(words):
-            found.setdefault(word, []).append(place)
-    return {word: np.array(places, np.intp) for word, places in found.items()}
+def _words(tool: Tool) -> frozenset[str]:
+    """The stems of its name and its server's."""
+    return _stems_of(tool.name, *tool.aliases) | _stems_of(tool.server)
 
 
 NEAR: Mapping[str, Set[str]] = _near()

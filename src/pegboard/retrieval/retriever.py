@@ -12,17 +12,19 @@ import numpy as np
 from pegboard.errors import EncoderError, StoreError
 from pegboard.model import Floats, Mask, Server, Tool
 from pegboard.protocols import ClauseEncoder, Encoder, VectorIndex
-from pegboard.retrieval.duplicates import Groups, duplicate_groups
+from pegboard.retrieval.duplicates import Duplicates, Groups
 from pegboard.retrieval.encoders.encoder_cache import texts_at_once
 from pegboard.retrieval.exact_names import ExactNames
 from pegboard.retrieval.index.exact import ExactIndex
 from pegboard.retrieval.intents import Span, with_clauses
 from pegboard.retrieval.lexical import NO_DESCRIPTIONS, Bm25f, KeywordIndex
+from pegboard.retrieval.mentions import Mentions
 from pegboard.retrieval.name_match import NameIndex
 from pegboard.retrieval.nearest import Near, Nearest, Progress
-from pegboard.retrieval.rank_attacks import suspects
 from pegboard.retrieval.service_names import ServiceNames
-from pegboard.retrieval.tool_texts import TEXTS, TextKind, fields, full, server_profile, short
+from pegboard.retrieval.slots import kept_places
+from pegboard.retrieval.tool_texts import TEXTS, TextKind, full, server_profile, short
+from pegboard.retrieval.word_indexes import WordIndexes
 
 MOST_COMPARED = 20_000
 """Maximum tools compared pairwise to find those that do the same job; more would take minutes."""
@@ -54,6 +56,7 @@ class Retriever:
         self._category_descriptions = category_descriptions
         self.tools = tuple(tools)
         self._servers = servers
+        self._words: WordIndexes = WordIndexes(self.tools, servers, None if before is None else before._words)
         self._documents = documents
         self._queries = queries
         self._dense: dict[TextKind, ExactIndex] = {}
@@ -61,46 +64,53 @@ class Retriever:
         self._nearest = None if index is None else Nearest(index, self.tools)
         self._filling: asyncio.Task[None] | None = None
         self._chunk = chunk or texts_at_once(documents)
-        self._jobs: Groups | None = None
+        self._jobs: Duplicates | None = None
+        self._jobs_before: tuple[Sequence[Tool], Duplicates] | None = None
+        if before is not None:
+            self._jobs_before = before._jobs_before if before._jobs is None else (before.tools, before._jobs)
         self._server_vectors: Floats | None = None
+        self._profiles_before: Mapping[str, Floats] = {} if before is None else before._profile_vectors()
         self._width = documents.dimensions
         self._building = asyncio.Lock()
 
-    @cached_property
+    @property
     def lexical(self) -> Bm25f:
-        return Bm25f([fields(tool, self._servers.get(tool.server)) for tool in self.tools])
+        return self._words.lexical
 
-    @cached_property
+    @property
     def names(self) -> NameIndex:
-        return NameIndex(self.tools)
+        return self._words.names
 
-    @cached_property
+    @property
     def exact_names(self) -> ExactNames:
-        return ExactNames(self.tools)
+        return self._words.exact_names
 
-    @cached_property
+    @property
     def service_names(self) -> ServiceNames:
-        return ServiceNames(self.tools)
+        return self._words.service_names
 
-    @cached_property
+    @property
+    def mentions(self) -> Mentions:
+        return self._words.mentions
+
+    @property
     def suspected(self) -> Mask:
         """Which tools have texts that are built to be found instead of others, shape (n,)."""
-        found = suspects(self.tools)
-        return np.array([tool.id in found for tool in self.tools], np.bool_)
+        return self._words.suspected
 
     @property
     def knows_suspects(self) -> bool:
         """Whether `suspected` is known, so that it takes no time."""
-        return "suspected" in self.__dict__
+        return "suspected" in self._words.__dict__
 
     def index_words(self) -> None:
         """Build the word indexes. Thousands of tools take seconds: not for the event loop."""
-        _ = self.lexical, self.names, self.exact_names, self.service_names, self.suspected
+        self._words.build()
 
     @property
     def has_words(self) -> bool:
         """Whether `index_words` is done."""
-        return {"lexical", "names", "exact_names", "service_names", "suspected"} <= self.__dict__.keys()
+        return self._words.are_built
 
     @cached_property
     def keyword(self) -> KeywordIndex:
@@ -185,19 +195,18 @@ class Retriever:
     async def _meant(self, progress: Progress | None) -> Floats:
         """The vectors of `meanings`; those of tools that the snapshot ``before`` had too are taken from it."""
         before, self._before = self._before, None
-        known = before._known() if before is not None else {}
-        new = [tool for tool in self.tools if id(tool) not in known]
-        texts = await asyncio.to_thread(_two_texts, new)  # of thousands of tools, a moment (P25)
+        known: Floats | None = None
+        kept = np.full(len(self.tools), -1, np.intp)
+        if before is not None and before._meanings:
+            known, kept = before._meanings.vectors, kept_places(before.tools, self.tools)
+        new = np.flatnonzero(kept < 0)
+        texts = await asyncio.to_thread(_two_texts, [self.tools[place] for place in new])  # a moment (P25)
         vectors = await self._embed(texts, _halved(progress))
-        of_new = iter(_unit(vectors[::2] + vectors[1::2]))
-        rows = [known[id(tool)] if id(tool) in known else next(of_new) for tool in self.tools]
-        return np.stack(rows) if rows else np.zeros((0, self._width), np.float32)
-
-    def _known(self) -> Mapping[int, Floats]:
-        """The vectors of the tools by the identity of their objects, which this snapshot keeps alive."""
-        if self._meanings is None:
-            return {}
-        return dict(zip(map(id, self.tools), self._meanings.vectors, strict=True))
+        if known is None:
+            return _unit(vectors[::2] + vectors[1::2])
+        rows = known[kept]
+        rows[new] = _unit(vectors[::2] + vectors[1::2])
+        return rows
 
     async def jobs(self) -> Groups | None:
         """For each tool a number shared with tools that do the same job on other servers, shape (n,).
@@ -208,8 +217,15 @@ class Retriever:
             vectors = await self.vectors()
             async with self._building:
                 if self._jobs is None:
-                    self._jobs = await asyncio.to_thread(duplicate_groups, self.tools, vectors)
-        return self._jobs
+                    self._jobs = await asyncio.to_thread(self._same_jobs, vectors)
+                    self._jobs_before = None
+        return None if self._jobs is None else self._jobs.groups
+
+    def _same_jobs(self, vectors: Floats) -> Duplicates:
+        if self._jobs_before is None:
+            return Duplicates.among(self.tools, vectors)
+        before, jobs = self._jobs_before
+        return jobs.changed(kept_places(before, self.tools), self.tools, vectors)
 
     @property
     def has_meanings(self) -> bool:
@@ -227,9 +243,7 @@ class Retriever:
         return self._dense[kind]
 
     def _index(self, vectors: Floats) -> ExactIndex:
-        index = ExactIndex(vectors.shape[1])
-        index.add([tool.id for tool in self.tools], vectors)
-        return index
+        return ExactIndex.of([tool.id for tool in self.tools], vectors)
 
     async def server_similarities(self, query: Floats) -> Floats:
         """Cosine of the query with each tool's server profile, shape (n,)."""
@@ -241,8 +255,19 @@ class Retriever:
             async with self._building:
                 if self._server_vectors is None:
                     profiles = [server_profile(server) for server in self._servers.values()]
-                    self._server_vectors = await self._embed(profiles, None)
+                    known = dict(self._profiles_before)
+                    new = list(dict.fromkeys(profile for profile in profiles if profile not in known))
+                    known |= zip(new, await self._embed(new, None), strict=True)
+                    rows = [known[profile] for profile in profiles]
+                    self._server_vectors = np.stack(rows) if rows else await self._embed([], None)
+                    self._profiles_before = {}
         return self._server_vectors
+
+    def _profile_vectors(self) -> Mapping[str, Floats]:
+        """The vectors of servers' profiles that are known, by the profile."""
+        if self._server_vectors is None:
+            return self._profiles_before
+        return dict(zip(map(server_profile, self._servers.values()), self._server_vectors, strict=True))
 
     @cached_property
     def _server_of(self) -> np.ndarray:

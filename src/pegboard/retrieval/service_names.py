@@ -8,14 +8,18 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pegboard.model import Floats, Tool
 from pegboard.retrieval.name_words import GENERIC, LEADING_VERBS
 from pegboard.retrieval.named_servers import LABEL
+from pegboard.retrieval.postings import Postings
+from pegboard.retrieval.slots import CatalogChange, Slots
 from pegboard.retrieval.speller import common_words
 from pegboard.retrieval.words import FUNCTION_WORDS, known_words, raw_words
 
@@ -39,7 +43,6 @@ IF_COMMON = 0.5
 """The share that is left of an ordinary word written like a name, such as `Slack`."""
 CAPITALIZED = re.compile(r"(?<=[\w,;)] )[A-Z]\w+")
 """Capitalized words that begin no sentence."""
-Places = NDArray[np.intp]
 
 
 class ServiceNames:
@@ -50,66 +53,117 @@ class ServiceNames:
     """
 
     def __init__(self, tools: Sequence[Tool]) -> None:
-        self._size = len(tools)
-        naming = _naming(tools)
-        users = _users(tools, naming.keys())
-        servers = len({tool.server for tool in tools})
-        places: defaultdict[str, list[int]] = defaultdict(list)
-        by_server: defaultdict[str, list[int]] = defaultdict(list)
-        for place, tool in enumerate(tools):
-            by_server[tool.server].append(place)
-        for word, of_word in naming.items():
-            for server in sorted(of_word):
-                places[word] += by_server[server]
-        self._services: Mapping[str, tuple[float, Places]] = {
-            word: (weight, np.array(sorted(places[word]), np.intp))
-            for word, of_word in naming.items()
-            if (weight := min(1.0, math.log(servers / len(of_word | users[word])) / SURE)) >= LEAST
-        }
+        self._slots = Slots.first(len(tools))
+        self._number: dict[str, int] = {}
+        numbers = [self._number.setdefault(tool.server, len(self._number)) for tool in tools]
+        self._server_of = np.array(numbers, np.int32)
+        self._texts = Postings.of_words([_text_words(tool) for tool in tools])
+        self._servers: dict[str, ServerNames] = {}
+        groups: defaultdict[str, list[Tool]] = defaultdict(list)
+        for tool in tools:
+            groups[tool.server].append(tool)
+        for server, of_server in groups.items():
+            self._servers[server] = ServerNames(server, len(of_server), Counter(map(_lead, of_server)))
+        self._named_by: dict[str, frozenset[str]] = {}
+        for server, names in self._servers.items():
+            self._name(server, frozenset(), names.words)
+
+    def changed(self, change: CatalogChange) -> ServiceNames:
+        """The names of the changed catalog."""
+        other = copy(self)
+        other._slots = change.slots
+        other._servers, other._named_by = self._servers.copy(), self._named_by.copy()
+        other._number = self._number.copy()
+        other._server_of = np.full(change.slots.size, -1, np.int32)
+        other._server_of[: len(self._server_of)] = self._server_of
+        other._texts = self._texts.changed(
+            [(each.slot, _text_words(each.tool)) for each in change.gone],
+            [(each.slot, _text_words(each.tool)) for each in change.new],
+        )
+        for each in change.gone:
+            other._server_of[each.slot] = -1
+        for each in change.new:
+            other._server_of[each.slot] = other._number.setdefault(each.tool.server, len(other._number))
+        for server in {each.tool.server for each in (*change.gone, *change.new)}:
+            other._recount(server, change)
+        return other
+
+    def _recount(self, server: str, change: CatalogChange) -> None:
+        """Change the names of one server."""
+        before = self._servers.pop(server, ServerNames(server, 0, Counter()))
+        gone = [each.tool for each in change.gone if each.tool.server == server]
+        new = [each.tool for each in change.new if each.tool.server == server]
+        leads = before.leads.copy()
+        leads.subtract(map(_lead, gone))
+        leads.update(map(_lead, new))
+        after = ServerNames(server, before.tools + len(new) - len(gone), leads)
+        if after.tools:
+            self._servers[server] = after
+        self._name(server, before.words, after.words)
+
+    def _name(self, server: str, before: frozenset[str], words: frozenset[str]) -> None:
+        for word in before - words:
+            self._named_by[word] -= {server}
+        for word in words - before:
+            self._named_by[word] = self._named_by.get(word, frozenset()) | {server}
 
     def scores(self, query: str) -> Floats:
-        out = np.zeros(self._size, np.float32)
+        out = np.zeros(self._slots.size, np.float32)
         for word, weight in self._named(query):
-            places = self._services[word][1]
-            out[places] = np.maximum(out[places], np.float32(weight))
-        return out
+            at = np.isin(self._server_of, [self._number[server] for server in self._named_by[word]])
+            out[at] = np.maximum(out[at], np.float32(weight))
+        return self._slots.in_order(out)
 
     def _named(self, query: str) -> Iterator[tuple[str, float]]:
         """The words of the query that name a service, with what they say."""
         label = LABEL.match(query)
         labels = set(raw_words(label.group(1))) if label else set()
         capitalized = {word for match in CAPITALIZED.finditer(query) for word in raw_words(match.group())}
-        for word in self._services.keys() & set(raw_words(query)):
-            weight = self._services[word][0]
+        for word in self._named_by.keys() & set(raw_words(query)):
+            weight = self._weight(word)
+            if weight < LEAST:
+                continue
             if word in labels or word not in common_words():
                 yield word, weight
             elif word in capitalized:
                 yield word, weight * IF_COMMON
 
-
-def _naming(tools: Sequence[Tool]) -> Mapping[str, set[str]]:
-    """The servers of each word that names them: words of their names, and of products that most of their tools begin
-    with."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    sizes = Counter(tool.server for tool in tools)
-    for server in sizes:
-        words = [word for word in dict.fromkeys(raw_words(server)) if _may_name(word)]
-        for word in words if len(words) <= MOST_WORDS else ():
-            found[word].add(server)
-    leads = Counter((known_words(tool.name)[:1], tool.server) for tool in tools if len(known_words(tool.name)) > 1)
-    for ((word,), server), times in leads.items():
-        if times >= max(LEAST_TOOLS, OF_SERVER * sizes[server]) and _may_name(word) and word not in LEADING_VERBS:
-            found[word].add(server)
-    return found
+    def _weight(self, word: str) -> float:
+        """The share of `SURE` that a word says, 0 to 1."""
+        naming = [self._number[server] for server in self._named_by[word]]
+        using = {*naming, *self._server_of[self._texts.of(word)].tolist()}
+        return min(1.0, math.log(len(self._servers) / len(using)) / SURE) if naming else 0.0
 
 
-def _users(tools: Sequence[Tool], words: Set[str]) -> Mapping[str, set[str]]:
-    """The servers in whose tools' names and descriptions each word occurs."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for tool in tools:
-        for word in words & {*known_words(tool.name), *known_words(tool.description)}:
-            found[word].add(tool.server)
-    return found
+@dataclass(frozen=True)
+class ServerNames:
+    """How many tools a server has, and how many of them begin with each word; "" are those of one word."""
+
+    server: str
+    tools: int
+    leads: Counter[str]
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words that name it: those of its name, and of products that most of its tools begin with."""
+        if not self.tools:
+            return frozenset()
+        words = [word for word in dict.fromkeys(raw_words(self.server)) if _may_name(word)]
+        least = max(LEAST_TOOLS, OF_SERVER * self.tools)
+        products = (word for word, times in self.leads.items() if times >= least)
+        return frozenset(words if len(words) <= MOST_WORDS else ()).union(
+            word for word in products if _may_name(word) and word not in LEADING_VERBS
+        )
+
+
+def _lead(tool: Tool) -> str:
+    """The first word of a name of several."""
+    words = known_words(tool.name)
+    return words[0] if len(words) > 1 else ""
+
+
+def _text_words(tool: Tool) -> Set[str]:
+    return {*known_words(tool.name), *known_words(tool.description)}
 
 
 def _may_name(word: str) -> bool:

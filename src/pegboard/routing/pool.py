@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -13,6 +13,10 @@ from pegboard.protocols import TokenCounter
 
 NAMED = 120
 """Maximum characters of a server's description in its line."""
+LONG = 8
+"""Characters of a token that is long: so many times the budget are more than fit."""
+SLACK = 64
+"""Tokens that a text may have more than another one of which it is the beginning: a word that was cut has others."""
 Render = Callable[[Sequence[Tool], Mapping[str, Server]], Iterable[str]]
 MOST = 16
 """Number of cached masks: rights and states are few."""
@@ -57,11 +61,27 @@ def summary_pool(
 
     Tool Attention's pool (``budget=None``) grows with the number of tools; this one does not.
     """
+    if budget is None:
+        return _counted("\n".join(_line_a_tool(tools, servers)), counter)
     for render in (_line_a_tool, _names_by_server, _line_a_server):
-        pool = _counted("\n".join(render(tools, servers)), counter)
-        if budget is None or pool.tokens <= budget:
+        if (pool := _within(render(tools, servers), counter, budget)) is not None:
             return pool
-    return _as_many_as_fit(list(_line_a_server(tools, servers)), counter, budget or 0)
+    return _as_many_as_fit(list(_line_a_server(tools, servers)), counter, budget)
+
+
+def _within(lines: Iterable[str], counter: TokenCounter, budget: int) -> Pool | None:
+    """The pool of these lines, if it fits. Of thousands of lines, no more are read than show that it does not."""
+    read: list[str] = []
+    characters, shown = 0, LONG * budget
+    for line in lines:
+        read.append(line)
+        characters += len(line) + 1
+        if characters > shown:
+            if counter.count(["\n".join(read)[:shown]])[0] > budget + SLACK:
+                return None
+            shown *= 2
+    pool = _counted("\n".join(read), counter)
+    return pool if pool.tokens <= budget else None
 
 
 def _line_a_tool(tools: Sequence[Tool], _servers: Mapping[str, Server]) -> Iterable[str]:
@@ -82,7 +102,10 @@ def _line_a_server(tools: Sequence[Tool], servers: Mapping[str, Server]) -> Iter
 
 def _as_many_as_fit(lines: Sequence[str], counter: TokenCounter, budget: int) -> Pool:
     """The longest prefix of the lines that fits, by binary search, with the number of servers left out."""
-    low, high = 0, len(lines)
+    low, high = 0, 1
+    while high < len(lines) and _cut(lines, high, counter).tokens <= budget:
+        low, high = high, 2 * high
+    high = min(high, len(lines))
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if _cut(lines, middle, counter).tokens <= budget else (low, middle - 1)
@@ -98,5 +121,5 @@ def _counted(text: str, counter: TokenCounter) -> Pool:
     return Pool(text=text, tokens=Tokens(counter.count([text])[0]))
 
 
-def _by_server(tools: Sequence[Tool]) -> list[tuple[str, list[Tool]]]:
-    return [(server, list(group)) for server, group in groupby(tools, key=lambda tool: tool.server)]
+def _by_server(tools: Sequence[Tool]) -> Iterator[tuple[str, list[Tool]]]:
+    return ((server, list(group)) for server, group in groupby(tools, key=lambda tool: tool.server))

@@ -6,8 +6,9 @@ turn ─► query ─► eligible (a mask) ─► scores ─► habits ─► pr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -48,7 +49,8 @@ class ScoringPass:
 class Router:
     """Routes the turns of one catalog snapshot under one profile.
 
-    ``fallback`` is the same profile for another encoder, which answers while the first one fails.
+    ``fallback`` is the same profile for another encoder, which answers while the first one fails; ``mentions`` gives
+    what requests name in this catalog, if that is known elsewhere.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Router:
         clock: Clock,
         always_available: Sequence[ToolId] = (),
         learner: HabitLearner | None = None,
+        mentions: Callable[[], Mentions] | None = None,
     ) -> None:
         self.catalog = catalog
         self.profile = ranking.profile
@@ -78,7 +81,7 @@ class Router:
         self._pinned = np.isin(np.arange(len(catalog)), [catalog.position[tool] for tool in always_available])
         self._shown = len(self.pinned) + SHOWN
         self._visible = VisibleTools(catalog, self.profile.pool)
-        self._found: Mentions | None = None
+        self._mentions = mentions or cache(lambda: Mentions(catalog.tools))
 
     async def route(self, turn: Turn, where: Filter | None = None, *, shown: int = SHOWN) -> Decision:
         """The tools for a turn, among those that pass ``where``, with at least ``shown`` candidates if there are so
@@ -113,7 +116,7 @@ class Router:
 
     async def warm(self, progress: Progress | None = None) -> None:
         """Build the indexes. Raises EncoderError if no encoder works."""
-        await asyncio.to_thread(lambda: self._mentions)
+        await asyncio.to_thread(self._mentions)
         await self._rankings.warm(progress)
 
     def allowed(self, turn: Turn) -> frozenset[ToolId]:
@@ -210,14 +213,8 @@ class Router:
             pinned=self._pinned,
             tokens=self.catalog.token_counts,
             profile=profile,
-            mentioned=self._mentions.of(query) if profile.ranker == "hybrid" else NOTHING,
+            mentioned=self._mentions().of(query) if profile.ranker == "hybrid" else NOTHING,
         )
-
-    @property
-    def _mentions(self) -> Mentions:
-        if self._found is None:
-            self._found = Mentions(self.catalog.tools)
-        return self._found
 
     async def _load(self, selection: Selection, eligible: Eligible) -> tuple[Pool, tuple[JsonObject, ...]]:
         """Phase 1 is the pool of what the caller may use; phase 2 the active tools' definitions in catalog order

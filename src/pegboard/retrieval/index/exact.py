@@ -21,6 +21,14 @@ class ExactIndex:
         self._ids: dict[ToolId, int] = {}
         self._vectors: Floats = np.zeros((0, dimensions), np.float32)
 
+    @classmethod
+    def of(cls, ids: Sequence[ToolId], vectors: Floats) -> ExactIndex:
+        """An index of these vectors, shape (n, d), which are not copied; no id occurs twice."""
+        index = cls(vectors.shape[1])
+        index._ids = {tool: place for place, tool in enumerate(ids)}
+        index._vectors = np.ascontiguousarray(vectors, np.float32)
+        return index
+
     def __len__(self) -> int:
         return len(self._ids)
 

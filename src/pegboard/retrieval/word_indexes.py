@@ -1,0 +1,90 @@
+"""What is read from the texts of one catalog snapshot, each index built on first use or changed from an earlier one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from pegboard.model import Mask, Server, Tool
+from pegboard.retrieval.exact_names import ExactNames
+from pegboard.retrieval.lexical import Bm25f
+from pegboard.retrieval.mentions import Mentions
+from pegboard.retrieval.name_match import NameIndex
+from pegboard.retrieval.rank_attacks import suspects
+from pegboard.retrieval.service_names import ServiceNames
+from pegboard.retrieval.slots import CatalogChange, Occupant, Slots, change_of
+from pegboard.retrieval.tool_texts import fields
+
+NAMES = frozenset({"lexical", "names", "exact_names", "service_names", "mentions", "suspected"})
+
+
+class WordIndexes:
+    """The indexes of words over the tools of a snapshot.
+
+    ``before`` is an earlier snapshot: if few tools changed since, only these are read, and the rankings are those of
+    indexes that are built anew.
+    """
+
+    def __init__(self, tools: Sequence[Tool], servers: Mapping[str, Server], before: WordIndexes | None = None) -> None:
+        self._tools = tools
+        self._servers = servers
+        source = before if before is None or before.are_built else before._before
+        change = None if source is None else change_of(source._slots, source._tools, source._servers, tools, servers)
+        self._change: CatalogChange | None = change
+        self._before: WordIndexes | None = None if change is None else source
+        self._slots: Slots = Slots.first(len(tools)) if change is None else change.slots
+
+    @property
+    def are_built(self) -> bool:
+        """Whether `build` is done."""
+        return self.__dict__.keys() >= NAMES
+
+    def build(self) -> None:
+        """Build all indexes. Thousands of tools take seconds: not for the event loop."""
+        for name in sorted(NAMES):
+            getattr(self, name)
+        self._before = self._change = None
+
+    @cached_property
+    def lexical(self) -> Bm25f:
+        if (source := self._source) is None:
+            return Bm25f([fields(tool, self._servers.get(tool.server)) for tool in self._tools])
+        before, change = source
+        return before.lexical.changed(change.slots, _documents(change.gone), _documents(change.new))
+
+    @cached_property
+    def names(self) -> NameIndex:
+        source = self._source
+        return NameIndex(self._tools) if source is None else source[0].names.changed(source[1])
+
+    @cached_property
+    def exact_names(self) -> ExactNames:
+        source = self._source
+        return ExactNames(self._tools) if source is None else source[0].exact_names.changed(source[1])
+
+    @cached_property
+    def service_names(self) -> ServiceNames:
+        source = self._source
+        return ServiceNames(self._tools) if source is None else source[0].service_names.changed(source[1])
+
+    @cached_property
+    def mentions(self) -> Mentions:
+        source = self._source
+        return Mentions(self._tools) if source is None else source[0].mentions.changed(source[1])
+
+    @cached_property
+    def suspected(self) -> Mask:
+        """Which tools have texts that are built to be found instead of others, shape (n,)."""
+        found = suspects(self._tools)
+        return np.array([tool.id in found for tool in self._tools], np.bool_)
+
+    @property
+    def _source(self) -> tuple[WordIndexes, CatalogChange] | None:
+        before, change = self._before, self._change
+        return None if before is None or change is None else (before, change)
+
+
+def _documents(occupants: Iterable[Occupant]) -> Iterable[tuple[int, Mapping[str, str]]]:
+    return ((each.slot, fields(each.tool, each.server)) for each in occupants)
