@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 from pegboard.model import Floats, Tool
 from pegboard.retrieval import duplicates
-from pegboard.retrieval.duplicates import BLOCK, SAME_NAME, SIMILAR_NAME, duplicate_groups
+from pegboard.retrieval.duplicates import BLOCK, SAME_NAME, SIMILAR_NAME, Duplicates, duplicate_groups
+from pegboard.retrieval.slots import kept_places
 from pegboard.testing import fake_tool
 
 NEARLY = (1 + SIMILAR_NAME) / 2
@@ -148,3 +150,34 @@ def test_groups_do_not_depend_on_how_many_rows_are_looked_at_together(rows: list
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duplicates, "BLOCK", 3)
         assert duplicate_groups(tools, vectors).tolist() == whole.tolist()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_that_changed_with_the_catalog_are_those_of_the_changed_catalog(seed: int) -> None:
+    chance, numbers = random.Random(seed), np.random.default_rng(seed)
+    centres = numbers.standard_normal((3, 16))
+    board: dict[str, tuple[Tool, Floats]] = {}
+
+    def come() -> None:
+        verb, about = chance.choice(("create", "add", "list")), chance.choice(("issue", "ticket", "issue_list"))
+        vector = centres[chance.randrange(3)] + 0.3 * numbers.standard_normal(16)
+        new = tool(f"s{chance.randrange(8)}/{verb}_{about}")
+        board.setdefault(str(new.id), (new, np.asarray(vector / np.linalg.norm(vector), np.float32)))
+
+    def listed() -> tuple[list[Tool], Floats]:
+        rows = [board[name] for name in sorted(board)]
+        return [row[0] for row in rows], np.stack([row[1] for row in rows])
+
+    for _ in range(40):
+        come()
+    tools, vectors = listed()
+    found = Duplicates.among(tools, vectors)
+    for _ in range(20):
+        before = tools
+        for _ in range(chance.randint(1, 3)):
+            if chance.random() < 0.5:
+                del board[chance.choice(sorted(board))]
+            come()
+        tools, vectors = listed()
+        found = found.changed(kept_places(before, tools), tools, vectors)
+        assert found.groups.tolist() == duplicate_groups(tools, vectors).tolist()

@@ -75,6 +75,7 @@ def assert_alike(one: WordIndexes, other: WordIndexes) -> None:
     assert one.suspected.tolist() == other.suspected.tolist()
 
 
+@pytest.mark.requirement("library.changed-tools")
 @pytest.mark.parametrize("seed", range(4))
 def test_indexes_that_were_changed_many_times_rank_like_new_ones(seed: int) -> None:
     chance = random.Random(seed)

@@ -103,3 +103,17 @@ def test_no_tools_have_an_empty_pool() -> None:
 
 def test_a_budget_too_small_for_a_word_gives_no_word() -> None:
     assert summary_pool(tools(10, 1), servers(10), COUNTER, 1).text == ""
+
+
+@given(
+    st.integers(1, 300), st.integers(1, 40), st.integers(1, 1500), st.sampled_from(["", "does one thing", "你好 " * 30])
+)
+def test_a_pool_is_the_first_form_that_fits_as_if_all_of_each_had_been_counted(
+    count: int, per_server: int, budget: int, summary: str
+) -> None:
+    known = tools(count, per_server, summary)
+    pool = summary_pool(known, servers(40), COUNTER, budget)
+    everything = summary_pool(known, servers(40), COUNTER, None)
+
+    assert (pool == everything) == (everything.tokens <= budget)
+    assert pool.tokens <= budget

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from threading import Lock
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from pegboard.retrieval.slots import CatalogChange, Occupant, Slots, change_of
 from pegboard.retrieval.tool_texts import fields
 
 NAMES = frozenset({"lexical", "names", "exact_names", "service_names", "mentions", "suspected"})
+LEAST_CHANGES = 1000
+"""Tools that come before indexes are built anew, or as many as there are if that is more: words that no tool has any
+more stay until then."""
 
 
 class WordIndexes:
@@ -31,10 +35,14 @@ class WordIndexes:
         self._tools = tools
         self._servers = servers
         source = before if before is None or before.are_built else before._before
-        change = None if source is None else change_of(source._slots, source._tools, source._servers, tools, servers)
+        change = None
+        if source is not None and source._changes < max(LEAST_CHANGES, len(tools)):
+            change = change_of(source._slots, source._tools, source._servers, tools, servers)
         self._change: CatalogChange | None = change
         self._before: WordIndexes | None = None if change is None else source
         self._slots: Slots = Slots.first(len(tools)) if change is None else change.slots
+        self._changes: int = 0 if source is None or change is None else source._changes + len(change.new)
+        self._building = Lock()
 
     @property
     def are_built(self) -> bool:
@@ -43,9 +51,10 @@ class WordIndexes:
 
     def build(self) -> None:
         """Build all indexes. Thousands of tools take seconds: not for the event loop."""
-        for name in sorted(NAMES):
-            getattr(self, name)
-        self._before = self._change = None
+        with self._building:
+            for name in sorted(NAMES):
+                getattr(self, name)
+            self._before = None
 
     @cached_property
     def lexical(self) -> Bm25f:
