@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 
+from pegboard.activity_entries import conversation_mark
 from pegboard.habits import caller_of
-from pegboard.protocols import Archive
+from pegboard.protocols import Activity, Archive
 from pegboard.records import (
     KINDS,
     HabitRecord,
@@ -90,6 +91,14 @@ async def forget_tools(archive: Archive, belongs: Callable[[str, str], bool]) ->
         return isinstance(record, StatisticsRecord | PinRecord | HabitRecord) and belongs(record.server, record.name)
 
     return {kind: await _remove(archive, kind, is_its) for kind in TOOLS}
+
+
+async def forget_activity(
+    activity: Activity, *, session: str | None = None, caller: str | None = None, endpoints: Collection[str] = ()
+) -> int:
+    """Forget the decisions of a session or of a key; without either, all of them. The number."""
+    marks = None if session is None else {conversation_mark(name) for name in _names(session, endpoints)}
+    return await activity.forget(key=caller, conversations=marks)
 
 
 async def forget_everything(archive: Archive) -> Removed:

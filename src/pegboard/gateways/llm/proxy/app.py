@@ -15,6 +15,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from pegboard.activity_entries import conversation_mark
 from pegboard.caller_limits import ANYONE, LimitedCaller, RateLimiter
 from pegboard.errors import PegboardError
 from pegboard.events import ModelRequestServed
@@ -355,6 +356,7 @@ class LlmApp:
                 **_cache(filtered),
                 searches=rewritten.round_trip.searches if rewritten.round_trip else 0,
                 brought_back=tuple(rewritten.round_trip.found) if rewritten.round_trip else (),
+                conversation=conversation_mark(request.conversation) if request else "",
             )
         )
 
