@@ -349,6 +349,12 @@ export interface components {
             servers_not_ready: {
                 [key: string]: string;
             } | null;
+            /**
+             * Search Again
+             * @description Where servers are still starting whose tools are not known yet: which, and to search again.
+             * @default null
+             */
+            search_again: string | null;
         } & {
             [key: string]: unknown;
         };

@@ -163,6 +163,9 @@ class SearchAnswer(BaseModel):
     searched_for: str | None = Field(None, description="The query with its spelling corrected.")
     ranked_by: str | None = None
     servers_not_ready: dict[str, str] | None = None
+    search_again: str | None = Field(
+        None, description="Where servers are still starting whose tools are not known yet: which, and to search again."
+    )
 
 
 class ErrorAnswer(BaseModel):
