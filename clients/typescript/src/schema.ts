@@ -283,7 +283,7 @@ export interface components {
         };
         /**
          * SearchAnswer
-         * @description What was found. `nearest` and `why` come where nothing matches; other kinds where there are any.
+         * @description What was found. `why`, `chance`, `nearest` and `categories` come where nothing seems to fit.
          */
         SearchAnswer: {
             /** Tools */
@@ -326,6 +326,12 @@ export interface components {
              * @default null
              */
             why: string | null;
+            /**
+             * Chance
+             * @description The probability that any tool fits, where none seems to.
+             * @default null
+             */
+            chance: number | null;
             /**
              * Categories
              * @default null
