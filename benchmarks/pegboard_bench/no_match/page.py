@@ -16,8 +16,8 @@ fitted on toolalpaca, nestful, stabletoolbench and requests for the public catal
 of the sets below. `servers off`: boards of up to half of a set's servers; a request whose tools are there must not be
 told that nothing fits, one must whose tools, and those that do the same job, are not. `tools off`: only the tools of
 the request are taken off the whole board and others of the same servers stay, which often do nearly the same; few of
-these can be told. Labels are incomplete: another tool may do the job, so that `recall` is a lower bound. `precision` is for as many
-requests of one kind as of the other. Whatever is said, the nearest tools are shown.
+these can be told. Labels are incomplete: another tool may do the job, so that `recall` is a lower bound. `precision` is
+for as many requests of one kind as of the other. Whatever is said, the nearest tools are shown.
 
 | set | | requests | recall | false alarms | precision | AUC |
 |---|---|---|---|---|---|---|
