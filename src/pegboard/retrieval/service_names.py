@@ -148,11 +148,11 @@ class ServerNames:
         """The words that name it: those of its name, and of products that most of its tools begin with."""
         if not self.tools:
             return frozenset()
-        words = [word for word in dict.fromkeys(raw_words(self.server)) if _may_name(word)]
+        words = [word for word in dict.fromkeys(raw_words(self.server)) if may_name(word)]
         least = max(LEAST_TOOLS, OF_SERVER * self.tools)
         products = (word for word, times in self.leads.items() if times >= least)
         return frozenset(words if len(words) <= MOST_WORDS else ()).union(
-            word for word in products if _may_name(word) and word not in LEADING_VERBS
+            word for word in products if may_name(word) and word not in LEADING_VERBS
         )
 
 
@@ -166,6 +166,7 @@ def _text_words(tool: Tool) -> Set[str]:
     return {*known_words(tool.name), *known_words(tool.description)}
 
 
-def _may_name(word: str) -> bool:
+def may_name(word: str) -> bool:
+    """Whether a word of a server's name may stand for it alone."""
     ordinary = word in GENERIC or word in TECHNICAL or word in FUNCTION_WORDS
     return len(word) >= SHORTEST and not word.isdigit() and not ordinary
