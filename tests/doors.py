@@ -150,7 +150,8 @@ class Raw:
         """The methods of what comes on the session's own stream, from now on."""
         assert self.session is not None
         heard: list[str] = []
-        headers = {"mcp-session-id": self.session, "mcp-protocol-version": LEGACY, "accept": "text/event-stream"}
+        about = {"mcp-session-id": self.session, "mcp-protocol-version": LEGACY, "accept": "text/event-stream"}
+        headers = self.headers | about
 
         async with self.http.stream("GET", self.url, headers=headers, timeout=None) as answer:
             assert answer.status_code == 200, answer.status_code

@@ -42,6 +42,7 @@ from pegboard.settings.storage import (
     StatisticsSettings,
     UsageSettings,
 )
+from pegboard.settings.user_settings import UserSettings
 
 __all__ = [
     "ClientSettings",
@@ -236,6 +237,9 @@ class Settings(BaseSettings):
     breakers: BreakerSettings = Field(
         BreakerSettings(), description="When a server that fails repeatedly is not called for a while."
     )
+    users: UserSettings = Field(
+        UserSettings(), description="How many users may have connections of their own to servers, and for how long."
+    )
     pins: PinPolicy = Field(
         "warn", description="What happens to a tool whose definition changed: allow, warn or quarantine."
     )
@@ -335,9 +339,21 @@ class Settings(BaseSettings):
         """
         return self.host in LOOPBACK and not self.access and self.issuer is None
 
+    @property
+    def has_users(self) -> bool:
+        """Whether any server is connected for each user alone."""
+        return any(each.per_user for each in self.enabled_servers.values())
+
+    @property
+    def for_one_person(self) -> Settings:
+        """These settings without tokens of callers, for a single client on standard streams."""
+        return self.model_copy(update={"host": "127.0.0.1", "access": {}, "issuer": None})
+
     def _told(self, spec: ServerSpec) -> ServerSpec:
         """The spec with the options for all servers that its entry does not set."""
         told: dict[str, Any] = {"inherit_env": True} if spec.inherit_env is None and self.inherit_env else {}
+        if spec.per_user and self.is_for_one_person:
+            told["per_user"] = False
         if spec.command and spec.sandbox is None and self.sandbox.kind != "none":
             told["sandbox"] = self.sandbox
         return spec.model_copy(update=told) if told else spec

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pegboard.upstreams.oauth.credential_store import CredentialStore
     from pegboard.upstreams.oauth.credentials import CredentialKey, CredentialSummary
     from pegboard.upstreams.oauth.person import Person
+    from pegboard.upstreams.oauth.token_exchange import ExchangedAuth, SubjectTokens
 
 
 def credential_store(settings: Settings) -> CredentialStore:
@@ -48,6 +49,7 @@ class SignIns:
         self._settings = settings
         self._clock = clock
         self._store: CredentialStore | None = None
+        self._subjects: SubjectTokens | None = None
         self._auths: dict[tuple[CredentialKey, OAuthSettings], BearerAuth] = {}
 
     @property
@@ -56,10 +58,29 @@ class SignIns:
             self._store = credential_store(self._settings)
         return self._store
 
-    def auth(self, spec: ServerSpec, user: str = "") -> BearerAuth | None:
+    @property
+    def subjects(self) -> SubjectTokens:
+        """What callers presented, for exchanges."""
+        if self._subjects is None:
+            from pegboard.upstreams.oauth.token_exchange import SubjectTokens
+
+            self._subjects = SubjectTokens()
+        return self._subjects
+
+    def forget(self, user: str) -> None:
+        """The user has left: nothing of theirs stays in memory."""
+        if self._subjects is not None:
+            self._subjects.forget(user)
+        self._auths = {known: auth for known, auth in self._auths.items() if known[0].user != user}
+
+    def auth(self, spec: ServerSpec, user: str = "") -> BearerAuth | ExchangedAuth | None:
         """For an `expanded` spec; None if the server needs no sign-in."""
         if not may_sign_in(spec):
             return None
+        if spec.exchanges_tokens:
+            from pegboard.upstreams.oauth.token_exchange import ExchangedAuth
+
+            return ExchangedAuth(credential_key(spec, user), self.subjects, self._clock, spec.oauth or OAuthSettings())
         from pegboard.upstreams.oauth.bearer_auth import BearerAuth
 
         key, oauth = credential_key(spec, user), spec.oauth or OAuthSettings()
