@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -19,6 +20,8 @@ from pegboard.settings.server_spec import ServerSpec
 from processes import listening, until
 from signers import AUTHORIZATION, RESOURCE, control
 from upstream_specs import scripted
+
+pytestmark = pytest.mark.requirement("023.users")
 
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
 
@@ -214,8 +217,12 @@ async def test_only_the_user_whose_list_changed_hears_of_it(opened: Any, modern:
     async with opened() as users:
         ann, bob = await users.client("ann"), await users.client("bob")
         async with ann.stream() as heard_by_ann, bob.stream() as heard_by_bob:
-            assert await ann.call("add_page") == "ann"
-            await until(lambda: "notifications/tools/list_changed" in heard_by_ann)
+            for _ in range(100):  # the connection may begin to listen only after it is ready
+                assert await ann.call("add_page") == "ann"
+                if "notifications/tools/list_changed" in heard_by_ann:
+                    break
+                await asyncio.sleep(0.1)
+            assert "notifications/tools/list_changed" in heard_by_ann
             assert "page_0_of_ann" in await ann.names()
             assert "page_0_of_ann" not in await bob.names()
             assert heard_by_bob == []
