@@ -47,6 +47,7 @@ def boards_of_requests(
             fusions=first.fusions,
             economics=of_settings,
             learner=parts.learner,
+            texts=settings.activity.texts,
             fallback=None if second is None else replace(second, profile=under(profile, second)),
         )
 

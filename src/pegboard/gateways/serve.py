@@ -33,6 +33,7 @@ from pegboard.gateways.readiness import Readiness, Warming
 from pegboard.model import Replica
 from pegboard.protocols import EventSink
 from pegboard.settings import Settings
+from pegboard.telemetry.activity_recorder import ActivityRecorder
 from pegboard.telemetry.event_log import AccessLog
 from pegboard.telemetry.metrics import Metrics
 
@@ -91,9 +92,12 @@ async def serving(
     with listening:
         url = f"http://{_name(settings.host)}:{listening.getsockname()[1]}{PATH}"
         metrics = Metrics(version("pegboard"))
-        events = events_and(AccessLog(), metrics, *sinks)
+        recorder = ActivityRecorder(settings.activity.prices) if settings.activity.keep != "off" else None
+        events = events_and(AccessLog(), metrics, *([recorder] if recorder else []), *sinks)
         async with AsyncExitStack() as stack:
             parts = await stack.enter_async_context(opened_parts(settings, events=events, **replaced))
+            if recorder is not None and parts.activity is not None:
+                await stack.enter_async_context(recorder.running(parts.activity))
             host = await stack.enter_async_context(open_host(settings, parts))
             peers = await open_peers(stack, host, settings, listening.getsockname()[1])
             door = HttpDoor(host, health=lambda: health(source.files) | _servers(host), peers=peers)

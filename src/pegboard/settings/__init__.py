@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from pegboard.errors import ConfigError
+from pegboard.settings.activity_settings import ActivitySettings
 from pegboard.settings.api import ApiSettings
 from pegboard.settings.audit_settings import AuditSettings
 from pegboard.settings.client_configs import load_document, sentences, servers_in, servers_of
@@ -228,6 +229,9 @@ class Settings(BaseSettings):
     )
     audit_log: AuditSettings = Field(
         AuditSettings(), description="Where the log of who called what is kept; by default nowhere."
+    )
+    activity: ActivitySettings = Field(
+        ActivitySettings(), description="Where the decisions that the dashboard shows are kept, and whether with texts."
     )
     rates: tuple[RateSettings, ...] = Field((), description="How often callers, tenants and tools may be served.")
     spend: SpendSettings = Field(SpendSettings(), description="What calls cost, and how much may be spent.")
