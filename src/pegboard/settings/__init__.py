@@ -191,6 +191,7 @@ class Settings(BaseSettings):
         "as browsers send them in `Origin`, such as https://chat.example.com; `null` allows any page.",
     )
     metrics: bool = Field(True, description="Whether `pegboard serve` serves Prometheus metrics at /metrics.")
+    dashboard: bool = Field(True, description="Whether `pegboard serve` serves the dashboard at /ui.")
     drain_wait: float = Field(
         0.0,
         ge=0,
