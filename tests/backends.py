@@ -17,6 +17,7 @@ import pytest
 from pegboard.averages import PRIOR, SMOOTHING
 from pegboard.model import Smoothing
 from pegboard.protocols import (
+    Activity,
     Archive,
     AuditLines,
     Clock,
@@ -32,6 +33,7 @@ from pegboard.protocols import (
     Statistics,
 )
 from pegboard.stores import (
+    MemoryActivity,
     MemoryAudit,
     MemoryEmbeddings,
     MemoryHabits,
@@ -43,6 +45,7 @@ from pegboard.stores import (
     MemorySigningKeys,
     MemorySpend,
     MemoryStatistics,
+    SqliteActivity,
     SqliteArchive,
     SqliteAudit,
     SqliteEmbeddings,
@@ -56,6 +59,7 @@ from pegboard.stores import (
     SqliteStatistics,
 )
 from pegboard.stores.postgres import (
+    PostgresActivity,
     PostgresArchive,
     PostgresAudit,
     PostgresDatabase,
@@ -97,6 +101,7 @@ class Backend(ABC):
     """Stores over the same data; each call makes one as another process would. ``folder`` is empty, for files."""
 
     name: ClassVar[str]
+    keeps_activity: ClassVar = True
     lasts: ClassVar = True
     """Whether it outlives a process, so that it has an archive."""
     shared: ClassVar = True
@@ -129,6 +134,10 @@ class Backend(ABC):
 
     @abstractmethod
     def audit(self, key: bytes = b"") -> AuditLines: ...
+
+    def activity(self) -> Activity:
+        """Only for backends that keep it."""
+        raise NotImplementedError
 
     @abstractmethod
     def embeddings(self) -> Embeddings: ...
@@ -182,6 +191,9 @@ class InMemory(Backend):
     def audit(self, key: bytes = b"") -> AuditLines:
         return self._once("audit", lambda: MemoryAudit(key=key))
 
+    def activity(self) -> Activity:
+        return self._once("activity", MemoryActivity)
+
     def embeddings(self) -> Embeddings:
         return self._once("embeddings", MemoryEmbeddings)
 
@@ -234,6 +246,9 @@ class InSqlite(Backend):
     def audit(self, key: bytes = b"") -> AuditLines:
         return self._opened(SqliteAudit(self._state.with_name("audit.sqlite"), key=key))
 
+    def activity(self) -> Activity:
+        return self._opened(SqliteActivity(self._state.with_name("activity.sqlite")))
+
     def embeddings(self) -> Embeddings:
         return self._opened(SqliteEmbeddings(self._cache, clock=self.clock))
 
@@ -262,6 +277,7 @@ class InRedis(Backend):
     """Two connections to the server, in turn, under its own prefix."""
 
     name = "redis"
+    keeps_activity = False
     forgets = True
     marks = (needs_redis,)
 
@@ -343,6 +359,9 @@ class InPostgres(Backend):
 
     def audit(self, key: bytes = b"") -> AuditLines:
         return PostgresAudit(next(self._databases), key=key)
+
+    def activity(self) -> Activity:
+        return PostgresActivity(next(self._databases))
 
     def embeddings(self) -> Embeddings:
         return PostgresEmbeddings(next(self._databases), clock=self.clock)

@@ -1,9 +1,13 @@
-"""Events: what happened, as data. They carry hashes and names, never query text, arguments or secrets (M30)."""
+"""Events: what happened, as data. They carry hashes and names, never arguments or secrets (M30).
+
+The text of a query is only in `RouteDecided.query`, only if the settings say so, and never in `Event.as_dict`, which is
+what logs and files get. ``key`` is the name of a key or token, ``conversation`` the mark of a conversation or session.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -25,7 +29,8 @@ class Event:
 class RouteDecided(Event):
     """One routing decision (Tool Attention §5.7). ``scores`` maps each candidate to its score, best first.
 
-    ``encoder`` and ``by_rank`` have the same meaning as in `Decision`.
+    ``encoder`` and ``by_rank`` have the same meaning as in `Decision`. ``query`` is empty unless `[activity] texts` is
+    set.
     """
 
     turn_id: str
@@ -40,6 +45,13 @@ class RouteDecided(Event):
     latency_ms: float
     encoder: str = ""
     by_rank: bool = False
+    query: str = field(default="", repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Without the text of the query."""
+        fields = Event.as_dict(self)
+        del fields["query"]
+        return fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +70,8 @@ class CallFinished(Event):
     server: str = ""
     success: bool
     latency_ms: float
+    key: str = ""
+    conversation: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +83,46 @@ class ToolsListed(Event):
     listed: int
     tokens_before: int
     tokens_after: int
+    key: str = ""
+    client: str = ""
+    conversation: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsSearched(Event):
-    """An MCP client's search found tools; ``by_words`` is true if there were no vectors to rank by."""
+    """An MCP client's search found tools; ``by_words`` is true if there were no vectors to rank by.
+
+    ``decision`` is the `turn_id` of its decision, if there was one.
+    """
 
     found: int
     by_words: bool
+    decision: str = ""
+    key: str = ""
+    client: str = ""
+    conversation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteAnswered(Event):
+    """A request to the HTTP API was answered with ``offered`` of the ``tools`` that it may use."""
+
+    decision: str
+    key: str
+    conversation: str
+    tools: int
+    offered: int
+    tokens_before: int
+    tokens_after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeReported(Event):
+    """A client of the HTTP API reported a call, of a tool that a ``decision`` offered if it says which."""
+
+    decision: str
+    tool: str
+    success: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,3 +275,4 @@ class ModelRequestServed(Event):
     narrowed: bool = False
     searches: int = 0
     brought_back: tuple[str, ...] = ()
+    conversation: str = ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
+from pegboard.activity_entries import ActivityEntry, ActivityGroup, ActivityQuery, ActivityTotals, Grouping
 from pegboard.audit_entries import AuditEntry
 from pegboard.events import Event
 from pegboard.habits import Habit, HabitKey
@@ -187,6 +188,36 @@ class AuditLines(Protocol):
     async def remove(self, before: float) -> int:
         """Remove the lines up to the last one from before a moment; the number. A file keeps lines as long as its
         newest."""
+        ...
+
+
+class Activity(Protocol):
+    """The decisions of a gateway and what came of them (`pegboard.activity_entries`), the newest first."""
+
+    async def put(self, entries: Sequence[ActivityEntry]) -> None:
+        """Add entries; one with the id of another replaces it."""
+        ...
+
+    async def find(self, query: ActivityQuery, most: int) -> list[ActivityEntry]:
+        """At most ``most`` entries that the query chooses."""
+        ...
+
+    async def get(self, id_: str) -> ActivityEntry | None: ...
+
+    async def by_day(self, since: float) -> list[tuple[int, ActivityTotals]]:
+        """Sums by day since the epoch (UTC), the earliest first."""
+        ...
+
+    async def by(self, grouping: Grouping, since: float, most: int) -> list[ActivityGroup]:
+        """Sums by key, client, conversation or door, at most ``most`` of those that were used last."""
+        ...
+
+    async def remove(self, before: float) -> int:
+        """Remove the entries that are not younger than a moment; the number."""
+        ...
+
+    async def forget(self, *, key: str | None = None, conversations: Collection[str] | None = None) -> int:
+        """Remove the entries of a key, or of conversations by their marks; without either, all. The number."""
         ...
 
 

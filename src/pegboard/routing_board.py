@@ -79,8 +79,10 @@ class RoutingBoard:
         resting: ServerBreakers | None = None,
         category_descriptions: Mapping[str, str] = NO_DESCRIPTIONS,
         learner: HabitLearner | None = None,
+        texts: bool = False,
     ) -> None:
         self._category_descriptions = category_descriptions
+        self._texts = texts
         self.learner = learner
         self._space = Space(documents=documents, queries=queries, profile=profile, fusions=fusions, index=index)
         self._fallback = fallback
@@ -242,6 +244,7 @@ class RoutingBoard:
             always_available=self._pinned(catalog),
             pricing=self._worth_of(catalog),
             learner=self.learner,
+            texts=self._texts,
         )
 
     def _worth_of(self, catalog: Catalog) -> PriceStage | None:

@@ -47,6 +47,7 @@ def boards_of_requests(
             fusions=first.fusions,
             economics=of_settings,
             learner=parts.learner,
+            texts=settings.activity.texts,
             fallback=None if second is None else replace(second, profile=under(profile, second)),
         )
 
@@ -94,6 +95,7 @@ def build_routing(
         economics=economics(settings, parts, connections),
         resting=parts.resting,
         learner=parts.learner,
+        texts=settings.activity.texts,
         index=parts.index(name),
         fallback=None
         if parts.fallback is None

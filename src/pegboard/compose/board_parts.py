@@ -10,6 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 from pegboard.clock import SystemClock
 from pegboard.compose.vectors import IndexOf, configured_encoder, in_process, indexes
 from pegboard.protocols import (
+    Activity,
+    Archive,
     Clock,
     Definitions,
     Embeddings,
@@ -70,6 +72,9 @@ class Parts:
     audit: AuditLog
     pins: Pins
     replicas: Replicas | None
+    archive: Archive
+    activity: Activity | None
+    """Where `pegboard serve` keeps its decisions; None if that is turned off."""
     index: IndexOf
     """Makes the vector index of a board, by its name; None means the exact index in memory."""
     fallback_index: IndexOf
@@ -115,6 +120,8 @@ def default_parts(settings: Settings, **replaced: Any) -> Parts:
         "audit": audit,
         "pins": state.pins,
         "replicas": state.replicas,
+        "archive": state.archive,
+        "activity": state.activity,
         "retirement": state.retirement,
         "amiss": state.amiss,
         "close": close,

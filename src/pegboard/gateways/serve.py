@@ -20,6 +20,7 @@ from pegboard.compose import Parts, events_and, opened_parts
 from pegboard.errors import ConfigError
 from pegboard.gateways.asgi import Front
 from pegboard.gateways.connections import Connections
+from pegboard.gateways.dashboard.dashboard_app import open_dashboard
 from pegboard.gateways.drain import DrainableServer
 from pegboard.gateways.http_api.api_app import open_api
 from pegboard.gateways.llm.build import open_models
@@ -33,6 +34,7 @@ from pegboard.gateways.readiness import Readiness, Warming
 from pegboard.model import Replica
 from pegboard.protocols import EventSink
 from pegboard.settings import Settings
+from pegboard.telemetry.activity_recorder import ActivityRecorder
 from pegboard.telemetry.event_log import AccessLog
 from pegboard.telemetry.metrics import Metrics
 
@@ -91,9 +93,12 @@ async def serving(
     with listening:
         url = f"http://{_name(settings.host)}:{listening.getsockname()[1]}{PATH}"
         metrics = Metrics(version("pegboard"))
-        events = events_and(AccessLog(), metrics, *sinks)
+        recorder = ActivityRecorder(settings.activity.prices) if settings.activity.keep != "off" else None
+        events = events_and(AccessLog(), metrics, *([recorder] if recorder else []), *sinks)
         async with AsyncExitStack() as stack:
             parts = await stack.enter_async_context(opened_parts(settings, events=events, **replaced))
+            if recorder is not None and parts.activity is not None:
+                await stack.enter_async_context(recorder.running(parts.activity))
             host = await stack.enter_async_context(open_host(settings, parts))
             peers = await open_peers(stack, host, settings, listening.getsockname()[1])
             door = HttpDoor(host, health=lambda: health(source.files) | _servers(host), peers=peers)
@@ -104,12 +109,19 @@ async def serving(
 
             models = await stack.enter_async_context(open_models(settings, parts, is_token))
             api = await stack.enter_async_context(open_api(host, OriginCheck(door.security)))
+            readiness = readiness_of(stack, settings, parts, peers, source)
+            dashboard = (
+                open_dashboard(host, recorder, door.security, lambda: readiness.draining)
+                if settings.dashboard
+                else None
+            )
             front = Front(
                 door,
                 models,
                 door.security,
                 api=api,
-                readiness=readiness_of(stack, settings, parts, peers, source),
+                dashboard=dashboard,
+                readiness=readiness,
                 metrics=metrics if settings.metrics else None,
                 body_seconds=settings.body_timeout,
             )

@@ -75,8 +75,9 @@ def decide(
     )
 
 
-def route_decided(decision: Decision, scores: Scores | None, *, at: float) -> RouteDecided:
-    """The event of a decision (Tool Attention §5.7). It holds no text of the query, only its vector's hash (M30)."""
+def route_decided(decision: Decision, scores: Scores | None, *, at: float, texts: bool = False) -> RouteDecided:
+    """The event of a decision (Tool Attention §5.7). It holds no text of the query, only its vector's hash (M30),
+    unless ``texts`` is set."""
     return RouteDecided(
         at=at,
         turn_id=decision.turn_id,
@@ -91,6 +92,7 @@ def route_decided(decision: Decision, scores: Scores | None, *, at: float) -> Ro
         latency_ms=decision.latency_ms,
         encoder=decision.encoder,
         by_rank=decision.by_rank,
+        query=decision.query if texts else "",
     )
 
 

@@ -64,12 +64,14 @@ class Router:
         clock: Clock,
         always_available: Sequence[ToolId] = (),
         learner: HabitLearner | None = None,
+        texts: bool = False,
     ) -> None:
         self.catalog = catalog
         self.profile = ranking.profile
         self._rankings = FallbackRanking(ranking, fallback)
         self._pricing = pricing
         self._learner = learner
+        self._texts = texts
         self._eligibility = eligibility
         self._loader = loader
         self._events = events
@@ -165,7 +167,7 @@ class Router:
         )
         usual = max(len(decision.active), self._shown)
         told = replace(decision, candidates=decision.candidates[:usual]) if shown > SHOWN else decision
-        event = route_decided(told, scores, at=self._clock.time())
+        event = route_decided(told, scores, at=self._clock.time(), texts=self._texts)
         self._events.emit(event)
         return decision, scored, event
 

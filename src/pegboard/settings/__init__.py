@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from pegboard.errors import ConfigError
+from pegboard.settings.activity_settings import ActivitySettings
 from pegboard.settings.api import ApiSettings
 from pegboard.settings.audit_settings import AuditSettings
 from pegboard.settings.client_configs import load_document, sentences, servers_in, servers_of
@@ -190,6 +191,7 @@ class Settings(BaseSettings):
         "as browsers send them in `Origin`, such as https://chat.example.com; `null` allows any page.",
     )
     metrics: bool = Field(True, description="Whether `pegboard serve` serves Prometheus metrics at /metrics.")
+    dashboard: bool = Field(True, description="Whether `pegboard serve` serves the dashboard at /ui.")
     drain_wait: float = Field(
         0.0,
         ge=0,
@@ -228,6 +230,9 @@ class Settings(BaseSettings):
     )
     audit_log: AuditSettings = Field(
         AuditSettings(), description="Where the log of who called what is kept; by default nowhere."
+    )
+    activity: ActivitySettings = Field(
+        ActivitySettings(), description="Where the decisions that the dashboard shows are kept, and whether with texts."
     )
     rates: tuple[RateSettings, ...] = Field((), description="How often callers, tenants and tools may be served.")
     spend: SpendSettings = Field(SpendSettings(), description="What calls cost, and how much may be spent.")

@@ -86,6 +86,8 @@ class RetentionSettings(BaseModel):
     embeddings: Days = 90.0
     audit: Days = 365.0
     """Lines of the audit log. A log in files loses whole files, of which there is at least one a day."""
+    activity: Days = 30.0
+    """Decisions that the dashboard shows."""
     definitions: Days = 90.0
     """Cached tool definitions, which let servers start lazily."""
 

@@ -1,13 +1,14 @@
 """The stores behind `pegboard.protocols`: one folder per backend, with the same module names in each.
 
 `sessions` (with signing keys and replicas), `statistics` (with lessons), `habits`, `spend`, `rates`, `pins`,
-`audit_lines` and `cache` (embeddings, definitions) hold one kind of state each; `database` is the connection and the
-schema, `archive` reads and writes all records but rates and the audit log, `backend` opens everything from the
-settings. `sql` is shared by SQLite and PostgreSQL. Modules beside the folders are shared by all backends. Begin with
-`state`, then `memory`, the simplest backend.
+`audit_lines`, `activity` and `cache` (embeddings, definitions) hold one kind of state each; `database` is the
+connection and the schema, `archive` reads and writes all records but rates, activity and the audit log, `backend`
+opens everything from the settings. `sql` is shared by SQLite and PostgreSQL. Modules beside the folders are shared by
+all backends. Begin with `state`, then `memory`, the simplest backend.
 """
 
 from pegboard.stores.memory import (
+    MemoryActivity,
     MemoryAudit,
     MemoryDefinitions,
     MemoryEmbeddings,
@@ -23,6 +24,7 @@ from pegboard.stores.memory import (
     MemoryStatistics,
 )
 from pegboard.stores.sqlite import (
+    SqliteActivity,
     SqliteArchive,
     SqliteAudit,
     SqliteDefinitions,
@@ -38,6 +40,7 @@ from pegboard.stores.sqlite import (
 )
 
 __all__ = [
+    "MemoryActivity",
     "MemoryAudit",
     "MemoryDefinitions",
     "MemoryEmbeddings",
@@ -51,6 +54,7 @@ __all__ = [
     "MemorySigningKeys",
     "MemorySpend",
     "MemoryStatistics",
+    "SqliteActivity",
     "SqliteArchive",
     "SqliteAudit",
     "SqliteDefinitions",

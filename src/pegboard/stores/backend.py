@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pegboard.circuit_breaker import Breaker
 from pegboard.errors import StoreError
 from pegboard.protocols import (
+    Activity,
     Archive,
     AuditLines,
     Clock,
@@ -52,6 +53,8 @@ class Backend:
     replicas: Replicas | None
     archive: Archive
     close: Callable[[], Awaitable[None]]
+    activity: Activity | None = None
+    """None if this backend keeps no activity."""
     amiss: Callable[[], str] = lambda: ""
     """What is wrong with the files on this machine, without paths; empty if nothing is known to be wrong."""
 

@@ -8,9 +8,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 
+from pegboard.activity_entries import conversation_mark
 from pegboard.habits import caller_of
-from pegboard.protocols import Archive
-from pegboard.records import KINDS, HabitRecord, HoldRecord, Kind, MeterRecord, PinRecord, Record, StatisticsRecord
+from pegboard.protocols import Activity, Archive
+from pegboard.records import (
+    KINDS,
+    HabitRecord,
+    HoldRecord,
+    Kind,
+    MeterRecord,
+    PinRecord,
+    Record,
+    SessionRecord,
+    StatisticsRecord,
+)
+from pegboard.stores.kept_answers import answer_mark, caller_and_marks
 from pegboard.stores.sessions import session_key
 
 Removed = Mapping[Kind, int]
@@ -19,7 +31,8 @@ TOOLS: tuple[Kind, ...] = ("statistics", "pin", "habit")
 
 
 async def forget_session(archive: Archive, session: str, endpoints: Collection[str]) -> Removed:
-    """Forget the session that a client knows by this id, at these endpoints, and its spend.
+    """Forget the session that a client knows by this id, at these endpoints, and its spend; or what is known of the
+    conversation with the answer of this id that a model provider keeps.
 
     Its share of the totals of its key and of each day stays.
     """
@@ -33,12 +46,13 @@ async def forget_session(archive: Archive, session: str, endpoints: Collection[s
                 return _session_of(record.name)[1] in known
         return False
 
+    known |= await _answers(archive, lambda _, marks: answer_mark(session) in marks)
     return await _spending(archive, is_its) | {"session": await _sessions(archive, known)}
 
 
 async def forget_caller(archive: Archive, caller: str, endpoints: Collection[str]) -> Removed:
-    """Forget the spend of a key, by the key's name: in total, by day and by session; and forget those sessions and what
-    its use taught."""
+    """Forget the spend of a key, by the key's name: in total, by day and by session; and forget those sessions,
+    the answers to it that providers keep, and what its use taught."""
     names = set[str]()
 
     def is_its(record: Record) -> bool:
@@ -56,7 +70,9 @@ async def forget_caller(archive: Archive, caller: str, endpoints: Collection[str
                 return key == caller
         return False
 
-    removed = await _spending(archive, is_its) | {"session": await _sessions(archive, names)}
+    spent = await _spending(archive, is_its)
+    names |= await _answers(archive, lambda whose, _: whose == caller)
+    removed = spent | {"session": await _sessions(archive, names)}
     return removed | {"habit": await forget_habits(archive, caller)}
 
 
@@ -77,6 +93,14 @@ async def forget_tools(archive: Archive, belongs: Callable[[str, str], bool]) ->
     return {kind: await _remove(archive, kind, is_its) for kind in TOOLS}
 
 
+async def forget_activity(
+    activity: Activity, *, session: str | None = None, caller: str | None = None, endpoints: Collection[str] = ()
+) -> int:
+    """Forget the decisions of a session or of a key; without either, all of them. The number."""
+    marks = None if session is None else {conversation_mark(name) for name in _names(session, endpoints)}
+    return await activity.forget(key=caller, conversations=marks)
+
+
 async def forget_everything(archive: Archive) -> Removed:
     return {kind: await archive.remove(kind) for kind in reversed(KINDS)}
 
@@ -87,6 +111,18 @@ async def _spending(archive: Archive, chosen: Callable[[Record], bool]) -> dict[
 
 async def _sessions(archive: Archive, names: Collection[str]) -> int:
     return await archive.remove("session", keys=[(name,) for name in names])
+
+
+async def _answers(archive: Archive, chosen: Callable[[str, frozenset[str]], bool]) -> set[str]:
+    """The keys of answers that providers keep, chosen by caller and marks, and of all others in their conversations."""
+    known = {
+        record.key: caller_and_marks(record.state.client)
+        async for record in archive.read("session")
+        if isinstance(record, SessionRecord)
+    }
+    found = [marks for whose, marks in known.values() if marks and chosen(whose, marks)]
+    conversations = frozenset().union(*found)
+    return {key for key, (_, marks) in known.items() if marks & conversations}
 
 
 async def _remove(archive: Archive, kind: Kind, chosen: Callable[[Record], bool]) -> int:

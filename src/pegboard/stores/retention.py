@@ -8,7 +8,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
 from pegboard.errors import PegboardError
-from pegboard.protocols import Archive, AuditLines, Clock
+from pegboard.protocols import Activity, Archive, AuditLines, Clock
 from pegboard.records import HoldRecord, Kind, Record, SessionRecord
 from pegboard.settings.storage import RetentionSettings
 
@@ -31,7 +31,7 @@ ForgetUnused = Callable[[float], Awaitable[int]]
 
 
 class RetentionJob:
-    """Applies the configured retention to a store, to the cache of definitions, and to the audit logs."""
+    """Applies the configured retention to a store, to the cache of definitions, to the audit logs, and to activity."""
 
     def __init__(
         self,
@@ -41,6 +41,7 @@ class RetentionJob:
         clock: Clock,
         *,
         audit_logs: Sequence[AuditLines] = (),
+        activity: Activity | None = None,
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
         self._archive = archive
@@ -48,6 +49,7 @@ class RetentionJob:
         self._retention = retention
         self._clock = clock
         self._audit_logs = audit_logs
+        self._activity = activity
         self._uniform = uniform
         self._failed = False
 
@@ -69,6 +71,8 @@ class RetentionJob:
         if days.audit:
             past = now - days.audit * DAY
             removed["audit"] = sum([await log.remove(past) for log in self._audit_logs])
+        if days.activity and self._activity is not None:
+            removed["activity"] = await self._activity.remove(now - days.activity * DAY)
         return removed
 
     async def run(self) -> None:

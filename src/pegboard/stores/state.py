@@ -13,13 +13,14 @@ from urllib.parse import urlsplit
 
 from pegboard import stores
 from pegboard.errors import ConfigError
-from pegboard.protocols import AuditLines, Clock, Definitions
+from pegboard.protocols import Activity, AuditLines, Clock, Definitions
 from pegboard.settings import Settings
 from pegboard.settings.audit_settings import Place
 from pegboard.settings.secret_sources import SecretReader
 from pegboard.settings.server_spec import Expander
 from pegboard.stores.audit_file import AuditFile
 from pegboard.stores.backend import AddressedBackend, Backend
+from pegboard.stores.memory import MemoryActivity
 from pegboard.stores.retention import RetentionJob
 from pegboard.stores.sqlite import SqliteDefinitions
 from pegboard.stores.sqlite.backend import open_sqlite
@@ -41,7 +42,7 @@ class State(Backend):
 def open_state(settings: Settings, clock: Clock) -> State:
     """The stores that the settings name. Raises ConfigError for an address that is not valid."""
     backend = _backend(settings, clock)
-    logs = _audit_logs(settings, backend)
+    logs, activity = _audit_logs(settings, backend), _activity(settings, backend)
     definitions = SqliteDefinitions(settings.cache_dir / DEFINITIONS_FILE, clock=clock)
 
     async def close() -> None:
@@ -49,13 +50,18 @@ def open_state(settings: Settings, clock: Clock) -> State:
         await backend.close()
 
     of_backend: dict[str, Any] = {each.name: getattr(backend, each.name) for each in fields(Backend)}
-    of_backend |= {"amiss": lambda: backend.amiss() or definitions.amiss, "close": close}
+    of_backend |= {"amiss": lambda: backend.amiss() or definitions.amiss, "close": close, "activity": activity}
     return State(
         **of_backend,
         definitions=definitions,
         audit_logs=logs,
         retirement=RetentionJob(
-            backend.archive, definitions.forget_unused, settings.retention, clock, audit_logs=tuple(logs.values())
+            backend.archive,
+            definitions.forget_unused,
+            settings.retention,
+            clock,
+            audit_logs=tuple(logs.values()),
+            activity=activity,
         ),
     )
 
@@ -77,6 +83,19 @@ def _audit_logs(settings: Settings, backend: Backend) -> dict[Place, AuditLines]
         folder = chosen.folder or settings.state_dir / AUDIT_FOLDER
         made["file"] = AuditFile(folder, key=chosen.key_here, file_bytes=chosen.file_bytes)
     return {place: made[place] for place in chosen.to}
+
+
+def _activity(settings: Settings, backend: Backend) -> Activity | None:
+    """Raises ConfigError for a store that keeps no activity."""
+    chosen = settings.activity
+    if chosen.keep == "store":
+        if backend.activity is None:
+            raise ConfigError(
+                "This store keeps no activity.",
+                remedy='Set activity.keep to "memory", or keep state in PostgreSQL or in files.',
+            )
+        return backend.activity
+    return MemoryActivity(chosen.most) if chosen.keep == "memory" else None
 
 
 def _backend(settings: Settings, clock: Clock) -> Backend:

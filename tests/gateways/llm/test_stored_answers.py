@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -83,22 +82,6 @@ def test_a_conversation_that_the_provider_keeps_goes_on_by_the_id_of_what_the_cl
     door: Gateway, streams: bool, model: str
 ) -> None:
     goes_on(door, streams, model)
-
-
-MORE: list[Any] = [{**TOOLS[0], "name": f"more_{number}", "description": f"Valve {number}"} for number in range(300)]
-
-
-@pytest.mark.requirement("openai.stored-answers")
-@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
-def test_with_deferral_alone_three_hundred_tools_are_picked_where_the_provider_keeps_the_answer(streams: bool) -> None:
-    """All of them would be refused, and what it keeps cannot have searches that the client does not see."""
-    with opened(ways=["defer"]) as door:
-        goes_on(door, streams, TALKS, tools=[*TOOLS, *MORE])
-        sent = [[tool.get("name") for tool in received.json["tools"]] for received in door.mock.received]
-
-    assert max(map(len, sent)) < 20
-    assert SEARCH in sent[0]
-    assert "tool_search" not in json.dumps([received.json["input"] for received in door.mock.received])
 
 
 def goes_on(door: Gateway, streams: bool, model: str, **more: Any) -> None:

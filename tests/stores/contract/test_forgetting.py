@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from backends import Backend
+from pegboard.gateways.llm.conversation.answer_store import AnswerStore, KeptAnswer
+from pegboard.gateways.llm.formats.protocol import KeptSearches
 from pegboard.habits import HabitKey, habits_of
 from pegboard.model import Fingerprint, Outcome, Session, ToolId
 from pegboard.records import Kind, MeterRecord
@@ -72,6 +75,36 @@ async def test_a_session_whose_account_has_the_clients_own_id_is_found_too(lasti
     await spend.settle(await spend.reserve(Account(session="raw", key="k"), nano_usd(1), Limits()), nano_usd(1))
 
     assert some(await forget_session(lasting.archive(), "raw", ENDPOINTS)) == {"meter": 1}
+
+
+async def kept_answers(backend: Backend) -> AnswerStore:
+    """Alice has a conversation of two answers, Bob one of one."""
+    answers = AnswerStore(backend.sessions())
+    first = KeptAnswer(last="resp_2", conversation="resp_1", called=frozenset(), kept=KeptSearches())
+    await answers.save("hers", ["resp_1", "resp_2"], first, "alice")
+    await answers.save("his", ["resp_3"], replace(first, last="resp_3", conversation="resp_3"), "bob")
+    return answers
+
+
+@pytest.mark.requirement("openai.stored-answers")
+async def test_an_answer_that_a_provider_keeps_goes_with_its_conversation(lasting: Backend) -> None:
+    answers = await kept_answers(lasting)
+
+    assert some(await forget_session(lasting.archive(), "resp_2", ENDPOINTS)) == {"session": 2}
+    assert await answers.load("hers", "resp_1") is None
+    assert await answers.load("his", "resp_3") is not None
+    assert await answers.load("hers", "resp_3") is None
+
+
+@pytest.mark.requirement("openai.stored-answers")
+async def test_answers_that_a_provider_keeps_go_with_their_key(lasting: Backend) -> None:
+    answers = await kept_answers(lasting)
+
+    assert some(await forget_caller(lasting.archive(), "bob", ENDPOINTS)) == {"session": 1}
+    assert await answers.load("his", "resp_3") is None
+    found = await answers.load("hers", "resp_1")
+    assert found is not None
+    assert (found.last, found.kept) == ("resp_2", KeptSearches())
 
 
 @pytest.mark.requirement("design.forget")

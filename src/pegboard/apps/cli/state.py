@@ -69,6 +69,7 @@ WORDS = {
     "hold": ("amount held back", "amounts held back"),
     "pin": ("pin", "pins"),
     "embedding": ("embedding", "embeddings"),
+    "activity": ("decision", "decisions"),
     "definition": ("listing of a server", "listings of servers"),
 }
 

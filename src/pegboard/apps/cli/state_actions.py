@@ -142,7 +142,15 @@ async def forget(
     async with opened(files) as kept:
         if agreed and not agreed(kept):
             raise ConfigError("Nothing was removed.", remedy="Confirm on a terminal, or give --yes.")
-        return {kind: count for kind, count in (await _forget(kept, what, value)).items() if count}
+        return {kind: count for kind, count in (await _forgotten(kept, what, value)).items() if count}
+
+
+async def _forgotten(kept: OpenStore, what: str, value: str) -> Mapping[Any, int]:
+    removed, activity = await _forget(kept, what, value), kept.state.activity
+    if activity is None or what not in ("session", "key", "everything"):
+        return removed
+    whose = {"session": {"session": value}, "key": {"caller": value}, "everything": {}}[what]
+    return {**removed, "activity": await erasure.forget_activity(activity, endpoints=kept.endpoints, **whose)}
 
 
 async def _forget(kept: OpenStore, what: str, value: str) -> Mapping[Any, int]:

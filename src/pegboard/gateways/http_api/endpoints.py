@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
+from pegboard.activity_entries import conversation_mark
 from pegboard.board_search import found_tools
 from pegboard.errors import ConfigError, PegboardError, ToolNotAvailable
+from pegboard.events import OutcomeReported, RouteAnswered
 from pegboard.gateways.http_api.api_messages import (
     OutcomeRequest,
     Relevant,
@@ -88,7 +90,9 @@ class Endpoints:
             own=offer.own,
         )
         self._told.remember(_identity(holder), turn.id, told)
-        return _answer(asked, offer, decision)
+        answer = _answer(asked, offer, decision)
+        self._tell(asked, holder, decision, answer)
+        return answer
 
     async def search(self, asked: SearchRequest, holder: Holder | None) -> SearchAnswer:
         """Raises BodyInvalid, CatalogError, and NoToolset or InsufficientScope for the toolset."""
@@ -110,6 +114,11 @@ class Endpoints:
         )
         if told is None or not told.own:  # own tools of two callers may share a name
             self._host.count(ended)
+        self._host.parts.events.emit(
+            OutcomeReported(
+                at=self._host.parts.clock.time(), decision=said.turn or "", tool=str(tool), success=said.success
+            )
+        )
         if not said.success:
             return
         learner = self._host.parts.learner
@@ -118,6 +127,20 @@ class Endpoints:
         if said.session is not None:
             session = Session(id=_conversation(holder, said.session))
             await answered(self._host.parts.sessions, session, tool)
+
+    def _tell(self, asked: RouteRequest, holder: Holder | None, decision: Decision, answer: RouteAnswer) -> None:
+        self._host.parts.events.emit(
+            RouteAnswered(
+                at=self._host.parts.clock.time(),
+                decision=decision.turn_id,
+                key="" if holder is None else holder.name,
+                conversation=conversation_mark(asked.session and _conversation(holder, asked.session)),
+                tools=answer.reachable,
+                offered=len(answer.active),
+                tokens_before=answer.tokens.all,
+                tokens_after=answer.tokens.active,
+            )
+        )
 
     async def _turn(self, asked: RouteRequest, holder: Holder | None) -> Turn:
         said: Any = asked.query if asked.messages is None else asked.messages

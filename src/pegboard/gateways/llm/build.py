@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager, closing
 from pegboard.caller_limits import RateLimiter
 from pegboard.catalog import BpeCounter
 from pegboard.compose import Parts, boards_of_requests, warn_of_threshold
+from pegboard.gateways.llm.conversation.answer_store import AnswerStore
 from pegboard.gateways.llm.conversation.history import ProviderHistories
 from pegboard.gateways.llm.conversation.turn_statistics import TurnStatistics
 from pegboard.gateways.llm.proxy.app import LlmApp
@@ -100,7 +101,8 @@ class Filters:
         self._parts = parts
         self._clock = clock
         self._turn_statistics = turn_statistics
-        self._vectors, self._histories = ToolEmbeddings(), ProviderHistories()
+        self._vectors = ToolEmbeddings()
+        self._histories = ProviderHistories(answers=AnswerStore(parts.sessions))
         self._boards: list[BoardCache] = []
         self._selectors: dict[tuple[str, str], Selector] = {}
 

@@ -3,6 +3,7 @@
 Begin with `sessions`.
 """
 
+from pegboard.stores.memory.activity import MemoryActivity
 from pegboard.stores.memory.audit_lines import MemoryAudit
 from pegboard.stores.memory.cache import MemoryDefinitions, MemoryEmbeddings
 from pegboard.stores.memory.events import MemoryEvents
@@ -14,6 +15,7 @@ from pegboard.stores.memory.spend import MemorySpend
 from pegboard.stores.memory.statistics import MemoryLessons, MemoryStatistics
 
 __all__ = [
+    "MemoryActivity",
     "MemoryAudit",
     "MemoryDefinitions",
     "MemoryEmbeddings",

@@ -3,6 +3,7 @@
 Begin with `database`: the connections through which every statement runs, and the tables.
 """
 
+from pegboard.stores.postgres.activity import PostgresActivity
 from pegboard.stores.postgres.archive import PostgresArchive
 from pegboard.stores.postgres.audit_lines import PostgresAudit
 from pegboard.stores.postgres.cache import PostgresEmbeddings
@@ -15,6 +16,7 @@ from pegboard.stores.postgres.spend import PostgresSpend
 from pegboard.stores.postgres.statistics import PostgresLessons, PostgresStatistics
 
 __all__ = [
+    "PostgresActivity",
     "PostgresArchive",
     "PostgresAudit",
     "PostgresDatabase",

@@ -6,6 +6,7 @@ from pegboard.protocols import Clock
 from pegboard.settings import Settings
 from pegboard.stores.backend import AddressedBackend, Backend, store_breaker
 from pegboard.stores.postgres import (
+    PostgresActivity,
     PostgresArchive,
     PostgresAudit,
     PostgresDatabase,
@@ -43,6 +44,7 @@ def open_postgres(url: str, settings: Settings, clock: Clock) -> Backend:
         pins=PostgresPins(database),
         embeddings=PostgresEmbeddings(database, clock=clock),
         replicas=PostgresReplicas(database, clock),
+        activity=PostgresActivity(database),
         archive=PostgresArchive(database, clock),
         close=database.close,
     )

@@ -3,6 +3,7 @@
 Begin with `database`: the connection through which everything is read and written, and the tables.
 """
 
+from pegboard.stores.sqlite.activity import SqliteActivity
 from pegboard.stores.sqlite.archive import SqliteArchive
 from pegboard.stores.sqlite.audit_lines import SqliteAudit
 from pegboard.stores.sqlite.cache import SqliteDefinitions, SqliteEmbeddings
@@ -16,6 +17,7 @@ from pegboard.stores.sqlite.statistics import SqliteLessons, SqliteStatistics
 
 __all__ = [
     "FileStore",
+    "SqliteActivity",
     "SqliteArchive",
     "SqliteAudit",
     "SqliteDefinitions",

@@ -7,6 +7,7 @@ from pegboard.settings import Settings
 from pegboard.stores.backend import Backend
 from pegboard.stores.sqlite import (
     FileStore,
+    SqliteActivity,
     SqliteArchive,
     SqliteAudit,
     SqliteEmbeddings,
@@ -20,6 +21,7 @@ from pegboard.stores.sqlite import (
     SqliteStatistics,
 )
 
+ACTIVITY_FILE = "activity.sqlite"
 AUDIT_FILE = "audit.sqlite"
 EMBEDDINGS_FILE = "embeddings.sqlite"
 SIGNING_FILE = "signing.sqlite"
@@ -38,6 +40,7 @@ def open_sqlite(settings: Settings, clock: Clock) -> Backend:
     signing_keys = SqliteSigningKeys(settings.state_dir / SIGNING_FILE)
     rates = SqliteRates(state, clock)
     audit = SqliteAudit(settings.state_dir / AUDIT_FILE, key=settings.audit_log.key_here)
+    activity = SqliteActivity(settings.state_dir / ACTIVITY_FILE)
     archive = SqliteArchive(state, cached, clock, prior=averages.start)
     files: list[FileStore] = [
         sessions,
@@ -50,6 +53,7 @@ def open_sqlite(settings: Settings, clock: Clock) -> Backend:
         signing_keys,
         rates,
         audit,
+        activity,
     ]
 
     async def close() -> None:
@@ -69,6 +73,7 @@ def open_sqlite(settings: Settings, clock: Clock) -> Backend:
         pins=pins,
         embeddings=embeddings,
         replicas=None,
+        activity=activity,
         archive=archive,
         close=close,
         amiss=lambda: next((each.amiss for each in files if each.amiss), ""),

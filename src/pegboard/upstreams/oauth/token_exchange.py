@@ -158,10 +158,10 @@ class ExchangedAuth(httpx2.Auth):
         form |= {"audience": settings.audience} if settings.audience else {}
         form |= {"scope": " ".join(settings.scopes)} if settings.scopes else {}
         client_id, secret = settings.client_id or "", settings.client_secret or ""
-        basic: httpx2.Auth | None = None
+        shown = httpx2.Auth()  # adds nothing
         if settings.client_authentication == "client_secret_post":
             form |= {"client_id": client_id, "client_secret": secret}
         else:  # RFC 6749, 2.3.1: each is form-encoded first
-            basic = httpx2.BasicAuth(quote(client_id, safe=""), quote(secret, safe=""))
+            shown = httpx2.BasicAuth(quote(client_id, safe=""), quote(secret, safe=""))
         async with guarded_client(self._key.server, self._key.url, private=True) as client:
-            return await client.post(settings.token_endpoint or "", data=form, auth=basic)
+            return await client.post(settings.token_endpoint or "", data=form, auth=shown)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
-from pegboard.gateways.llm.formats.protocol import LlmRequest
+from pegboard.gateways.llm.conversation.answer_store import AnswerStore, KeptAnswer
+from pegboard.gateways.llm.formats.protocol import KeptSearches, LlmRequest
 from pegboard.model import Message, Part, Turn
 from pegboard.retrieval import QUERIES, QueryKind
 from pegboard.retrieval.query import edges
@@ -141,22 +142,26 @@ class ConversationHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderHistory:
-    """The user's messages, the tools that were called, and the conversation's id: the id of its first answer."""
+    """The user's messages, the tools that were called, the conversation's id (that of its first answer), and what our
+    searches left in it, if there were any."""
 
     messages: tuple[Message, ...]
     called: frozenset[str]
     conversation: str
+    kept: KeptSearches | None = None
 
 
 class ProviderHistories:
     """The last ``capacity`` answers, by owner and the provider's id.
 
     A request that continues an unknown answer is left alone (`tool_choice.left_alone`), and so is one in a
-    `conversation`, to which others may have added anything.
+    `conversation`, to which others may have added anything. What searches left behind is also in ``answers``, for other
+    replicas and later processes; what users said is not.
     """
 
-    def __init__(self, capacity: int = 10_000) -> None:
+    def __init__(self, capacity: int = 10_000, answers: AnswerStore | None = None) -> None:
         self._capacity = capacity
+        self._answers = answers
         self._known: OrderedDict[tuple[str, str], ProviderHistory] = OrderedDict()
         self._last: OrderedDict[tuple[str, str], str] = OrderedDict()
 
@@ -165,7 +170,36 @@ class ProviderHistories:
         history = None if request.continues is None else self._known.get((owner, request.continues))
         if history is None:
             return request
-        return request.after(history.messages, history.called, history.conversation)
+        return replace(request.after(history.messages, history.called, history.conversation), kept=history.kept)
+
+    async def recall(self, owner: str, id_: str | None) -> None:
+        """Read what the store knows of an answer that this process does not."""
+        if id_ is None or self._answers is None or (owner, self.last_of(owner, id_) or id_) in self._known:
+            return
+        found = await self._answers.load(owner, id_)
+        if found is not None:
+            if found.last != id_:
+                self.ended(owner, [id_], found.last)
+            history = ProviderHistory(
+                messages=(ANSWERED,), called=found.called, conversation=found.conversation, kept=found.kept
+            )
+            self._keep(owner, found.last, history)
+
+    async def share(self, owner: str, id_: str, earlier: Iterable[str], key: str) -> None:
+        """Save what later requests need of this answer, if there were searches: under its own id and under those of
+        ``earlier`` answers, which a stream may have told the client. ``key`` is the name of the gateway key."""
+        history, others = self._known.get((owner, id_)), tuple(earlier)
+        if self._answers is None or history is None or (history.kept is None and not others):
+            return
+        answer = KeptAnswer(last=id_, conversation=history.conversation, called=history.called, kept=history.kept)
+        await self._answers.save(owner, (id_, *others), answer, key)
+
+    async def forget(self, owner: str, id_: str) -> None:
+        """Forget an answer that the client deletes."""
+        self._known.pop((owner, self.last_of(owner, id_) or id_), None)
+        self._last.pop((owner, id_), None)
+        if self._answers is not None:
+            await self._answers.forget(owner, id_)
 
     def last_of(self, owner: str, id_: str | None) -> str:
         """The id of the answer that ended the searches begun in this one; empty if it began none."""
@@ -182,16 +216,23 @@ class ProviderHistories:
         while len(self._last) > self._capacity:
             self._last.popitem(last=False)
 
-    def remember(self, owner: str, id_: str, request: LlmRequest, called: Collection[str]) -> None:
-        """Remember, under the id of its answer, what a request (`resumed` if it continues one) was about and what was
-        called."""
+    def remember(
+        self, owner: str, id_: str, request: LlmRequest, called: Collection[str], kept: KeptSearches | None = None
+    ) -> None:
+        """Remember, under the id of its answer, what a request (`resumed` if it continues one) was about, what was
+        called, and what our searches left in the provider's history."""
         if request.continues is not None:
             return
-        self._known[owner, id_] = ProviderHistory(
+        history = ProviderHistory(
             messages=(*_said(request), ANSWERED),
             called=request.called | frozenset(called),
             conversation=request.conversation or id_,
+            kept=kept,
         )
+        self._keep(owner, id_, history)
+
+    def _keep(self, owner: str, id_: str, history: ProviderHistory) -> None:
+        self._known[owner, id_] = history
         self._known.move_to_end((owner, id_))
         while len(self._known) > self._capacity:
             self._known.popitem(last=False)

@@ -53,6 +53,16 @@ def appended(body: bytes, name: str, items: Sequence[object]) -> bytes:
     return splice(body, [Edit(at, at, b"," + new if found else new)])
 
 
+def prepended(body: bytes, name: str, items: Sequence[object]) -> bytes:
+    """The body with these items at the beginning of a member that is an array, created if missing."""
+    text, fields = fields_of(body)
+    if name not in fields:
+        return appended(body, name, items)
+    at = fields[name].value.start + 1
+    between = b"," if elements(text, fields[name].value) else b""
+    return splice(body, [Edit(at, at, b",".join(map(written, items)) + between)])
+
+
 def listed(body: bytes, name: str) -> bytes:
     """The body with a member wrapped in an array, unless it already is one."""
     text, fields = fields_of(body)

@@ -72,6 +72,17 @@ class ToolChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptSearches:
+    """What the gateway's searches left in a history that the provider keeps and no later request can change.
+
+    ``loaded`` names the tools that they brought; ``unanswered`` are the ids of searches that still need a result.
+    """
+
+    loaded: frozenset[str] = frozenset()
+    unanswered: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LlmRequest:
     """A parsed model request.
 
@@ -80,7 +91,9 @@ class LlmRequest:
     those it called before anything referred to them, and ``searched`` the provider's search tools that it used.
     ``continues`` is the earlier answer or conversation, kept by the provider, that it continues; ``stored`` means that
     the provider keeps the answer; ``renamed``: the client named that earlier answer by another id, and the body has
-    been changed; ``conversation`` is the id of its own conversation, if it or that history has one.
+    been changed; ``conversation`` is the id of its own conversation, if it or that history has one. ``kept`` is what
+    our searches left in that history, if there were any; ``remembered`` counts the user's messages that were inserted
+    from it.
     ``untouchable`` says why nothing may be changed, if so; ``may_lose_all`` says whether all tools may be removed,
     ``may_lose_some`` whether any may: not if a call is required and no tool is known to end the run. ``layout`` is
     private to the codec. ``around`` are the bytes before and after the body if another body contains it.
@@ -102,6 +115,8 @@ class LlmRequest:
     stored: bool = False
     renamed: bool = False
     conversation: str = ""
+    kept: KeptSearches | None = None
+    remembered: int = 0
     untouchable: str = ""
     may_lose_all: bool = True
     may_lose_some: bool = True
@@ -127,6 +142,7 @@ class LlmRequest:
             called=self.called | frozenset(called),
             continues=None,
             conversation=self.conversation or conversation,
+            remembered=sum(1 for message in messages if message.role == "user"),
         )
 
 

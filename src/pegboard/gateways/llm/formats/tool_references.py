@@ -14,8 +14,6 @@ from typing import Protocol
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall, SearchTool
 
-KEPT_BY_PROVIDER = "the provider keeps the answer"
-"""Why tools cannot be deferred where the history at the provider would have searches that the client does not see."""
 Found = tuple[str, ...] | str
 """The result of a search: the names of the tools found, or a text that says why there are none."""
 
@@ -63,4 +61,8 @@ class DeferralCodec(Protocol):
 
     def continued(self, body: bytes, request: LlmRequest, exchanges: Sequence[ReferenceExchange]) -> bytes:
         """The body of a request with these exchanges appended to its conversation."""
+        ...
+
+    def brought(self, body: bytes) -> frozenset[str]:
+        """The names of the tools that searches in the conversation of this body bring, if it brings definitions."""
         ...

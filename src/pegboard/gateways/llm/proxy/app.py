@@ -15,9 +15,11 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
+from pegboard.activity_entries import conversation_mark
 from pegboard.caller_limits import ANYONE, LimitedCaller, RateLimiter
 from pegboard.errors import PegboardError
 from pegboard.events import ModelRequestServed
+from pegboard.gateways.llm.conversation.history import ProviderHistories
 from pegboard.gateways.llm.formats.protocol import Codec
 from pegboard.gateways.llm.formats.registry import codec_for, generic_codecs, keeps_history, key_headers, provider_of
 from pegboard.gateways.llm.formats.tool_search import RoundTrip
@@ -44,11 +46,12 @@ from pegboard.gateways.llm.proxy.target import (
     target_of,
     without_key,
 )
-from pegboard.gateways.llm.selection.answer_ids import renamed_body
+from pegboard.gateways.llm.selection.answer_ids import kept_answer, renamed_body, renamed_path
 from pegboard.gateways.llm.selection.filter import FilterFailed, RequestFilter, TreatmentOf
 from pegboard.gateways.llm.selection.policy import Filtered
 from pegboard.gateways.llm.selection.policy_rules import Policies
 from pegboard.gateways.llm.shadow.recorder import Recorder
+from pegboard.gateways.llm.tool_search.chain import chained
 from pegboard.gateways.llm.tool_search.search_loop import ToolSearchLoop
 from pegboard.habits import habits_of
 from pegboard.protocols import Clock, EventSink
@@ -132,6 +135,7 @@ class LlmApp:
             await self._rates.admit_request(self._limited(context.key))
             context.owner = _owner(context, scope["headers"])
             context.wishes, context.client = parsed.wishes, parsed.client
+            context.target = await self._kept_target(context, scope["method"])
             codec = self._codec(context, scope["method"], parsed)
             body: Body
             if codec is None:
@@ -161,6 +165,18 @@ class LlmApp:
             self._audit.log(context)
             await self._audit.note(context)
 
+    async def _kept_target(self, context: RequestContext, method: str) -> Target:
+        """The target of a request for an answer that the provider keeps, under the id by which it does."""
+        target, asked = context.target, kept_answer(context.target.path)
+        if not asked:
+            return target
+        histories = self._histories(context)
+        await histories.recall(context.owner, asked)
+        last = histories.last_of(context.owner, asked)
+        if method == "DELETE":
+            await histories.forget(context.owner, asked)
+        return replace(target, path=renamed_path(target.path, asked, last)) if last else target
+
     async def _read(
         self, codec: Codec, context: RequestContext, parsed: RequestHeaders, reader: RequestReader, share: MemoryShare
     ) -> Body:
@@ -184,6 +200,7 @@ class LlmApp:
             share=share,
             habits=habits_of(context.key or "", context.owner),
         )
+        context.rewritten = chained(codec, context.rewritten, context.target.path)
         if context.rewritten.body is None:
             context.rewritten = replace(context.rewritten, body=renamed_body(context.rewritten.request))
         return found.body if context.rewritten.body is None else context.rewritten.body
@@ -257,18 +274,22 @@ class LlmApp:
         if codec is not None:
             self._remember(context, codec, observer.id, observer.called)
 
+    def _histories(self, context: RequestContext) -> ProviderHistories:
+        return self._filters[context.target.upstream.name].histories
+
     def _remember(
         self,
         context: RequestContext,
         codec: Codec,
         answer_id: str,
         called: Collection[str],
-        earlier: Collection[str] = (),
+        rounds: ToolSearchLoop | None = None,
     ) -> None:
-        """Remember a conversation that the provider keeps; ``earlier`` answers only searched."""
-        request = context.rewritten.request
+        """Remember a conversation that the provider keeps; in ``rounds``, earlier answers only searched."""
+        request, histories = context.rewritten.request, self._histories(context)
         if keeps_history(codec) and request is not None and answer_id:
-            self._filters[context.target.upstream.name].remember(context.owner, answer_id, request, called, earlier)
+            histories.remember(context.owner, answer_id, request, called, rounds.kept if rounds else None)
+            histories.ended(context.owner, rounds.earlier_ids if rounds else (), answer_id)
 
     async def _round_trip(
         self,
@@ -281,6 +302,13 @@ class LlmApp:
     ) -> None:
         """Send the request, and repeat it while the gateway has to answer calls; the client gets one answer."""
         upstream, path = context.target.upstream, context.target.whole
+
+        async def settle() -> None:
+            self._remember(context, codec, rounds.answer_id, rounds.called, rounds)
+            if keeps_history(codec) and rounds.answer_id:
+                shared = self._histories(context).share
+                await shared(context.owner, rounds.answer_id, rounds.earlier_ids, context.key or "")
+
         rounds = ToolSearchLoop(
             round_trip=round_trip,
             codec=codec,
@@ -290,13 +318,14 @@ class LlmApp:
                 *gateway_headers(context.rewritten, context.added_ms),
                 *self._unknown.warning(context.wishes),
             ],
+            settle=settle,
         )
         try:
             await rounds.run()
             context.ended = True
         finally:
             context.status, context.called = rounds.status, rounds.called
-            self._remember(context, codec, rounds.answer_id, rounds.called, rounds.earlier_ids)
+            self._remember(context, codec, rounds.answer_id, rounds.called, rounds)
             called = rounds.called if context.ended and context.status < HTTPStatus.BAD_REQUEST else None
             self._filters[context.target.upstream.name].answered(context.rewritten, rounds.used, called)
 
@@ -327,6 +356,7 @@ class LlmApp:
                 **_cache(filtered),
                 searches=rewritten.round_trip.searches if rewritten.round_trip else 0,
                 brought_back=tuple(rewritten.round_trip.found) if rewritten.round_trip else (),
+                conversation=conversation_mark(request.conversation) if request else "",
             )
         )
 

@@ -6,14 +6,14 @@ message of the user is referred to behind it. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pegboard.gateways.llm.formats.edits import written
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
 from pegboard.gateways.llm.formats.registry import deferral_of, tool_search_of
 from pegboard.gateways.llm.formats.tool_choice import KeptTools, must_stay
-from pegboard.gateways.llm.formats.tool_references import KEPT_BY_PROVIDER, DeferralCodec, DeferredTools
+from pegboard.gateways.llm.formats.tool_references import DeferralCodec, DeferredTools
 from pegboard.gateways.llm.formats.tool_search import SearchTool
 from pegboard.gateways.llm.selection.board_cache import ToolBoard
 from pegboard.gateways.llm.selection.cache_aware_selection import SelectionTerms, named
@@ -26,6 +26,7 @@ LEAST = 10
 """With fewer deferred tools, the search tool costs as much as it saves."""
 SCHEMA_TOKENS = 50
 """Tokens of the search tool besides its name and description."""
+NOTHING_TO_FIND = "All tools are among yours already: this finds no others."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +72,10 @@ def not_deferred(codec: Codec, request: LlmRequest, terms: SelectionTerms, url_q
     deferral, searching = deferral_of(codec), tool_search_of(codec)
     if deferral is None or searching is None or deferral_support(codec.name, request.model).search == "none":
         return "this model's API has no search for deferred tools"
-    refused = deferral.closed(request) or searching.closed(request, url_query)
-    if refused and refused != KEPT_BY_PROVIDER:
+    if refused := deferral.closed(request) or searching.closed(request, url_query):
         return refused
     waiting = len(_kept(request, terms)) - len(loaded_of(request, terms, {}).places)
-    return refused if waiting >= LEAST else f"{waiting} tools would be deferred, and the minimum is {LEAST}"
+    return "" if waiting >= LEAST else f"{waiting} tools would be deferred, and the minimum is {LEAST}"
 
 
 def loaded_of(request: LlmRequest, terms: SelectionTerms, wishes: Mapping[int, str]) -> KeptTools:
@@ -122,7 +122,8 @@ def deferral_plan(
     pushed = {number: tuple(place for place in places if place in kept - in_prompt) for number, places in shown.items()}
     tools = DeferredTools(loaded=in_prompt, kept=kept, search=found.tool, pushed=pushed if pushes else {})
     waiting = kept - in_prompt
-    referred = frozenset().union(*tools.pushed.values(), named(request, request.called | request.referenced)) & waiting
+    known = request.called | request.referenced | (request.kept.loaded if request.kept is not None else frozenset())
+    referred = frozenset().union(*tools.pushed.values(), named(request, known)) & waiting
     return DeferralPlan(
         codec=codec,
         tools=tools,
@@ -131,6 +132,30 @@ def deferral_plan(
         waiting=waiting,
         referred=referred,
         tokens=Tokens(found.tokens + sum(board.tokens[place] for place in in_prompt | referred)),
+    )
+
+
+def listed_but_loaded(request: LlmRequest, tools: DeferredTools) -> DeferredTools:
+    """All tools in the prompt but those that the provider's history has loaded, with nothing to be found."""
+    loaded = named(request, request.kept.loaded) if request.kept is not None else frozenset()
+    return replace(tools, loaded=tools.kept - loaded, pushed={})
+
+
+def plan_without_selection(codec: DeferralCodec, request: LlmRequest, kept: Collection[int]) -> DeferralPlan:
+    """How a request is sent for which nothing was selected, if the provider's history has searches: with these tools,
+    and the search, which that history demands."""
+    name = free_name(search.NAME, request.names | request.called | request.referenced)
+    tool = SearchTool(name=name, description=NOTHING_TO_FIND)
+    everything = DeferredTools(loaded=frozenset(), kept=frozenset(kept), search=tool, pushed={})
+    tools = listed_but_loaded(request, everything)
+    return DeferralPlan(
+        codec=codec,
+        tools=tools,
+        body=codec.deferred(request, tools),
+        loaded=KeptTools(why=dict.fromkeys(sorted(tools.loaded), "left alone")),
+        waiting=frozenset(),
+        referred=tools.kept - tools.loaded,
+        tokens=Tokens(0),
     )
 
 

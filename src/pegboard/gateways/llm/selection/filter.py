@@ -136,6 +136,7 @@ class RequestFilter:
         treatment: Treatment | None = None
         try:
             read = await self._read(codec, body, path, coding, share)
+            await self._histories.recall(owner, read.continues)
             if last := self._histories.last_of(owner, read.continues):
                 read = continuing(codec, read, path, last)
             read = identified(read, conversation, habits)
@@ -350,13 +351,10 @@ class RequestFilter:
             if called is not None and rewritten.request is not None:
                 self._selector.called(filtered, rewritten.request, called)
 
-    def remember(
-        self, owner: str, answer_id: str, request: LlmRequest, called: Collection[str], earlier: Collection[str] = ()
-    ) -> None:
-        """Remember a conversation that the provider keeps, under the id of its last answer; ``earlier`` are the ids of
-        those that only searched."""
-        self._histories.remember(owner, answer_id, request, called)
-        self._histories.ended(owner, earlier, answer_id)
+    @property
+    def histories(self) -> ProviderHistories:
+        """What is known of conversations that the provider keeps."""
+        return self._histories
 
     def _since(self, started: float) -> float:
         return (self._clock.monotonic() - started) * 1000

@@ -15,7 +15,6 @@ from pegboard.gateways.llm.conversation.stickiness import ConversationPlace, Sti
 from pegboard.gateways.llm.conversation.turn_statistics import TurnStatistics
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest, TokenUsage
 from pegboard.gateways.llm.formats.tool_choice import NOTHING_RELEVANT, KeptTools, left_alone, may_be_picked
-from pegboard.gateways.llm.formats.tool_references import KEPT_BY_PROVIDER
 from pegboard.gateways.llm.selection.board_cache import BoardCache, Pick, ToolBoard
 from pegboard.gateways.llm.selection.cache_aware_selection import (
     select_cache_aware,
@@ -121,7 +120,7 @@ class Selector:
         shut = closed(context.codec, request, context.url_query) if "call_tool" in wished else ""
         barred = not_deferred(context.codec, request, terms, context.url_query) if "defer" in wished else ""
         refused = {"call_tool": shut, "defer": barred}
-        if wished == ("defer",) and barred not in ("", KEPT_BY_PROVIDER):
+        if wished == ("defer",) and barred:
             kept = with_tool_choice(request, terms, dict.fromkeys(range(len(request.tools)), "left alone"))
             return replace(context.filtered(decision, kept, missing), left_alone=barred, way="whole")
         ways = tuple(way for way in wished if not refused.get(way)) or ("tools",)

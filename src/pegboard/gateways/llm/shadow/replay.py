@@ -109,7 +109,7 @@ class RecordReplay:
         except PegboardError as error:
             raise NotReplayed(error.code) from error
         if keeps_history(codec) and recorded.answer and rewritten.request is not None:
-            filter_.remember(recorded.owner, recorded.answer, rewritten.request, recorded.called)
+            filter_.histories.remember(recorded.owner, recorded.answer, rewritten.request, recorded.called)
         return rewritten
 
     def _treatment(self, recorded: RequestRecord, model: str) -> Treatment:

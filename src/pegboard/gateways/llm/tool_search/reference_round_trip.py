@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from pegboard.errors import PegboardError
 from pegboard.gateways.llm.formats.edits import query_of
-from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
-from pegboard.gateways.llm.formats.registry import tool_search_of
+from pegboard.gateways.llm.formats.protocol import Codec, KeptSearches, LlmRequest
+from pegboard.gateways.llm.formats.registry import deferral_of, tool_search_of
 from pegboard.gateways.llm.formats.tool_references import Found, ReferenceExchange
 from pegboard.gateways.llm.formats.tool_search import MOST_ROUNDS, Document, FunctionCall, ToolSearchCodec
-from pegboard.gateways.llm.selection.deferral import DeferralPlan
+from pegboard.gateways.llm.selection.deferral import DeferralPlan, listed_but_loaded, plan_without_selection
 from pegboard.gateways.llm.selection.policy import Filtered
 from pegboard.gateways.llm.tool_search import tool as search
 from pegboard.gateways.llm.tool_search.round_trip import Find, find_in
+from pegboard.model import Tool
 
 LOGGER = logging.getLogger(__name__)
 
@@ -39,12 +40,38 @@ class ReferenceRoundTrip:
         return [frozenset(self.plan.seen.places)] * len(self.exchanges)
 
     def body(self) -> bytes:
-        """The current body of the request. After the last search all tools are in the prompt, and none searches."""
-        if len(self.exchanges) < MOST_ROUNDS:
-            body = self.plan.body
-        else:
-            body = self.codec.rewrite(self.request, sorted(self.plan.tools.kept))
-        return self.plan.codec.continued(body, self.request, self.exchanges) if self.exchanges else body
+        """The current body of the request. After the last search all tools are in the prompt, and none searches; if the
+        provider's history has loaded some, the others are, and the search is there, as that history demands."""
+        body = self._plain
+        if not self.exchanges or (self._is_last and self.request.kept is not None):
+            return body
+        return self.plan.codec.continued(body, self.request, self.exchanges)
+
+    def kept(self, last: Document) -> KeptSearches | None:
+        """What is left in the provider's history after the ``last`` answer; None if that has no searches."""
+        if not self.request.stored or (self._is_last and self.request.kept is None):
+            return None
+        loaded = self.plan.codec.brought(self._plain)
+        if self.request.kept is not None:
+            loaded |= self.request.kept.loaded
+        if not self._is_last:
+            results = (found for exchange in self.exchanges for _, found in exchange.results)
+            loaded = loaded.union(*(found for found in results if not isinstance(found, str)))
+        searches = (call.id for call in self.format.calls(last) if self.held(call.name))
+        return KeptSearches(loaded=loaded & self.request.names, unanswered=tuple(searches))
+
+    @property
+    def _is_last(self) -> bool:
+        return len(self.exchanges) >= MOST_ROUNDS
+
+    @property
+    def _plain(self) -> bytes:
+        """The body without the exchanges."""
+        if not self._is_last:
+            return self.plan.body
+        if self.request.kept is not None:
+            return self.plan.codec.deferred(self.request, listed_but_loaded(self.request, self.plan.tools))
+        return self.codec.rewrite(self.request, sorted(self.plan.tools.kept))
 
     def held(self, name: str) -> bool:
         """Whether a call of this tool is buffered."""
@@ -80,6 +107,21 @@ class ReferenceRoundTrip:
         names = [self.request.tools[place].name for place in tools]
         self.found += [name for name in names if name not in self.found]
         return tuple(names) or search.found(())
+
+
+def chained_round_trip(codec: Codec, request: LlmRequest, filtered: Filtered | None) -> ReferenceRoundTrip | None:
+    """The round trip of a request without deferral that continues a history with our searches (`LlmRequest.kept`); None
+    for any other request. Searches find nothing: everything is there."""
+    format_, deferral = tool_search_of(codec), deferral_of(codec)
+    if request.kept is None or format_ is None or deferral is None:
+        return None
+    kept = range(len(request.tools)) if filtered is None else filtered.kept.places
+    plan = plan_without_selection(deferral, request, kept)
+    return ReferenceRoundTrip(format=format_, codec=codec, request=request, plan=plan, find=_nothing)
+
+
+async def _nothing(asked: str, among: Collection[int]) -> dict[int, Tool]:
+    return {}
 
 
 def reference_round_trip(

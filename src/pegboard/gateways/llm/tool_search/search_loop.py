@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 from pegboard.errors import UpstreamError
 from pegboard.gateways.llm.formats.edits import loaded, written
 from pegboard.gateways.llm.formats.json_reader import text_of
-from pegboard.gateways.llm.formats.protocol import Codec, Observation, TokenUsage
+from pegboard.gateways.llm.formats.protocol import Codec, KeptSearches, Observation, TokenUsage
 from pegboard.gateways.llm.formats.streams import STREAMS
 from pegboard.gateways.llm.formats.tool_search import Document, Joiner, RoundTrip
 from pegboard.gateways.llm.proxy.http_bodies import ResponseWriter, content_coding
 from pegboard.gateways.llm.proxy.model_upstream import Answer, Headers
+from pegboard.gateways.llm.tool_search.reference_round_trip import ReferenceRoundTrip
 from pegboard.inflate import WINDOWS, inflated
 
 Send = Callable[[bytes], AbstractAsyncContextManager[Answer]]
 """Sends a body to the provider."""
+Settle = Callable[[], Awaitable[None]]
+"""Saves what the next request needs, before the client has the end of the answer and can send one."""
+
+
+async def _nothing() -> None:
+    """Nothing has to be saved."""
+
+
 SEARCHES = b"x-pegboard-searches"
 MOST_ANSWER = 64 * 1024 * 1024
 """Decoded bytes of an answer that are buffered to see whether the model searches."""
@@ -35,6 +44,7 @@ class ToolSearchLoop:
     send: Send
     writer: ResponseWriter
     gateway_headers: Headers
+    settle: Settle = _nothing
     status: int = 0
     used: TokenUsage | None = None
     answers: list[Document] = field(default_factory=list)
@@ -50,6 +60,13 @@ class ToolSearchLoop:
     def answer_id(self) -> str:
         """The provider's id of the last answer."""
         return text_of(self.answers[-1].get("id")) if self.answers else ""
+
+    @property
+    def kept(self) -> KeptSearches | None:
+        """What our searches left in the provider's history."""
+        if not self.answers or not isinstance(self.round_trip, ReferenceRoundTrip):
+            return None
+        return self.round_trip.kept(self.answers[-1])
 
     @property
     def earlier_ids(self) -> tuple[str, ...]:
@@ -104,6 +121,7 @@ class ToolSearchLoop:
             self.answers.append(document)
             if self.round_trip.goes_on(document):
                 return True
+        await self.settle()
         await self.writer.more(joiner.finish(self.round_trip.hides))
         return False
 
@@ -117,6 +135,7 @@ class ToolSearchLoop:
             if self.round_trip.goes_on(document):
                 return True
             data = self._told(data)
+            await self.settle()
         headers = [*_of_any_body(answer.headers), (b"content-length", str(len(data)).encode())]
         await self.writer.begin(answer.status, [*headers, *self.gateway_headers, *self._searches()])
         await self.writer.more(data)

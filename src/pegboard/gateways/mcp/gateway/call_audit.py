@@ -104,7 +104,7 @@ class CallAudit:
 
 
 def session_hash(session: str | None) -> str:
-    """A session's mark in the log: its id itself would grant access to it.
+    """A session's mark in logs and events: its id itself would grant access to it.
 
     >>> session_hash("5f0c1b9e"), session_hash(None)
     ('1ddf1170bef0', '')

@@ -41,6 +41,11 @@ class Caller:
         return ANYONE if self.holder is None else self.holder.limited
 
     @property
+    def name(self) -> str:
+        """The name of its token; empty without one."""
+        return "" if self.holder is None else self.holder.name
+
+    @property
     def habits(self) -> str:
         """Whose use teaches the searches: the token's name, or everybody without one."""
         return habits_of("" if self.holder is None else self.holder.name, "mcp")

@@ -19,7 +19,7 @@ from pegboard.events import ToolsListed
 from pegboard.gateways.mcp.gateway import session_changes
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.gateway.app_tools import app_resource
-from pegboard.gateways.mcp.gateway.call_audit import CallAudit
+from pegboard.gateways.mcp.gateway.call_audit import CallAudit, session_hash
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView, on_the_wire, tokens_listed, tokens_of
 from pegboard.gateways.mcp.gateway.catalog_view import CatalogView
@@ -182,6 +182,9 @@ class Gateway:
                 listed=len(listed),
                 tokens_before=whole,
                 tokens_after=sent,
+                key=caller.name,
+                client=caller.kind.name,
+                conversation=session_hash(caller.session),
             )
         )
         return listed

@@ -14,7 +14,7 @@ from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.events import ToolsSearched
 from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
 from pegboard.gateways.mcp.gateway.app_tools import for_apps_alone
-from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall
+from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall, session_hash
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView, on_the_wire
 from pegboard.gateways.mcp.gateway.example_calls import example_calls, how_to_call
@@ -144,7 +144,15 @@ class MetaCalls:
             if view.board.learner is not None:
                 view.board.learner.searched(caller.conversation, decision.habits, query)
         self._events.emit(
-            ToolsSearched(at=self._clock.time(), found=len(answer.found), by_words="ranked_by" in answer.notes)
+            ToolsSearched(
+                at=self._clock.time(),
+                found=len(answer.found),
+                by_words="ranked_by" in answer.notes,
+                decision=answer.result.decision.turn_id if answer.result is not None else "",
+                key=caller.name,
+                client=caller.kind.name,
+                conversation=session_hash(caller.session),
+            )
         )
         names, categories, catalog = view.names(caller), view.catalog_view.categories, view.board.catalog
 

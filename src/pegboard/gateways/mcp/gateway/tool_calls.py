@@ -21,7 +21,7 @@ from pegboard.errors import ArgumentsInvalid, PegboardError, UpstreamError
 from pegboard.events import CallFinished, CallRejected
 from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
-from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall, CallAudit
+from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall, CallAudit, session_hash
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView
 from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
@@ -209,7 +209,15 @@ class ToolCalls:
     def _record(self, outcome: Outcome, at: float, caller: Caller) -> None:
         tool, success = outcome.tool, outcome.success
         self._events.emit(
-            CallFinished(at=at, tool=str(tool), server=tool.server, success=success, latency_ms=outcome.latency_ms)
+            CallFinished(
+                at=at,
+                tool=str(tool),
+                server=tool.server,
+                success=success,
+                latency_ms=outcome.latency_ms,
+                key=caller.name,
+                conversation=session_hash(caller.session),
+            )
         )
         self._observe(outcome)
         if success and self._learner is not None:

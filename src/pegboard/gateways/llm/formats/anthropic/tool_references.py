@@ -53,6 +53,10 @@ class MessagesDeferral:
     def continued(self, body: bytes, request: LlmRequest, exchanges: Sequence[ReferenceExchange]) -> bytes:
         return appended(body, "messages", [said for each in exchanges for said in _said(each)])
 
+    def brought(self, body: bytes) -> frozenset[str]:
+        """References are names: the definitions stay in the request's array."""
+        return frozenset()
+
 
 def entry(tools: DeferredTools) -> Document:
     """The search as an entry of the request's array of tools."""

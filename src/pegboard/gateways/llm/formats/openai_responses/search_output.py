@@ -14,17 +14,30 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from pegboard.gateways.llm.formats.edits import appended, fields_of, schema, with_member, written
+from pegboard.gateways.llm.formats.edits import (
+    appended,
+    fields_of,
+    prepended,
+    schema,
+    with_member,
+    with_value,
+    written,
+)
 from pegboard.gateways.llm.formats.insertion import Fields, begins, member, objects, spot_in, value
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, read, text_of, value_of
 from pegboard.gateways.llm.formats.json_spans import Edit, Span, members, splice
 from pegboard.gateways.llm.formats.openai_chat.call_tool import TEXTS
 from pegboard.gateways.llm.formats.openai_responses.namespaces import OWN, called_name, loaded_tools
 from pegboard.gateways.llm.formats.openai_responses.response import CALLS
-from pegboard.gateways.llm.formats.openai_responses.tool_search import SEARCH_CALL, listed_input, repeated
+from pegboard.gateways.llm.formats.openai_responses.tool_search import (
+    SEARCH_CALL,
+    is_stored,
+    listed_input,
+    repeated,
+)
 from pegboard.gateways.llm.formats.protocol import LlmRequest, OfferedTool
 from pegboard.gateways.llm.formats.tool_arrays import tool_cuts
-from pegboard.gateways.llm.formats.tool_references import KEPT_BY_PROVIDER, DeferredTools, ReferenceExchange
+from pegboard.gateways.llm.formats.tool_references import DeferredTools, ReferenceExchange
 from pegboard.gateways.llm.formats.tool_search import Document, SearchTool
 
 SEARCH, OUTPUT = "tool_search", "tool_search_output"
@@ -44,7 +57,7 @@ class ResponsesDeferral:
             return "it has a search of its own"
         if any(OWN in (tool.namespace, tool.name) for tool in request.tools):
             return f"it has a namespace called {OWN}"
-        return KEPT_BY_PROVIDER if request.stored else ""
+        return ""
 
     def may_push(self, request: LlmRequest) -> bool:
         return True
@@ -53,16 +66,33 @@ class ResponsesDeferral:
         return SEARCH_CALL
 
     def deferred(self, request: LlmRequest, tools: DeferredTools) -> bytes:
+        """If the provider keeps the answer, the model makes one call at a time: a search beside a call for the client
+        would stay unanswered in its history."""
         body = splice(request.body, [*_array_edits(request, tools), *Loading(request, tools).edits()])
-        return body if "tools" in request.fields else with_member(body, "tools", b"[" + written(_entry(tools)) + b"]")
+        if "tools" not in request.fields:
+            body = with_member(body, "tools", b"[" + written(_entry(tools)) + b"]")
+        if request.kept is not None and request.kept.unanswered:
+            body = prepended(
+                listed_input(body), "input", [_output(request, id_, ()) for id_ in request.kept.unanswered]
+            )
+        return with_value(body, "parallel_tool_calls", b"false") if request.stored else body
 
     def continued(self, body: bytes, request: LlmRequest, exchanges: Sequence[ReferenceExchange]) -> bytes:
-        """A body without the search has all tools: the searches are of no use there, and stay out of its history."""
+        """A body without the search has all tools: the searches are of no use there, and stay out of its history. An
+        answer that the provider keeps is continued by its id."""
         if ENTRY not in body:
             return body
-        body = listed_input(body)
-        known = loaded_tools(objects_of(value_of(*fields_of(body), "input")))
-        return appended(body, "input", list(_said(request, exchanges, set(known))))
+        body, last = listed_input(body), exchanges[-1]
+        known = self.brought(body) | (request.kept.loaded if request.kept is not None else frozenset())
+        said = list(_said(request, exchanges, set(known)))
+        if not is_stored(last.answer):
+            return appended(body, "input", said)
+        results = [item for item in said[-len(last.results) :] if item.get("type") == OUTPUT]
+        body = with_value(body, "input", written(results))
+        return with_value(body, "previous_response_id", written(last.answer["id"]))
+
+    def brought(self, body: bytes) -> frozenset[str]:
+        return frozenset(loaded_tools(objects_of(value_of(*fields_of(body), "input"))))
 
 
 @dataclass(slots=True)
@@ -78,6 +108,8 @@ class Loading:
     def __post_init__(self) -> None:
         places = sorted(self.tools.kept - self.tools.loaded)
         self.deferred = {self.request.tools[place].name: self.request.tools[place] for place in places}
+        if self.request.kept is not None:
+            self.loaded |= self.request.kept.loaded
 
     def edits(self) -> Iterator[Edit]:
         said = member(self.request, self.request.fields, "input")
@@ -118,7 +150,11 @@ class Loading:
         return called_name({name: value(self.request, fields, name) for name in ("name", "namespace")})
 
     def _pushed(self, number: int) -> list[str]:
-        return [self.request.tools[place].name for place in self.tools.pushed.get(number, ())]
+        """The tools pushed for a message of the body. Behind the first one these are also those for messages at the
+        provider, whose history may not have loaded them."""
+        before = self.request.remembered
+        numbers = range(before + 1) if number == 0 else [before + number]
+        return [self.request.tools[place].name for each in numbers for place in self.tools.pushed.get(each, ())]
 
     def _pair(self, id_: str, names: Sequence[str]) -> bytes:
         """A search and what it loads; empty if nothing is new."""

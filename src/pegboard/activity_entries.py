@@ -1,0 +1,170 @@
+"""The activity of a gateway: one entry for each decision, and the sums that are shown of them.
+
+An entry has names, counts and hashes. The text of a request is in it only if the settings say so (`[activity] texts`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, NamedTuple
+
+from pegboard.spend_limits import NanoUsd
+
+Door = Literal["llm", "mcp", "api"]
+ActivityKind = Literal["request", "list", "search", "route"]
+Grouping = Literal["key", "client", "conversation", "door"]
+DAY_SECONDS = 86_400
+NO_MONEY = NanoUsd(0)
+
+
+class ScoredTool(NamedTuple):
+    """A candidate of a decision. ``offered``: it was among the tools that the decision chose."""
+
+    name: str
+    score: float
+    offered: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivityEntry:
+    """A decision about tools and what came of it. ``at`` is seconds since the epoch.
+
+    ``kind`` is a model's `request`, an MCP `list` or `search`, or a `route` of the HTTP API. ``key`` is the name of the
+    caller's key or token, ``conversation`` its mark (`conversation_mark`). ``offered`` of ``tools`` were offered.
+    ``called`` are the calls that followed, ``failures`` those of them that failed, and ``searches`` the searches that
+    followed because none of the offered tools was called. ``billed`` and ``saved`` are the price of the definitions
+    that were sent and of those that were not, for models with a configured price. ``error`` is a code.
+    """
+
+    id: str
+    at: float
+    door: Door
+    kind: ActivityKind
+    key: str = ""
+    client: str = ""
+    conversation: str = ""
+    text: str = ""
+    upstream: str = ""
+    model: str = ""
+    profile: str = ""
+    encoder: str = ""
+    outcome: str = ""
+    tools: int = 0
+    offered: int = 0
+    scores: tuple[ScoredTool, ...] = ()
+    called: tuple[str, ...] = ()
+    brought_back: tuple[str, ...] = ()
+    failures: int = 0
+    searches: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    billed: NanoUsd = NO_MONEY
+    saved: NanoUsd = NO_MONEY
+    latency_ms: float = 0.0
+    error: str = ""
+
+    @property
+    def day(self) -> int:
+        """Days since the epoch, UTC."""
+        return int(self.at // DAY_SECONDS)
+
+    @property
+    def missed(self) -> tuple[str, ...]:
+        """Tools that were called although the decision had not offered them."""
+        offered = {each.name for each in self.scores if each.offered}
+        return tuple(name for name in self.called if self.scores and name not in offered)
+
+
+FIELDS = tuple(field.name for field in fields(ActivityEntry))
+AS_JSON = ("scores", "called", "brought_back")
+"""Fields that a row has as JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivityQuery:
+    """Which entries: None means any. ``before`` is the time and id of an entry: those after it in the list."""
+
+    door: str | None = None
+    key: str | None = None
+    conversation: str | None = None
+    since: float | None = None
+    failed: bool = False
+    before: tuple[float, str] | None = None
+
+    def passes(self, entry: ActivityEntry) -> bool:
+        return (
+            all(getattr(self, name) in (None, getattr(entry, name)) for name in ("door", "key", "conversation"))
+            and (self.since is None or entry.at >= self.since)
+            and (not self.failed or bool(entry.error) or entry.failures > 0)
+            and (self.before is None or (entry.at, entry.id) < self.before)
+        )
+
+
+class ActivityTotals(NamedTuple):
+    """Sums over entries. ``errors`` are entries with an error, ``failures`` calls that failed."""
+
+    decisions: int = 0
+    errors: int = 0
+    failures: int = 0
+    searches: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    billed: int = 0
+    saved: int = 0
+
+    @property
+    def tokens_saved(self) -> int:
+        return self.tokens_before - self.tokens_after
+
+    def plus(self, other: ActivityTotals) -> ActivityTotals:
+        return ActivityTotals(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivityGroup:
+    """The sums of entries that share a ``name``, and the time of the first and of the last one."""
+
+    name: str
+    first: float
+    last: float
+    totals: ActivityTotals
+
+
+def totals_of(entry: ActivityEntry) -> ActivityTotals:
+    return ActivityTotals(
+        1,
+        int(bool(entry.error)),
+        entry.failures,
+        entry.searches,
+        entry.tokens_before,
+        entry.tokens_after,
+        entry.billed,
+        entry.saved,
+    )
+
+
+def row_of(entry: ActivityEntry) -> tuple[Any, ...]:
+    """The values of `FIELDS`, with sequences as JSON."""
+    values = ((name, getattr(entry, name)) for name in FIELDS)
+    return tuple(json.dumps(value, separators=(",", ":")) if name in AS_JSON else value for name, value in values)
+
+
+def entry_of(row: Sequence[Any]) -> ActivityEntry:
+    """The entry of a row as `row_of` makes it."""
+    values = dict(zip(FIELDS, row, strict=True))
+    values |= {name: tuple(json.loads(values[name])) for name in AS_JSON}
+    return ActivityEntry(**values | {"scores": tuple(ScoredTool(*each) for each in values["scores"])})
+
+
+def conversation_mark(conversation: str | None) -> str:
+    """The mark of a conversation or session: its id itself could grant access to it.
+
+    >>> conversation_mark("5f0c1b9e"), conversation_mark(None)
+    ('1ddf1170bef0', '')
+    """
+    if not conversation:
+        return ""
+    return hashlib.sha256(conversation.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -1,0 +1,73 @@
+"""The latest activity, in the memory of one process."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
+
+from pegboard.activity_entries import (
+    ActivityEntry,
+    ActivityGroup,
+    ActivityQuery,
+    ActivityTotals,
+    Grouping,
+    totals_of,
+)
+
+
+class MemoryActivity:
+    """The last ``most`` entries."""
+
+    def __init__(self, most: int = 10_000) -> None:
+        self._most = most
+        self._entries: OrderedDict[str, ActivityEntry] = OrderedDict()
+
+    async def put(self, entries: Sequence[ActivityEntry]) -> None:
+        for entry in entries:
+            self._entries[entry.id] = entry
+        while len(self._entries) > self._most:
+            self._entries.popitem(last=False)
+
+    async def find(self, query: ActivityQuery, most: int) -> list[ActivityEntry]:
+        found = [each for each in self._entries.values() if query.passes(each)]
+        return sorted(found, key=lambda each: (each.at, each.id), reverse=True)[:most]
+
+    async def get(self, id_: str) -> ActivityEntry | None:
+        return self._entries.get(id_)
+
+    async def by_day(self, since: float) -> list[tuple[int, ActivityTotals]]:
+        days: dict[int, ActivityTotals] = {}
+        for entry in self._entries.values():
+            if entry.at >= since:
+                days[entry.day] = days.get(entry.day, ActivityTotals()).plus(totals_of(entry))
+        return sorted(days.items())
+
+    async def by(self, grouping: Grouping, since: float, most: int) -> list[ActivityGroup]:
+        groups: dict[str, list[ActivityEntry]] = {}
+        for entry in self._entries.values():
+            if entry.at >= since:
+                groups.setdefault(getattr(entry, grouping), []).append(entry)
+        made = [_group(name, entries) for name, entries in groups.items()]
+        return sorted(made, key=lambda each: (-each.last, each.name))[:most]
+
+    async def remove(self, before: float) -> int:
+        return self._remove(lambda entry: entry.at <= before)
+
+    async def forget(self, *, key: str | None = None, conversations: Collection[str] | None = None) -> int:
+        return self._remove(
+            lambda entry: key in (None, entry.key) and (conversations is None or entry.conversation in conversations)
+        )
+
+    def _remove(self, chosen: Callable[[ActivityEntry], bool]) -> int:
+        gone = [each.id for each in self._entries.values() if chosen(each)]
+        for each in gone:
+            del self._entries[each]
+        return len(gone)
+
+
+def _group(name: str, entries: Sequence[ActivityEntry]) -> ActivityGroup:
+    totals = ActivityTotals()
+    for entry in entries:
+        totals = totals.plus(totals_of(entry))
+    times = [entry.at for entry in entries]
+    return ActivityGroup(name=name, first=min(times), last=max(times), totals=totals)

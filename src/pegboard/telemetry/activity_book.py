@@ -1,0 +1,209 @@
+"""Activity from events: which entries an event begins or changes. Without I/O.
+
+A search or list of an MCP client, a model request and a route of the HTTP API begin an entry; calls, reported outcomes
+and further searches of the same conversation are noted in the last one.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from http import HTTPStatus
+from itertools import islice
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from pegboard.activity_entries import NO_MONEY, ActivityEntry, Door, ScoredTool
+from pegboard.events import (
+    CallFinished,
+    Event,
+    ModelRequestServed,
+    OutcomeReported,
+    RouteAnswered,
+    RouteDecided,
+    ToolsListed,
+    ToolsSearched,
+)
+from pegboard.spend_limits import NanoUsd, nano_usd
+
+MOST_OPEN = 10_000
+"""Decisions and conversations that are remembered."""
+MOST_TOOLS = 30
+"""Candidates and calls of one entry."""
+LONGEST_NAME = 200
+LONGEST_TEXT = 2_000
+MILLION = 1_000_000
+T = TypeVar("T")
+
+
+class ActivityBook:
+    """The entries of the events that it takes, in the order of the events. ``prices`` are USD per million tokens."""
+
+    def __init__(self, prices: Mapping[str, float]) -> None:
+        self._prices = prices
+        self._decisions: OrderedDict[str, RouteDecided] = OrderedDict()
+        self._last: OrderedDict[str, ActivityEntry] = OrderedDict()
+        self._takes: Mapping[type[Event], Callable[[Any], list[ActivityEntry]]] = {
+            RouteDecided: self._decided,
+            ModelRequestServed: self._served,
+            ToolsListed: self._listed,
+            ToolsSearched: self._searched,
+            RouteAnswered: self._routed,
+            CallFinished: self._called,
+            OutcomeReported: self._reported,
+        }
+        self.kinds = frozenset(self._takes)
+
+    def take(self, event: Event) -> list[ActivityEntry]:
+        """The entries that the event begins or changes."""
+        return self._takes[type(event)](event)
+
+    def _decided(self, event: RouteDecided) -> list[ActivityEntry]:
+        if event.turn_id:
+            _remember(self._decisions, event.turn_id, event)
+        return []
+
+    def _served(self, event: ModelRequestServed) -> list[ActivityEntry]:
+        failed = event.status >= HTTPStatus.BAD_REQUEST
+        entry = ActivityEntry(
+            id=uuid4().hex,
+            at=event.at,
+            door="llm",
+            kind="request",
+            key=event.key,
+            conversation=event.conversation,
+            upstream=event.upstream,
+            model=clean(event.model),
+            outcome=event.outcome,
+            tools=event.tools,
+            offered=event.kept,
+            called=_names(event.called),
+            brought_back=_names(event.brought_back),
+            searches=event.searches,
+            tokens_before=event.tokens_before,
+            tokens_after=event.tokens_after,
+            billed=self._price(event.model, event.tokens_after),
+            saved=self._price(event.model, event.tokens_before - event.tokens_after),
+            latency_ms=event.added_ms,
+            error=event.failure or (f"status {event.status}" if failed else ""),
+        )
+        return [self._with_decision(entry, event.decision, latency=False)]
+
+    def _listed(self, event: ToolsListed) -> list[ActivityEntry]:
+        entry = ActivityEntry(
+            id=uuid4().hex,
+            at=event.at,
+            door="mcp",
+            kind="list",
+            key=event.key,
+            client=clean(event.client),
+            conversation=event.conversation,
+            outcome=event.exposure,
+            tools=event.tools,
+            offered=event.listed,
+            tokens_before=event.tokens_before,
+            tokens_after=event.tokens_after,
+        )
+        _remember(self._last, _owner(event), entry)
+        return [entry]
+
+    def _searched(self, event: ToolsSearched) -> list[ActivityEntry]:
+        changed, before = list[ActivityEntry](), self._last.get(_owner(event))
+        if before is not None and not before.called:
+            changed.append(replace(before, searches=before.searches + 1))
+        entry = ActivityEntry(
+            id=uuid4().hex,
+            at=event.at,
+            door="mcp",
+            kind="search",
+            key=event.key,
+            client=clean(event.client),
+            conversation=event.conversation,
+            outcome="found" if event.found else "nothing found",
+            offered=event.found,
+        )
+        entry = self._with_decision(entry, event.decision)
+        _remember(self._last, _owner(event), entry)
+        return [*changed, entry]
+
+    def _routed(self, event: RouteAnswered) -> list[ActivityEntry]:
+        entry = ActivityEntry(
+            id=event.decision,
+            at=event.at,
+            door="api",
+            kind="route",
+            key=event.key,
+            conversation=event.conversation,
+            tools=event.tools,
+            offered=event.offered,
+            tokens_before=event.tokens_before,
+            tokens_after=event.tokens_after,
+        )
+        entry = self._with_decision(entry, event.decision)
+        _remember(self._last, f"route {event.decision}", entry)
+        return [entry]
+
+    def _called(self, event: CallFinished) -> list[ActivityEntry]:
+        return self._note(_owner(event), event.tool, success=event.success)
+
+    def _reported(self, event: OutcomeReported) -> list[ActivityEntry]:
+        return self._note(f"route {event.decision}", event.tool, success=event.success)
+
+    def _note(self, owner: str, tool: str, *, success: bool) -> list[ActivityEntry]:
+        """The last entry of its owner with one more call."""
+        last = self._last.get(owner)
+        if last is None or len(last.called) >= MOST_TOOLS:
+            return []
+        entry = replace(last, called=(*last.called, clean(tool)), failures=last.failures + (not success))
+        _remember(self._last, owner, entry)
+        return [entry]
+
+    def _with_decision(self, entry: ActivityEntry, decision: str, *, latency: bool = True) -> ActivityEntry:
+        """The entry with what the event of its decision says, if that is still known."""
+        made = self._decisions.get(decision)
+        if made is None:
+            return entry
+        offered = set(made.active_set)
+        return replace(
+            entry,
+            text=clean(made.query, LONGEST_TEXT),
+            profile=made.profile,
+            encoder=made.encoder,
+            scores=tuple(
+                ScoredTool(_tool(name, entry.door), score, name in offered)
+                for name, score in islice(made.scores.items(), MOST_TOOLS)
+            ),
+            latency_ms=made.latency_ms if latency else entry.latency_ms,
+        )
+
+    def _price(self, model: str, tokens: int) -> NanoUsd:
+        price = next((usd for pattern, usd in self._prices.items() if fnmatchcase(model, pattern)), 0.0)
+        return nano_usd(price * max(0, tokens) / MILLION) if price else NO_MONEY
+
+
+def clean(text: str, longest: int = LONGEST_NAME) -> str:
+    """The text, cut, without what a store cannot keep: NUL and half of a surrogate pair."""
+    return text[:longest].encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
+
+
+def _tool(name: str, door: Door) -> str:
+    """A tool's name; a model's tools have no server."""
+    return clean(name.partition("/")[2] if door == "llm" else name)
+
+
+def _names(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(clean(name) for name in names[:MOST_TOOLS])
+
+
+def _owner(event: ToolsListed | ToolsSearched | CallFinished) -> str:
+    """Whose calls follow a decision: those of its conversation, else of its key."""
+    return event.conversation or f"key {event.key}"
+
+
+def _remember(known: OrderedDict[str, T], name: str, value: T) -> None:
+    known[name] = value
+    known.move_to_end(name)
+    if len(known) > MOST_OPEN:
+        known.popitem(last=False)

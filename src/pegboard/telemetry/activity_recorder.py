@@ -1,0 +1,132 @@
+"""Writes activity behind the requests: an event is only put aside when it happens."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+
+from pegboard.activity_entries import ActivityEntry
+from pegboard.errors import PegboardError
+from pegboard.events import (
+    ContentSuspected,
+    DefinitionChanged,
+    DefinitionSuspected,
+    Event,
+    ServerCrowds,
+)
+from pegboard.protocols import Activity
+from pegboard.telemetry.activity_book import ActivityBook
+
+LOGGER = logging.getLogger(__name__)
+
+EVERY = 0.25
+"""Seconds between two writes."""
+MOST_WAITING = 50_000
+"""Events, and entries that a failing store does not take; further ones are lost, and counted."""
+MOST_NOTICES = 200
+MOST_BEHIND = 2_000
+"""Entries that a watcher may be behind; it is then told to read the list again."""
+AT_ONCE = 1_000
+"""Events of one write, so that the event loop is never held for long."""
+NOTICES = (DefinitionChanged, DefinitionSuspected, ContentSuspected, ServerCrowds)
+Watcher = asyncio.Queue[ActivityEntry | None]
+"""Entries as they are stored; None if some were left out."""
+
+
+class ActivityRecorder:
+    """An EventSink that keeps activity in a store, within `running`. Pages call `flush` before they read the store.
+
+    ``notices`` are the latest findings about tools and servers, the newest last.
+    """
+
+    def __init__(self, prices: Mapping[str, float] | None = None) -> None:
+        self.store: Activity
+        self.notices: deque[Event] = deque(maxlen=MOST_NOTICES)
+        self.lost = 0
+        self._book = ActivityBook(prices or {})
+        self._kinds = self._book.kinds
+        self._events: deque[Event] = deque()
+        self._entries: dict[str, ActivityEntry] = {}
+        self._watchers: set[Watcher] = set()
+        self._writing = asyncio.Lock()
+        self._failing = False
+
+    def emit(self, event: Event) -> None:
+        """Safe from any thread."""
+        if type(event) in self._kinds:
+            if len(self._events) < MOST_WAITING:
+                self._events.append(event)
+            else:
+                self.lost += 1
+        elif isinstance(event, NOTICES):
+            self.notices.append(event)
+
+    @asynccontextmanager
+    async def running(self, store: Activity) -> AsyncIterator[ActivityRecorder]:
+        """Write every moment until the end of the block, and what is left then."""
+        self.store = store
+        task = asyncio.create_task(self._run())
+        try:
+            yield self
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Store what has happened until now. A store that fails gets it again."""
+        async with self._writing:
+            while self._events or self._entries:
+                for _ in range(min(AT_ONCE, len(self._events))):
+                    for entry in self._book.take(self._events.popleft()):
+                        self._entries[entry.id] = entry
+                if not await self._stored():
+                    return
+                await asyncio.sleep(0)
+
+    @contextmanager
+    def watched(self) -> Iterator[Watcher]:
+        """The entries that are stored from now on."""
+        watcher: Watcher = asyncio.Queue(MOST_BEHIND)
+        self._watchers.add(watcher)
+        try:
+            yield watcher
+        finally:
+            self._watchers.discard(watcher)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(EVERY)
+            await self.flush()
+
+    async def _stored(self) -> bool:
+        entries = list(self._entries.values())
+        try:
+            await self.store.put(entries)
+        except PegboardError as error:
+            if not self._failing:
+                LOGGER.warning("Activity cannot be kept, and is tried again: %s", error)
+            self._failing = True
+            while len(self._entries) > MOST_WAITING:
+                del self._entries[next(iter(self._entries))]
+                self.lost += 1
+            return False
+        self._failing = False
+        self._entries.clear()
+        for watcher in self._watchers:
+            _tell(watcher, entries)
+        return True
+
+
+def _tell(watcher: Watcher, entries: list[ActivityEntry]) -> None:
+    for entry in entries:
+        if watcher.full():
+            while not watcher.empty():
+                watcher.get_nowait()
+            watcher.put_nowait(None)
+            return
+        watcher.put_nowait(entry)

@@ -1,0 +1,353 @@
+"""Deferred tools where OpenAI keeps the answers: clients continue by id, and what searches loaded is in its history.
+
+The client knows nothing of the searches; any of two gateways with one store may get its next request.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from itertools import cycle
+from typing import Any
+
+import httpx2
+import pytest
+from anyio.from_thread import start_blocking_portal
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mock_providers import MockProviders
+from mock_providers.scripted import Calls, Says, Seen
+from model_doors import Noting, model_door, served
+from pegboard.clock import SYSTEM_CLOCK
+from pegboard.model import Session
+from pegboard.stores import MemoryEmbeddings, MemorySessions
+from pegboard.testing import FakeEncoder
+
+pytest.importorskip("openai", reason="pip install --group sdks")
+
+import openai
+
+JOBS = {
+    "renew_loan": "Extend the due date of a borrowed book",
+    "weather_forecast": "Weather of the coming days at a place",
+    "convert_currency": "Convert an amount of money into another currency",
+    "water_plants": "Open the valve of one garden bed",
+    **{f"unit_{number}": f"Read sensor {number} of engine {number}" for number in range(296)},
+}
+FLAT: list[Any] = [
+    {"type": "function", "name": name, "description": said, "parameters": {"type": "object"}, "strict": False}
+    for name, said in JOBS.items()
+]
+OFFICE: list[Any] = [{"type": "namespace", "name": "mcp__office", "description": "The office.", "tools": FLAT}]
+FEW, FEW_OFFICE = FLAT[:60], [OFFICE[0] | {"tools": FLAT[:60]}]
+"""As many as the provider takes at once."""
+SESSION = ["weather_forecast", "renew_loan", "water_plants", "renew_loan", "weather_forecast"]
+SEARCH = "tool_search"
+SILENT, TALKS = "gpt-5.4", "gpt-5.5"
+"""The second writes a text before it searches."""
+DEFER: dict[str, Any] = {"k": 1, "ways": ("defer",)}
+
+
+def wants(name: str) -> str:
+    """Says what the tool does: the router finds it."""
+    return f"{JOBS[name]}, please"
+
+
+def hints(name: str) -> str:
+    """Says nothing of what the tool does: the model has to search."""
+    return f"Number {[*JOBS].index(name)} on our list"
+
+
+def model(seen: Seen) -> Says:
+    """Calls the tool that the user means, having searched for one that it does not see; then it is done."""
+    items = seen.body["input"]
+    last = max(place for place, item in enumerate(items) if item.get("role") == "user")
+    words = items[last]["content"]
+    name = next((name for name in JOBS if words in (wants(name), hints(name))), "")
+    if not name or any(item.get("type") == "function_call_output" for item in items[last:]):
+        return Says(text="Done.")
+    there = [tool for tool in seen.tools if tool.rpartition(".")[2] == name]
+    if there:
+        return Says(thought="Now.", calls=[Calls(tool=there[0])])
+    text = "Let me look." if seen.body.get("model") == TALKS else ""
+    return Says(thought="Hm.", text=text, calls=[Calls(tool=SEARCH, arguments={"query": JOBS[name]})])
+
+
+@dataclass
+class Doors:
+    """Gateways before one provider, with one store of sessions."""
+
+    mock: MockProviders
+    sessions: MemorySessions
+    addresses: list[str] = field(default_factory=list)
+    noting: list[Noting] = field(default_factory=list)
+
+
+@asynccontextmanager
+async def opening(policies: list[dict[str, Any]], **parts: Any) -> AsyncIterator[Doors]:
+    mock = MockProviders(model=model)
+    doors = Doors(mock, MemorySessions(SYSTEM_CLOCK))
+    async with AsyncExitStack() as stack:
+        behind = await stack.enter_async_context(served(mock))
+        upstreams = {"openai": {"url": f"http://{behind}", "format": "openai"}}
+        for policy in policies:
+            made = {"encoder": FakeEncoder(), "embeddings": MemoryEmbeddings(), "sessions": doors.sessions} | parts
+            address, noting, _ = await stack.enter_async_context(model_door(upstreams, parts=made, policy=policy))
+            doors.addresses.append(address)
+            doors.noting.append(noting)
+        yield doors
+
+
+@contextmanager
+def opened(*policies: dict[str, Any], **parts: Any) -> Iterator[Doors]:
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(opening([*policies], **parts)) as doors:
+        yield doors
+
+
+class Talk:
+    """A client that runs tools and sends only what is new; each request goes to the next door."""
+
+    def __init__(self, doors: Doors, *, streams: bool = False, model: str = SILENT, tools: list[Any] = FLAT) -> None:
+        self.doors, self.streams, self.model, self.tools = doors, streams, model, tools
+        self.next = cycle(doors.addresses)
+        self.before: str | None = None
+        self.called: list[tuple[str, str | None]] = []
+
+    def said(self, text: str) -> Any:
+        """The last answer to what the user says."""
+        response = self.answer([{"role": "user", "content": text}])
+        while calls := [item for item in response.output if item.type == "function_call"]:
+            self.called += [(call.name, getattr(call, "namespace", None)) for call in calls]
+            response = self.answer(
+                [{"type": "function_call_output", "call_id": each.call_id, "output": "ok"} for each in calls]
+            )
+        return response
+
+    def answer(self, items: list[Any], **more: Any) -> Any:
+        asked: dict[str, Any] = {"model": self.model, "input": items, "tools": self.tools}
+        asked |= {"previous_response_id": self.before} | more
+        with self.client() as client:
+            if self.streams:
+                with client.responses.stream(**asked) as stream:
+                    ids = {event.response.id for event in stream if hasattr(event, "response")}
+                    response = stream.get_final_response()
+                assert ids == {response.id}
+            else:
+                response = client.responses.create(**asked)
+        assert {item.type for item in response.output} <= {"reasoning", "function_call", "message"}
+        self.before = response.id
+        return response
+
+    def client(self) -> openai.OpenAI:
+        return openai.OpenAI(base_url=f"http://{next(self.next)}/openai/v1", api_key="sk-mine", max_retries=0)
+
+
+def loaded(items: list[Any]) -> list[str]:
+    return [
+        inside["name"]
+        for item in items
+        if item.get("type") == "tool_search_output"
+        for tool in item["tools"]
+        for inside in tool.get("tools", [tool])
+    ]
+
+
+def longest(doors: Doors) -> list[Any]:
+    """The provider's longest history; it had nothing to complain about."""
+    assert doors.mock.refused == []
+    return max(doors.mock.stored.values(), key=len)
+
+
+spoken = pytest.mark.parametrize("say", [wants, hints], ids=["wants", "hints"])
+models = pytest.mark.parametrize("model_", [SILENT, TALKS], ids=["silent", "talks"])
+streamed = pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+spaced = pytest.mark.parametrize(
+    ("tools", "namespace"), [(FLAT, None), (OFFICE, "mcp__office")], ids=["flat", "spaces"]
+)
+
+
+@pytest.mark.requirement("openai.stored-answers")
+@pytest.mark.parametrize(
+    ("tools", "namespace", "replicas"), [(FLAT, None, 1), (OFFICE, "mcp__office", 2)], ids=["flat", "spaces"]
+)
+@streamed
+@models
+@spoken
+def test_three_hundred_tools_wait_while_the_provider_keeps_the_conversation(
+    say: Any, model_: str, streams: bool, tools: list[Any], namespace: str | None, replicas: int
+) -> None:
+    with opened(*[DEFER] * replicas) as doors:
+        talk = Talk(doors, streams=streams, model=model_, tools=tools)
+        for tool in SESSION:
+            assert talk.said(say(tool)).output_text == "Done."
+
+        assert talk.called == [(tool, namespace) for tool in SESSION]
+        brought = loaded(longest(doors))
+        assert len(brought) == len(set(brought)) < 20
+        assert set(SESSION) <= set(brought)
+        for received in doors.mock.received:
+            assert [tool["type"] for tool in received.json["tools"]] == [SEARCH]
+
+
+@pytest.mark.requirement("openai.stored-answers")
+def test_each_request_sends_only_what_is_new_and_one_call_is_made_at_a_time() -> None:
+    with opened(DEFER) as doors:
+        talk = Talk(doors)
+        for tool in SESSION[:3]:
+            talk.said(hints(tool))
+
+        bodies = [received.json for received in doors.mock.received]
+        assert longest(doors)
+        assert all(body["parallel_tool_calls"] is False for body in bodies)
+        assert all(len(body["input"]) <= 3 for body in bodies)
+        assert len({json.dumps(body["tools"]) for body in bodies}) == 1
+
+
+OFF: dict[str, dict[str, Any]] = {
+    "picked": {"k": 1, "ways": ("tools",), "way_back": True},
+    "whole": {"ways": ("whole",)},
+    "few": {"least_tools": 1000},
+    "shadow": {"shadow": True},
+}
+
+
+@pytest.mark.requirement("openai.stored-answers")
+@pytest.mark.parametrize("policy", OFF.values(), ids=OFF)
+@pytest.mark.parametrize(("tools", "namespace"), [(FEW, None), (FEW_OFFICE, "mcp__office")], ids=["flat", "spaces"])
+def test_a_history_with_searches_goes_on_where_nothing_is_deferred(
+    policy: dict[str, Any], tools: list[Any], namespace: str | None
+) -> None:
+    with opened(DEFER, policy) as doors:
+        talk = Talk(doors, tools=tools)
+        for tool in SESSION:
+            assert talk.said(hints(tool)).output_text == "Done."
+
+        assert talk.called == [(tool, namespace) for tool in SESSION]
+        brought = loaded(longest(doors))
+        assert len(brought) == len(set(brought))
+
+
+@pytest.mark.requirement("openai.stored-answers")
+def test_a_conversation_that_began_with_all_its_tools_can_have_them_deferred() -> None:
+    with opened({"ways": ("whole",)}, DEFER) as doors:
+        talk = Talk(doors, tools=FEW)
+        for tool in SESSION:
+            assert talk.said(wants(tool)).output_text == "Done."
+
+        longest(doors)
+        assert [call for call, _ in talk.called] == SESSION
+
+
+@pytest.mark.requirement("openai.stored-answers")
+def test_a_search_beside_a_call_is_answered_with_the_next_request() -> None:
+    """The model was told to make one call at a time, and does not."""
+
+    def hasty(seen: Seen) -> Says:
+        items = seen.body["input"]
+        if any(item.get("type") == "function_call_output" for item in items):
+            return Says(text="Done.")
+        there = next((tool for tool in seen.tools if tool.endswith("renew_loan")), "")
+        return Says(calls=[Calls(tool=there), Calls(tool=SEARCH, arguments={"query": "water"})])
+
+    with opened(DEFER) as doors:
+        doors.mock.model = hasty
+        talk = Talk(doors)
+        assert talk.said(wants("renew_loan")).output_text == "Done."
+
+        assert talk.called == [("renew_loan", None)]
+        longest(doors)
+
+
+@pytest.mark.requirement("openai.stored-answers")
+@pytest.mark.parametrize("chained", [False, True])
+@streamed
+def test_a_model_that_only_searches_gets_all_tools_at_last(chained: bool, streams: bool) -> None:
+    def restless(seen: Seen) -> Says:
+        there = [tool for tool in seen.tools if tool.rpartition(".")[2] == "unit_29"]
+        said = seen.body["input"][-1].get("type") == "function_call_output"
+        if said:
+            return Says(text="Done.")
+        return Says(calls=[Calls(tool=there[0])] if there else [Calls(tool=SEARCH, arguments={"query": "engine"})])
+
+    with opened({"k": 1, "ways": ("defer",)}) as doors:
+        talk = Talk(doors, streams=streams, tools=FEW)
+        if chained:
+            talk.said(wants("renew_loan"))
+        doors.mock.model = restless
+        assert talk.said("Hello").output_text == "Done."
+
+        assert talk.called[-1] == ("unit_29", None)
+        doors.mock.model = model
+        assert talk.said(hints("water_plants")).output_text == "Done."
+        longest(doors)
+
+
+@pytest.mark.requirement("openai.stored-answers")
+def test_an_answer_is_asked_for_and_deleted_under_the_id_by_which_the_provider_ends() -> None:
+    """The stream began with the id of an answer that went on to search."""
+    with opened(DEFER, DEFER) as doors:
+        talk = Talk(doors, streams=True, model=TALKS)
+        response = talk.answer([{"role": "user", "content": hints("renew_loan")}])
+        last = [*doors.mock.stored][-1]
+        assert response.id != last
+        base = f"http://{doors.addresses[1]}/openai/v1"
+        with httpx2.Client(base_url=base, headers={"authorization": "Bearer sk-mine"}, trust_env=False) as client:
+            for method, path in (("GET", ""), ("GET", "/input_items"), ("DELETE", "")):
+                assert client.request(method, f"/responses/{response.id}{path}").status_code == 200
+        with httpx2.Client(base_url=base, headers={"authorization": "Bearer sk-other"}, trust_env=False) as client:
+            client.get(f"/responses/{response.id}")
+
+        asked = [(received.method, received.target) for received in doors.mock.received[-4:]]
+        assert asked == [
+            ("GET", f"/v1/responses/{last}"),
+            ("GET", f"/v1/responses/{last}/input_items"),
+            ("DELETE", f"/v1/responses/{last}"),
+            ("GET", f"/v1/responses/{response.id}"),
+        ]
+
+
+class Broken(MemorySessions):
+    async def load(self, key: str) -> Session | None:
+        raise TimeoutError
+
+    async def save(self, session: Session) -> Session:
+        raise TimeoutError
+
+
+@pytest.mark.requirement("openai.stored-answers")
+def test_without_the_store_a_process_continues_its_own_conversations() -> None:
+    with opened(DEFER, sessions=Broken(SYSTEM_CLOCK)) as doors:
+        talk = Talk(doors)
+        for tool in SESSION:
+            assert talk.said(hints(tool)).output_text == "Done."
+
+        longest(doors)
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    turns=st.lists(st.tuples(st.sampled_from([*JOBS][:5]), st.booleans(), st.booleans()), min_size=1, max_size=6),
+    streams=st.booleans(),
+    talks=st.booleans(),
+    office=st.booleans(),
+)
+@pytest.mark.requirement("openai.stored-answers")
+def test_over_any_conversation_the_provider_accepts_every_request(
+    several: Doors, turns: list[tuple[str, bool, bool]], streams: bool, talks: bool, office: bool
+) -> None:
+    talk = Talk(several, streams=streams, model=TALKS if talks else SILENT, tools=OFFICE if office else FLAT)
+    for tool, hinted, first in turns:
+        talk.next = cycle(several.addresses if first else several.addresses[::-1])
+        assert talk.said(hints(tool) if hinted else wants(tool)).output_text == "Done."
+
+    assert [call for call, _ in talk.called] == [tool for tool, _, _ in turns]
+    assert several.mock.refused == []
+
+
+@pytest.fixture(scope="module")
+def several() -> Iterator[Doors]:
+    with opened(DEFER, DEFER) as doors:
+        yield doors

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from backends import BACKENDS, Backend, params
+from pegboard.activity_entries import ActivityEntry, ActivityQuery, ActivityTotals, ScoredTool, conversation_mark
+from pegboard.spend_limits import NanoUsd
+from pegboard.stores.erasure import forget_activity
+from pegboard.stores.sessions import session_key
+from pegboard.testing import FakeClock
+
+DAY = 86_400.0
+WHOLE = ActivityEntry(
+    id="whole",
+    at=20_000 * DAY + 5.25,
+    door="llm",
+    kind="request",
+    key="ann",
+    client="a client",
+    conversation="c0ffee",
+    text='Wie spät ist es in Oslo? "quoted" <b>\'',
+    upstream="openai",
+    model="a-model",
+    profile="hybrid",
+    encoder="a model",
+    outcome="filtered",
+    tools=40,
+    offered=2,
+    scores=(ScoredTool("time/now", 0.75, True), ScoredTool("git/log", 0.1, False)),
+    called=("git/log",),
+    brought_back=("git/log",),
+    failures=1,
+    searches=2,
+    tokens_before=4_000,
+    tokens_after=300,
+    billed=NanoUsd(600_000),
+    saved=NanoUsd(7_400_000),
+    latency_ms=12.5,
+    error="a_code",
+)
+
+
+@pytest.fixture(params=params(kind for kind in BACKENDS if kind.keeps_activity))
+async def keeping(request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path) -> AsyncIterator[Backend]:
+    backend = request.param(clock, tmp_path)
+    yield backend
+    await backend.close()
+
+
+def entry(number: int, **fields: object) -> ActivityEntry:
+    base = ActivityEntry(id=f"{number:03}", at=20_000 * DAY + number, door="mcp", kind="search")
+    return replace(base, **fields)  # type: ignore[arg-type]
+
+
+async def ids(backend: Backend, most: int = 100, **query: object) -> list[str]:
+    return [each.id for each in await backend.activity().find(ActivityQuery(**query), most)]  # type: ignore[arg-type]
+
+
+async def test_an_entry_comes_back_as_it_was(keeping: Backend) -> None:
+    await keeping.activity().put([WHOLE])
+
+    assert await keeping.activity().get("whole") == WHOLE
+    assert await keeping.activity().find(ActivityQuery(), 10) == [WHOLE]
+    assert await keeping.activity().get("another") is None
+    assert WHOLE.missed == ("git/log",)
+
+
+async def test_an_entry_with_the_same_id_replaces_the_first(keeping: Backend) -> None:
+    await keeping.activity().put([WHOLE, replace(WHOLE, searches=3)])
+    await keeping.activity().put([later := replace(WHOLE, called=("a", "b"))])
+
+    assert await keeping.activity().find(ActivityQuery(), 10) == [later]
+
+
+async def test_the_newest_come_first_and_the_next_page_goes_on_where_one_ends(keeping: Backend) -> None:
+    await keeping.activity().put([entry(number, at=7.0) for number in range(5)])
+
+    assert await ids(keeping, 3) == ["004", "003", "002"]
+    assert await ids(keeping, 3, before=(7.0, "002")) == ["001", "000"]
+
+
+async def test_entries_are_found_by_door_key_conversation_time_and_failure(keeping: Backend) -> None:
+    await keeping.activity().put(
+        [
+            entry(1, door="llm", key="ann"),
+            entry(2, key="ann", conversation="talk"),
+            entry(3, error="a_code"),
+            entry(4, failures=1),
+        ]
+    )
+
+    assert await ids(keeping, door="llm") == ["001"]
+    assert await ids(keeping, key="ann") == ["002", "001"]
+    assert await ids(keeping, key="ann", conversation="talk") == ["002"]
+    assert await ids(keeping, key="") == ["004", "003"]
+    assert await ids(keeping, failed=True) == ["004", "003"]
+    assert await ids(keeping, since=20_000 * DAY + 3) == ["004", "003"]
+    assert await ids(keeping, key="'; DROP TABLE activity; --") == []
+
+
+async def test_sums_are_those_of_the_entries(keeping: Backend) -> None:
+    await keeping.activity().put([WHOLE, entry(1), entry(2, at=20_001 * DAY, key="ann", tokens_before=50)])
+
+    assert await keeping.activity().by_day(0.0) == [
+        (20_000, ActivityTotals(2, 1, 1, 2, 4_000, 300, 600_000, 7_400_000)),
+        (20_001, ActivityTotals(1, 0, 0, 0, 50, 0, 0, 0)),
+    ]
+    assert [day for day, _ in await keeping.activity().by_day(20_000 * DAY + 6)] == [20_001]
+    by_key = await keeping.activity().by("key", 0.0, 10)
+    assert [(each.name, each.first, each.last, each.totals.decisions) for each in by_key] == [
+        ("ann", 20_000 * DAY + 5.25, 20_001 * DAY, 2),
+        ("", 20_000 * DAY + 1, 20_000 * DAY + 1, 1),
+    ]
+    assert by_key[0].totals.tokens_saved == 3_750
+    assert [each.name for each in await keeping.activity().by("conversation", 0.0, 1)] == [""]
+    assert sorted(each.name for each in await keeping.activity().by("door", 0.0, 9)) == ["llm", "mcp"]
+
+
+async def test_old_entries_are_removed(keeping: Backend) -> None:
+    await keeping.activity().put([entry(number, at=float(number)) for number in range(8)])
+
+    assert await keeping.activity().remove(5.0) == 6
+    assert await ids(keeping) == ["007", "006"]
+    assert await keeping.activity().remove(5.0) == 0
+
+
+async def test_what_belongs_to_a_key_or_a_session_is_forgotten(keeping: Backend) -> None:
+    await keeping.activity().put(
+        [
+            entry(1, key="ann"),
+            entry(2, key="bob", conversation=conversation_mark(session_key("a session", "reading"))),
+            entry(3, key="bob", conversation=conversation_mark("a session")),
+            entry(4, key="bob"),
+        ]
+    )
+
+    assert await forget_activity(keeping.activity(), caller="ann") == 1
+    assert await forget_activity(keeping.activity(), session="a session", endpoints=("", "reading")) == 2
+    assert await ids(keeping) == ["004"]
+    assert await forget_activity(keeping.activity()) == 1
+    assert await ids(keeping) == []

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pegboard.activity_entries import ActivityEntry, ScoredTool
+from pegboard.events import (
+    CallFinished,
+    Event,
+    ModelRequestServed,
+    OutcomeReported,
+    RouteAnswered,
+    RouteDecided,
+    ToolsListed,
+    ToolsSearched,
+)
+from pegboard.telemetry.activity_book import LONGEST_NAME, MOST_TOOLS, ActivityBook, clean
+
+DECIDED = RouteDecided(
+    at=1.0,
+    turn_id="turn",
+    profile="hybrid",
+    query_embedding_hash="",
+    candidates=("time/now", "git/log"),
+    scores={"time/now": 0.9, "git/log": 0.2},
+    gated_out_by_state=(),
+    active_set=("time/now",),
+    phase1_tokens=0,
+    phase2_tokens=30,
+    latency_ms=4.5,
+    encoder="minilm",
+    query="what time is it?",
+)
+SEARCHED = ToolsSearched(
+    at=2.0, found=1, by_words=False, decision="turn", key="ann", client="a client", conversation="c"
+)
+SERVED = ModelRequestServed(
+    at=3.0,
+    upstream="openai",
+    format="openai-chat",
+    model="gpt-x-mini",
+    key="team",
+    status=200,
+    outcome="filtered",
+    reason="",
+    tools=40,
+    kept=2,
+    tokens_before=4_000,
+    tokens_after=1_000,
+    decision="turn",
+    called=("now",),
+    added_ms=2.5,
+    latency_ms=900.0,
+)
+
+
+def taken(*events: Event, prices: dict[str, float] | None = None) -> list[ActivityEntry]:
+    """The entries as a store has them: the last of each id."""
+    book, entries = ActivityBook(prices or {}), dict[str, ActivityEntry]()
+    for event in events:
+        for entry in book.take(event):
+            entries[entry.id] = entry
+    return list(entries.values())
+
+
+def called(tool: str, **fields: Any) -> CallFinished:
+    return CallFinished(at=4.0, tool=tool, success=fields.pop("success", True), latency_ms=1.0, **fields)
+
+
+def test_a_search_has_the_scores_and_the_text_of_its_decision() -> None:
+    [entry] = taken(DECIDED, SEARCHED)
+
+    assert (entry.door, entry.kind, entry.key, entry.client, entry.conversation) == (
+        "mcp",
+        "search",
+        "ann",
+        "a client",
+        "c",
+    )
+    assert entry.scores == (ScoredTool("time/now", 0.9, True), ScoredTool("git/log", 0.2, False))
+    assert (entry.text, entry.profile, entry.encoder, entry.latency_ms) == ("what time is it?", "hybrid", "minilm", 4.5)
+
+
+def test_calls_are_noted_in_the_last_decision_of_their_conversation() -> None:
+    other = replace(SEARCHED, conversation="another")
+    mine, others = taken(
+        DECIDED,
+        SEARCHED,
+        other,
+        called("git/log", conversation="c"),
+        called("time/now", conversation="c", success=False),
+        called("time/now", conversation="unknown"),
+    )
+
+    assert (mine.called, mine.failures, mine.missed) == (("git/log", "time/now"), 1, ("git/log",))
+    assert others.called == ()
+
+
+def test_a_search_after_an_unused_decision_is_noted_there() -> None:
+    listed = ToolsListed(
+        at=1.0, exposure="static", tools=50, listed=5, tokens_before=9_000, tokens_after=700, conversation="c"
+    )
+
+    first, second, third = taken(listed, SEARCHED, called("time/now", conversation="c"), SEARCHED)
+
+    assert (first.kind, first.offered, first.tokens_before, first.searches) == ("list", 5, 9_000, 1)
+    assert (second.searches, third.searches) == (0, 0)
+
+
+def test_calls_without_a_conversation_follow_the_decision_of_their_key() -> None:
+    [entry] = taken(replace(SEARCHED, conversation=""), called("time/now", key="ann"), called("git/log", key="bob"))
+
+    assert entry.called == ("time/now",)
+
+
+def test_a_model_request_has_its_tokens_and_what_they_cost() -> None:
+    decided = replace(DECIDED, scores={"/now": 0.9, " /now": 0.1}, active_set=("/now",))
+
+    [entry] = taken(decided, SERVED, prices={"gpt-x*": 2.0, "*": 100.0})
+
+    assert (entry.door, entry.kind, entry.key, entry.upstream, entry.model) == (
+        "llm",
+        "request",
+        "team",
+        "openai",
+        "gpt-x-mini",
+    )
+    assert (entry.tools, entry.offered, entry.tokens_before, entry.tokens_after) == (40, 2, 4_000, 1_000)
+    assert (entry.billed, entry.saved) == (2_000_000, 6_000_000)
+    assert entry.scores == (ScoredTool("now", 0.9, True), ScoredTool("now", 0.1, False))
+    assert (entry.missed, entry.latency_ms, entry.error) == ((), 2.5, "")
+
+
+def test_requests_that_share_a_decision_are_entries_of_their_own() -> None:
+    first, second = taken(DECIDED, SERVED, SERVED)
+
+    assert first.id != second.id
+    assert first.scores == second.scores != ()
+
+
+def test_without_a_price_nothing_is_said_about_money() -> None:
+    [entry] = taken(SERVED, prices={"claude*": 2.0})
+
+    assert (entry.billed, entry.saved) == (0, 0)
+
+
+def test_an_error_is_the_failure_or_the_status() -> None:
+    refused, unfiltered = taken(replace(SERVED, status=429), replace(SERVED, failure="encoder_failed"))
+
+    assert (refused.error, unfiltered.error) == ("status 429", "encoder_failed")
+
+
+def test_a_route_of_the_http_api_gets_the_outcomes_that_are_reported_for_it() -> None:
+    answered = RouteAnswered(
+        at=2.0, decision="turn", key="ann", conversation="", tools=9, offered=1, tokens_before=500, tokens_after=50
+    )
+    reported = OutcomeReported(at=3.0, decision="turn", tool="time/now", success=False)
+
+    [entry] = taken(DECIDED, answered, reported, replace(reported, decision="another"))
+
+    assert (entry.id, entry.door, entry.kind, entry.tools, entry.offered) == ("turn", "api", "route", 9, 1)
+    assert (entry.called, entry.failures) == (("time/now",), 1)
+
+
+def test_an_entry_stays_small_whatever_clients_send() -> None:
+    names = tuple("n" * 10_000 for _ in range(1_000))
+    decided = replace(DECIDED, scores={f"{number} {names[0]}": 0.1 for number in range(1_000)}, query="q" * 100_000)
+
+    [entry] = taken(decided, replace(SERVED, called=names, brought_back=names, model=names[0]))
+
+    assert {len(entry.called), len(entry.brought_back), len(entry.scores)} == {MOST_TOOLS}
+    assert max(len(name) for name in (*entry.called, entry.model)) == LONGEST_NAME
+    assert len(entry.text) == 2_000
+
+
+def test_texts_are_such_as_every_store_takes() -> None:
+    assert clean("a\x00b\ud800c") == "a\ufffdb?c"

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from pegboard.activity_entries import ActivityEntry, ActivityQuery
+from pegboard.errors import StoreError
+from pegboard.events import DefinitionChanged, ServerChanged, ToolsSearched
+from pegboard.stores import MemoryActivity
+from pegboard.telemetry import activity_recorder
+from pegboard.telemetry.activity_recorder import ActivityRecorder
+
+CHANGED = DefinitionChanged(at=1.0, tool="a/b", approved="1", seen="2", held_back=True)
+
+
+def searched(number: int = 0) -> ToolsSearched:
+    return ToolsSearched(at=float(number), found=number, by_words=False, conversation=str(number))
+
+
+class Failing(MemoryActivity):
+    works = False
+
+    async def put(self, entries: Sequence[ActivityEntry]) -> None:
+        if not self.works:
+            raise StoreError("It does not answer.", remedy="Wait.")
+        await super().put(entries)
+
+
+async def test_what_happens_is_stored_and_told_to_those_who_watch() -> None:
+    recorder = ActivityRecorder()
+    async with recorder.running(store := MemoryActivity()):
+        with recorder.watched() as watcher:
+            recorder.emit(searched())
+            recorder.emit(ServerChanged(at=1.0, server="a", state="ready"))
+            seen = await asyncio.wait_for(watcher.get(), 60)
+
+    assert seen is not None
+    assert await store.find(ActivityQuery(), 10) == [seen]
+
+
+async def test_what_happened_before_the_end_is_stored() -> None:
+    recorder = ActivityRecorder()
+    async with recorder.running(store := MemoryActivity()):
+        for number in range(3_000):
+            recorder.emit(searched(number))
+
+    assert len(await store.find(ActivityQuery(), 10_000)) == 3_000
+
+
+async def test_a_store_that_fails_gets_everything_once_it_works(caplog: pytest.LogCaptureFixture) -> None:
+    recorder = ActivityRecorder()
+    async with recorder.running(store := Failing()):
+        for number in range(3):
+            recorder.emit(searched(number))
+            await recorder.flush()
+        store.works = True
+        await recorder.flush()
+
+        assert len(await store.find(ActivityQuery(), 10)) == 3
+    assert [each.message for each in caplog.records] == [
+        "Activity cannot be kept, and is tried again: It does not answer. Wait."
+    ]
+
+
+async def test_events_that_nobody_stores_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity_recorder, "MOST_WAITING", 2)
+    recorder = ActivityRecorder()
+
+    for number in range(5):
+        recorder.emit(searched(number))
+
+    assert recorder.lost == 3
+
+
+async def test_a_watcher_that_is_slow_is_told_that_entries_were_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity_recorder, "MOST_BEHIND", 2)
+    recorder = ActivityRecorder()
+    async with recorder.running(MemoryActivity()):
+        with recorder.watched() as watcher:
+            for number in range(5):
+                recorder.emit(searched(number))
+            await recorder.flush()
+
+            assert watcher.get_nowait() is None
+
+
+async def test_findings_are_kept_apart() -> None:
+    recorder = ActivityRecorder()
+    recorder.emit(CHANGED)
+
+    assert list(recorder.notices) == [CHANGED]
