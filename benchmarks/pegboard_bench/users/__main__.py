@@ -142,14 +142,13 @@ def main(
     entry = {"url": f"{signed}/mcp", "per_user": True, "oauth": oauth}
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         common = {"cache_dir": folder, "state_dir": folder, "exposure": "eager"}
+        issuer = {"url": signed, "resource": GATEWAY}
         configs = {
-            "own": common | {"servers": {"bench": entry}, "issuer": {"url": signed, "resource": GATEWAY}},
-            "plain": common | {"servers": {"bench": {"url": f"{opened}/mcp"}}},
+            "own": {"mcpServers": {"bench": entry}, "pegboard": common | {"issuer": issuer}},
+            "plain": {"mcpServers": {"bench": {"url": f"{opened}/mcp"}}, "pegboard": common},
         }
         for name, config in configs.items():
-            servers = config.pop("servers")
-            said = {"mcpServers": servers, "pegboard": config}
-            Path(folder, f"{name}.json").write_text(json.dumps(said), "utf-8")
+            Path(folder, f"{name}.json").write_text(json.dumps(config), "utf-8")
         upstream = "pegboard_bench.users.token_server"
         stack.enter_context(running(upstream, str(ports[0]), port=ports[0], KEY=pem))
         stack.enter_context(running(upstream, str(ports[1]), "open", port=ports[1], KEY=pem))
@@ -165,8 +164,8 @@ def main(
         figures = asyncio.run(measured(f"{own}/mcp", f"{plain}/mcp", tokens, calls, gateways[0]))
     typer.echo(json.dumps(figures, indent=1))
     if write:
-        folder = Path("bench/results")
-        results.write("users", command="make bench-users", seed=0, figures=figures, tables={}, folder=folder)
+        kept = Path("bench/results")
+        results.write("users", command="make bench-users", seed=0, figures=figures, tables={}, folder=kept)
 
 
 if __name__ == "__main__":
