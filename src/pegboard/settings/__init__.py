@@ -345,6 +345,17 @@ class Settings(BaseSettings):
         return self.host in LOOPBACK and not self.access and self.issuer is None
 
     @property
+    def public_address(self) -> str:
+        """Where browsers reach this gateway, without a path of its own; empty if the settings do not say it.
+
+        >>> Settings(issuer={"url": "https://login.example", "resource": "https://gate.example/a/mcp"}).public_address
+        'https://gate.example/a'
+        """
+        if self.users.public_url:
+            return self.users.public_url.rstrip("/")
+        return self.issuer.resource.rstrip("/").removesuffix("/mcp") if self.issuer else ""
+
+    @property
     def has_users(self) -> bool:
         """Whether any server is connected for each user alone."""
         return any(each.per_user for each in self.enabled_servers.values())

@@ -101,8 +101,8 @@ IDENTITY_REMEDY = "Send a token: the operator sets up [access] or [issuer], so t
 NOT_EXCHANGED = "It takes tokens in exchange for the caller's own, and there is none for this caller"
 EXCHANGE_REMEDY = "Call with a current token of the issuer. The gateway's log says if an exchange was refused."
 OWN_SIGN_IN = (
-    "No page for the sign-in of one user is offered yet: the operator sets up an exchange of the callers' tokens "
-    '(grant = "token_exchange").'
+    "Sign in yourself: a client with elicitation by URL is sent to the page when it calls a tool of the server. "
+    "The operator cannot do it for you."
 )
 UNAUTHORIZED: Mapping[str, str] = {
     SIGN_IN: "Run `pegboard login {server}`, or give its entry a token in its headers.",

@@ -13,6 +13,7 @@ from pegboard.settings.server_spec import ServerSpec
 
 if TYPE_CHECKING:
     from pegboard.upstreams.oauth.bearer_auth import BearerAuth
+    from pegboard.upstreams.oauth.browser_returns import BrowserReturns
     from pegboard.upstreams.oauth.credential_store import CredentialStore
     from pegboard.upstreams.oauth.credentials import CredentialKey, CredentialSummary
     from pegboard.upstreams.oauth.person import Person
@@ -50,6 +51,8 @@ class SignIns:
         self._clock = clock
         self._store: CredentialStore | None = None
         self._subjects: SubjectTokens | None = None
+        self._names: dict[str, str] = {}
+        self._returns: BrowserReturns | None = None
         self._auths: dict[tuple[CredentialKey, OAuthSettings], BearerAuth] = {}
 
     @property
@@ -67,8 +70,28 @@ class SignIns:
             self._subjects = SubjectTokens()
         return self._subjects
 
+    @property
+    def returns(self) -> BrowserReturns:
+        """The sign-ins of users in browsers on other machines."""
+        if self._returns is None:
+            from pegboard.upstreams.oauth.browser_returns import BrowserReturns
+
+            self._returns = BrowserReturns(lambda: self._settings.public_address)
+        return self._returns
+
+    def present(self, user: str, name: str, token: str) -> None:
+        """A user is here, under this name, with a token to exchange if there is one."""
+        self._names[user] = name
+        if token:
+            self.subjects.put(user, token)
+
+    def name_of(self, user: str) -> str:
+        """What the user is called on pages."""
+        return self._names.get(user, "")
+
     def forget(self, user: str) -> None:
         """The user has left: nothing of theirs stays in memory."""
+        self._names.pop(user, None)
         if self._subjects is not None:
             self._subjects.forget(user)
         self._auths = {known: auth for known, auth in self._auths.items() if known[0].user != user}

@@ -144,8 +144,7 @@ class Host:
         """Whose gateways a caller uses; empty for those that all share, as no server is connected by user."""
         if holder is None or not self._by_user:
             return ""
-        if holder.token:
-            self.sign_ins.subjects.put(holder.user, holder.token)
+        self.sign_ins.present(holder.user, holder.name, holder.token)
         return holder.user
 
     def serves(self, toolset: str, gateway: Gateway, user: str = "") -> bool:

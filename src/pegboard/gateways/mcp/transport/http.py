@@ -27,7 +27,7 @@ from pegboard.gateways.mcp.cluster.session_recovery import SESSION, SessionRecov
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.host import Host, NoToolset
 from pegboard.gateways.mcp.gateway.user_boards import TooManyUsers
-from pegboard.gateways.mcp.transport import auth
+from pegboard.gateways.mcp.transport import auth, sign_in_pages
 from pegboard.gateways.mcp.transport.client_connection import EXPOSURE_KEY, wished
 from pegboard.gateways.mcp.transport.gateway_server import wire
 from pegboard.gateways.mcp.transport.handshake_sessions import ResumableSessions
@@ -110,6 +110,8 @@ class HttpDoor:
             return refused or JSONResponse({"status": "ok"} | more)
         if path == auth.WELL_KNOWN or path.startswith(f"{auth.WELL_KNOWN}/"):
             return self._metadata(path)
+        if sign_in_pages.is_page(path) and self._host.settings.has_users:
+            return sign_in_pages.answer(scope, self._host.sign_ins.returns)
         if path != PATH and not path.startswith(f"{PATH}/"):
             remedy = f"MCP is at {PATH}; models are served if [llm] is configured."
             return _error(ConfigError(f"Nothing is served at {path or '/'!r}.", remedy=remedy), 404)
