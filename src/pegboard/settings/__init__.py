@@ -357,12 +357,20 @@ class Settings(BaseSettings):
 
     @property
     def has_users(self) -> bool:
-        """Whether any server is connected for each user alone."""
+        """Whether any server is connected for each user alone.
+
+        >>> Settings(host="0.0.0.0", servers={"a": {"url": "https://a.example/mcp", "per_user": True}}).has_users
+        True
+        """
         return any(each.per_user for each in self.enabled_servers.values())
 
     @property
     def for_one_person(self) -> Settings:
-        """These settings without tokens of callers, for a single client on standard streams."""
+        """These settings without tokens of callers, for a single client on standard streams.
+
+        >>> Settings(host="0.0.0.0").for_one_person.is_for_one_person
+        True
+        """
         return self.model_copy(update={"host": "127.0.0.1", "access": {}, "issuer": None})
 
     def _told(self, spec: ServerSpec) -> ServerSpec:
