@@ -36,7 +36,7 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     """Poll until the condition holds; what is waited for happens in another process, which tells nobody."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -46,7 +46,7 @@ def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
     return condition()
 
 
-async def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 90.0) -> None:
     """As `eventually`, for tests on an event loop; raises TimeoutError."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - another process changes it

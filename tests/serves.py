@@ -38,7 +38,11 @@ class Serve:
     async def start(self) -> None:
         command = [sys.executable, SERVING, str(self.port), str(self.folder), *map(str, self.files)]
         self.process = subprocess.Popen(command, env=dict(os.environ))
-        await until(self.answers)
+        try:
+            await until(self.answers)
+        except TimeoutError:
+            self.kill()
+            raise
 
     def answers(self) -> bool:
         return bool(self.health())

@@ -20,6 +20,7 @@ from pegboard_bench.learning import page as gate_page
 from pegboard_bench.llm import deferral_page
 from pegboard_bench.llm import page as llm_page
 from pegboard_bench.mcp import page as mcp_page
+from pegboard_bench.no_match import page as no_match_page
 from pegboard_bench.scan import page as scan_page
 from pegboard_bench.simulate import page as simulate_page
 from pegboard_bench.state import page as state_page
@@ -34,6 +35,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "mcp": mcp_page.section,
     "fleet": fleet_page.section,
     "searches": searches_page.section,
+    "no_match": no_match_page.section,
     "llm": llm_page.section,
     "deferral": deferral_page.section,
     "cache": cache_page.section,

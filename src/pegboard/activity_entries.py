@@ -15,7 +15,7 @@ from pegboard.spend_limits import NanoUsd
 
 Door = Literal["llm", "mcp", "api"]
 ActivityKind = Literal["request", "list", "search", "route"]
-Grouping = Literal["key", "conversation", "door"]
+Grouping = Literal["key", "client", "conversation", "door"]
 DAY_SECONDS = 86_400
 NO_MONEY = NanoUsd(0)
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from pegboard.catalog import Catalog
 from pegboard.model import Candidate, Decision, Turn
 from pegboard.protocols import Filter
-from pegboard.retrieval.search_index import LEAST_CHANCE, Certainty, SearchIndex, certainty
+from pegboard.retrieval.no_match import shipped
+from pegboard.retrieval.search_index import Certainty, SearchIndex, certainty
 from pegboard.routing import Profile
 from pegboard.routing_board import RoutingBoard
 
@@ -20,6 +22,8 @@ USUAL = 20
 DOUBTED = 0.6
 """Below this chance that any tool is meant, no tool is found with more than low certainty."""
 
+MOST_CATEGORIES = 8
+"""Categories that are named where nothing fits."""
 UNLIKE = 0.3
 """Below this cosine a query that shares no word with any tool matches nothing: made-up words reach 0.1 to 0.3 on five
 catalogs of real tools, and no labelled request is among those."""
@@ -30,8 +34,8 @@ class Found:
     """The ``tools`` that match, best first; if there are none, the ``nearest``, unless these have nothing in common
     with the query at all. A request in a user's own words often shares little with the tool that it needs.
 
-    ``query`` is the text that was searched for, with corrected spelling. ``chance`` is the probability that any tool is
-    meant; 1 if the profile cannot tell.
+    ``query`` is the text that was searched for, with corrected spelling. ``chance`` is the probability that any tool
+    fits; 1 if the profile cannot tell, 0 if no tool has anything in common with the query.
     """
 
     query: str
@@ -45,6 +49,16 @@ class Found:
         if self.decision.scale != "probability" or self.decision.by_rank:
             return None
         return "low" if self.chance < DOUBTED else certainty(candidate.score)
+
+    @property
+    def nothing_fits(self) -> bool:
+        """Whether no tool seems to do what was asked; the ``nearest`` are in doubt then."""
+        return not self.tools
+
+    def categories(self, catalog: Catalog, most: int = MOST_CATEGORIES) -> tuple[str, ...]:
+        """The first categories (or servers) of the tools that the caller may use: where to look if nothing fits."""
+        there = (tool.category or tool.server for tool in catalog.tools if tool.id in self.decision.reachable)
+        return tuple(dict.fromkeys(there))[:most]
 
 
 async def found_tools(
@@ -64,8 +78,8 @@ async def found_tools(
     comparable = bool(decision.encoder) and not decision.by_rank
     chance = index.chance(query, best, comparable=comparable)
     if not matching(decision, board.profile):
-        return Found(query=query, decision=decision, chance=chance)
-    if chance < LEAST_CHANCE:
+        return Found(query=query, decision=decision, chance=0.0)
+    if chance < shipped().least:
         return Found(query=query, decision=decision, nearest=tuple(best), chance=chance)
     return Found(query=query, decision=decision, tools=tuple(best), chance=chance)
 

@@ -19,6 +19,7 @@ EXTRAS = {
     "filelock": "mcp",
     "httpx2": "remote",
     "jsonpath": "gateway",
+    "jinja2": "ui",
     "jwt": "gateway",
     "mcp": "mcp",
     "mcp_types": "mcp",

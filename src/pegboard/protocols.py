@@ -209,7 +209,7 @@ class Activity(Protocol):
         ...
 
     async def by(self, grouping: Grouping, since: float, most: int) -> list[ActivityGroup]:
-        """Sums by key, conversation or door, at most ``most`` of those that were used last."""
+        """Sums by key, client, conversation or door, at most ``most`` of those that were used last."""
         ...
 
     async def remove(self, before: float) -> int:

@@ -162,7 +162,7 @@ async def test_an_issuer_that_is_slow_or_away_delays_nobody_whose_token_is_known
     tried = await asyncio.gather(*(issuer.claims(server.token(sub=f"{n}")) for n in range(20)), return_exceptions=True)
     assert {type(each) for each in tried} == {IssuerUnavailable}
     assert time.monotonic() - began < 3
-    assert server.asked["jwks"] == 1
+    assert server.asked["jwks"] <= 1, "one question for all; it may be given up before the issuer reads it"
 
     server.delay = 0
     clock.advance(RETRY + 1)

@@ -67,7 +67,7 @@ async def serve(folder: Path, events: MemoryEvents, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(config_reload, "POLL_SECONDS", 0.02)
     file, listening = folder / "pegboard.toml", asyncio.Event()
     file.write_text(WHOLE)
-    own = {"state_dir": folder, "cache_dir": folder, "port": 0}
+    own = {"state_dir": folder, "cache_dir": folder, "port": 0, "start_wait": 60}
     source = Source.of([file], partial(load_settings, [file], **own))
     parts = {"encoder": FakeEncoder(), "embeddings": MemoryEmbeddings()}
     async with serving(source.load(), source, started=lambda url: listening.set(), sinks=[events], **parts) as server:

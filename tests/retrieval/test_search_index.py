@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pegboard.model import Candidate, Server, ServerName, ToolId
-from pegboard.retrieval.search_index import LEAST_CHANCE, SearchIndex, certainty
+from pegboard.retrieval.no_match import shipped
+from pegboard.retrieval.search_index import SearchIndex, certainty
 from pegboard.retrieval.speller import Speller, edits
 from pegboard.testing import fake_tool
 
@@ -81,12 +82,12 @@ def test_an_ordinary_word_names_a_server_only_if_its_tools_are_likely_too(index:
 def test_what_shares_neither_words_nor_meaning_matches_nothing(index: SearchIndex) -> None:
     unlike = [candidate("create_issue", 0.9, cosine=0.2)]
 
-    assert index.chance("order a pizza", unlike) < LEAST_CHANCE
-    assert index.chance("create an issue", [candidate("create_issue", 0.1, cosine=0.6)]) > LEAST_CHANCE
+    assert index.chance("order a pizza", unlike) < shipped().least
+    assert index.chance("create an issue", [candidate("create_issue", 0.1, cosine=0.6)]) > shipped().least
     assert index.chance("order a pizza", [candidate("create_issue", 0.9995, cosine=0.2)]) == 1, "it is named"
     assert index.chance("order a pizza", unlike, comparable=False) == 0
     assert index.chance("issue", unlike, comparable=False) == 1
-    assert index.chance("create an issue", []) < LEAST_CHANCE
+    assert index.chance("create an issue", []) < shipped().least
 
 
 def test_a_tool_that_the_catalog_no_longer_has_is_no_error(index: SearchIndex) -> None:

@@ -3,7 +3,7 @@
     python -m pegboard_bench.fleet.searches    # writes bench/results/searches.json
 
 `fleet_searches.jsonl` has one search a line: its kind, the tools that are right (none where no tool fits), and the half
-it belongs to. The chance that a search means any tool was fitted on `fit`; `show` was left out of that.
+it belongs to: the first chance that a search means any tool was fitted on `fit`, today's on neither half.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ Written by `{command}`. {measured}.
 
 {searches} searches as models write them, over the definitions of {tools} tools that the servers of
 `scripts/install_fleet.py` list; {none} of them ask for what no server has. A developer of Pegboard wrote them, who knew
-the tools. Whether a search means any tool at all is decided by a regression of two features, fitted on the half `fit`;
+the tools. Whether a search means any tool at all is decided by a logistic regression: before
+[decision 32](decisions/0032-nothing-fits.md) it was fitted on the half `fit`, since then on neither;
 nothing was fitted on `show`, but its author saw how both halves were answered before spelling and named servers were
 added. `detected` is the share of the searches without a fitting tool that found nothing, `false` the share of the
 others that did.

@@ -283,7 +283,7 @@ export interface components {
         };
         /**
          * SearchAnswer
-         * @description What was found. `nearest` and `why` come where nothing matches; other kinds where there are any.
+         * @description What was found. `why`, `chance`, `nearest` and `categories` come where nothing seems to fit.
          */
         SearchAnswer: {
             /** Tools */
@@ -327,6 +327,12 @@ export interface components {
              */
             why: string | null;
             /**
+             * Chance
+             * @description The probability that any tool fits, where none seems to.
+             * @default null
+             */
+            chance: number | null;
+            /**
              * Categories
              * @default null
              */
@@ -349,6 +355,12 @@ export interface components {
             servers_not_ready: {
                 [key: string]: string;
             } | null;
+            /**
+             * Search Again
+             * @description Where servers are still starting whose tools are not known yet: which, and to search again.
+             * @default null
+             */
+            search_again: string | null;
         } & {
             [key: string]: unknown;
         };

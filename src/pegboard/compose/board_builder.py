@@ -95,6 +95,7 @@ def build_routing(
         economics=economics(settings, parts, connections),
         resting=parts.resting,
         learner=parts.learner,
+        texts=settings.activity.texts,
         index=parts.index(name),
         fallback=None
         if parts.fallback is None

@@ -1,5 +1,5 @@
-"""The application that routes every HTTP request: MCP at /mcp, the HTTP API, readiness and metrics, and models
-everywhere else."""
+"""The application that routes every HTTP request: MCP at /mcp, the HTTP API, the dashboard at /ui, readiness and
+metrics, and models everywhere else."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pegboard.errors import PegboardError
+from pegboard.gateways.dashboard.dashboard_app import PATH as DASHBOARD
 from pegboard.gateways.http_api.api_app import PATHS as API_PATHS
 from pegboard.gateways.origins import OriginCheck
 from pegboard.gateways.readiness import PATHS, Readiness, Watch
 from pegboard.telemetry.metrics import Metrics
 
 BODY_SECONDS = 60.0
-OURS = ("/mcp", "/healthz", "/.well-known/oauth-protected-resource")
+OURS = ("/mcp", "/healthz", "/oauth", "/.well-known/oauth-protected-resource")
 UPGRADES = b"websocket"
 SLOWEST = 16 * 1024
 """Minimum rate of a request body after its first seconds, in bytes per second."""
@@ -48,7 +49,8 @@ class NoWebSockets(PegboardError):  # noqa: N818
 
 
 class Front:
-    """Routes each request. ``models`` is None without an LLM gateway, ``api`` without the HTTP API.
+    """Routes each request. ``models`` is None without an LLM gateway, ``api`` without the HTTP API,
+    ``dashboard`` without one.
 
     Web pages may use models only under the host names of this server: they cannot rebind their own. ``underway`` is the
     number of model requests that are not finished; ``quiet`` is set while it is 0.
@@ -61,6 +63,7 @@ class Front:
         security: TransportSecuritySettings,
         *,
         api: ASGIApp | None = None,
+        dashboard: ASGIApp | None = None,
         readiness: Readiness,
         metrics: Metrics | None = None,
         body_seconds: float = BODY_SECONDS,
@@ -68,6 +71,7 @@ class Front:
         self._mcp = mcp
         self._models = models
         self._api = api
+        self._dashboard = dashboard
         self._body_seconds = body_seconds
         self._origins = OriginCheck(security)
         self._watch = Watch(readiness, metrics, security)
@@ -88,6 +92,8 @@ class Front:
             await self._watch(scope, receive, send)
         elif path in API_PATHS and self._api is not None:
             await self._api(scope, receive, send)
+        elif self._dashboard is not None and (path == DASHBOARD or path.startswith(f"{DASHBOARD}/")):
+            await self._dashboard(scope, receive, send)
         elif (
             any(path == ours or path.startswith(f"{ours}/") for ours in OURS)
             or self._models is None

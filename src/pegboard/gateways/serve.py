@@ -20,6 +20,7 @@ from pegboard.compose import Parts, events_and, opened_parts
 from pegboard.errors import ConfigError
 from pegboard.gateways.asgi import Front
 from pegboard.gateways.connections import Connections
+from pegboard.gateways.dashboard.dashboard_app import open_dashboard
 from pegboard.gateways.drain import DrainableServer
 from pegboard.gateways.http_api.api_app import open_api
 from pegboard.gateways.llm.build import open_models
@@ -108,12 +109,19 @@ async def serving(
 
             models = await stack.enter_async_context(open_models(settings, parts, is_token))
             api = await stack.enter_async_context(open_api(host, OriginCheck(door.security)))
+            readiness = readiness_of(stack, settings, parts, peers, source)
+            dashboard = (
+                open_dashboard(host, recorder, door.security, lambda: readiness.draining)
+                if settings.dashboard
+                else None
+            )
             front = Front(
                 door,
                 models,
                 door.security,
                 api=api,
-                readiness=readiness_of(stack, settings, parts, peers, source),
+                dashboard=dashboard,
+                readiness=readiness,
                 metrics=metrics if settings.metrics else None,
                 body_seconds=settings.body_timeout,
             )

@@ -13,7 +13,10 @@ from pegboard.model import Candidate, Decision, ToolId
 from pegboard.retrieval.search_index import Certainty
 from pegboard.routing.decisions import with_active
 
-NOTHING_MATCHES = "No tool matches. Describe what it has to do, or use its name."
+NOTHING_FITS = (
+    "No tool here seems to do that. If one of the nearest does, call it; if none does, describe in other words what it "
+    "has to do, or do without."
+)
 SHORT = 300
 """Characters of a description that a model is shown."""
 
@@ -31,16 +34,24 @@ class ToolMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolMatches:
-    """The ``tools`` that match, best first; if there are none, the ``nearest``.
+    """The ``tools`` that match, best first; if nothing seems to fit, the ``nearest`` and some ``categories``.
 
     ``query`` is what was searched for, with its spelling corrected. ``items`` are the skills, agents, prompts and
-    resources that match, by kind, best first.
+    resources that match, by kind, best first. ``chance`` is the probability that any tool fits, 1 if the profile cannot
+    tell.
     """
 
     query: str
     tools: tuple[ToolMatch, ...] = ()
     nearest: tuple[ToolMatch, ...] = ()
     items: tuple[BoardItem, ...] = ()
+    chance: float = 1.0
+    categories: tuple[str, ...] = ()
+
+    @property
+    def nothing_fits(self) -> bool:
+        """Whether neither a tool nor anything else seems to do what was asked."""
+        return not self.tools and not self.items
 
     @property
     def ids(self) -> tuple[ToolId, ...]:
@@ -53,10 +64,11 @@ class ToolMatches:
         for kind in ITEM_KINDS:
             if of_kind := [each.to_dict() for each in self.items if each.kind == kind]:
                 shown[f"{kind}s"] = of_kind
-        if self.tools or self.items:
+        if not self.nothing_fits:
             return shown
+        places = {"categories": list(self.categories)} if self.categories else {}
         near = {"nearest": [_shown(each) for each in self.nearest]} if self.nearest else {}
-        return shown | {"why": NOTHING_MATCHES, **near}
+        return shown | {"why": NOTHING_FITS, "chance": round(self.chance, 2)} | places | near
 
 
 def matches_of(found: Found, catalog: Catalog, limit: int) -> ToolMatches:
@@ -75,7 +87,13 @@ def matches_of(found: Found, catalog: Catalog, limit: int) -> ToolMatches:
             for each in candidates[:limit]
         )
 
-    return ToolMatches(query=found.query, tools=shown(found.tools), nearest=shown(found.nearest))
+    return ToolMatches(
+        query=found.query,
+        tools=shown(found.tools),
+        nearest=shown(found.nearest),
+        chance=found.chance,
+        categories=found.categories(catalog) if found.nothing_fits else (),
+    )
 
 
 def with_matches(decision: Decision, found: ToolMatches, catalog: Catalog) -> Decision:

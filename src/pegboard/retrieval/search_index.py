@@ -16,19 +16,16 @@ from pegboard.retrieval.catalog_words import CatalogWords
 from pegboard.retrieval.exact_names import NAMED
 from pegboard.retrieval.intents import clauses
 from pegboard.retrieval.named_servers import NamedServers
+from pegboard.retrieval.no_match import NoMatch, shipped
 from pegboard.retrieval.speller import Speller
+from pegboard.retrieval.words import known_words
 
 Certainty = Literal["high", "some", "low"]
 
 LOOKED_AT = 5
 """The best candidates, one of which has to match."""
-COSINE, COVERED, NEITHER = 5.6, 5.27, -4.81
-LEAST_CHANCE = 0.4
-"""Below this chance a search matches nothing.
-
-P(some tool is meant) = σ(5.6 · cosine + 5.27 · share of the words − 4.81): logistic regression on the half of
-`fleet_searches.jsonl` that is for fitting (2026-11).
-"""
+NO_COSINE = -1.0
+"""Where no candidate has one."""
 LEAST_COVERED = 0.2
 """Without comparable cosines, the least share of a search's words that a matching tool's text has."""
 HIGH, SOME = 0.5, 0.15
@@ -41,7 +38,8 @@ ordinary word, such as `memory`."""
 class SearchIndex:
     """Texts of one catalog, for searches. Thousands of tools take a second to index: not for the event loop."""
 
-    def __init__(self, tools: Sequence[Tool], servers: Mapping[str, Server]) -> None:
+    def __init__(self, tools: Sequence[Tool], servers: Mapping[str, Server], no_match: NoMatch | None = None) -> None:
+        self._no_match = no_match or shipped()
         self._tools = {tool.id: tool for tool in tools}
         self._speller = Speller(tools)
         self._words = CatalogWords(tools, servers)
@@ -64,21 +62,34 @@ class SearchIndex:
         return sorted(best, key=lambda each: (-is_named(each), each.tool not in first, -each.score))
 
     def chance(self, query: str, best: Sequence[Candidate], *, comparable: bool = True) -> float:
-        """The probability that the query means one of these candidates, by their cosines and words.
+        """The probability that one of these candidates does what the query asks (`no_match`); 1 if one is named.
 
         ``comparable`` is whether cosines are those of an encoder that this was fitted for; if not, the words decide.
         """
-        top = best[:LOOKED_AT]
-        if any(map(is_named, top)):
+        if any(map(is_named, best[:LOOKED_AT])):
             return 1.0
-        texts = [query, *(query[start:end] for start, end in clauses(query))]
-        asked = [self._words.asked(text) for text in texts]
+        signals = self.signals(query, best)
+        if not comparable or signals["cosine"] == NO_COSINE:
+            return float(signals["covered"] >= LEAST_COVERED)
+        return self._no_match.chance(signals)
+
+    def signals(self, query: str, best: Sequence[Candidate]) -> dict[str, float]:
+        """What tells whether any of these candidates, best first, fits: one number for each of `no_match.SIGNALS`."""
+        top, spans = best[:LOOKED_AT], clauses(query)
+        asked = [self._words.asked(text) for text in [query, *(query[start:end] for start, end in spans)]]
         known = [self._tools[of.tool] for of in top if of.tool in self._tools]
         covered = max((self._words.share(each, tool) for each in asked for tool in known), default=0.0)
-        cosines = [cosine for of in top if (cosine := _cosine(of.parts)) is not None]
-        if not comparable or not cosines:
-            return float(covered >= LEAST_COVERED)
-        return 1 / (1 + math.exp(-(COSINE * max(cosines) + COVERED * covered + NEITHER)))
+        words = math.log1p(len(asked[0]))
+        said = [{*known_words(f"{tool.server} {tool.name}"), *known_words(tool.description)} for tool in known]
+        return {
+            "cosine": max((_cosine(of.parts) for of in top), default=NO_COSINE),
+            "covered": covered,
+            "name": max((of.parts.get("name", 0.0) for of in top), default=0.0),
+            "absent": self._no_match.absent(query, said),
+            "words": words,
+            "covered_words": covered * words,
+            "clauses": math.log(len(spans)),
+        }
 
 
 def certainty(probability: float) -> Certainty:
@@ -94,6 +105,5 @@ def is_named(candidate: Candidate) -> bool:
     return candidate.score >= float(NAMED)
 
 
-def _cosine(parts: Mapping[str, float]) -> float | None:
-    found = [parts[part] for part in ("cosine", "clause") if part in parts]
-    return max(found) if found else None
+def _cosine(parts: Mapping[str, float]) -> float:
+    return max((parts[part] for part in ("cosine", "clause") if part in parts), default=NO_COSINE)

@@ -93,12 +93,12 @@ def _naming(tools: Sequence[Tool]) -> Mapping[str, set[str]]:
     found: defaultdict[str, set[str]] = defaultdict(set)
     sizes = Counter(tool.server for tool in tools)
     for server in sizes:
-        words = [word for word in dict.fromkeys(raw_words(server)) if _may_name(word)]
+        words = [word for word in dict.fromkeys(raw_words(server)) if may_name(word)]
         for word in words if len(words) <= MOST_WORDS else ():
             found[word].add(server)
     leads = Counter((known_words(tool.name)[:1], tool.server) for tool in tools if len(known_words(tool.name)) > 1)
     for ((word,), server), times in leads.items():
-        if times >= max(LEAST_TOOLS, OF_SERVER * sizes[server]) and _may_name(word) and word not in LEADING_VERBS:
+        if times >= max(LEAST_TOOLS, OF_SERVER * sizes[server]) and may_name(word) and word not in LEADING_VERBS:
             found[word].add(server)
     return found
 
@@ -112,6 +112,7 @@ def _users(tools: Sequence[Tool], words: Set[str]) -> Mapping[str, set[str]]:
     return found
 
 
-def _may_name(word: str) -> bool:
+def may_name(word: str) -> bool:
+    """Whether a word of a server's name may stand for it alone."""
     ordinary = word in GENERIC or word in TECHNICAL or word in FUNCTION_WORDS
     return len(word) >= SHORTEST and not word.isdigit() and not ordinary

@@ -148,7 +148,7 @@ class FoundTool(BaseModel):
 
 
 class SearchAnswer(BaseModel):
-    """What was found. `nearest` and `why` come where nothing matches; other kinds where there are any."""
+    """What was found. `why`, `chance`, `nearest` and `categories` come where nothing seems to fit."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -159,10 +159,14 @@ class SearchAnswer(BaseModel):
     resources: list[ToolObject] | None = None
     resourceTemplates: list[ToolObject] | None = None  # noqa: N815 - the protocol's name
     why: str | None = None
+    chance: float | None = Field(None, description="The probability that any tool fits, where none seems to.")
     categories: list[str] | None = None
     searched_for: str | None = Field(None, description="The query with its spelling corrected.")
     ranked_by: str | None = None
     servers_not_ready: dict[str, str] | None = None
+    search_again: str | None = Field(
+        None, description="Where servers are still starting whose tools are not known yet: which, and to search again."
+    )
 
 
 class ErrorAnswer(BaseModel):

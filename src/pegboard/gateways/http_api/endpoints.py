@@ -39,7 +39,7 @@ from pegboard.wire_formats import wire_tool, wire_tools
 
 ABOUT_CALLS = frozenset({"call", "calls"})
 """Parts of a search's answer that say how a model calls what was found, which programs know."""
-NOTHING_NEAR = "None of the tools matches: describe what it has to do, or use its name."
+NOTHING_FITS = "None of the tools seems to do that: describe in other words what it has to do, or use its name."
 
 
 class BodyInvalid(PegboardError):  # noqa: N818
@@ -189,7 +189,8 @@ class Endpoints:
 
         answer: dict[str, Any] = {"tools": shown(found.tools)}
         if not found.tools:
-            answer |= {"why": NOTHING_NEAR, "nearest": shown(found.nearest)}
+            answer |= {"why": NOTHING_FITS, "chance": round(found.chance, 2), "nearest": shown(found.nearest)}
+            answer["categories"] = list(found.categories(catalog))
         if found.query != asked.query:
             answer["searched_for"] = found.query
         return SearchAnswer(**answer)
@@ -202,7 +203,7 @@ class Endpoints:
         return replace(turn, scopes=scopes, state=replace(turn.state, auth=scopes), habits=habits)
 
     def _gateway(self, toolset: str, holder: Holder | None) -> Gateway:
-        gateway = self._host.gateway(toolset)
+        gateway = self._host.gateway(toolset, self._host.user_of(holder))
         check_scope(holder, self._host.scope_of(toolset))
         return gateway
 

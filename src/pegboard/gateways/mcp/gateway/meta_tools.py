@@ -48,9 +48,9 @@ from pegboard.routing.economics import Subtask
 Result = dict[str, Any]
 
 STILL_EMBEDDING = "the tools are still being embedded; search again soon for matches by meaning"
-NOTHING_MATCHES = (
-    "No tool clearly matches. If one of the nearest tools does what is needed, call it; if none does, search with "
-    f"other words, or open a category with {meta_definitions.LIST_CATEGORIES}."
+NOTHING_FITS = (
+    "No tool here seems to do that. If one of the nearest tools does, call it; if none does, search with other words, "
+    f"open a category with {meta_definitions.LIST_CATEGORIES}, or do without."
 )
 MOST_CATEGORIES, FEWER_CATEGORIES = 20, 8
 """Categories that are named after a search without results; fewer beside the nearest tools."""
@@ -200,7 +200,7 @@ class MetaCalls:
         spelled = {"searched_for": result.query} if result.query.casefold() != query.casefold() else {}
         notes = spelled | self._by_words(result.decision)
         most = FEWER_CATEGORIES if result.nearest else MOST_CATEGORIES
-        return self._nothing(allowed, most) | notes if nothing else notes
+        return self._nothing(allowed, most) | {"chance": round(result.chance, 2)} | notes if nothing else notes
 
     async def _matching_contents(self, arguments: JsonObject, caller: Caller) -> Result:
         """The skills, prompts and resources that a search without filters, or for their kind, finds; empty if there is
@@ -228,10 +228,10 @@ class MetaCalls:
         return None if named is None else [tool for tool, category in there.items() if category == named]
 
     def _nothing(self, allowed: frozenset[ToolId], most: int) -> Result:
-        """That nothing matches, and the categories to look through instead."""
+        """That nothing fits, and the categories to look through instead."""
         categories = self._view.catalog_view.categories
         there = dict.fromkeys(category for tool, category in categories.items() if tool in allowed)
-        return {"why": NOTHING_MATCHES, "categories": list(there)[:most]}
+        return {"why": NOTHING_FITS, "categories": list(there)[:most]}
 
     async def _list_categories(self, arguments: JsonObject, context: CallContext) -> Result:
         view, caller = self._view, context.caller

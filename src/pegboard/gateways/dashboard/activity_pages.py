@@ -1,0 +1,225 @@
+"""The pages of activity: sums by day, the decisions, one decision, conversations, the stream and the CSV."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+
+from pegboard.activity_entries import DAY_SECONDS, FIELDS, ActivityEntry, ActivityQuery, ActivityTotals
+from pegboard.gateways.dashboard.charts import BarChart, bar_chart
+from pegboard.gateways.dashboard.page_templates import PageTemplates, day_name, when
+from pegboard.protocols import Archive
+from pegboard.records import MeterRecord
+from pegboard.spend_limits import BUDGET
+from pegboard.telemetry.activity_recorder import ActivityRecorder
+
+PERIODS = (1, 7, 30)
+"""Days that the overview sums up, today included."""
+PAGE = 50
+EXPORTED = 100_000
+"""Most entries of a CSV file."""
+GROUPS = 200
+DOORS = ("llm", "mcp", "api")
+ALIVE = 15.0
+"""Seconds between two signs of life of a stream, at which the rights of its viewer are checked again."""
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+"""How a text begins that a spreadsheet would compute."""
+
+
+class ActivityPages:
+    """Each page as the values of its template."""
+
+    def __init__(self, recorder: ActivityRecorder, archive: Archive, now: Callable[[], float]) -> None:
+        self._recorder = recorder
+        self._store = recorder.store
+        self._archive = archive
+        self._now = now
+
+    async def overview(self, request: Request) -> dict[str, Any]:
+        asked = request.query_params.get("days", "")
+        period = int(asked) if asked in map(str, PERIODS) else 7
+        today = int(self._now() // DAY_SECONDS)
+        first = today - period + 1
+        await self._recorder.flush()
+        kept = dict(await self._store.by_day(first * DAY_SECONDS))
+        days = [(day, kept.get(day, ActivityTotals())) for day in range(first, today + 1)]
+        totals = ActivityTotals()
+        for _, each in days:
+            totals = totals.plus(each)
+        spent = await spending_by_day(self._archive)
+        return {
+            "period": period,
+            "periods": PERIODS,
+            "days": [(day, each, spent.get(day_name(day), 0)) for day, each in reversed(days)],
+            "totals": totals,
+            "spent": sum(spent.get(day_name(day), 0) for day, _ in days),
+            "tokens": _tokens_chart(days),
+            "errors": _errors_chart(days),
+            "doors": await self._store.by("door", first * DAY_SECONDS, len(DOORS)),
+            "lost": self._recorder.lost,
+        }
+
+    async def activity(self, request: Request) -> dict[str, Any]:
+        query = query_of(request.query_params)
+        await self._recorder.flush()
+        entries = await self._store.find(query, PAGE + 1)
+        shown, more = entries[:PAGE], len(entries) > PAGE
+        chosen = filters_of(query)
+        older = urlencode(chosen | {"before": f"{shown[-1].at!r}:{shown[-1].id}"}) if more else ""
+        return {
+            "entries": shown,
+            "query": query,
+            "doors": DOORS,
+            "older": older,
+            "filters": urlencode(chosen),
+            "live": query.before is None,
+        }
+
+    async def decision(self, id_: str) -> dict[str, Any] | None:
+        await self._recorder.flush()
+        entry = await self._store.get(id_)
+        return None if entry is None else {"entry": entry}
+
+    async def conversations(self, request: Request) -> dict[str, Any]:
+        await self._recorder.flush()
+        groups = await self._store.by("conversation", 0.0, GROUPS + 1)
+        return {"groups": [each for each in groups if each.name][:GROUPS], "most": GROUPS}
+
+    async def exported(self, params: Mapping[str, str]) -> str:
+        """The entries as CSV, the newest first."""
+        await self._recorder.flush()
+        entries = await self._store.find(query_of(params), EXPORTED)
+        return await asyncio.to_thread(as_csv, entries)
+
+    async def stream(
+        self,
+        params: Mapping[str, str],
+        templates: PageTemplates,
+        *,
+        still: Callable[[], Awaitable[bool]],
+        ends: Callable[[], bool],
+    ) -> AsyncIterator[str]:
+        """Rows as server-sent events, as they are stored, until the server ends or its viewer may not look."""
+        query, quiet = query_of(params), 0.0
+        with self._recorder.watched() as watcher:
+            yield "retry: 2000\n\n"
+            while not ends():
+                try:
+                    entry = await asyncio.wait_for(watcher.get(), 1.0)
+                except TimeoutError:
+                    quiet += 1.0
+                    if quiet >= ALIVE:
+                        if not await still():
+                            return
+                        quiet = 0.0
+                        yield ": alive\n\n"
+                    continue
+                if entry is None:
+                    yield "event: behind\ndata:\n\n"
+                elif query.passes(entry):
+                    yield event_of(entry, templates)
+
+
+def event_of(entry: ActivityEntry, templates: PageTemplates) -> str:
+    row = templates.render("row.html", {"entry": entry})
+    return f"event: entry\nid: {entry.id}\n{''.join(f'data: {line}' + chr(10) for line in row.splitlines())}\n"
+
+
+def query_of(params: Mapping[str, str]) -> ActivityQuery:
+    """The query of an address; what cannot be read is left out."""
+    at, _, id_ = params.get("before", "").partition(":")
+    try:
+        before = (float(at), id_) if id_ else None
+    except ValueError:
+        before = None
+    door = params.get("door")
+    return ActivityQuery(
+        door=door if door in DOORS else None,
+        key=_storable(params.get("key")),
+        conversation=_storable(params.get("conversation")),
+        failed=params.get("failed") == "1",
+        before=before,
+    )
+
+
+def filters_of(query: ActivityQuery) -> dict[str, str]:
+    """The parameters of a query, but for the page."""
+    named = {name: getattr(query, name) for name in ("door", "key", "conversation")}
+    return {name: value for name, value in named.items() if value} | ({"failed": "1"} if query.failed else {})
+
+
+async def spending_by_day(archive: Archive) -> dict[str, int]:
+    """What calls of tools cost on each day (UTC), in billionths of a dollar."""
+    spent: dict[str, int] = {}
+    async for record in archive.read("meter"):
+        if not isinstance(record, MeterRecord) or record.kind == "session":
+            break  # days and keys come before sessions, of which there may be many
+        if record.kind == "day" and BUDGET not in record.name:
+            day = record.name.partition(" ")[0]
+            spent[day] = spent.get(day, 0) + record.spent
+    return spent
+
+
+def as_csv(entries: list[ActivityEntry]) -> str:
+    """
+    >>> from pegboard.activity_entries import ActivityEntry
+    >>> as_csv([ActivityEntry(id="1", at=0.0, door="mcp", kind="list", key="=1+1")]).splitlines()[1][:37]
+    "1,1970-01-01 00:00:00,mcp,list,'=1+1,"
+    """
+    file = io.StringIO()
+    writer = csv.writer(file)
+    writer.writerow(FIELDS)
+    for entry in entries:
+        writer.writerow([_cell(name, getattr(entry, name)) for name in FIELDS])
+    return file.getvalue()
+
+
+def _cell(name: str, value: Any) -> Any:
+    if name == "at":
+        return when(value)
+    if name == "scores":
+        value = "; ".join(f"{each.name} {each.score:g}{' offered' if each.offered else ''}" for each in value)
+    elif isinstance(value, tuple):
+        value = "; ".join(value)
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULAS) else value
+
+
+def _storable(text: str | None) -> str | None:
+    """The text of a filter; None for an empty one."""
+    return text.encode("utf-8", "replace").decode().replace("\x00", "\ufffd") if text else None
+
+
+def _tokens_chart(days: list[tuple[int, ActivityTotals]]) -> BarChart:
+    return bar_chart(
+        "Tokens of tool definitions by day: sent and saved. The table below has the figures.",
+        [("sent", "sent"), ("saved", "saved")],
+        [
+            (
+                day_name(day)[5:],
+                f"{day_name(day)}: {each.tokens_after:,} sent, {each.tokens_saved:,} saved",
+                [float(each.tokens_after), float(max(0, each.tokens_saved))],
+            )
+            for day, each in days
+        ],
+    )
+
+
+def _errors_chart(days: list[tuple[int, ActivityTotals]]) -> BarChart:
+    return bar_chart(
+        "Decisions with an error and failed calls by day. The table below has the figures.",
+        [("error", "errors"), ("failure", "failed calls")],
+        [
+            (
+                day_name(day)[5:],
+                f"{day_name(day)}: {each.errors:,} errors, {each.failures:,} failed calls",
+                [float(each.errors), float(each.failures)],
+            )
+            for day, each in days
+        ],
+    )

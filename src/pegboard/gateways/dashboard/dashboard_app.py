@@ -1,0 +1,252 @@
+"""The dashboard as an ASGI application: access, paths and headers.
+
+host and origin ─► static files ─► sign-in ─► viewer ─► page ─► headers
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from pegboard.errors import ConfigError, PegboardError
+from pegboard.gateways.dashboard.activity_pages import ActivityPages
+from pegboard.gateways.dashboard.board_pages import LONGEST_QUERY, BoardPages
+from pegboard.gateways.dashboard.dashboard_access import (
+    COOKIE,
+    SESSION_SECONDS,
+    DashboardAccess,
+    DashboardRefused,
+    Viewer,
+)
+from pegboard.gateways.dashboard.page_templates import STATIC, PageTemplates
+from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.gateways.mcp.transport.auth import InsufficientScope, Unauthorized
+from pegboard.telemetry.activity_recorder import ActivityRecorder
+
+LOGGER = logging.getLogger(__name__)
+
+PATH = "/ui"
+SIGN_IN = f"{PATH}/sign-in"
+MOST_BODY = 64 * 1024
+MOST_STREAMS = 20
+HEADERS: Mapping[str, str] = {
+    "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "x-frame-options": "DENY",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+NAVIGATION = (
+    ("", "Overview"),
+    ("activity", "Activity"),
+    ("tools", "Tools and servers"),
+    ("conversations", "Conversations"),
+    ("clients", "Clients and keys"),
+    ("try", "Try it"),
+    ("settings", "Settings"),
+)
+OFF = "Activity is turned off ([activity] keep)."
+Page = Callable[[Request], Awaitable[dict[str, Any]]]
+
+
+def open_dashboard(
+    host: Host, recorder: ActivityRecorder | None, security: TransportSecuritySettings, ends: Callable[[], bool]
+) -> DashboardApp | None:
+    """None if Jinja2 is not installed. ``ends`` says whether the server is about to end."""
+    try:
+        templates = PageTemplates()
+    except ConfigError as error:
+        LOGGER.info("There is no dashboard: %s", error)
+        return None
+    return DashboardApp(host, recorder, security, templates, ends)
+
+
+class DashboardApp:
+    """Serves `PATH` and what is below it. Nothing that it serves changes state, but for sessions of browsers."""
+
+    def __init__(
+        self,
+        host: Host,
+        recorder: ActivityRecorder | None,
+        security: TransportSecuritySettings,
+        templates: PageTemplates,
+        ends: Callable[[], bool],
+    ) -> None:
+        self._access = DashboardAccess(host, security)
+        self._templates = templates
+        self._ends = ends
+        self._streams = 0
+        self._board = BoardPages(host, recorder)
+        self._activity = (
+            ActivityPages(recorder, host.parts.archive, host.parts.clock.time) if recorder is not None else None
+        )
+        self._pages: Mapping[str, tuple[str, Page]] = {
+            "tools": ("tools.html", lambda _: self._board.tools()),
+            "clients": ("clients.html", lambda _: self._board.clients()),
+            "try": ("try.html", lambda _: self._board.tried("")),
+            "settings": ("settings.html", self._settings),
+        }
+        if self._activity is not None:
+            self._pages = {
+                **self._pages,
+                "": ("overview.html", self._activity.overview),
+                "activity": ("activity.html", self._activity.activity),
+                "conversations": ("conversations.html", self._activity.conversations),
+            }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        try:
+            answer = await self._answer(request)
+        except ClientDisconnect:
+            return
+        except PegboardError as error:
+            answer = self._refused(request, error)
+        for name, value in HEADERS.items():
+            answer.headers[name] = value
+        await answer(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        """Raises PegboardError."""
+        await self._access.check_origin(request)
+        path = request.url.path.removeprefix(PATH).strip("/")
+        if path.startswith("static/"):
+            return self._static(path.removeprefix("static/"))
+        if request.method not in ("GET", "HEAD", "POST"):
+            raise DashboardRefused(f"{request.method} is not for this path.", HTTPStatus.METHOD_NOT_ALLOWED)
+        if request.method == "POST":
+            return await self._posted(request, path)
+        if path == "sign-in":
+            return self._html("sign_in.html", Viewer(), {"error": ""})
+        viewer = await self._access.viewer(request)
+        if path.startswith("activity"):
+            special = await self._of_activity(request, viewer, path)
+            if special is not None:
+                return special
+        found = self._pages.get(path)
+        if found is None:
+            if path in ("", "activity", "conversations"):
+                return self._message(viewer, OFF, HTTPStatus.OK)
+            return self._message(viewer, "There is no such page.", HTTPStatus.NOT_FOUND)
+        template, page = found
+        return self._html(template, viewer, await page(request), path)
+
+    async def _of_activity(self, request: Request, viewer: Viewer, path: str) -> Response | None:
+        """The stream, the CSV and the page of one decision; None for the list."""
+        pages, name = self._activity, unquote(path.removeprefix("activity").lstrip("/"))
+        if pages is None or not name:
+            if path == "activity.csv":
+                return self._message(viewer, OFF, HTTPStatus.NOT_FOUND)
+            return None
+        if name == ".csv":
+            text = await pages.exported(request.query_params)
+            return Response(
+                text, media_type="text/csv", headers={"content-disposition": 'attachment; filename="activity.csv"'}
+            )
+        if name == "stream":
+            if self._streams >= MOST_STREAMS:
+                raise DashboardRefused("Too many pages are live.", HTTPStatus.SERVICE_UNAVAILABLE)
+            return StreamingResponse(self._streamed(request, pages), media_type="text/event-stream")
+        values = await pages.decision(name)
+        if values is None:
+            return self._message(viewer, "There is no such decision, or not any more.", HTTPStatus.NOT_FOUND)
+        return self._html("decision.html", viewer, values, "activity")
+
+    async def _streamed(self, request: Request, pages: ActivityPages) -> AsyncIterator[str]:
+        async def still() -> bool:
+            try:
+                await self._access.viewer(request)
+            except PegboardError:
+                return False
+            return True
+
+        self._streams += 1
+        try:
+            rows = pages.stream(request.query_params, self._templates, still=still, ends=self._ends)
+            async for row in rows:
+                yield row
+        finally:
+            self._streams -= 1
+
+    async def _posted(self, request: Request, path: str) -> Response:
+        """Signing in and out, and a query to try: none of them is for an address."""
+        if path == "sign-in":
+            token = (await _form(request)).get("token", "").strip()
+            try:
+                session = await self._access.sign_in(token)
+            except (Unauthorized, InsufficientScope) as error:
+                return self._html("sign_in.html", Viewer(), {"error": error.message}, status=error.http_status)
+            answer = RedirectResponse(PATH, HTTPStatus.SEE_OTHER)
+            answer.set_cookie(
+                COOKIE,
+                session,
+                max_age=int(SESSION_SECONDS),
+                path=PATH,
+                secure=request.url.scheme == "https",
+                httponly=True,
+                samesite="strict",
+            )
+            return answer
+        viewer = await self._access.viewer(request)
+        if path == "sign-out":
+            self._access.sign_out(request)
+            leaving = RedirectResponse(SIGN_IN, HTTPStatus.SEE_OTHER)
+            leaving.delete_cookie(COOKIE, path=PATH)
+            return leaving
+        if path == "try":
+            query = (await _form(request)).get("query", "")
+            return self._html("try.html", viewer, await self._board.tried(query[:LONGEST_QUERY]), path)
+        raise DashboardRefused("POST is not for this path.", HTTPStatus.METHOD_NOT_ALLOWED)
+
+    async def _settings(self, _: Request) -> dict[str, Any]:
+        return await asyncio.to_thread(self._board.settings)
+
+    def _static(self, name: str) -> Response:
+        if name not in STATIC:
+            raise DashboardRefused("There is no such file.", HTTPStatus.NOT_FOUND)
+        return Response(self._templates.static[name], media_type=STATIC[name])
+
+    def _refused(self, request: Request, error: PegboardError) -> Response:
+        """A page for browsers that navigate, JSON for others; without a token, browsers are led to sign in."""
+        status = error.status if isinstance(error, DashboardRefused) else error.http_status
+        if "text/html" not in request.headers.get("accept", ""):
+            challenge = {"www-authenticate": error.challenge} if isinstance(error, Unauthorized) else {}
+            return JSONResponse(error.payload(), status, headers=challenge)
+        if isinstance(error, Unauthorized) and not isinstance(error, InsufficientScope):
+            return RedirectResponse(SIGN_IN, HTTPStatus.SEE_OTHER)
+        return self._message(None, f"{error.message} {error.remedy or ''}".strip(), status)
+
+    def _message(self, viewer: Viewer | None, text: str, status: int) -> Response:
+        return self._html("message.html", viewer, {"message": text}, status=status)
+
+    def _html(
+        self, template: str, viewer: Viewer | None, values: Mapping[str, Any], path: str = "-", *, status: int = 200
+    ) -> Response:
+        shared = {"navigation": NAVIGATION if viewer is not None else (), "path": path, "root": PATH, "viewer": viewer}
+        return HTMLResponse(self._templates.render(template, {**shared, **values}), status)
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The fields of a form, the last of each name. Raises DashboardRefused for other bodies and for long ones."""
+    if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        raise DashboardRefused("The body is not that of a form.", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BODY:
+            raise DashboardRefused("The body is too long.", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
+    return {name: found[-1] for name, found in fields.items()}

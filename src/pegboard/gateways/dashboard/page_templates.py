@@ -1,0 +1,70 @@
+"""Renders the pages: everything is escaped, and nothing is loaded from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pegboard.activity_entries import DAY_SECONDS
+from pegboard.extras import required
+from pegboard.spend_limits import NanoUsd, dollars
+
+FOLDER = Path(__file__).parent
+STATIC: Mapping[str, str] = {"style.css": "text/css", "live.js": "text/javascript"}
+"""The files that are served, with their media types."""
+
+
+class PageTemplates:
+    """Raises ConfigError if Jinja2 is not installed."""
+
+    def __init__(self) -> None:
+        jinja2 = required("jinja2", "ui")
+        self._environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(FOLDER / "templates"),
+            autoescape=True,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            undefined=jinja2.StrictUndefined,
+        )
+        self._environment.filters |= {
+            "number": lambda value: f"{value:,}",
+            "usd": lambda nano: dollars(NanoUsd(nano)),
+            "when": when,
+            "day": day_name,
+            "visible": visible,
+        }
+        self.static = {name: (FOLDER / "static" / name).read_bytes() for name in STATIC}
+
+    def render(self, template: str, values: Mapping[str, Any]) -> str:
+        return str(self._environment.get_template(template).render(values))
+
+
+def when(at: float) -> str:
+    """
+    >>> when(0.0)
+    '1970-01-01 00:00:00'
+    """
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def day_name(day: int) -> str:
+    """
+    >>> day_name(1)
+    '1970-01-02'
+    """
+    return when(day * DAY_SECONDS)[:10]
+
+
+def visible(text: str) -> str:
+    """The text with control and format characters as escapes: what is shown is what is there.
+
+    >>> visible("a\\u202eb\\nc")
+    'a\\\\u202eb\\nc'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode() for each in text
+    )

@@ -1,0 +1,73 @@
+"""The probability that any tool of a board does what a search asks, from signals that the scoring has computed anyway.
+
+    signals ─► weighted sum ─► probability (logistic); below `least`, nothing fits
+
+The weights and the names of services are in `no_match.json`, written by `scripts/fit_no_match.py` with a record of the
+data.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from pegboard.retrieval.named_servers import LABEL
+from pegboard.retrieval.words import raw_words
+
+SIGNALS = ("cosine", "covered", "name", "absent", "words", "covered_words", "clauses")
+"""Largest cosine of the best tools with the search or a clause; largest share of its words, by rarity, that one of them
+has; how much of a name it says; the share of the services it names that none of them is of; ln(1 + content words);
+`covered` · `words`; ln(clauses)."""
+SHORTEST = 3
+"""Letters of a name before a colon that is taken for a service's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoMatch:
+    """P(some tool fits) = σ(intercept + Σ weight · signal); below ``least``, nothing fits.
+
+    ``services`` are words that name products, whether or not the board has them.
+    """
+
+    intercept: float
+    weights: Mapping[str, float]
+    least: float
+    services: frozenset[str]
+
+    def chance(self, signals: Mapping[str, float]) -> float:
+        """The probability that some tool fits."""
+        return 1 / (1 + math.exp(-self.intercept - sum(self.weights[name] * signals[name] for name in SIGNALS)))
+
+    def absent(self, query: str, texts: Iterable[Set[str]]) -> float:
+        """The least share of the services named in a query that a tool's words lack; 0 if the query names none."""
+        label = LABEL.match(query)
+        first = raw_words(label.group(1))[:1] if label else []
+        named = (self.services & set(raw_words(query))) | {word for word in first if len(word) >= SHORTEST}
+        if not named:
+            return 0.0
+        return min((sum(not _says(word, words) for word in named) / len(named) for words in texts), default=1.0)
+
+
+@lru_cache(maxsize=1)
+def shipped() -> NoMatch:
+    return of_fit(json.loads((files("pegboard.retrieval") / "no_match.json").read_text("utf-8")))
+
+
+def of_fit(fitted: Mapping[str, Any]) -> NoMatch:
+    """From the contents of `no_match.json`."""
+    return NoMatch(
+        intercept=fitted["intercept"],
+        weights=fitted["weights"],
+        least=fitted["least"],
+        services=frozenset(fitted["services"]),
+    )
+
+
+def _says(word: str, words: Set[str]) -> bool:
+    """Whether a tool's words have this one, or a longer form of it: `mongo` in `mongodb`."""
+    return word in words or any(each.startswith(word) for each in words)

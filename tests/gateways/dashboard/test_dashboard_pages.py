@@ -1,0 +1,257 @@
+"""Each figure of a page is what a query of the store says, and what others wrote is shown as text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import sys
+import time
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from model_bodies import asking
+from pegboard.activity_entries import DAY_SECONDS, ActivityEntry, ActivityQuery, ActivityTotals
+from pegboard.gateways.dashboard.page_templates import day_name, when
+from pegboard.spend_limits import NanoUsd, dollars
+from pegboard.stores import MemoryActivity
+from served import Gateway, OpenGateway
+
+MARKED_UP = {"command": sys.executable, "args": [str(Path(__file__).parents[2] / "servers" / "marked_up.py")]}
+TODAY = int(time.time() // DAY_SECONDS)
+
+
+class Cells(HTMLParser):
+    """The texts of a page: of elements with an id, and of the cells of each table, by row."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.ids: dict[str, str] = {}
+        self.tables: list[list[list[str]]] = []
+        self.tags: list[str] = []
+        self._id = ""
+        self._in_cell = False
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self._id = dict(attrs).get("id") or ""
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+            self._in_cell = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self._id = ""
+        if tag in ("td", "th"):
+            self._in_cell = False
+
+    def handle_data(self, data: str) -> None:
+        if self._id:
+            self.ids[self._id] = self.ids.get(self._id, "") + data.strip()
+        if self._in_cell:
+            self.tables[-1][-1][-1] += data.strip()
+
+
+async def page(gateway: Gateway, path: str) -> Cells:
+    answer = await gateway.http.get(path)
+    assert answer.status_code == 200, answer.text
+    return Cells(answer.text)
+
+
+def figures(totals: ActivityTotals) -> dict[str, str]:
+    return {
+        "decisions": f"{totals.decisions:,}",
+        "tokens-saved": f"{totals.tokens_saved:,}",
+        "saved": dollars(NanoUsd(totals.saved)),
+        "billed": dollars(NanoUsd(totals.billed)),
+        "errors": f"{totals.errors:,}",
+        "failures": f"{totals.failures:,}",
+        "searches": f"{totals.searches:,}",
+    }
+
+
+def summed(parts: Mapping[int, ActivityTotals]) -> ActivityTotals:
+    total = ActivityTotals()
+    for each in parts.values():
+        total = total.plus(each)
+    return total
+
+
+@pytest.mark.parametrize("days", [1, 7, 30])
+async def test_the_overview_says_what_the_store_says(gateway_of: OpenGateway, week: MemoryActivity, days: int) -> None:
+    async with gateway_of(parts={"activity": week}) as gateway:
+        seen = await page(gateway, f"/ui?days={days}")
+        by_day = dict(await week.by_day((TODAY - days + 1) * DAY_SECONDS))
+        doors = await week.by("door", (TODAY - days + 1) * DAY_SECONDS, 9)
+
+    assert {name: seen.ids[name] for name in figures(ActivityTotals())} == figures(summed(by_day))
+    rows = {row[0]: row[1:] for row in seen.tables[0][1:]}
+    assert len(rows) == days
+    for day in range(TODAY - days + 1, TODAY + 1):
+        each = by_day.get(day, ActivityTotals())
+        numbers = (each.decisions, each.tokens_before, each.tokens_after, each.tokens_saved)
+        money = (dollars(NanoUsd(each.billed)), dollars(NanoUsd(each.saved)), "$0")
+        assert rows[day_name(day)] == [*(f"{one:,}" for one in numbers), *money, str(each.errors), str(each.failures)]
+    assert {row[0]: row[1] for row in seen.tables[1][1:]} == {each.name: str(each.totals.decisions) for each in doors}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        ActivityQuery(),
+        ActivityQuery(door="llm"),
+        ActivityQuery(key="ann", failed=True),
+        ActivityQuery(conversation="0123456789ab"),
+    ],
+)
+async def test_the_list_is_what_the_query_finds_page_by_page(
+    gateway_of: OpenGateway, week: MemoryActivity, query: ActivityQuery
+) -> None:
+    named = {name: getattr(query, name) for name in ("door", "key", "conversation")}
+    params = {name: value for name, value in named.items() if value} | ({"failed": "1"} if query.failed else {})
+    seen: list[str] = []
+    async with gateway_of(parts={"activity": week}) as gateway:
+        address: str | None = str(httpx2.URL("/ui/activity", params=params))
+        while address:
+            html = (await gateway.http.get(address)).text
+            seen += re.findall(r'data-id="(\w+)"', html)
+            older = re.search(r'href="([^"]*before=[^"]*)"', html)
+            address = older[1].replace("&amp;", "&") if older else None
+
+    assert seen == [each.id for each in await week.find(query, 10_000)]
+
+
+async def test_a_row_and_its_page_are_the_entry(gateway_of: OpenGateway, week: MemoryActivity) -> None:
+    [entry] = await week.find(ActivityQuery(door="llm"), 1)
+    async with gateway_of(parts={"activity": week}) as gateway:
+        listed = await page(gateway, "/ui/activity?door=llm")
+        alone = await gateway.http.get(f"/ui/activity/{entry.id}")
+
+    row = dict(zip(listed.tables[0][0], listed.tables[0][1], strict=True))
+    assert row["time (UTC)"] == when(entry.at)
+    assert row["tokens saved"] == f"{entry.tokens_before - entry.tokens_after:,}"
+    assert (row["offered"], row["called"]) == (f"{entry.offered} of {entry.tools}", ", ".join(entry.called))
+    for text in (f"{entry.tokens_before:,}", f"{entry.tokens_after:,}", dollars(entry.saved), "0.9100", "0.1200"):
+        assert text in alone.text
+    assert ("not offered" in alone.text) == bool(entry.missed)
+
+
+async def test_conversations_and_keys_have_the_sums_of_the_store(gateway_of: OpenGateway, week: MemoryActivity) -> None:
+    async with gateway_of(parts={"activity": week}) as gateway:
+        conversations = await page(gateway, "/ui/conversations")
+        keys = await page(gateway, "/ui/clients")
+
+    groups = {each.name: each.totals for each in await week.by("conversation", 0.0, 99) if each.name}
+    assert {row[0]: (row[3], row[5]) for row in conversations.tables[0][1:]} == {
+        name: (str(totals.decisions), f"{totals.tokens_saved:,}") for name, totals in groups.items()
+    }
+    by_key = {each.name or "(none)": each.totals for each in await week.by("key", 0.0, 99)}
+    assert {row[0]: (row[6], row[7]) for row in keys.tables[0][1:]} == {
+        name: (str(totals.decisions), f"{totals.tokens_saved:,}") for name, totals in by_key.items()
+    }
+    [client] = [each for each in await week.by("client", 0.0, 99) if each.name]
+    assert keys.tables[1][1][:2] == ["claude-code", str(client.totals.decisions)]
+
+
+async def test_the_export_has_every_entry_and_no_formula(gateway_of: OpenGateway, week: MemoryActivity) -> None:
+    bad = ActivityEntry(id="f" * 32, at=time.time(), door="mcp", kind="search", key="=HYPERLINK(1)", text="@x")
+    await week.put([bad])
+    async with gateway_of(parts={"activity": week}) as gateway:
+        answer = await gateway.http.get("/ui/activity.csv")
+        some = await gateway.http.get("/ui/activity.csv?door=llm")
+
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert [row["id"] for row in rows] == [each.id for each in await week.find(ActivityQuery(), 10_000)]
+    assert (rows[0]["key"], rows[0]["text"]) == ("'=HYPERLINK(1)", "'@x")
+    assert {row["door"] for row in csv.DictReader(io.StringIO(some.text))} == {"llm"}
+
+
+async def test_traffic_of_both_gateways_is_on_the_pages_at_once(gateway_of: OpenGateway) -> None:
+    body = asking("openai_chat", "what is alpha?", tools=[f"tool_{number}" for number in range(30)], model="gpt-x")
+    async with gateway_of(activity={"texts": True, "prices": {"gpt*": 2.0}}, servers={"odd": MARKED_UP}) as gateway:
+        assert (await gateway.http.post("/openai/v1/chat/completions", json=body)).status_code == 200
+        async with Client(streamable_http_client(gateway.server.url)) as client:
+            await client.list_tools()
+            await client.call_tool("search_tools", {"query": "paint it bold"})
+        listed = await page(gateway, "/ui/activity")
+        overview = await page(gateway, "/ui")
+        exported = list(csv.DictReader(io.StringIO((await gateway.http.get("/ui/activity.csv")).text)))
+
+    assert {row[1] for row in listed.tables[0][1:]} >= {"llm request", "mcp list", "mcp search"}
+    [request] = [row for row in exported if row["door"] == "llm"]
+    [search] = [row for row in exported if row["kind"] == "search"]
+    assert (request["model"], request["tools"]) == ("gpt-x", "30")
+    assert (search["text"], search["scores"][:14]) == ("paint it bold", "odd/<b>bold</b>"[:14])
+    assert overview.ids["decisions"] == str(len(exported))
+    saved = sum(int(row["tokens_before"]) - int(row["tokens_after"]) for row in exported)
+    assert overview.ids["tokens-saved"] == f"{saved:,}"
+
+
+async def test_texts_are_kept_only_if_the_settings_say_so(gateway_of: OpenGateway) -> None:
+    async with gateway_of(servers={"odd": MARKED_UP}) as gateway:
+        async with Client(streamable_http_client(gateway.server.url)) as client:
+            await client.call_tool("search_tools", {"query": "a private matter"})
+        exported = await gateway.http.get("/ui/activity.csv")
+
+    assert "mcp,search" in exported.text
+    assert "private matter" not in exported.text
+
+
+async def test_markup_of_servers_and_clients_is_shown_as_text(gateway_of: OpenGateway) -> None:
+    evil = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}\x1b[2J\u202e"
+    store = MemoryActivity()
+    names = dict.fromkeys(("key", "client", "conversation", "text", "upstream", "model", "profile", "outcome"), evil)
+    await store.put(
+        [
+            ActivityEntry(
+                id="evil",
+                at=time.time(),
+                door="mcp",
+                kind="search",
+                called=(evil,),
+                error=evil,
+                **names,  # type: ignore[arg-type]
+            )
+        ]
+    )
+    async with gateway_of(parts={"activity": store}, servers={"odd": MARKED_UP}, eager_tools=0) as gateway:
+        async with Client(streamable_http_client(gateway.server.url)) as client:
+            await client.list_tools()
+        pages = ["", "/activity", "/activity/evil", "/tools", "/conversations", "/clients", "/settings"]
+        answers = [await gateway.http.get(f"/ui{each}") for each in pages]
+        typed = 'paint </textarea>"><script>alert(1)</script><img src=x onerror=alert(1)>'
+        answers.append(await gateway.http.post("/ui/try", data={"query": typed}))
+        answers.append(await gateway.http.get("/ui/activity", params={"key": typed, "conversation": typed}))
+
+    for answer in answers:
+        assert answer.status_code == 200, answer.text
+        tags = Cells(answer.text).tags
+        assert "img" not in tags
+        assert tags.count("script") == answer.text.count('<script src="/ui/static/live.js" defer></script>') <= 1
+        assert "\x1b" not in answer.text
+        assert "\u202e" not in answer.text
+    assert "&lt;b&gt;bold&lt;/b&gt;" in answers[3].text
+    assert "49" not in "".join(re.findall(r"7\*7.{0,20}", answers[3].text))
+
+
+async def test_a_query_is_explained(gateway_of: OpenGateway) -> None:
+    async with gateway_of(servers={"odd": MARKED_UP}) as gateway:
+        async with Client(streamable_http_client(gateway.server.url)) as client:
+            await client.list_tools()
+        answer = await gateway.http.post("/ui/try", data={"query": "paint it bold"})
+
+    rows = Cells(answer.text).tables[0]
+    assert rows[0][:2] == ["tool", "score"]
+    assert {row[0] for row in rows[1:]} == {"odd/<b>bold</b>", "odd/plain"}
+    assert all("rank" in row[-1] for row in rows[1:])
