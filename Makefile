@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat clean
+.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -128,6 +128,9 @@ bench-state: $(READY)     ## what sessions, statistics and limits cost on each s
 
 bench-hostile: $(READY)   ## attacks and faults: how long the gateway is deaf, what memory it takes, which sessions are lost
 	$(BIN)/python -m pegboard_bench.hostile --page docs/benchmarks.md
+
+bench-users: $(READY)     ## two hundred users with tokens of their own through one process: crossed tokens, added p50, memory; two minutes
+	$(BIN)/python -m pegboard_bench.users
 
 bench-compat: $(READY)    ## pip's resolutions of Pegboard beside forty packages for agents, and what the library alone takes; about 15 minutes
 	$(BIN)/python -m pegboard_bench.compat --page docs/benchmarks.md

@@ -110,7 +110,8 @@ class Raw:
             meta = (params or {}).get("_meta", {}) | {f"{prefix}/{key}": value for key, value in about.items()}
             params = (params or {}) | {"_meta": meta}
             headers |= {"mcp-protocol-version": MODERN, "mcp-method": method}
-            headers |= {"mcp-name": params["name"]} if "name" in params else {}
+            named = params.get("name") or (params.get("uri") if method == "resources/read" else None)
+            headers |= {"mcp-name": named} if named else {}
         elif self.session is not None:
             headers |= {"mcp-session-id": self.session, "mcp-protocol-version": LEGACY}
         if params is not None:
@@ -150,7 +151,8 @@ class Raw:
         """The methods of what comes on the session's own stream, from now on."""
         assert self.session is not None
         heard: list[str] = []
-        headers = {"mcp-session-id": self.session, "mcp-protocol-version": LEGACY, "accept": "text/event-stream"}
+        about = {"mcp-session-id": self.session, "mcp-protocol-version": LEGACY, "accept": "text/event-stream"}
+        headers = self.headers | about
 
         async with self.http.stream("GET", self.url, headers=headers, timeout=None) as answer:
             assert answer.status_code == 200, answer.status_code

@@ -1,7 +1,8 @@
 """An authorization server on Authlib and Flask, in a process of its own. Arguments: the port, and options as JSON.
 
 It has the code flow with PKCE and consent, refresh with rotation, client credentials, device flow, registration,
-metadata documents of clients, revocation and introspection. Options: ``path`` of the issuer, ``oidc``: only the
+metadata documents of clients, token exchange, revocation and introspection. Whoever consents is `ann`, unless the form
+says `who`. Options: ``path`` of the issuer, ``oidc``: only the
 metadata of OpenID Connect, ``metadata`` to add or, with null, to leave out, ``clients`` that are known by id, with
 their secrets. The client `resource`, with the secret `resource`, may introspect. `/control` changes options and tells
 what was asked.
@@ -20,6 +21,7 @@ from typing import Any
 
 from authlib.integrations.flask_oauth2 import AuthorizationServer
 from authlib.oauth2.rfc6749 import grants
+from authlib.oauth2.rfc6749.errors import InvalidGrantError
 from authlib.oauth2.rfc7009 import RevocationEndpoint
 from authlib.oauth2.rfc7591 import ClientRegistrationEndpoint
 from authlib.oauth2.rfc7636 import CodeChallenge
@@ -29,11 +31,13 @@ from authlib.oauth2.rfc9207 import IssuerParameter
 from flask import Flask, jsonify, redirect, request
 from werkzeug.serving import make_server
 
+EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 METHODS = ["client_secret_basic", "client_secret_post", "none"]
 ANN = "ann"
 FORM = """<!doctype html><title>Consent</title><h1>May {who} use your account?</h1>
 <form method=post action="{action}"><input type=hidden name=user_code value="{code}">
+<input type=hidden name=who value="">
 <button id=allow name=answer value=allow>Allow</button>
 <button id=refuse name=answer value=refuse>Refuse</button></form>"""
 
@@ -152,6 +156,13 @@ class Book:
             )
         )
 
+    def issue(self, user: str, resource: str) -> None:
+        """An access token for a user, as after a sign-in elsewhere."""
+        about = {"scope": "", "client_id": "elsewhere", "user": user, "resource": resource}
+        until = time.time() + self.lifetime
+        access = secrets.token_urlsafe(24)
+        self.tokens.append(Record(access=access, refresh=None, until=until, revoked=False, **about))
+
     def token(self, text: str) -> Record | None:
         return next((each for each in self.tokens if text in (each.access, each.refresh)), None)
 
@@ -189,6 +200,7 @@ def grants_of(book: Book) -> list[tuple[type, list[Any]]]:
                 code=code,
                 client_id=asked.client.client_id,
                 redirect_uri=asked.payload.redirect_uri,
+                user=asked.user,
                 scope=asked.payload.scope or "",
                 code_challenge=data.get("code_challenge"),
                 code_challenge_method=data.get("code_challenge_method"),
@@ -201,8 +213,8 @@ def grants_of(book: Book) -> list[tuple[type, list[Any]]]:
         def delete_authorization_code(self, code: Record) -> None:
             book.codes.pop(code.code)
 
-        def authenticate_user(self, _code: Record) -> str:
-            return ANN
+        def authenticate_user(self, code: Record) -> str:
+            return str(code.user)
 
     class Refresh(grants.RefreshTokenGrant):
         TOKEN_ENDPOINT_AUTH_METHODS = METHODS
@@ -212,8 +224,8 @@ def grants_of(book: Book) -> list[tuple[type, list[Any]]]:
             found = next((each for each in book.tokens if each.refresh == text), None)
             return found if found is not None and not found.revoked else None
 
-        def authenticate_user(self, _token: Record) -> str:
-            return ANN
+        def authenticate_user(self, token: Record) -> str:
+            return str(token.user)
 
         def revoke_old_credential(self, token: Record) -> None:
             token.revoked = True
@@ -232,7 +244,26 @@ def grants_of(book: Book) -> list[tuple[type, list[Any]]]:
     class Own(grants.ClientCredentialsGrant):
         TOKEN_ENDPOINT_AUTH_METHODS = METHODS[:2]
 
-    return [(Code, [CodeChallenge(required=True)]), (Refresh, []), (Device, []), (Own, [])]
+    class Exchange(grants.BaseGrant, grants.TokenEndpointMixin):
+        """A token of the same user for another resource (RFC 8693)."""
+
+        GRANT_TYPE = EXCHANGE
+        TOKEN_ENDPOINT_AUTH_METHODS = METHODS[:2]
+
+        def validate_token_request(self) -> None:
+            self.request.client = self.authenticate_token_endpoint_client()
+            found = next((each for each in book.tokens if each.access == self.request.form["subject_token"]), None)
+            if found is None or found.is_expired() or found.is_revoked():
+                raise InvalidGrantError
+            self.request.user = found.user
+
+        def create_token_response(self) -> Any:
+            token = self.generate_token(user=self.request.user, scope="", include_refresh_token=False)
+            self.save_token(token)
+            kind = {"issued_token_type": "urn:ietf:params:oauth:token-type:access_token"}
+            return 200, token | kind, self.TOKEN_RESPONSE_HEADER
+
+    return [(Code, [CodeChallenge(required=True)]), (Refresh, []), (Device, []), (Own, []), (Exchange, [])]
 
 
 def endpoints_of(book: Book) -> list[type]:
@@ -292,7 +323,7 @@ def made(book: Book, path: str) -> Flask:
     app = Flask("authorization")
     app.config["OAUTH2_REFRESH_TOKEN_GENERATOR"] = True
     app.config["OAUTH2_TOKEN_EXPIRES_IN"] = dict.fromkeys(
-        ["authorization_code", "client_credentials", "refresh_token", DEVICE_GRANT], book.lifetime
+        ["authorization_code", "client_credentials", "refresh_token", DEVICE_GRANT, EXCHANGE], book.lifetime
     )
     server = AuthorizationServer(app, book.client, book.save)
     for grant, extensions in grants_of(book):
@@ -324,7 +355,7 @@ def made(book: Book, path: str) -> Flask:
         if request.method == "GET":
             who = grant.client.metadata.get("client_name", grant.client.client_id)
             return FORM.format(who=who, action=request.url.replace("&", "&amp;"), code="")
-        user = ANN if request.form.get("answer") == "allow" else None
+        user = (request.form.get("who") or ANN) if request.form.get("answer") == "allow" else None
         return server.create_authorization_response(grant_user=user, grant=grant)
 
     @app.route(f"{path}/device", methods=["GET", "POST"])
@@ -368,6 +399,8 @@ def made(book: Book, path: str) -> Flask:
                 book.lifetime = value
                 app.config["OAUTH2_TOKEN_EXPIRES_IN"] |= dict.fromkeys(app.config["OAUTH2_TOKEN_EXPIRES_IN"], value)
                 server.load_config(app.config)
+            elif what == "issue":
+                book.issue(**value)
             elif what == "expire":
                 for each in book.tokens:
                     each.until = 0

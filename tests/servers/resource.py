@@ -1,5 +1,6 @@
 """An MCP server whose tokens another authorization server issues, which it asks about each. Arguments: the port, and
-options as JSON: ``issuer``, ``scopes`` that every request needs, ``metadata`` in place of its own of RFC 9728.
+options as JSON: ``issuer``, ``scopes`` that every request needs, ``metadata`` in place of its own of RFC 9728,
+``personal``: what it lists and answers is its caller's alone.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import httpx2
 import uvicorn
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
+from personal import personal_server
 from signed import server_of
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -58,7 +60,8 @@ def main(port: str, options: str) -> None:
         "validate_token_resource": True,
         "required_scopes": chosen.get("scopes"),
     }
-    app = server_of(asked).streamable_http_app(
+    server = personal_server(asked) if chosen.get("personal") else server_of(asked)
+    app = server.streamable_http_app(
         auth=AuthSettings(**auth),
         token_verifier=Introspected(chosen["issuer"]),
         custom_starlette_routes=[Route("/control", control, methods=["POST"])],

@@ -17,7 +17,7 @@ from pegboard.gateways.readiness import PATHS, Readiness, Watch
 from pegboard.telemetry.metrics import Metrics
 
 BODY_SECONDS = 60.0
-OURS = ("/mcp", "/healthz", "/.well-known/oauth-protected-resource")
+OURS = ("/mcp", "/healthz", "/oauth", "/.well-known/oauth-protected-resource")
 UPGRADES = b"websocket"
 SLOWEST = 16 * 1024
 """Minimum rate of a request body after its first seconds, in bytes per second."""

@@ -43,6 +43,7 @@ from pegboard.settings.storage import (
     StatisticsSettings,
     UsageSettings,
 )
+from pegboard.settings.user_settings import UserSettings
 
 __all__ = [
     "ClientSettings",
@@ -241,6 +242,9 @@ class Settings(BaseSettings):
     breakers: BreakerSettings = Field(
         BreakerSettings(), description="When a server that fails repeatedly is not called for a while."
     )
+    users: UserSettings = Field(
+        UserSettings(), description="How many users may have connections of their own to servers, and for how long."
+    )
     pins: PinPolicy = Field(
         "warn", description="What happens to a tool whose definition changed: allow, warn or quarantine."
     )
@@ -340,9 +344,40 @@ class Settings(BaseSettings):
         """
         return self.host in LOOPBACK and not self.access and self.issuer is None
 
+    @property
+    def public_address(self) -> str:
+        """Where browsers reach this gateway, without a path of its own; empty if the settings do not say it.
+
+        >>> Settings(issuer={"url": "https://login.example", "resource": "https://gate.example/a/mcp"}).public_address
+        'https://gate.example/a'
+        """
+        if self.users.public_url:
+            return self.users.public_url.rstrip("/")
+        return self.issuer.resource.rstrip("/").removesuffix("/mcp") if self.issuer else ""
+
+    @property
+    def has_users(self) -> bool:
+        """Whether any server is connected for each user alone.
+
+        >>> Settings(host="0.0.0.0", servers={"a": {"url": "https://a.example/mcp", "per_user": True}}).has_users
+        True
+        """
+        return any(each.per_user for each in self.enabled_servers.values())
+
+    @property
+    def for_one_person(self) -> Settings:
+        """These settings without tokens of callers, for a single client on standard streams.
+
+        >>> Settings(host="0.0.0.0").for_one_person.is_for_one_person
+        True
+        """
+        return self.model_copy(update={"host": "127.0.0.1", "access": {}, "issuer": None})
+
     def _told(self, spec: ServerSpec) -> ServerSpec:
         """The spec with the options for all servers that its entry does not set."""
         told: dict[str, Any] = {"inherit_env": True} if spec.inherit_env is None and self.inherit_env else {}
+        if spec.per_user and self.is_for_one_person:
+            told["per_user"] = False
         if spec.command and spec.sandbox is None and self.sandbox.kind != "none":
             told["sandbox"] = self.sandbox
         return spec.model_copy(update=told) if told else spec

@@ -19,8 +19,9 @@ class OAuthSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True)
 
-    grant: Literal["authorization_code", "device_code", "client_credentials"] = "authorization_code"
-    """Who signs in: a person in a browser, a person on another device (RFC 8628), or the client itself."""
+    grant: Literal["authorization_code", "device_code", "client_credentials", "token_exchange"] = "authorization_code"
+    """Who signs in: a person in a browser, a person on another device (RFC 8628), the client itself, or nobody:
+    the caller's own token is exchanged for one of the server (RFC 8693)."""
     client_id: str | None = Field(default=None, alias="clientId")
     client_secret: str | None = Field(default=None, alias="clientSecret", repr=False)
     """May be a variable or the name of a secret, such as `${keyring:github-app}`."""
@@ -31,6 +32,10 @@ class OAuthSettings(BaseModel):
     client_metadata_url: str | None = Field(default=None, alias="clientMetadataUrl")
     """Where Pegboard's own metadata document is published (CIMD)."""
     issuer: SafeUrl | None = None
+    token_endpoint: SafeUrl | None = Field(default=None, alias="tokenEndpoint")
+    """Where tokens are exchanged."""
+    audience: str | None = None
+    """The audience of an exchanged token, if the authorization server wants one besides the server's address."""
     scopes: tuple[str, ...] = ()
     """Asked for besides those that the server names."""
     callback_port: int = Field(default=0, ge=0, le=65535, alias="callbackPort")
@@ -49,4 +54,6 @@ class OAuthSettings(BaseModel):
             raise ValueError("client_secret needs client_id")
         if self.grant == "client_credentials" and not (self.client_id and self.client_secret and self.issuer):
             raise ValueError("client_credentials needs client_id, client_secret and issuer")
+        if self.grant == "token_exchange" and not (self.client_id and self.client_secret and self.token_endpoint):
+            raise ValueError("token_exchange needs client_id, client_secret and token_endpoint")
         return self

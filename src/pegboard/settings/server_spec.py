@@ -65,6 +65,8 @@ class ServerSpec(BaseModel):
     """Whether its process inherits the gateway's whole environment; None means as the settings say for all servers."""
     per_client: bool = Field(default=False, alias="perClient")
     """Whether each client gets its own connection, or its own process on stdio."""
+    per_user: bool = Field(default=False, alias="perUser")
+    """Whether each user signs in to it, and has a connection, lists and results of their own."""
 
     oauth: OAuthSettings | None = None
     """How to sign in to it, if it asks for that. A server with a token or key in its entry is never signed in to unless
@@ -80,6 +82,10 @@ class ServerSpec(BaseModel):
             raise ValueError("a sandbox is for a server with a command")
         if self.command and self.oauth:
             raise ValueError("oauth is for a server with a url")
+        if self.oauth and self.oauth.grant == "token_exchange" and not self.per_user:
+            raise ValueError("token_exchange needs per_user")
+        if self.per_user and (self.command or self.per_client):
+            raise ValueError("per_user is for a server with a url, and excludes per_client")
         return self
 
     @field_validator("oauth", mode="before")
@@ -126,6 +132,11 @@ class ServerSpec(BaseModel):
         url = urlsplit(VARIABLE.sub("", self.url or ""))
         names = [*self.headers, *(name for name, _ in parse_qsl(url.query, keep_blank_values=True))]
         return bool(url.password) or any(SECRET_NAME.search(name) for name in names)
+
+    @property
+    def exchanges_tokens(self) -> bool:
+        """Whether its tokens are got in exchange for its callers' own (RFC 8693)."""
+        return self.oauth is not None and self.oauth.grant == "token_exchange"
 
     def identity(self) -> str:
         """SHA-256 of everything that determines which server this is, except its name; reveals no secret.

@@ -11,13 +11,14 @@ from pegboard.upstreams.fleet_options import FleetOptions
 
 if TYPE_CHECKING:
     from pegboard.upstreams.oauth.bearer_auth import BearerAuth
+    from pegboard.upstreams.oauth.token_exchange import ExchangedAuth
 
 
 class Authorization:
     """Of one server and one user. ``auth`` is that of the last connection; None if it had none."""
 
     def __init__(self, spec: ServerSpec, conditions: FleetOptions, user: str) -> None:
-        self.auth: BearerAuth | None = None
+        self.auth: BearerAuth | ExchangedAuth | None = None
         self._spec = spec
         self._conditions = conditions
         self._user = user
@@ -25,7 +26,7 @@ class Authorization:
     async def ask(self) -> bool:
         """Whether the person at the client of the current request has signed in when asked to."""
         questions = self._conditions.sign_in_questions
-        if questions is None:
+        if questions is None or self._spec.exchanges_tokens:
             return False
         return await questions.ask(await expanded_spec(self._spec, self._conditions), self._user)
 

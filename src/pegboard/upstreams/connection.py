@@ -43,6 +43,7 @@ from pegboard.upstreams.transport import MonitoredStream, StderrTail, open_trans
 
 if TYPE_CHECKING:
     from pegboard.upstreams.oauth.bearer_auth import BearerAuth
+    from pegboard.upstreams.oauth.token_exchange import ExchangedAuth
 
 VERSION = version("pegboard")
 """Read at import, because reading it would block the event loop."""
@@ -93,7 +94,7 @@ class Connection:
         user: str = "",
     ) -> None:
         self._user = user
-        self.auth: BearerAuth | None = None
+        self.auth: BearerAuth | ExchangedAuth | None = None
         """What adds the tokens of a sign-in to its requests; None if there can be none."""
         self._heard = heard
         self._server_requests = ServerRequests(spec.name, conditions.clients)

@@ -96,6 +96,14 @@ UNREADABLE = (UNPARSED, "Failed to parse SSE message: ", "SSE stream failed: ")
 """Prefixes of the SDK's messages about an answer that it could not read."""
 BROKEN_OFF = "SSE stream ended"
 UNKNOWN_EFFECT = "It is not known whether the call took effect."
+NO_IDENTITY = "It is connected for each user alone, and this caller has no identity"
+IDENTITY_REMEDY = "Send a token: the operator sets up [access] or [issuer], so that callers can be told apart."
+NOT_EXCHANGED = "It takes tokens in exchange for the caller's own, and there is none for this caller"
+EXCHANGE_REMEDY = "Call with a current token of the issuer. The gateway's log says if an exchange was refused."
+OWN_SIGN_IN = (
+    "Sign in yourself: a client with elicitation by URL is sent to the page when it calls a tool of the server. "
+    "The operator cannot do it for you."
+)
 UNAUTHORIZED: Mapping[str, str] = {
     SIGN_IN: "Run `pegboard login {server}`, or give its entry a token in its headers.",
     MORE_SCOPES: "Run `pegboard login {server}` to allow that, too.",
@@ -112,6 +120,16 @@ def sign_in_remedy(server: str, reason: str) -> str:
 
 def needs_sign_in(server: str) -> NeedsSignIn:
     return NeedsSignIn(server, f"Server {server!r}: {SIGN_IN}.", remedy=sign_in_remedy(server, SIGN_IN))
+
+
+def needs_own_sign_in(server: str, user: str, *, exchanges: bool) -> NeedsSignIn:
+    """For a server with ``per_user``: of this user, or of a caller without identity if it is empty. ``exchanges``: its
+    tokens come from an exchange of the caller's own."""
+    if user and exchanges:
+        return NeedsSignIn(server, f"Server {server!r}: {NOT_EXCHANGED}.", remedy=EXCHANGE_REMEDY)
+    if not user:
+        return NeedsSignIn(server, f"Server {server!r}: {NO_IDENTITY}.", remedy=IDENTITY_REMEDY)
+    return NeedsSignIn(server, f"Server {server!r}: {SIGN_IN}.", remedy=OWN_SIGN_IN)
 
 
 def waits_for_sign_in(error: BaseException) -> bool:

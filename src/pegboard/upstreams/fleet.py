@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -42,6 +42,14 @@ LONGEST_LOOK = 30.0
 """Maximum seconds between two checks for idle servers."""
 CONNECTING_SECONDS = 1.0
 """The assumed connection time of a server that was never connected."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listeners:
+    """``changed`` is awaited after every change of a server, ``heard`` with its notifications."""
+
+    changed: Callable[[Upstream], Awaitable[None]]
+    heard: NewsListener
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,9 +242,9 @@ class Fleet:
         if self._conditions.clients.leave(client):
             self.roots_changed()
 
-    def roots_changed(self) -> None:
-        """Notify the servers, which ask again if they need the roots."""
-        for upstream in self.upstreams:
+    def roots_changed(self, own: Iterable[Upstream] = ()) -> None:
+        """Notify the servers, which ask again if they need the roots; also those that are a user's ``own``."""
+        for upstream in (*self.upstreams, *own):
             self._tasks.start_soon(upstream.tell_roots_changed, name=f"pegboard-{upstream.spec.name}-roots")
 
     @property
@@ -271,6 +279,17 @@ class Fleet:
         running.upstream.inherit(shared)
         self._tasks.start_soon(self._run, running, None, name=f"pegboard-{shared.spec.name}-apart")
         return running
+
+    def start_for_user(self, spec: ServerSpec, user: str, options: FleetOptions, listeners: Listeners) -> RunningServer:
+        """Start one user's connection to a server, which ends with the fleet at the latest."""
+        running = RunningServer(upstream=Upstream(spec, listeners.changed, options, listeners.heard, user=user))
+        self._tasks.start_soon(self._run, running, None, name=f"pegboard-{spec.name}-user")
+        return running
+
+    @property
+    def options(self) -> FleetOptions:
+        """Those of all its servers."""
+        return self._conditions
 
     def _made(self, spec: ServerSpec) -> RunningServer:
         return RunningServer(upstream=Upstream(spec, self._changed, self._conditions, self._heard))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -30,10 +31,14 @@ PATIENCE = 2.0
 
 
 class ListingCache:
-    """The last listing of one server, in a store. Failures of the store are logged and ignored: it is only a cache."""
+    """The last listing of one server for one ``user``, in a store. Failures of the store are logged and ignored: it is
+    only a cache."""
 
-    def __init__(self, store: Definitions | None, spec: ServerSpec, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, store: Definitions | None, spec: ServerSpec, environment: Mapping[str, str], user: str = ""
+    ) -> None:
         self._store = store
+        self._user = user
         self._spec = spec
         self._environment = environment
         self._last: Listing | None = None
@@ -63,9 +68,10 @@ class ListingCache:
     def _key(self) -> str | None:
         """None for an invalid configuration: connecting will report why."""
         try:
-            return self._spec.expanded(self._environment).identity()
+            server = self._spec.expanded(self._environment).identity()
         except (ConfigError, OSError):
             return None
+        return hashlib.sha256(f"{server}\0{self._user}".encode()).hexdigest() if self._user else server
 
 
 async def read_listing(name: str, client: Client, seconds: float, limits: UpstreamLimits) -> Listing:

@@ -25,17 +25,24 @@ class _SignIn:
 
     def __init__(self, sign_ins: SignIns, spec: ServerSpec, user: str) -> None:
         self.page: asyncio.Future[tuple[str, str]] = asyncio.get_running_loop().create_future()
-        person = Person(open_url=self._open, show_code=self._show, seconds=PATIENCE)
+        self._sign_ins, self._server, self._user = sign_ins, spec.name, user
+        self._returns = sign_ins.returns.begun(spec.name) if user else None
+        person = Person(open_url=self._open, show_code=self._show, seconds=PATIENCE, returns=self._returns)
         self.task = asyncio.create_task(sign_ins.sign_in(spec, person, user=user))
         self.task.add_done_callback(self._over)
 
     async def _open(self, url: str) -> None:
+        if self._returns is not None:
+            name = self._sign_ins.name_of(self._user)
+            url = self._sign_ins.returns.page(self._returns, self._server, name, url)
         self.page.set_result((url, ""))
 
     async def _show(self, url: str, code: str) -> None:
         self.page.set_result((url, code))
 
     def _over(self, task: asyncio.Task[object]) -> None:
+        if self._returns is not None:
+            self._sign_ins.returns.end(self._returns)
         error = None if task.cancelled() else task.exception()
         if not self.page.done():
             self.page.set_exception(error or PegboardError("The sign-in was ended."))
@@ -43,7 +50,7 @@ class _SignIn:
 
 
 class SignInQuestions:
-    """Asks clients to have their person sign in, if all clients are one person on this machine.
+    """Asks clients to have their person sign in, if all clients are one person on this machine, or for a user.
 
     Callers that need the same sign-in share it, so that they register no client and open no page each.
     """
@@ -55,7 +62,7 @@ class SignInQuestions:
     async def ask(self, spec: ServerSpec, user: str = "") -> bool:
         """Whether the person at the client of this request has signed in to the server of an `expanded` spec."""
         origin = ORIGIN.get()
-        if not self._sign_ins.local or origin is None or not _opens_pages(origin):
+        if not (self._sign_ins.local or user) or origin is None or not _opens_pages(origin):
             return False
         under_way = self._begun(spec, user)
         try:

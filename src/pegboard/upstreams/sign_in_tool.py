@@ -10,10 +10,12 @@ from pegboard.model import Tool, ToolId
 SIGN_IN_TOOL = "sign_in"
 
 
-def sign_in_tool(server: str) -> Tool:
+def sign_in_tool(server: str, *, per_user: bool = False) -> Tool:
+    """``per_user``: each user signs in for themselves, which no command can do for them."""
+    otherwise = "" if per_user else f": the user runs `pegboard login {server}`"
     description = (
         f"Sign in to the server {server!r} (OAuth), which lists its tools only after that. Opens the page for it where "
-        f"the client can; otherwise it says what to do: the user runs `pegboard login {server}`."
+        f"the client can; otherwise it says what to do{otherwise}."
     )
     definition: dict[str, Any] = {
         "name": SIGN_IN_TOOL,

@@ -27,6 +27,7 @@ from pegboard.upstreams.error_text import (
     NeedsSignIn,
     SessionExpired,
     failed_call,
+    needs_own_sign_in,
     needs_sign_in,
 )
 from pegboard.upstreams.extension_requests import AnyNotification, accepts_tasks
@@ -60,7 +61,8 @@ class Upstream:
     ``changed`` is awaited after every change of state or tools, ``heard`` with notifications about resources and
     prompts. Run `run` in its own task, which owns the connection. A lazy server whose tools are known is connected only
     while it is called or watches a resource. ``user`` is the one whose credentials it uses, if the server wants some;
-    empty for those that all callers share.
+    empty for those that all callers share. A spec with ``per_user`` is connected for users alone: without one, its only
+    tool says so.
     """
 
     def __init__(
@@ -85,8 +87,8 @@ class Upstream:
         self._heard = heard
         self._session = HandshakeState(spec.name, conditions.connect_timeout)
         self._conditions = conditions
-        self._lazy = conditions.lazy if spec.lazy is None else spec.lazy
-        self._listing_cache = ListingCache(conditions.definitions, spec, conditions.environment)
+        self._lazy = bool(user) or (conditions.lazy if spec.lazy is None else spec.lazy)
+        self._listing_cache = ListingCache(conditions.definitions, spec, conditions.environment, user)
         self._listed = False
         self._opened = False
         self._protocol = ""
@@ -107,6 +109,10 @@ class Upstream:
     async def run(self) -> None:
         """Connect, serve until the connection ends, pause, and repeat until cancelled; a lazy server waits for a
         call."""
+        if self.spec.per_user and not self.user:
+            self.tools = (sign_in_tool(self.spec.name, per_user=True),)
+            await self._set(state="signed_out", reason=str(self._signed_out()))
+            await asyncio.Event().wait()
         await self._recall()
         pause = FIRST_PAUSE
         while True:
@@ -250,10 +256,15 @@ class Upstream:
 
     async def _sign_in(self) -> dict[str, Any]:
         if not await self._authorization.ask():
-            raise needs_sign_in(self.spec.name)
+            raise self._signed_out()
         await self._reconnected()
         await self._connected()
         return signed_in_result(self.spec.name, self.tools)
+
+    def _signed_out(self) -> NeedsSignIn:
+        if not self.spec.per_user:
+            return needs_sign_in(self.spec.name)
+        return needs_own_sign_in(self.spec.name, self.user, exchanges=self.spec.exchanges_tokens)
 
     async def _reconnected(self) -> None:
         """Wait for the connection after a sign-in. An attempt that began before it may still report the old state."""
@@ -270,8 +281,10 @@ class Upstream:
         """As `_sent`; once more if the person at the client has signed in, or allowed more, when asked to."""
         try:
             return await self._sent(request, progress)
-        except NeedsSignIn:
+        except NeedsSignIn as error:
             if not await self._authorization.ask():
+                if self.spec.per_user:
+                    error.remedy = self._signed_out().remedy
                 raise
         await self._reconnected()
         return await self._sent(request, progress)
@@ -321,7 +334,7 @@ class Upstream:
             self._waiting -= 1
         if self._connection is None:
             if self.status.state == "signed_out":
-                raise needs_sign_in(self.spec.name)
+                raise self._signed_out()
             raise NotCarriedOut(
                 self.spec.name,
                 f"Server {self.spec.name!r} is {self.status.state}: {self.status.reason or 'no answer yet'}",
@@ -392,8 +405,8 @@ class Upstream:
         """Until there are other credentials. The server is also asked again from time to time, as it may have been
         opened to all."""
         if not self._listed:
-            self.tools = (sign_in_tool(self.spec.name),)
-        await self._set(state="signed_out", reason=ended.reason)
+            self.tools = (sign_in_tool(self.spec.name, per_user=self.spec.per_user),)
+        await self._set(state="signed_out", reason=str(self._signed_out()) if self.spec.per_user else ended.reason)
         await self._authorization.wait_for_news(LONGEST_PAUSE)
 
     async def _serve_once(self) -> ConnectionEnd:

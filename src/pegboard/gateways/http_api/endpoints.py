@@ -203,7 +203,7 @@ class Endpoints:
         return replace(turn, scopes=scopes, state=replace(turn.state, auth=scopes), habits=habits)
 
     def _gateway(self, toolset: str, holder: Holder | None) -> Gateway:
-        gateway = self._host.gateway(toolset)
+        gateway = self._host.gateway(toolset, self._host.user_of(holder))
         check_scope(holder, self._host.scope_of(toolset))
         return gateway
 

@@ -42,7 +42,7 @@ class BearerAuth(httpx2.Auth):
         settings: OAuthSettings,
     ) -> None:
         self._key = key
-        self._origin = _origin(httpx2.URL(key.url))
+        self._origin = origin_of(httpx2.URL(key.url))
         self._store = store
         self._clock = clock
         self._settings = settings
@@ -83,21 +83,21 @@ class BearerAuth(httpx2.Auth):
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Raises TokenNotRenewed if the authorization server cannot be asked for a token now."""
-        credentials = await self._fresh() if _origin(request.url) == self._origin else None
+        credentials = await self._fresh() if origin_of(request.url) == self._origin else None
         if credentials is None:
             yield request
             return
-        used = _sign(request, credentials)
+        used = sign(request, credentials.tokens.access_token)
         response = yield request
         if response.status_code == UNAUTHORIZED:
             again = await self._other_than(used)
             if again is not None:
-                used = _sign(request, again)
+                used = sign(request, again.tokens.access_token)
                 response = yield request
         if response.status_code != UNAUTHORIZED and self._is_current(used):
             self._unproven = None
         if response.status_code == FORBIDDEN and await self._has_more(wanted_scopes(response)):
-            _sign(request, self._credentials or credentials)
+            sign(request, (self._credentials or credentials).tokens.access_token)
             yield request
 
     async def _fresh(self) -> OAuthCredentials | None:
@@ -254,12 +254,11 @@ class BearerAuth(httpx2.Auth):
         return ends is not None and self._clock.time() > ends - min(AHEAD, (ends - credentials.obtained_at) / 2)
 
 
-def _sign(request: httpx2.Request, credentials: OAuthCredentials) -> str:
+def sign(request: httpx2.Request, token: str) -> str:
     """The token that the request now has."""
-    token = credentials.tokens.access_token
     request.headers["Authorization"] = f"Bearer {token}"
     return token
 
 
-def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+def origin_of(url: httpx2.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port

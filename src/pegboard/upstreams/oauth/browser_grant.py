@@ -32,7 +32,7 @@ async def browser_login(
 ) -> tuple[OAuthClientProvider, HeldTokens]:
     """The SDK's flow for a server, whose answer is waited for until ``stack`` is closed. Raises PegboardError."""
     known = client_records.registered(before, GRANT)
-    waiting = await _listening(stack, server, settings, known)
+    waiting = person.returns or await _listening(stack, server, settings, known)
     held = HeldTokens(
         client=client_records.given(settings, waiting.url) or (known if _returns_to(known, waiting) else None)
     )

@@ -20,10 +20,11 @@ OK = 200
 
 
 class Loopback:
-    """Waits for the one answer whose ``state`` is that of the request; others get an error and change nothing."""
+    """Waits at ``url`` for the one answer whose ``state`` is that of the request; others get an error and change
+    nothing."""
 
-    def __init__(self, server: str, port: int) -> None:
-        self.url = f"http://{HOST}:{port}{PATH}"
+    def __init__(self, server: str, url: str) -> None:
+        self.url = url
         self._server = server
         self._state = ""
         self._answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
@@ -55,17 +56,22 @@ class Loopback:
         parts = urlsplit(target)
         if method != "GET" or parts.path != PATH:
             return _html(404, "There is nothing here.")
-        return _html(*self._received(parts.query))
+        return _html(*self.received(parts.query))
 
     def take(self, address: str) -> str:
         """Take an address that a browser on another machine was sent to. What is wrong with it; empty if it counts."""
         before, _, query = address.strip().partition("?")
         if before != self.url:
             return f"Paste the whole address at which the browser ended; it begins with {self.url}?"
-        status, sentence = self._received(query.partition("#")[0])
+        status, sentence = self.received(query.partition("#")[0])
         return "" if status == OK else sentence
 
-    def _received(self, query: str) -> tuple[int, str]:
+    @property
+    def state(self) -> str:
+        """That of the sign-in; empty before it is known."""
+        return self._state
+
+    def received(self, query: str) -> tuple[int, str]:
         """Status and sentence of the page that answers."""
         said = {name: values[0] for name, values in parse_qs(query).items()}
         if not self._state or said.get("state") != self._state:
@@ -91,7 +97,7 @@ async def loopback(server: str, port: int = 0) -> AsyncIterator[Loopback]:
         await waiting[0].serve(reader, writer)
 
     listening = await asyncio.start_server(serve, HOST, port, limit=MOST_BYTES)
-    waiting.append(Loopback(server, listening.sockets[0].getsockname()[1]))
+    waiting.append(Loopback(server, f"http://{HOST}:{listening.sockets[0].getsockname()[1]}{PATH}"))
     try:
         yield waiting[0]
     finally:

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from pegboard.upstreams.oauth.loopback import Loopback
+
 PATIENCE = 300.0
 """Seconds that a person has to sign in."""
 
@@ -21,10 +23,12 @@ Paste = Callable[[Callable[[str], str]], Coroutine[Any, Any, None]]
 class Person:
     """``open_url`` sends a browser to a page, ``show_code`` tells of a code to enter on another device.
 
-    ``paste`` gives away what the person pastes, until it is cancelled; None if they cannot.
+    ``returns`` is where the browser comes back to, if that is no port of this machine. ``paste`` gives away what the
+    person pastes, until it is cancelled; None if they cannot.
     """
 
     open_url: Callable[[str], Awaitable[None]]
     show_code: ShowCode
     paste: Paste | None = None
     seconds: float = PATIENCE
+    returns: Loopback | None = None

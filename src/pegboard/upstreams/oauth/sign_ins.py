@@ -13,9 +13,11 @@ from pegboard.settings.server_spec import ServerSpec
 
 if TYPE_CHECKING:
     from pegboard.upstreams.oauth.bearer_auth import BearerAuth
+    from pegboard.upstreams.oauth.browser_returns import BrowserReturns
     from pegboard.upstreams.oauth.credential_store import CredentialStore
     from pegboard.upstreams.oauth.credentials import CredentialKey, CredentialSummary
     from pegboard.upstreams.oauth.person import Person
+    from pegboard.upstreams.oauth.token_exchange import ExchangedAuth, SubjectTokens
 
 
 def credential_store(settings: Settings) -> CredentialStore:
@@ -48,6 +50,9 @@ class SignIns:
         self._settings = settings
         self._clock = clock
         self._store: CredentialStore | None = None
+        self._subjects: SubjectTokens | None = None
+        self._names: dict[str, str] = {}
+        self._returns: BrowserReturns | None = None
         self._auths: dict[tuple[CredentialKey, OAuthSettings], BearerAuth] = {}
 
     @property
@@ -56,10 +61,49 @@ class SignIns:
             self._store = credential_store(self._settings)
         return self._store
 
-    def auth(self, spec: ServerSpec, user: str = "") -> BearerAuth | None:
+    @property
+    def subjects(self) -> SubjectTokens:
+        """What callers presented, for exchanges."""
+        if self._subjects is None:
+            from pegboard.upstreams.oauth.token_exchange import SubjectTokens
+
+            self._subjects = SubjectTokens()
+        return self._subjects
+
+    @property
+    def returns(self) -> BrowserReturns:
+        """The sign-ins of users in browsers on other machines."""
+        if self._returns is None:
+            from pegboard.upstreams.oauth.browser_returns import BrowserReturns
+
+            self._returns = BrowserReturns(lambda: self._settings.public_address)
+        return self._returns
+
+    def present(self, user: str, name: str, token: str) -> None:
+        """A user is here, under this name, with a token to exchange if there is one."""
+        self._names[user] = name
+        if token:
+            self.subjects.put(user, token)
+
+    def name_of(self, user: str) -> str:
+        """What the user is called on pages."""
+        return self._names.get(user, "")
+
+    def forget(self, user: str) -> None:
+        """The user has left: nothing of theirs stays in memory."""
+        self._names.pop(user, None)
+        if self._subjects is not None:
+            self._subjects.forget(user)
+        self._auths = {known: auth for known, auth in self._auths.items() if known[0].user != user}
+
+    def auth(self, spec: ServerSpec, user: str = "") -> BearerAuth | ExchangedAuth | None:
         """For an `expanded` spec; None if the server needs no sign-in."""
         if not may_sign_in(spec):
             return None
+        if spec.exchanges_tokens:
+            from pegboard.upstreams.oauth.token_exchange import ExchangedAuth
+
+            return ExchangedAuth(credential_key(spec, user), self.subjects, self._clock, spec.oauth or OAuthSettings())
         from pegboard.upstreams.oauth.bearer_auth import BearerAuth
 
         key, oauth = credential_key(spec, user), spec.oauth or OAuthSettings()

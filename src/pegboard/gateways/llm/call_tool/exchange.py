@@ -77,6 +77,9 @@ class CallToolSearchCodec:
     def offer(self, body: bytes, tool: SearchTool) -> bytes:
         return self._inner.offer(body, tool)
 
+    def extended(self, body: bytes, definitions: Sequence[bytes]) -> bytes:
+        return self._inner.extended(body, definitions)
+
     def calls(self, answer: Document) -> list[FunctionCall]:
         return self._inner.calls(self._dialect.translated(answer, self._handing_on))
 

@@ -173,7 +173,9 @@ class Stickiness:
         known = self._conversations.known(thread, past.now, request, past.system)
         self._conversations.sent(thread, known, request, past.system, range(len(request.tools)), way)
 
-    def answered(self, receipt: Receipt, rounds: Sequence[Places], used: TokenUsage | None) -> None:
+    def answered(
+        self, receipt: Receipt, rounds: Sequence[Places], used: TokenUsage | None, tail: Sequence[int] = ()
+    ) -> None:
         """Record the answer: the tools of the request, first and in each repetition, and the provider's token counts
         for all of it, if known."""
         if self._conversations is None:
@@ -181,7 +183,7 @@ class Stickiness:
         if self._statistics is not None:
             for turn in receipt.turns(rounds):
                 self._statistics.note(receipt.key, turn)
-        known = receipt.after(rounds, used)
+        known = replace(receipt.after(rounds, used), tail=tuple(tail))
         places = sorted(rounds[-1])
         self._conversations.sent(receipt.thread, known, receipt.request, receipt.system, places, receipt.way)
 

@@ -56,6 +56,7 @@ class SentRequest:
     called: tuple[str, ...]
     changed: int
     account: CacheAccount
+    tail: tuple[str, ...] = ()
 
 
 class Conversations:
@@ -90,6 +91,7 @@ class Conversations:
             ),
             way=sent.way,
             account=sent.account,
+            tail=tuple(place for name in sent.tail for place in sorted(named(request, (name,)))),
         )
 
     def sent(
@@ -115,6 +117,7 @@ class Conversations:
             called=_names(request, known.relevant.called),
             changed=known.relevant.changed,
             account=known.account,
+            tail=_names(request, known.tail),
         )
         _keep(self._sent, thread.kept_under, sent, self._capacity)
         if len(places) == len(request.tools):

@@ -40,9 +40,9 @@ def fields_of(body: bytes) -> tuple[bytes, dict[str, Member]]:
 
 
 def appended(body: bytes, name: str, items: Sequence[object]) -> bytes:
-    """The body with these items appended to a member that is an array, created if missing."""
+    """The body with these items appended to a member that is an array, created if missing; bytes are JSON already."""
     text, fields = fields_of(body)
-    new = b",".join(map(written, items))
+    new = b",".join(item if isinstance(item, bytes) else written(item) for item in items)
     if name not in fields:
         return with_member(body, name, b"[" + new + b"]")
     start, end = fields[name].value

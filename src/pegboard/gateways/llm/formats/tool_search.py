@@ -79,6 +79,10 @@ class ToolSearchCodec(Protocol):
         """The body with one more tool, after the others."""
         ...
 
+    def extended(self, body: bytes, definitions: Sequence[bytes]) -> bytes:
+        """The body with these definitions, as the client wrote them, after its other tools."""
+        ...
+
     def calls(self, answer: Document) -> list[FunctionCall]:
         """The calls of the caller's functions and of the gateway's."""
         ...

@@ -80,7 +80,8 @@ class ConversationState:
 
     ``held`` are the places of the tools of the previous request, ``idle`` the seconds since this prefix was last sent,
     and ``whole_idle`` the seconds since all tools were; None if unknown. ``looping``: the request is another step of
-    the previous one. ``way`` is the conversation's way, if known, and ``account`` its bill.
+    the previous one. ``way`` is the conversation's way, if known, and ``account`` its bill. ``tail`` are
+    the places of the tools that searches have found, in that order.
     """
 
     stage: Stage
@@ -91,6 +92,7 @@ class ConversationState:
     relevant: RelevantTools = RelevantTools()
     way: Way | None = None
     account: CacheAccount = NOTHING_YET
+    tail: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from pegboard.gateways.llm.selection.policy import Filtered, Policy, mark_protec
 from pegboard.gateways.llm.selection.policy_rules import Treatment
 from pegboard.gateways.llm.selection.selector import Selector
 from pegboard.gateways.llm.tool_search.reference_round_trip import reference_round_trip
-from pegboard.gateways.llm.tool_search.round_trip import round_trip_of
+from pegboard.gateways.llm.tool_search.round_trip import ToolSearchRoundTrip, in_order, round_trip_of
 from pegboard.model import Tokens
 from pegboard.protocols import Clock
 
@@ -182,7 +182,7 @@ class RequestFilter:
                 filtered = replace(filtered, tokens_after=Tokens(filtered.tokens_after + round_trip.tokens))
                 rewritten = round_trip.body()
             else:
-                rewritten = filtered.narrowed or codec.rewrite(request, filtered.kept.places)
+                rewritten = filtered.narrowed or in_order(codec, request, filtered.kept.places, filtered.tail)
             if counting:
                 round_trip = None  # nothing is called in a count
             return RewrittenRequest(
@@ -347,7 +347,8 @@ class RequestFilter:
         filtered, round_trip = rewritten.filtered, rewritten.round_trip
         if filtered is not None:
             sent = frozenset(filtered.sent(len(rewritten.request.tools) if rewritten.request else 0))
-            self._selector.answered(filtered, [sent, *(round_trip.rounds if round_trip else ())], used)
+            tail = round_trip.tail if isinstance(round_trip, ToolSearchRoundTrip) else ()
+            self._selector.answered(filtered, [sent, *(round_trip.rounds if round_trip else ())], used, tail)
             if called is not None and rewritten.request is not None:
                 self._selector.called(filtered, rewritten.request, called)
 

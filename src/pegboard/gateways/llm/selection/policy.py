@@ -73,6 +73,8 @@ class Filtered:
     by `call_tool`, ``deferral`` if some are deferred: then ``kept`` are those whose definitions the model has seen;
     ``no_call_tool`` says why `call_tool` was not possible. ``board`` is the one that decided, ``barred`` the places
     that it could not select. ``receipt`` lets the conversation record the answer.
+    ``tail`` are the places of the tools that searches found in the conversation, in that order: they come after the
+    others.
     """
 
     kept: KeptTools
@@ -91,6 +93,7 @@ class Filtered:
     barred: frozenset[int] = frozenset()
     because: str = ""
     receipt: Receipt | None = None
+    tail: tuple[int, ...] = ()
 
     @property
     def reached(self) -> Sequence[int]:

@@ -92,10 +92,13 @@ class Selector:
         if policy.sticky:
             self._stickiness.passed(owner, request, policy.profile.query, way)
 
-    def answered(self, filtered: Filtered, rounds: Sequence[frozenset[int]], used: TokenUsage | None) -> None:
-        """Record the answer; ``rounds`` are the tools of the request, first and in each repetition."""
+    def answered(
+        self, filtered: Filtered, rounds: Sequence[frozenset[int]], used: TokenUsage | None, tail: Sequence[int] = ()
+    ) -> None:
+        """Record the answer; ``rounds`` are the tools of the request, first and in each repetition, ``tail`` those that
+        searches have found in the conversation."""
         if filtered.receipt is not None:
-            self._stickiness.answered(filtered.receipt, rounds, used)
+            self._stickiness.answered(filtered.receipt, rounds, used, tail or filtered.tail)
 
     def called(self, filtered: Filtered, request: LlmRequest, names: Collection[str]) -> None:
         """Learn from an answer which tools the request led to; an answer without a call ends the user's request."""
@@ -150,6 +153,7 @@ class Selector:
             filtered = context.filtered(decision, found.kept, missing)
             why = reached_nothing(policy.profile, found.base, missing)
             filtered = replace(filtered, verdict=found.verdict, way=way, no_call_tool=shut, left_alone=why)
+            filtered = replace(filtered, tail=place.known.tail)
             if policy.allowed_tools and len(found.verdict.places) == len(request.tools):
                 filtered = context.narrowed(found.base, filtered)
             if way == "whole" and filtered.narrowed is None:

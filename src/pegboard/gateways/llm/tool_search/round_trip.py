@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from pegboard.errors import PegboardError
 from pegboard.gateways.llm.formats.edits import query_of
-from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
+from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest, OfferedTool
 from pegboard.gateways.llm.formats.registry import tool_search_of
 from pegboard.gateways.llm.formats.tool_choice import may_be_picked
 from pegboard.gateways.llm.formats.tool_search import (
@@ -52,8 +52,9 @@ class ToolSearchRoundTrip:
     """One request with tool search. ``tool`` is None if no search is offered.
 
     ``kept`` are the places of the tools that the model has now, ``open`` those that may be found, ``found`` the names
-    of those that were. ``rounds`` are the places that the model had in each repetition. ``tokens`` are those of the
-    search tool.
+    of those that were; ``tail`` are the places of found tools, which come after the others in the order in which they
+    were found, also in earlier requests of the conversation. ``rounds`` are the places that the model had in each
+    repetition. ``tokens`` are those of the search tool.
     """
 
     format: ToolSearchCodec
@@ -65,6 +66,7 @@ class ToolSearchRoundTrip:
     tool: SearchTool | None
     find: Find
     tokens: int = 0
+    tail: tuple[int, ...] = ()
     exchanges: list[SearchExchange] = field(default_factory=list)
     searches: int = 0
     found: list[str] = field(default_factory=list)
@@ -72,7 +74,7 @@ class ToolSearchRoundTrip:
 
     def body(self) -> bytes:
         """The current body of the request."""
-        body = self.codec.rewrite(self.request, sorted(self.kept))
+        body = in_order(self.codec, self.request, self.kept, self.tail)
         if self.tool is not None and self._may_search():
             body = self.format.offer(body, self.tool)
         return self.format.continued(body, self.exchanges) if self.exchanges else body
@@ -132,6 +134,7 @@ class ToolSearchRoundTrip:
         except Exception as error:
             LOGGER.exception("A search for tools failed")
             return search.not_found_now(type(error).__name__)
+        self.tail += tuple(place for place in tools if may_be_moved(self.request.tools[place]))
         self.kept |= tools.keys()
         return search.found(tools.values())
 
@@ -175,7 +178,25 @@ def round_trip_of(
         tool=tool,
         find=find,
         tokens=tokens,
+        tail=filtered.tail,
     )
+
+
+def in_order(codec: Codec, request: LlmRequest, kept: Collection[int], tail: Sequence[int]) -> bytes:
+    """The body with these tools, those of the ``tail`` at the end of the list: what precedes them stays cached.
+
+    In the client's order if it lists the tools that may be called, or if nothing precedes them.
+    """
+    last = [place for place in tail if place in kept]
+    first, format_ = sorted(set(kept) - set(last)), tool_search_of(codec)
+    if not last or not first or format_ is None or request.choice.names is not None:
+        return codec.rewrite(request, sorted(kept))
+    return format_.extended(codec.rewrite(request, first), [request.tools[place].definition for place in last])
+
+
+def may_be_moved(tool: OfferedTool) -> bool:
+    """Not a tool in a namespace, or with a cache breakpoint, which belongs where it is."""
+    return not tool.hosted and not tool.namespace and tool.breakpoint is None
 
 
 def find_in(board: ToolBoard, open_: Collection[int], timeout: float) -> Find:
@@ -193,5 +214,10 @@ def find_in(board: ToolBoard, open_: Collection[int], timeout: float) -> Find:
 
 
 def may_search(request: LlmRequest) -> bool:
-    """Not if the request restricts which tools may be called, or forbids calls."""
-    return request.choice.mode != "none" and request.choice.names is None
+    """Not if the request restricts which tools may be called, or forbids calls; nor beside a search of its own."""
+    return request.choice.mode != "none" and request.choice.names is None and not has_own_search(request)
+
+
+def has_own_search(request: LlmRequest) -> bool:
+    """Whether the client has its tools searched for already: by the provider, or by itself."""
+    return bool(request.referenced) or any(tool.deferred or tool.searches for tool in request.tools)

@@ -17,7 +17,7 @@ from pegboard.gateways.mcp.gateway import meta_definitions
 from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
 from pegboard.gateways.mcp.transport.auth import Holder
-from pegboard.gateways.mcp.trust.approvals import Approvals
+from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools
 from pegboard.model import Floats, Tool, ToolId, Turn
 from pegboard.protocols import Clock
 from pegboard.retrieval.categories import categories_of
@@ -54,7 +54,7 @@ class CatalogView:
         *,
         clock: Clock,
         toolset: ToolsetView | None = None,
-        approvals: Approvals | None = None,
+        approvals: ApprovedTools | None = None,
         changed: Callable[[], Awaitable[None]],
     ) -> None:
         self.board = board

@@ -9,6 +9,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+import mcp_types as types
+
 from pegboard.board_search import found_tools
 from pegboard.call_charges import CallCharges
 from pegboard.caller_limits import RateLimiter
@@ -36,9 +38,9 @@ from pegboard.gateways.mcp.resources.skills import SkillLibrary
 from pegboard.gateways.mcp.tasks.server_tasks import ServerTasks
 from pegboard.gateways.mcp.tasks.task_ids import TaskIds
 from pegboard.gateways.mcp.transport.client_input import PendingInputs
-from pegboard.gateways.mcp.trust.approvals import Approvals
 from pegboard.gateways.mcp.trust.content import Contents
-from pegboard.model import Decision, Fingerprint, JsonObject, Outcome, Session, ToolId, Turn
+from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools
+from pegboard.model import Decision, Fingerprint, JsonObject, Outcome, ServerName, Session, ToolId, Turn
 from pegboard.protocols import Clock, EventSink
 from pegboard.routing import check_arguments
 from pegboard.routing_board import RoutingBoard
@@ -46,7 +48,7 @@ from pegboard.settings import Settings
 from pegboard.stores import MemoryRates, MemorySessions, MemorySpend
 from pegboard.telemetry.audit_log import AuditLog
 from pegboard.upstreams import NotCarriedOut, Upstream
-from pegboard.upstreams.extension_requests import RELAYED, extensions_of, merged_settings
+from pegboard.upstreams.extension_requests import RELAYED, AnyNotification, extensions_of, merged_settings
 
 Result = dict[str, Any]
 
@@ -79,7 +81,7 @@ class Gateway:
         charges: CallCharges | None = None,
         audit: AuditLog | None = None,
         rates: RateLimiter | None = None,
-        approvals: Approvals | None = None,
+        approvals: ApprovedTools | None = None,
         upstreams: Callable[[], Sequence[Upstream]] = tuple,
         reach: Callable[[str], Upstream] = _nowhere,
         task_ids: TaskIds | None = None,
@@ -139,6 +141,13 @@ class Gateway:
             contents=ContentSearch(self.resources, self.skills),
         )
         self._events, self._clock = events, clock
+
+    async def heard(self, server: ServerName, message: types.ServerNotification | AnyNotification) -> None:
+        """A server's notification about resources, prompts or tasks."""
+        if isinstance(message, AnyNotification):
+            await self.tasks.on_notification(server, message)
+        else:
+            await self.resources.on_notification(server, message)
 
     def close(self) -> None:
         self._later.flush()

@@ -20,10 +20,12 @@ from pegboard.gateways.mcp.gateway.clients import client_rows
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
+from pegboard.gateways.mcp.gateway.user_boards import UserBoards
 from pegboard.gateways.mcp.tasks.task_ids import TaskIds
-from pegboard.gateways.mcp.transport.auth import Access
+from pegboard.gateways.mcp.transport.auth import Access, Holder
 from pegboard.gateways.mcp.transport.signed_ids import Signing
 from pegboard.gateways.mcp.trust.approvals import Approvals
+from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools
 from pegboard.model import Outcome, ServerName
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
@@ -31,6 +33,7 @@ from pegboard.stores import MemorySessions, MemorySigningKeys
 from pegboard.upstreams import Changes, Fleet, UpstreamLimits
 from pegboard.upstreams.extension_requests import AnyNotification
 from pegboard.upstreams.oauth.sign_ins import SignIns
+from pegboard.upstreams.user_servers import UserServers
 from pegboard.usage import Usage
 
 SAVE_SECONDS = 2.0
@@ -53,6 +56,7 @@ class Host:
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         self.settings = settings
+        self._by_user = settings.has_users
         _ = settings.audit_log.key  # raises if it is not set
         self.access = Access(settings, clock=parts.clock)
         self.signing = Signing(parts.signing_keys, parts.clock, lasting=settings.session_ttl)
@@ -91,6 +95,9 @@ class Host:
         self.rates = RateLimiter(parts.rates, settings.rates, parts.clock)
         self._often: tuple[str, ...] = ()
         self._gateways: dict[str, Gateway] = {}
+        self.users = UserBoards(
+            self.fleet, parts, self._approvals, lambda: self.settings, self._new_gateway, self.sign_ins.forget
+        )
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Host]:
@@ -104,7 +111,7 @@ class Host:
                 *(self._usage.run(), self._reported.run(), self._charges.run(), self._approvals.run()),
                 *((self.parts.learner.book.run(),) if self.parts.learner is not None else ()),
                 *(self.parts.retirement.run(), self._save_sessions(), self.signing.run()),
-                warn_of_expiry(lambda: self.settings, self.parts.clock),
+                *(warn_of_expiry(lambda: self.settings, self.parts.clock), self.users.run()),
             )
             background = [asyncio.create_task(each) for each in running]
             try:
@@ -113,6 +120,7 @@ class Host:
                 for task in background:
                     task.cancel()
                 await asyncio.wait(background)
+                self.users.close()
                 for gateway in self._gateways.values():
                     gateway.close()
                 await self._usage.flush()
@@ -121,33 +129,53 @@ class Host:
                     await self.parts.learner.book.flush()
                 await self._charges.close()
 
-    def gateway(self, toolset: str = "") -> Gateway:
-        """The gateway of a toolset; without a name, that of the whole board. Raises NoToolset."""
+    def gateway(self, toolset: str = "", user: str = "") -> Gateway:
+        """The gateway of a toolset; without a name, that of the whole board. Raises NoToolset.
+
+        With a ``user``, as `user_of` says, that user's own; raises TooManyUsers if there is no room for another.
+        """
+        if user:
+            return self.users.gateway(user, toolset)
         if toolset not in self._gateways:
-            settings, chosen = self._settings_of(toolset)
-            self._gateways[toolset] = Gateway(
-                settings,
-                self._board(settings, toolset),
-                self.fleet,
-                events=self.parts.events,
-                clock=self.parts.clock,
-                book=SessionBook(self.parts.sessions, toolset),
-                observe=self._usage.observe,
-                toolset=chosen,
-                charges=self._charges,
-                audit=self.parts.audit,
-                rates=self.rates,
-                approvals=self._approvals,
-                upstreams=lambda: self.fleet.upstreams,
-                reach=self.fleet.reached,
-                task_ids=TaskIds(self.signing),
-            )
-            self._gateways[toolset].view.renew()
+            self._gateways[toolset] = self._new_gateway(toolset, self.fleet, self._approvals)
         return self._gateways[toolset]
 
-    def serves(self, toolset: str, gateway: Gateway) -> bool:
+    def user_of(self, holder: Holder | None) -> str:
+        """Whose gateways a caller uses; empty for those that all share, as no server is connected by user."""
+        if holder is None or not self._by_user:
+            return ""
+        self.sign_ins.present(holder.user, holder.name, holder.token)
+        return holder.user
+
+    def serves(self, toolset: str, gateway: Gateway, user: str = "") -> bool:
         """Whether this is the toolset's gateway still."""
-        return self._gateways.get(toolset) is gateway
+        known = self.users.gateways(user) if user else self._gateways
+        return known.get(toolset) is gateway
+
+    def _new_gateway(
+        self, toolset: str, servers: Fleet | UserServers, approvals: ApprovedTools, user: str = ""
+    ) -> Gateway:
+        """Raises NoToolset."""
+        settings, chosen = self._settings_of(toolset)
+        made = Gateway(
+            settings,
+            self._board(settings, toolset, user),
+            servers,
+            events=self.parts.events,
+            clock=self.parts.clock,
+            book=SessionBook(self.parts.sessions, _of_user(toolset, user)),
+            observe=self._usage.observe,
+            toolset=chosen,
+            charges=self._charges,
+            audit=self.parts.audit,
+            rates=self.rates,
+            approvals=approvals,
+            upstreams=lambda: servers.upstreams,
+            reach=servers.reached,
+            task_ids=TaskIds(self.signing),
+        )
+        made.view.renew()
+        return made
 
     async def reconfigure(self, settings: Settings) -> Changes:
         """Switch to another configuration: unchanged servers keep running, and sessions continue (M27).
@@ -158,26 +186,29 @@ class Host:
         try:
             access = Access(settings, clock=self.parts.clock, before=self.access)
             self._check()
-            adopted = {
-                name: (*self._settings_of(name), gateway)
-                for name, gateway in self._gateways.items()
+            adopted = [
+                (*self._settings_of(name), gateway, self._board(self._settings_of(name)[0], name, user))
+                for user, name, gateway in self._every_gateway()
                 if not name or name in settings.toolsets
-            }
-            boards = {name: self._board(of_toolset, name) for name, (of_toolset, _, _) in adopted.items()}
+            ]
         except PegboardError:
             self.settings = before
             raise
         self.access = access
-        for name in set(self._gateways) - set(adopted):
-            self._gateways.pop(name).close()
-        for name, (of_toolset, chosen, gateway) in adopted.items():
-            gateway.adopt(of_toolset, boards[name], chosen)
+        for user, name, _ in self._every_gateway():
+            if name and name not in settings.toolsets:
+                (self.users.gateways(user) if user else self._gateways).pop(name).close()
+        for of_toolset, chosen, gateway, board in adopted:
+            gateway.adopt(of_toolset, board, chosen)
         self._charges.adopt(settings.spend)
         self.rates.adopt(settings.rates)
         self.parts.knowledge.half_life = settings.economics.half_life
         self.parts.resting.adopt(settings.breakers.policy)
         self._approvals.adopt(settings.pins, settings.scan)
-        return await self.fleet.apply(settings.enabled_servers)
+        changes = await self.fleet.apply(settings.enabled_servers)
+        self._by_user = settings.has_users
+        self.users.follow(settings)
+        return changes
 
     def count(self, outcome: Outcome) -> None:
         """Count a call that a client executed and reported. It opens no breaker: one client's word would hide a server
@@ -207,17 +238,22 @@ class Host:
             changes = {"exposure": own.exposure} if own.exposure else {}
         return settings.model_copy(update=changes | {"always_available": (*always, *self._often)}), chosen
 
-    def _board(self, settings: Settings, toolset: str) -> RoutingBoard:
-        empty = Catalog.build([])
+    def _board(self, settings: Settings, toolset: str, user: str = "") -> RoutingBoard:
+        empty, name = Catalog.build([]), _of_user(toolset, user)
         return build_routing(
-            settings, empty, parts=self.parts, patient=False, name=toolset, connections=self.fleet.connections
+            settings, empty, parts=self.parts, patient=False, name=name, connections=self.fleet.connections
         )
+
+    def _every_gateway(self) -> list[tuple[str, str, Gateway]]:
+        """With the user and the toolset of each."""
+        shared = [("", name, gateway) for name, gateway in self._gateways.items()]
+        return shared + self.users.every_gateway()
 
     async def _save_sessions(self) -> None:
         """Store changes of sessions that could not be stored while the store was down."""
         while True:
             await asyncio.sleep(SAVE_SECONDS)
-            for gateway in list(self._gateways.values()):
+            for _, _, gateway in self._every_gateway():
                 await gateway.book.save_unsaved()
 
     async def _on_change(self) -> None:
@@ -225,15 +261,18 @@ class Host:
         self._renew_views()
 
     async def _on_notification(self, server: ServerName, message: types.ServerNotification | AnyNotification) -> None:
-        for gateway in list(self._gateways.values()):
-            if isinstance(message, AnyNotification):
-                await gateway.tasks.on_notification(server, message)
-            else:
-                await gateway.resources.on_notification(server, message)
+        for _, _, gateway in self._every_gateway():
+            await gateway.heard(server, message)
 
     def _renew_views(self) -> None:
         for gateway in self._gateways.values():
             gateway.view.renew()
+        self.users.renew()
+
+
+def _of_user(toolset: str, user: str) -> str:
+    """What a gateway calls its sessions and vectors: no user's are another's."""
+    return f"{toolset}@{user}" if user else toolset
 
 
 @asynccontextmanager
@@ -247,6 +286,7 @@ async def open_host(settings: Settings, parts: Parts | None = None) -> AsyncIter
 @asynccontextmanager
 async def open_gateway(settings: Settings, parts: Parts | None = None) -> AsyncIterator[Gateway]:
     """A gateway for one client, with its servers started; it ends them, and the session, at exit."""
+    settings = settings.for_one_person
     async with AsyncExitStack() as stack:
         own = await stack.enter_async_context(opened_parts(settings)) if parts is None else parts
         own = replace(own, sessions=MemorySessions(own.clock), signing_keys=MemorySigningKeys(), replicas=None)

@@ -5,10 +5,11 @@ A session belongs to the token that began it (`signed_ids`).
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit, urlunsplit
 
@@ -28,6 +29,7 @@ HOLDER_KEY = "pegboard.holder"
 """The key of the ASGI scope under which the HTTP door stores the holder of the token."""
 AUTHORIZATION = b"authorization"
 REALM = 'Bearer realm="pegboard"'
+USER_CHARACTERS = 32
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 
 
@@ -73,7 +75,12 @@ class InsufficientScope(Unauthorized):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """The holder of a token. ``only`` are patterns of the tools it grants, None for all; ``secret`` is its hash."""
+    """The holder of a token. ``only`` are patterns of the tools it grants, None for all; ``secret`` is its hash.
+
+    ``user`` identifies the person or program whose connections to servers are used: the issuer and its subject, or the
+    name of a configured token. It stays the same when rights change or a token is renewed. ``token`` is an issuer's own
+    token, for an exchange (RFC 8693); empty for configured ones.
+    """
 
     name: str
     secret: str = field(repr=False)
@@ -82,6 +89,8 @@ class Holder:
     tenant: str = ""
     rates: tuple[RateSettings, ...] = ()
     budgets: tuple[BudgetSettings, ...] = ()
+    user: str = field(default="", repr=False)
+    token: str = field(default="", repr=False, compare=False)
 
     @property
     def limited(self) -> LimitedCaller:
@@ -135,7 +144,8 @@ class Access:
                 )
             only = _patterns(each.tools, each.scopes, settings.grants)
             scopes = frozenset(each.scopes)
-            holder = Holder(name=name, secret=secret, scopes=scopes, only=only, tenant=each.tenant)
+            user = user_id("access", name)
+            holder = Holder(name=name, secret=secret, scopes=scopes, only=only, tenant=each.tenant, user=user)
             for hash_, end in ((secret, each.expires), (each.previous, each.previous_expires)):
                 if hash_ is not None:
                     self._holders[hash_] = holder
@@ -172,9 +182,10 @@ class Access:
         found = self.holder_of(token)
         if found is None and self._issuer is not None:
             try:
-                return self._by_claims(await self._issuer.claims(token), self._issuer.settings)
+                found = self._by_claims(await self._issuer.claims(token), self._issuer.settings)
             except TokenRefused as reason:
                 raise Unauthorized(shown=True, why=str(reason)) from reason
+            return replace(found, token=token)
         if found is None:
             raise Unauthorized(shown=True)
         return found
@@ -201,7 +212,13 @@ class Access:
             tenant=tenant,
             rates=tuple(one for each in matching for one in each.rates),
             budgets=tuple(one for each in matching for one in each.budgets),
+            user=user_id("issuer", issuer.url, str(claims["sub"])),
         )
+
+
+def user_id(*parts: str) -> str:
+    """A user's id, as it may stand in names of files and records."""
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:USER_CHARACTERS]
 
 
 def protected_resource(issuer: IssuerSettings, scopes: Iterable[str], toolset: str) -> JSONResponse:

@@ -26,7 +26,8 @@ from pegboard.gateways.mcp.cluster.session_affinity import SessionAffinity
 from pegboard.gateways.mcp.cluster.session_recovery import SESSION, SessionRecovery
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.host import Host, NoToolset
-from pegboard.gateways.mcp.transport import auth
+from pegboard.gateways.mcp.gateway.user_boards import TooManyUsers
+from pegboard.gateways.mcp.transport import auth, sign_in_pages
 from pegboard.gateways.mcp.transport.client_connection import EXPOSURE_KEY, wished
 from pegboard.gateways.mcp.transport.gateway_server import wire
 from pegboard.gateways.mcp.transport.handshake_sessions import ResumableSessions
@@ -74,7 +75,8 @@ class HttpDoor:
         ours = [urlsplit(peers.me.url).hostname or ""] if peers else []
         self.security = guard(host.settings.host, (*host.settings.allowed_hosts, *ours), host.settings.allowed_origins)
         self._guard = TransportSecurityMiddleware(self.security)
-        self._endpoints: dict[str, Endpoint] = {}
+        self._endpoints: dict[tuple[str, str], Endpoint] = {}
+        """By toolset and user."""
         self._tasks = anyio.create_task_group()
         self._opening = anyio.Lock()
 
@@ -89,7 +91,7 @@ class HttpDoor:
 
     def hang_up(self) -> None:
         """End every connection."""
-        for endpoint in self._endpoints.values():
+        for endpoint in list(self._endpoints.values()):
             endpoint.scope.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,6 +110,8 @@ class HttpDoor:
             return refused or JSONResponse({"status": "ok"} | more)
         if path == auth.WELL_KNOWN or path.startswith(f"{auth.WELL_KNOWN}/"):
             return self._metadata(path)
+        if sign_in_pages.is_page(path) and self._host.settings.has_users:
+            return sign_in_pages.answer(scope, self._host.sign_ins.returns)
         if path != PATH and not path.startswith(f"{PATH}/"):
             remedy = f"MCP is at {PATH}; models are served if [llm] is configured."
             return _error(ConfigError(f"Nothing is served at {path or '/'!r}.", remedy=remedy), 404)
@@ -116,7 +120,8 @@ class HttpDoor:
         try:
             holder = await self._host.access.holder(scope["headers"])
             wish = wished(request.headers, dict(request.query_params) if scope["query_string"] else {})
-            endpoint = await self._endpoint(toolset)
+            user = self._host.user_of(holder)
+            endpoint = await self._endpoint(toolset, user)
             auth.check_scope(holder, self._host.scope_of(toolset))
             if self._host.rates.limits or holder is not None:
                 await self._host.rates.admit_request(ANYONE if holder is None else holder.limited)
@@ -128,11 +133,16 @@ class HttpDoor:
         except IssuerUnavailable as error:
             return _error(error, error.http_status)
         except PegboardError as error:
-            return _error(error, 404 if isinstance(error, NoToolset) else 400)
+            return _error(error, error.http_status if isinstance(error, NoToolset | TooManyUsers) else 400)
         session = header(scope["headers"], SESSION)
         if holder is not None and session is not None and not await self._host.signing.owns(holder, session):
             return _error(NoSession(), NoSession.http_status)
-        await endpoint.app({**scope, auth.HOLDER_KEY: holder, EXPOSURE_KEY: wish}, receive, send)
+        told = {**scope, auth.HOLDER_KEY: holder, EXPOSURE_KEY: wish}
+        if user:
+            with self._host.users.board(user).in_use():
+                await endpoint.app(told, receive, send)
+        else:
+            await endpoint.app(told, receive, send)
         return None
 
     def _metadata(self, path: str) -> Response:
@@ -147,18 +157,20 @@ class HttpDoor:
         scope = self._host.scope_of(toolset)
         return auth.protected_resource(settings.issuer, [scope] if scope else settings.grants, toolset)
 
-    async def _endpoint(self, toolset: str) -> Endpoint:
-        """The endpoint of this toolset. Raises NoToolset, also if it was removed from the configuration."""
-        open_one = self._endpoints.get(toolset)
-        if open_one is not None and self._host.serves(toolset, open_one.gateway):
+    async def _endpoint(self, toolset: str, user: str) -> Endpoint:
+        """The endpoint of this toolset, for this user if some servers are connected by user. Raises NoToolset, also if
+        it was removed from the configuration, and TooManyUsers."""
+        key = (toolset, user)
+        open_one = self._endpoints.get(key)
+        if open_one is not None and self._host.serves(toolset, open_one.gateway, user):
             return open_one
         async with self._opening:
-            known = self._endpoints.get(toolset)
+            known = self._endpoints.get(key)
             try:
-                gateway = self._host.gateway(toolset)
+                gateway = self._host.gateway(toolset, user)
             except NoToolset:
                 if known is not None:
-                    self._endpoints.pop(toolset).scope.cancel()
+                    self._endpoints.pop(key).scope.cancel()
                 raise
             if (
                 known is not None and known.gateway is not gateway
@@ -166,17 +178,21 @@ class HttpDoor:
                 known.scope.cancel()
                 known = None
             if known is None:
-                self._endpoints[toolset] = await self._tasks.start(self._serve, gateway, toolset)
-            return self._endpoints[toolset]
+                self._endpoints[key] = await self._tasks.start(self._serve, gateway, toolset, user)
+            return self._endpoints[key]
 
-    async def _serve(self, gateway: Gateway, toolset: str, *, task_status: TaskStatus[Endpoint]) -> None:
-        """Serve one toolset's endpoint until the door closes or the toolset is removed."""
-        sealed = self._host.signing.states(f"pegboard/{toolset}")
+    async def _serve(self, gateway: Gateway, toolset: str, user: str, *, task_status: TaskStatus[Endpoint]) -> None:
+        """Serve one endpoint until the door closes, the toolset is removed or the user is forgotten."""
+        sealed = self._host.signing.states(f"pegboard/{toolset}@{user}" if user else f"pegboard/{toolset}")
         manager = ResumableSessions(wire(gateway, sealed), security_settings=self.security)
         with anyio.CancelScope() as scope:
+            if user:
+                self._host.users.board(user).ends.append(scope.cancel)
             async with manager.run():
                 task_status.started(Endpoint(gateway=gateway, app=self._app(manager, gateway), scope=scope))
                 await anyio.sleep_forever()
+        if user and (left := self._endpoints.get((toolset, user))) is not None and left.gateway is gateway:
+            del self._endpoints[toolset, user]
 
     def _app(self, manager: ResumableSessions, gateway: Gateway) -> SessionRecovery | SessionAffinity:
         local = SessionRecovery(manager, gateway, self._host.signing)

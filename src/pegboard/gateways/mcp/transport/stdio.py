@@ -29,6 +29,8 @@ async def serve_stdio(
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     async with AsyncExitStack() as stack:
+        settings, load = settings.for_one_person, source.load
+        source = replace(source, load=lambda: load().for_one_person)
         parts = await stack.enter_async_context(opened_parts(settings))
         parts = replace(parts, sessions=MemorySessions(parts.clock), signing_keys=MemorySigningKeys(), replicas=None)
         host = await stack.enter_async_context(open_host(settings, parts))

@@ -205,6 +205,11 @@ class Approvals:
         return pins
 
     @property
+    def is_strict(self) -> bool:
+        """Whether any definition can be held back."""
+        return self._strict
+
+    @property
     def _strict(self) -> bool:
         return "quarantine" in (self._policy, self._scanning)
 

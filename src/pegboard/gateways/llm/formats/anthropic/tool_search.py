@@ -147,6 +147,9 @@ class MessagesToolSearch:
     def offer(self, body: bytes, tool: SearchTool) -> bytes:
         return appended(body, "tools", [{"name": tool.name, "description": tool.description, "input_schema": schema()}])
 
+    def extended(self, body: bytes, definitions: Sequence[bytes]) -> bytes:
+        return appended(body, "tools", definitions)
+
     def calls(self, answer: Document) -> list[FunctionCall]:
         return [asked(block) for block in _blocks(answer) if block.get("type") == "tool_use"]
 

@@ -139,15 +139,17 @@ class ConverseToolSearch:
 
     def offer(self, body: bytes, tool: SearchTool) -> bytes:
         said = {"name": tool.name, "description": tool.description, "inputSchema": {"json": schema()}}
-        entry = {"toolSpec": said}
+        return self.extended(body, [written({"toolSpec": said})])
+
+    def extended(self, body: bytes, definitions: Sequence[bytes]) -> bytes:
         text, fields = fields_of(body)
         if "toolConfig" not in fields or not text[fields["toolConfig"].value.start :].startswith(b"{"):
-            value = written({"tools": [entry]})
+            value = b'{"tools":[' + b",".join(definitions) + b"]}"
             if "toolConfig" not in fields:
                 return with_member(body, "toolConfig", value)
             return splice(body, [Edit(*fields["toolConfig"].value, value)])
         start, end = fields["toolConfig"].value
-        return splice(body, [Edit(start, end, appended(body[start:end], "tools", [entry]))])
+        return splice(body, [Edit(start, end, appended(body[start:end], "tools", definitions))])
 
     def calls(self, answer: Document) -> list[FunctionCall]:
         return [asked(object_of(block["toolUse"])) for block in blocks_of(answer) if "toolUse" in block]

@@ -191,6 +191,9 @@ class CohereToolSearch:
         function = {"name": tool.name, "description": tool.description, "parameters": schema()}
         return appended(body, "tools", [{"type": "function", "function": function}])
 
+    def extended(self, body: bytes, definitions: Sequence[bytes]) -> bytes:
+        return appended(body, "tools", definitions)
+
     def calls(self, answer: Document) -> list[FunctionCall]:
         return [_asked(call) for call in _calls(answer)]
 

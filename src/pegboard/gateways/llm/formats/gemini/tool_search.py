@@ -134,14 +134,19 @@ class ContentsToolSearch:
         """Adds to a group that has functions already: some reject two such groups."""
         query = {"type": "STRING", "description": "What you want to do, in a few words"}
         schema = {"type": "OBJECT", "properties": {"query": query}, "required": ["query"]}
-        function = {"name": tool.name, "description": tool.description, "parameters": schema}
+        return self.extended(
+            body, [written({"name": tool.name, "description": tool.description, "parameters": schema})]
+        )
+
+    def extended(self, body: bytes, definitions: Sequence[bytes]) -> bytes:
+        new = b",".join(definitions)
         text, fields = fields_of(body)
         for span in elements(text, fields["tools"].value) if "tools" in fields else ():
             group = members(text, span)
             key = either(group, "functionDeclarations")
             if key in group and (declared := elements(text, group[key].value)):
-                return splice(body, [Edit(declared[-1].end, declared[-1].end, b"," + written(function))])
-        return appended(body, "tools", [{"functionDeclarations": [function]}])
+                return splice(body, [Edit(declared[-1].end, declared[-1].end, b"," + new)])
+        return appended(body, "tools", [b'{"functionDeclarations":[' + new + b"]}"])
 
     def calls(self, answer: Document) -> list[FunctionCall]:
         return [call for part in _parts(answer) if (call := call_in(part))]

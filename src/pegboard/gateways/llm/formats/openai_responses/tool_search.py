@@ -191,6 +191,9 @@ class ResponsesToolSearch:
         kept = value_of(*fields_of(offered), "store") is not False
         return with_value(offered, "parallel_tool_calls", b"false") if kept else offered
 
+    def extended(self, body: bytes, definitions: Sequence[bytes]) -> bytes:
+        return appended(body, "tools", definitions)
+
     def calls(self, answer: Document) -> list[FunctionCall]:
         return [asked(item) for item in _items(answer) if is_call(item)]
 

@@ -1,0 +1,1 @@
+"""Two hundred users with tokens of their own, through one process: `make bench-users`."""

@@ -1,0 +1,218 @@
+"""A board for each user, while some servers are connected for each user alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+import mcp_types as types
+
+from pegboard.compose import Parts
+from pegboard.errors import PegboardError
+from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.trust.approvals import Approvals
+from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools, UserApprovals, UserPins
+from pegboard.model import ServerName
+from pegboard.settings import Settings
+from pegboard.upstreams import Fleet
+from pegboard.upstreams.extension_requests import AnyNotification
+from pegboard.upstreams.user_servers import UserServers
+
+LOOK_SECONDS = 30.0
+"""Seconds between two looks for idle users, at most."""
+LOOKS_PER_IDLE = 4
+
+
+class TooManyUsers(PegboardError):  # noqa: N818
+    """Every place is taken by a user whose requests are in progress."""
+
+    code = "too_many_users"
+    http_status = 503
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"{most} users are connected, and none of them is idle.", remedy="Try again later.")
+
+
+class NewGateway(Protocol):
+    def __call__(self, toolset: str, servers: UserServers, approvals: ApprovedTools, user: str) -> Gateway:
+        """Raises NoToolset."""
+        ...
+
+
+class UserBoard:
+    """What one user sees: the shared servers, the user's own connections, and a gateway for each toolset.
+
+    ``requests`` is how many of the user's requests are in progress; ``ends`` is called when the board is closed.
+    """
+
+    def __init__(self, user: str, fleet: Fleet, parts: Parts, shared: Approvals, settings: Settings) -> None:
+        self.user = user
+        self.gateways: dict[str, Gateway] = {}
+        self.requests = 0
+        self.ends: list[Callable[[], None]] = []
+        self._clock = parts.clock
+        self._last_used = parts.clock.monotonic()
+
+        def is_own(server: str) -> bool:
+            return self.servers.is_own(server)
+
+        self._own = Approvals(
+            UserPins(parts.pins, user, is_own),
+            settings.pins,
+            settings.scan,
+            events=parts.events,
+            clock=parts.clock,
+            changed=self.renew,
+            exempt=lambda tool: self.servers.is_placeholder(tool),
+        )
+        self.approvals = UserApprovals(shared, self._own, is_own)
+        self.servers = UserServers(
+            fleet,
+            user,
+            idle_stop=settings.users.idle,
+            admit=self._own.check,
+            on_change=self._on_change,
+            on_news=self._on_news,
+        )
+        self._task = asyncio.create_task(self._own.run())
+
+    @property
+    def idle_for(self) -> float:
+        """Seconds since the last request; 0 while one is in progress."""
+        return 0.0 if self.requests else self._clock.monotonic() - self._last_used
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        self.requests += 1
+        try:
+            yield
+        finally:
+            self.requests -= 1
+            self.touch()
+
+    def touch(self) -> None:
+        self._last_used = self._clock.monotonic()
+
+    def follow(self, settings: Settings) -> None:
+        """Use these settings, and the fleet's servers, from now on."""
+        self._own.adopt(settings.pins, settings.scan)
+        self.servers.follow()
+        self.renew()
+
+    def renew(self) -> None:
+        """The tools may have changed."""
+        self.servers.tell()
+        for gateway in self.gateways.values():
+            gateway.view.renew()
+
+    def close(self) -> None:
+        for end in self.ends:
+            end()
+        self._task.cancel()
+        self.servers.close()
+        for gateway in self.gateways.values():
+            gateway.close()
+
+    async def _on_change(self) -> None:
+        await self._own.see(self.servers.listed())
+        self.renew()
+
+    async def _on_news(self, server: ServerName, message: types.ServerNotification | AnyNotification) -> None:
+        for gateway in list(self.gateways.values()):
+            await gateway.heard(server, message)
+
+
+class UserBoards:
+    """The boards of the users who are here, made with their first requests."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        parts: Parts,
+        shared: Approvals,
+        settings: Callable[[], Settings],
+        new_gateway: NewGateway,
+        forget: Callable[[str], None],
+    ) -> None:
+        """``forget`` is called with a user who has left."""
+        self._fleet = fleet
+        self._parts = parts
+        self._shared = shared
+        self._settings = settings
+        self._new_gateway = new_gateway
+        self._forget = forget
+        self._boards: OrderedDict[str, UserBoard] = OrderedDict()
+
+    def board(self, user: str) -> UserBoard:
+        """Raises TooManyUsers."""
+        if user not in self._boards:
+            settings = self._settings()
+            self._make_room(settings.users.most)
+            self._boards[user] = UserBoard(user, self._fleet, self._parts, self._shared, settings)
+        self._boards.move_to_end(user)
+        self._boards[user].touch()
+        return self._boards[user]
+
+    def gateway(self, user: str, toolset: str) -> Gateway:
+        """Raises TooManyUsers, NoToolset."""
+        board = self.board(user)
+        if toolset not in board.gateways:
+            board.gateways[toolset] = self._new_gateway(toolset, board.servers, board.approvals, user)
+        return board.gateways[toolset]
+
+    def gateways(self, user: str) -> dict[str, Gateway]:
+        """Those that the user has now, by toolset."""
+        return self._boards[user].gateways if user in self._boards else {}
+
+    def every_gateway(self) -> list[tuple[str, str, Gateway]]:
+        """With the user and the toolset of each."""
+        return [
+            (user, name, gateway) for user, board in self._boards.items() for name, gateway in board.gateways.items()
+        ]
+
+    def __len__(self) -> int:
+        return len(self._boards)
+
+    def renew(self) -> None:
+        """The tools of shared servers may have changed."""
+        for board in self._boards.values():
+            board.renew()
+
+    def follow(self, settings: Settings) -> None:
+        """Use these settings from now on. Without a server that is connected by user, no user has a board."""
+        if not settings.has_users:
+            self.close()
+        for board in self._boards.values():
+            board.follow(settings)
+
+    async def run(self) -> None:
+        """End idle users' connections, and forget users without requests, until cancelled."""
+        while True:
+            await asyncio.sleep(min(self._settings().users.idle / LOOKS_PER_IDLE, LOOK_SECONDS))
+            await self.end_idle()
+
+    async def end_idle(self) -> None:
+        idle = self._settings().users.idle
+        for user, board in list(self._boards.items()):
+            if board.idle_for >= idle:
+                self._end(user)
+            else:
+                await board.servers.stop_idle()
+
+    def close(self) -> None:
+        for user in list(self._boards):
+            self._end(user)
+
+    def _make_room(self, most: int) -> None:
+        while len(self._boards) >= most:
+            free = next((user for user, board in self._boards.items() if not board.requests), None)
+            if free is None:
+                raise TooManyUsers(most)
+            self._end(free)
+
+    def _end(self, user: str) -> None:
+        self._boards.pop(user).close()
+        self._forget(user)

@@ -1,0 +1,118 @@
+"""Approved definitions as one user sees them: those of shared servers, and those of the user's own connections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from pegboard.catalog import Catalog
+from pegboard.gateways.mcp.trust.approvals import Approvals
+from pegboard.gateways.mcp.trust.content_pins import ContentPins
+from pegboard.model import Fingerprint, Pin, ToolId, Wording
+from pegboard.protocols import NO_TEXTS, Pins
+
+T = TypeVar("T")
+
+
+class ApprovedTools(Protocol):
+    """What a gateway asks of approvals."""
+
+    @property
+    def contents(self) -> ContentPins: ...
+
+    def admitted(self, catalog: Catalog) -> Catalog:
+        """The catalog without what is held back."""
+        ...
+
+    def is_new(self, tool: ToolId) -> bool: ...
+
+    def check(self, tool: ToolId) -> None:
+        """Raises NotApproved for a tool that is held back."""
+        ...
+
+    async def settled(self, timeout: float) -> None: ...
+
+
+class UserApprovals:
+    """``shared`` for all servers but those that are the user's ``own``. A definition that one user is listed is no
+    change of the one that another is."""
+
+    def __init__(self, shared: Approvals, own: Approvals, is_own: Callable[[str], bool]) -> None:
+        self._shared = shared
+        self._own = own
+        self._is_own = is_own
+
+    @property
+    def contents(self) -> ContentPins:
+        return self._own.contents
+
+    def admitted(self, catalog: Catalog) -> Catalog:
+        if not self._shared.is_strict:
+            return catalog
+        parts = {own: self._of(own).admitted(self._part(catalog, own)) for own in (False, True)}
+        groups = [
+            (parts[self._is_own(name)].servers[name], parts[self._is_own(name)].of_server(name))
+            for name in catalog.servers
+        ]
+        return Catalog.build(groups, counter=catalog.counter)
+
+    def is_new(self, tool: ToolId) -> bool:
+        return self._of(self._is_own(tool.server)).is_new(tool)
+
+    def check(self, tool: ToolId) -> None:
+        self._of(self._is_own(tool.server)).check(tool)
+
+    async def settled(self, timeout: float) -> None:
+        await self._shared.settled(timeout)
+        await self._own.settled(timeout)
+
+    def _of(self, own: bool) -> Approvals:
+        return self._own if own else self._shared
+
+    def _part(self, catalog: Catalog, own: bool) -> Catalog:
+        names = [name for name in catalog.servers if self._is_own(name) is own]
+        return Catalog.build([(catalog.servers[name], catalog.of_server(name)) for name in names])
+
+
+class UserPins:
+    """Pins in which the user's ``own`` servers have names of their own, `SERVER@USER`."""
+
+    def __init__(self, store: Pins, user: str, is_own: Callable[[str], bool]) -> None:
+        self._store = store
+        self._suffix = f"@{user}"
+        self._is_own = is_own
+
+    async def get(self, tools: Sequence[ToolId] | None = None) -> Mapping[ToolId, Pin]:
+        return self._named(await self._store.get(None if tools is None else [self._key(each) for each in tools]))
+
+    async def put(
+        self,
+        seen: Mapping[ToolId, Fingerprint],
+        *,
+        texts: Mapping[ToolId, str] = NO_TEXTS,
+        doubted: Collection[ToolId] = (),
+    ) -> Mapping[ToolId, Pin]:
+        return self._named(
+            await self._store.put(
+                self._keyed(seen), texts=self._keyed(texts), doubted=[self._key(each) for each in doubted]
+            )
+        )
+
+    async def approve(self, tools: Mapping[ToolId, Fingerprint]) -> None:
+        await self._store.approve(self._keyed(tools))
+
+    async def wordings(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Wording]:
+        return self._named(await self._store.wordings([self._key(each) for each in tools]))
+
+    def _key(self, tool: ToolId) -> ToolId:
+        return ToolId(f"{tool.server}{self._suffix}", tool.name) if self._is_own(tool.server) else tool
+
+    def _keyed(self, by_tool: Mapping[ToolId, T]) -> dict[ToolId, T]:
+        return {self._key(tool): each for tool, each in by_tool.items()}
+
+    def _named(self, by_key: Mapping[ToolId, T]) -> dict[ToolId, T]:
+        return {
+            ToolId(key.server.removesuffix(self._suffix), key.name): each
+            for key, each in by_key.items()
+            if not self._is_own(key.server)
+        }

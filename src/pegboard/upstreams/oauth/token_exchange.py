@@ -1,0 +1,167 @@
+"""Tokens for a server in exchange for the caller's own (RFC 8693): no person is asked, and nothing is stored."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+import httpx2
+from mcp.shared.auth import OAuthToken
+from pydantic import ValidationError
+
+from pegboard.errors import PegboardError
+from pegboard.protocols import Clock
+from pegboard.settings.oauth_settings import OAuthSettings
+from pegboard.upstreams.oauth.bearer_auth import AHEAD, RETRY_SECONDS, origin_of, sign
+from pegboard.upstreams.oauth.challenges import UNAUTHORIZED, TokenNotRenewed
+from pegboard.upstreams.oauth.credentials import CredentialKey
+from pegboard.upstreams.oauth.guarded_transport import guarded_client
+
+LOGGER = logging.getLogger(__name__)
+
+GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
+ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105
+USUAL_LIFETIME = 300.0
+"""Seconds for which a token is used whose answer does not say how long it holds."""
+OK = 200
+
+
+class SubjectTokens:
+    """The token that each user presented last, in memory alone, while the user is here."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, str] = {}
+        self._heard: dict[str, list[asyncio.Event]] = {}
+
+    def put(self, user: str, token: str) -> None:
+        """Use this token from now on."""
+        if self._of.get(user) != token:
+            self._of[user] = token
+            for event in self._heard.get(user, ()):
+                event.set()
+
+    def of(self, user: str) -> str:
+        """Empty if there is none."""
+        return self._of.get(user, "")
+
+    def forget(self, user: str) -> None:
+        self._of.pop(user, None)
+
+    async def changed(self, user: str, seconds: float) -> None:
+        """Return when the user presents another token, or after so many seconds."""
+        event = asyncio.Event()
+        self._heard.setdefault(user, []).append(event)
+        try:
+            await asyncio.wait_for(event.wait(), seconds)
+        except TimeoutError:
+            pass
+        finally:
+            self._heard[user].remove(event)
+            if not self._heard[user]:
+                del self._heard[user]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangedToken:
+    """``until`` is when it is to be replaced, in seconds of the monotonic clock."""
+
+    token: str = field(repr=False)
+    subject: str = field(repr=False)
+    until: float
+
+
+class ExchangedAuth(httpx2.Auth):
+    """Adds the token of one user for one server to its requests, and gets another one when it ends or when the user
+    presents another token of their own."""
+
+    def __init__(self, key: CredentialKey, subjects: SubjectTokens, clock: Clock, settings: OAuthSettings) -> None:
+        self._key = key
+        self._origin = origin_of(httpx2.URL(key.url))
+        self._subjects = subjects
+        self._clock = clock
+        self._settings = settings
+        self._held: ExchangedToken | None = None
+        self._failed: tuple[str, float] | None = None
+        self._exchange = asyncio.Lock()
+        self.secrets: set[str] = set()
+        """The tokens that must not appear in a message."""
+
+    async def wait_for_news(self, seconds: float) -> None:
+        """Return when the user presents another token, or after so many seconds."""
+        await self._subjects.changed(self._key.user, seconds)
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Raises TokenNotRenewed if the authorization server cannot be asked for a token now."""
+        held = await self._fresh() if origin_of(request.url) == self._origin else None
+        if held is None:
+            yield request
+            return
+        sign(request, held.token)
+        response = yield request
+        if response.status_code == UNAUTHORIZED and (again := await self._fresh(instead_of=held)) is not None:
+            sign(request, again.token)
+            yield request
+
+    async def _fresh(self, instead_of: ExchangedToken | None = None) -> ExchangedToken | None:
+        """A token of the user as they present themselves now; None if they have none that can be exchanged."""
+        subject = self._subjects.of(self._key.user)
+        if not subject:
+            return None
+        async with self._exchange:
+            held, now = self._held, self._clock.monotonic()
+            if held is not None and held is not instead_of and held.subject == subject and now < held.until:
+                return held
+            if self._failed is not None and self._failed[0] == subject and now - self._failed[1] < RETRY_SECONDS:
+                return None
+            if instead_of is not None:  # the new one may be refused, too: that must not flood the endpoint
+                self._failed = subject, now
+            self._held = await self._exchanged(subject)
+            if self._held is None:
+                self._failed = subject, now
+            return self._held
+
+    async def _exchanged(self, subject: str) -> ExchangedToken | None:
+        """None if the authorization server refuses. Raises TokenNotRenewed if it cannot be asked."""
+        server = self._key.server
+        try:
+            response = await self._asked(subject)
+        except (httpx2.HTTPError, PegboardError) as error:
+            LOGGER.warning("Server %s: a token cannot be exchanged now: %s", server, type(error).__name__)
+            raise TokenNotRenewed from None
+        if response.status_code != OK:
+            LOGGER.warning("Server %s: a token was not exchanged: status %d", server, response.status_code)
+            return None
+        try:
+            answer = OAuthToken.model_validate_json(response.content)
+        except ValidationError:
+            LOGGER.warning("Server %s: a token was not exchanged: the answer has none", server)
+            return None
+        self.secrets.clear()
+        self.secrets |= {subject, answer.access_token}
+        lifetime = USUAL_LIFETIME if answer.expires_in is None else float(answer.expires_in)
+        until = self._clock.monotonic() + lifetime - min(AHEAD, lifetime / 2)
+        return ExchangedToken(token=answer.access_token, subject=subject, until=until)
+
+    async def _asked(self, subject: str) -> httpx2.Response:
+        """The answer of the token endpoint (RFC 8693, 2.1), which the operator named: it may be a private address."""
+        settings = self._settings
+        form = {
+            "grant_type": GRANT,
+            "subject_token": subject,
+            "subject_token_type": ACCESS_TOKEN,
+            "requested_token_type": ACCESS_TOKEN,
+            "resource": self._key.url,
+        }
+        form |= {"audience": settings.audience} if settings.audience else {}
+        form |= {"scope": " ".join(settings.scopes)} if settings.scopes else {}
+        client_id, secret = settings.client_id or "", settings.client_secret or ""
+        shown = httpx2.Auth()  # adds nothing
+        if settings.client_authentication == "client_secret_post":
+            form |= {"client_id": client_id, "client_secret": secret}
+        else:  # RFC 6749, 2.3.1: each is form-encoded first
+            shown = httpx2.BasicAuth(quote(client_id, safe=""), quote(secret, safe=""))
+        async with guarded_client(self._key.server, self._key.url, private=True) as client:
+            return await client.post(settings.token_endpoint or "", data=form, auth=shown)

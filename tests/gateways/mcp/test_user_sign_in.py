@@ -1,0 +1,143 @@
+"""Users who sign in for themselves at a server: in a browser anywhere, on a page of the gateway first."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import mcp_types as types
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from pegboard.gateways.access_keys import hashed
+from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.settings.server_spec import ServerSpec
+from pegboard.upstreams.oauth.browser_returns import BrowserReturns
+from processes import listening
+from signers import AUTHORIZATION, RESOURCE
+
+pytestmark = pytest.mark.requirement("023.users")
+
+OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
+Opened = Callable[[], AbstractAsyncContextManager[str]]
+
+
+@pytest.fixture(autouse=True)
+def _own_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.fixture
+def personal() -> Iterator[str]:
+    with (
+        listening(AUTHORIZATION, json.dumps({"clients": {"resource": "resource"}})) as issuer,
+        listening(RESOURCE, json.dumps({"issuer": issuer, "personal": True})) as url,
+    ):
+        yield url
+
+
+@pytest.fixture
+def opened(open_door: OpenDoor, personal: str) -> Callable[[], AbstractAsyncContextManager[str]]:
+    return lambda: door_before(open_door, personal)
+
+
+@asynccontextmanager
+async def door_before(open_door: OpenDoor, personal: str) -> AsyncIterator[str]:
+    spec = ServerSpec(name="personal", url=f"{personal}/mcp", per_user=True)
+    access = {name: {"hash": hashed(f"key-of-{name}")} for name in ("ann", "bob", "eve")}
+    async with open_door(spec, access=access, exposure="eager", credentials="file") as (url, host):
+        host.sign_ins._returns = BrowserReturns(lambda: url.removesuffix("/mcp"))
+        yield url
+
+
+class Browser:
+    """Of the person behind a client: confirms the gateway's page, and consents as ``who``."""
+
+    def __init__(self, who: str) -> None:
+        self.who = who
+        self.asked: list[str] = []
+        self.pages: list[str] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __call__(self, _ctx: object, params: Any) -> types.ElicitResult:
+        self.asked.append(params.url)
+        self._tasks.append(asyncio.create_task(self.sign_in(params.url)))
+        return types.ElicitResult(action="accept")
+
+    async def sign_in(self, url: str) -> None:
+        async with httpx2.AsyncClient(trust_env=False, follow_redirects=True, timeout=30) as browser:
+            self.pages.append((await browser.get(url)).text)
+            await self.consent(browser, await browser.post(url))
+
+    async def consent(self, browser: httpx2.AsyncClient, page: httpx2.Response) -> None:
+        self.pages.append(page.text)
+        action = re.search(r'<form[^>]*action="([^"]+)"', page.text)
+        assert action is not None, page.text
+        answer = {"answer": "allow", "who": self.who}
+        self.pages.append((await browser.post(page.url.join(unescape(action.group(1))), data=answer)).text)
+
+
+@asynccontextmanager
+async def client_of(door: str, name: str, browser: Any, mode: str) -> AsyncIterator[Client]:
+    async with (
+        httpx2.AsyncClient(trust_env=False, timeout=60, headers={"authorization": f"Bearer key-of-{name}"}) as http,
+        Client(
+            streamable_http_client(door, http_client=http), mode=mode, cache=None, elicitation_callback=browser
+        ) as client,
+    ):
+        yield client
+
+
+async def test_each_user_signs_in_on_a_page_that_names_them(opened: Opened, era: str) -> None:
+    async with opened() as door:
+        for name in ("ann", "bob"):
+            browser = Browser(name)
+            async with client_of(door, name, browser, era) as client:
+                assert [each.name for each in (await client.list_tools()).tools] == ["sign_in"]
+                result = await client.call_tool("sign_in", {})
+                assert f"diary_of_{name}" in result.content[0].text
+                assert (await client.call_tool("whose", {})).content[0].text == name
+            [page] = browser.asked
+            assert page.startswith(door.removesuffix("/mcp") + "/oauth/sign-in/")
+            assert f"for <b>{name}</b>" in browser.pages[0]
+            assert "You are signed in to personal" in browser.pages[-1]
+
+
+async def test_a_page_that_another_user_passes_on_signs_nobody_in(opened: Opened) -> None:
+    """Eve opens her page, and sends Bob the address of the authorization server that it leads to."""
+    async with opened() as door:
+        bob, ended = Browser("bob"), asyncio.Event()
+
+        async def passed_on(_ctx: object, params: Any) -> types.ElicitResult:
+            async with httpx2.AsyncClient(trust_env=False, timeout=30) as eves:
+                target = (await eves.post(params.url)).headers["location"]
+            async with httpx2.AsyncClient(trust_env=False, follow_redirects=True, timeout=30) as bobs:
+                await bob.consent(bobs, await bobs.get(target))
+            ended.set()
+            return types.ElicitResult(action="decline")
+
+        async with client_of(door, "eve", passed_on, "legacy") as client:
+            result = await client.call_tool("sign_in", {})
+            assert ended.is_set()
+            assert "was not begun in this browser" in bob.pages[-1]
+            assert result.is_error
+            assert "Sign in yourself" in result.content[0].text
+            assert [each.name for each in (await client.list_tools()).tools] == ["sign_in"]
+
+
+async def test_pages_of_no_sign_in_say_so(opened: Opened) -> None:
+    async with opened() as door:
+        base = door.removesuffix("/mcp")
+        async with httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+            for path, status in (("/oauth/sign-in/unknown", 404), ("/oauth/callback?state=x&code=y", 400)):
+                answer = await http.get(f"{base}{path}")
+                assert answer.status_code == status
+                assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
