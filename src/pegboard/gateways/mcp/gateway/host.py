@@ -286,7 +286,6 @@ async def open_host(settings: Settings, parts: Parts | None = None) -> AsyncIter
 @asynccontextmanager
 async def open_gateway(settings: Settings, parts: Parts | None = None) -> AsyncIterator[Gateway]:
     """A gateway for one client, with its servers started; it ends them, and the session, at exit."""
-    settings = settings.for_one_person
     async with AsyncExitStack() as stack:
         own = await stack.enter_async_context(opened_parts(settings)) if parts is None else parts
         own = replace(own, sessions=MemorySessions(own.clock), signing_keys=MemorySigningKeys(), replicas=None)

@@ -110,9 +110,9 @@ class HttpDoor:
             return refused or JSONResponse({"status": "ok"} | more)
         if path == auth.WELL_KNOWN or path.startswith(f"{auth.WELL_KNOWN}/"):
             return self._metadata(path)
-        if sign_in_pages.is_page(path) and self._host.settings.has_users:
-            return sign_in_pages.answer(scope, self._host.sign_ins.returns)
         if path != PATH and not path.startswith(f"{PATH}/"):
+            if sign_in_pages.is_page(path) and self._host.settings.has_users:
+                return sign_in_pages.answer(scope, self._host.sign_ins.returns)
             remedy = f"MCP is at {PATH}; models are served if [llm] is configured."
             return _error(ConfigError(f"Nothing is served at {path or '/'!r}.", remedy=remedy), 404)
         request = Request(scope)
