@@ -9,6 +9,7 @@ from typing import Any
 import mcp_types as types
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.lowlevel import Server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 
 
 def subject() -> str:
@@ -17,6 +18,7 @@ def subject() -> str:
 
 
 def personal_server(asked: Counter[str]) -> Server[Any]:
+    bus = InMemorySubscriptionBus()
     grown: defaultdict[str, int] = defaultdict(int)
 
     async def list_tools(_ctx: Any, _params: object) -> types.ListToolsResult:
@@ -35,6 +37,7 @@ def personal_server(asked: Counter[str]) -> Server[Any]:
         if params.name == "add_page":
             grown[who] += 1
             await ctx.session.send_tool_list_changed()
+            await bus.publish(ToolsListChanged())  # to every connection, whoever's
         return types.CallToolResult(content=[types.TextContent(text=who)])
 
     async def list_resources(_ctx: Any, _params: object) -> types.ListResourcesResult:
@@ -60,4 +63,5 @@ def personal_server(asked: Counter[str]) -> Server[Any]:
         on_read_resource=read_resource,
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
+        on_subscriptions_listen=ListenHandler(bus),
     )
