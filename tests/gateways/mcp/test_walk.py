@@ -21,7 +21,7 @@ MOST_FILES = 30
 MOST_PASSED = 7
 """Files on the way from the server's first middleware to the upstream connection."""
 UPSTREAM = Function("upstreams/connection.py", "Connection.call")
-CALLS = 3
+CALLS = 5
 """A background task that runs during one call does not run during all of them."""
 
 
