@@ -31,7 +31,7 @@ async def walk_of_a_call(folder: Path, *, modern: bool) -> Walk:
         servers={"scripted": scripted()},
         profile="keyword",
         port=0,
-        start_wait=20,
+        start_wait=60,
         state_dir=folder,
         cache_dir=folder,
     )
