@@ -21,5 +21,5 @@ class ActivitySettings(BaseModel):
 
     keep: Literal["memory", "store", "off"] = "memory"
     texts: bool = False
-    most: int = Field(default=10_000, ge=1, le=1_000_000)
+    most: int = Field(default=2_000, ge=1, le=1_000_000)
     prices: dict[str, Usd] = Field(default_factory=dict)

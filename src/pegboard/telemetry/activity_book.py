@@ -28,7 +28,7 @@ from pegboard.events import (
 )
 from pegboard.spend_limits import NanoUsd, nano_usd
 
-MOST_OPEN = 10_000
+MOST_OPEN = 1_000
 """Decisions and conversations that are remembered."""
 MOST_TOOLS = 30
 """Candidates and calls of one entry."""
