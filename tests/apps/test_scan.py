@@ -36,6 +36,7 @@ def test_suspicious_tools_are_listed_with_where_and_why(run: Run, run_json: RunJ
     assert (dig["tool"], dig["suspicious"]) == ("dig", True)
     assert [(each["rule"], each["where"]) for each in dig["findings"]] == [
         ("override", "description"),
+        ("meaning", "description"),
         ("invisible", "description"),
     ]
     shown = run("scan", "--catalog", catalog).stdout

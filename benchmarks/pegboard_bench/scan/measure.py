@@ -5,20 +5,21 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from statistics import mean, median
 
 from pegboard.catalog import Catalog
 from pegboard.model import Tool
-from pegboard.trust import RULES, scan
+from pegboard.trust import RULES, scan, scan_patterns
 from pegboard_bench.scan.plant import Poison
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarms:
     """On real tools: how many are suspicious, how many have any finding, and both by rule; ``named``: the suspicious
-    ones. Times are those of the processor, so that other programs do not count."""
+    ones. ``unseen`` ones leave out tools whose texts the second stage was fitted to. Times are of the
+    processor, so that other programs do not count; ``patterns_ms`` is the mean without the second stage."""
 
     tools: int
     suspicious: int
@@ -26,6 +27,9 @@ class Alarms:
     suspicious_by_rule: dict[str, int]
     found_by_rule: dict[str, int]
     named: tuple[str, ...]
+    unseen: int = 0
+    unseen_suspicious: int = 0
+    patterns_ms: float = 0.0
     p50_ms: float
     mean_ms: float
     p99_ms: float
@@ -45,12 +49,24 @@ class Hits:
         return self.caught / self.planted
 
 
-def alarms(catalog: Catalog) -> Alarms:
-    verdicts, times = [], []
+def said(tool: Tool) -> str:
+    """What makes two tools the same for a fit: the description, else the name."""
+    return " ".join((tool.description or tool.name).casefold().split())
+
+
+def alarms(catalog: Catalog, fitted_to: Collection[str] = ()) -> Alarms:
+    """``fitted_to``: what `said` gives for the tools that the second stage was fitted to."""
+    verdicts, times, by_patterns = [], [], 0.0
     for tool in catalog.tools:
         started = time.thread_time()
+        scan_patterns(tool)
+        between = time.thread_time()
         verdicts.append(scan(tool))
-        times.append((time.thread_time() - started) * 1000)
+        times.append((time.thread_time() - between) * 1000)
+        by_patterns += (between - started) * 1000
+    unseen = [
+        each.suspicious for tool, each in zip(catalog.tools, verdicts, strict=True) if said(tool) not in fitted_to
+    ]
     suspicious = [each for each in verdicts if each.suspicious]
     return Alarms(
         tools=len(verdicts),
@@ -59,6 +75,9 @@ def alarms(catalog: Catalog) -> Alarms:
         suspicious_by_rule=_ordered(Counter(rule for each in suspicious for rule in each.rules)),
         found_by_rule=_ordered(Counter(rule for each in verdicts for rule in each.rules)),
         named=tuple(str(tool.id) for tool, each in zip(catalog.tools, verdicts, strict=True) if each.suspicious),
+        unseen=len(unseen),
+        unseen_suspicious=sum(unseen),
+        patterns_ms=by_patterns / len(times),
         p50_ms=median(times),
         mean_ms=mean(times),
         p99_ms=sorted(times)[int(0.99 * len(times))],
@@ -87,4 +106,4 @@ def hits(poisons: Sequence[Poison], into: Sequence[Tool]) -> Hits:
 
 
 def _ordered(counts: Counter[str]) -> dict[str, int]:
-    return {rule: counts[rule] for rule in RULES if counts[rule]}
+    return {rule: counts[rule] for rule in (*RULES, "meaning", "length") if counts[rule]}

@@ -14,7 +14,9 @@ Written by `{command}`; run it yourself with `PEGBOARD_DATA` set to a folder of 
 [The scanner](trust-and-spend.md#definitions-that-seem-poisoned) looks at every definition of catalogs of real tools.
 These are taken to be harmless, so each one that it suspects counts as a false alarm; none has been proved so, and a
 tool may be in several catalogs. The rules were narrowed where they were wrong on these very catalogs: on others expect
-more. "Something found" is what any rule found, also below the score of 0.5.
+more. The second stage was fitted to sentences of the three small catalogs, so their rows show nothing of it;
+`mcp_large` was not read for the fit, nor for its bounds. "Something found" is what any rule found, also below the score
+of 0.5.
 
 | tools of | tools | suspicious | share | something found | ms of the processor a definition, mean / p50 / p99 |
 |---|---|---|---|---|---|
@@ -36,6 +38,26 @@ because of it. Caught is what is suspicious afterwards.
 | kind | caught, fitted | caught, held out |
 |---|---|---|
 """
+PUBLISHED = """
+Attacks that others published, from `PEGBOARD_ATTACKS`; none was read for the fit of the second stage. The rules were
+written by people who knew the templates of AgentDojo, InjecAgent, ASB and MSB. Proofs of concept, attractive texts and
+other languages stand in descriptions, attacks on results in results. `obfuscated` is the proofs in each disguise.
+
+| corpus | family | attacks | caught | by the rules alone |
+|---|---|---|---|---|
+"""
+UNSEEN = """
+Of {unseen:,} tools of `mcp_large` whose texts are in no catalog of the fit, {suspicious} are suspicious. The rules take
+{patterns:.2f} ms a definition on average, both stages {both:.2f} ms, with the encoding of the sentences that need it.
+
+Sentences of the written attacks, judged by models that saw none of their template, or none of their family in any
+language; the bound is what lets {rank} of {honest:,} honest sentences pass. A sentence that exceeds it by less than
+a logit is a doubt that needs another finding, so less than this is suspicious alone:
+
+| family | template unseen | family unseen |
+|---|---|---|
+"""
+RANK = 8
 
 
 def section(results: Mapping[str, Any]) -> str:
@@ -50,6 +72,7 @@ def section(results: Mapping[str, Any]) -> str:
             *_rules(tables["catalogs"]),
             POISONS.format(carriers=tables["carriers"]),
             *_kinds(tables["poisons"], results["figures"]),
+            *_meaning(tables, results["figures"]),
         ]
     )
 
@@ -79,6 +102,29 @@ def _kinds(poisons: Mapping[str, Any], figures: Mapping[str, float]) -> Iterator
         cells = (_share(*poisons[part][kind]) for part in ("fit", "held_out"))
         yield f"| {kind} | {' | '.join(cells)} |\n"
     yield f"| all | {figures['hit_rate/fit']:.0%} | {figures['hit_rate/held_out']:.0%} |\n"
+
+
+def _meaning(tables: Mapping[str, Any], figures: Mapping[str, float]) -> Iterator[str]:
+    """What the second stage gave; nothing of results from before it."""
+    if "fit" not in tables:
+        return
+    if tables["published"]:
+        yield PUBLISHED
+        for corpus, families in tables["published"].items():
+            for family, row in families.items():
+                counts = (f"{row[key]} ({row[key] / row['attacks']:.0%})" for key in ("suspicious", "by_patterns"))
+                yield f"| {corpus} | {family} | {row['attacks']} | {' | '.join(counts)} |\n"
+    fit, large = tables["fit"], tables["catalogs"]["mcp_large"]
+    yield UNSEEN.format(
+        unseen=large["unseen"],
+        suspicious=large["unseen_suspicious"],
+        patterns=figures["ms/patterns"],
+        both=figures["ms/both_stages"],
+        rank=RANK,
+        honest=fit["honest_sentences"],
+    )
+    for family, share in fit["family_unseen"].items():
+        yield f"| {family} | {fit['template_unseen']['by_family'][family]:.0%} | {share:.0%} |\n"
 
 
 def _share(caught: int, planted: int) -> str:

@@ -3,7 +3,7 @@
 from pegboard.trust.definition_changes import Change, changes, only_order
 from pegboard.trust.findings import SUSPICIOUS, Finding, ScanResult
 from pegboard.trust.impersonation import Crowd, crowds
-from pegboard.trust.scan import RULES, scan, scan_content, scan_server
+from pegboard.trust.scan import RULES, scan, scan_content, scan_patterns, scan_server
 
 __all__ = [
     "RULES",
@@ -17,5 +17,6 @@ __all__ = [
     "only_order",
     "scan",
     "scan_content",
+    "scan_patterns",
     "scan_server",
 ]

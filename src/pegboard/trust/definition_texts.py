@@ -9,8 +9,10 @@ from typing import Any
 
 from pegboard.model import Tool
 from pegboard.trust.characters import INVISIBLE, SELECTORS, TAGS, tags_as_text
+from pegboard.trust.disguises import undisguised
 from pegboard.trust.encoded_texts import PART, decoded, from_base64
 from pegboard.trust.findings import ScannedText
+from pegboard.trust.look_alikes import unified
 
 LONGEST_PLACE = 200
 """Maximum characters of a text's place; of a deeper place only the end is kept."""
@@ -22,8 +24,6 @@ LONGEST = 4_000
 OVERLAP = 500
 """Characters by which parts overlap; no pattern is longer."""
 SPLIT_NAME = re.compile(r"[_\-.]+|(?<=[a-z0-9])(?=[A-Z])")
-LOOK_ALIKES = str.maketrans("аеорсухіјѕԁոαορν", "aeopcyxijsdnaopv")
-"""Cyrillic, Armenian and Greek letters that look like Latin ones."""
 
 
 def texts(tool: Tool) -> Iterator[ScannedText]:
@@ -44,8 +44,10 @@ def text(raw: str, where: str) -> Iterator[ScannedText]:
     """The text in parts, and texts that stand in it in an encoding."""
     for start in range(0, max(1, len(raw) - OVERLAP), LONGEST - OVERLAP):
         part = raw[start : start + LONGEST]
-        yield ScannedText(where=where, raw=part, plain=plain(part))
+        read = plain(part)
+        yield ScannedText(where=where, raw=part, plain=read)
         yield from _decoded(decoded(part), where)
+        yield from _decoded(undisguised(read), where)
 
 
 def plain(raw: str) -> str:
@@ -57,8 +59,8 @@ def plain(raw: str) -> str:
     if raw.isascii():
         return re.sub(r"[^\S\n]+", " ", raw.lower())
     seen = SELECTORS.sub("", TAGS.sub(tags_as_text, INVISIBLE.sub("", raw)))
-    folded = unicodedata.normalize("NFKC", seen).casefold().translate(LOOK_ALIKES).replace("’", "'")
-    return re.sub(r"[^\S\n]+", " ", folded)
+    folded = unicodedata.normalize("NFKC", seen).casefold().replace("’", "'")
+    return re.sub(r"[^\S\n]+", " ", folded if folded.isascii() else unified(folded))
 
 
 def _of(value: Any, where: str) -> Iterator[ScannedText]:

@@ -1,4 +1,5 @@
-"""The scanner: applies every rule to every text of a definition when it arrives (M29)."""
+"""The scanner: applies every rule to every text of a definition when it arrives, then judges what its sentences mean
+(M29)."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from pegboard.model import JsonObject, Server, Tool
 from pegboard.trust import characters, wording_rules
 from pegboard.trust.definition_texts import all_texts, text, texts
 from pegboard.trust.findings import SUSPICIOUS, Finding, Rule, ScannedText, ScanResult
+from pegboard.trust.meaning import shipped_stage
 
 RULES: Mapping[str, Rule] = {
     "hidden-text": characters.hidden_text,
@@ -28,7 +30,7 @@ RULES: Mapping[str, Rule] = {
     "impersonation": wording_rules.impersonation,
     "disguise": wording_rules.disguise,
 }
-"""By the rule names in findings."""
+"""By the rule names in findings; `meaning` is another, of the second stage."""
 MOST_CHARACTERS = 500_000
 """Maximum characters read per definition; they take seconds on a thread at worst."""
 
@@ -57,17 +59,36 @@ def scan_content(value: JsonObject) -> ScanResult:
     return _scanned(all_texts(value))
 
 
+def scan_patterns(tool: Tool) -> ScanResult:
+    """What the rules find in a tool's definition, without its meaning: nothing is encoded."""
+    return ScanResult.of(tuple(_by_rules(_bounded(texts(tool)))))
+
+
 def _scanned(of: Iterable[ScannedText]) -> ScanResult:
-    return ScanResult.of(tuple(_findings(of)))
+    read = list(_bounded(of))
+    return ScanResult.of((*_by_rules(read), *shipped_stage().findings([each for each in read if each is not None])))
 
 
-def _findings(of: Iterable[ScannedText]) -> Iterator[Finding]:
-    """Findings in order. A definition too long to read whole is itself suspicious."""
+def _bounded(of: Iterable[ScannedText]) -> Iterator[ScannedText | None]:
+    """The texts up to `MOST_CHARACTERS`; then None, if there are more."""
     left = MOST_CHARACTERS
     for each in of:
         left -= len(each.raw)
         if left < 0:
-            yield each.finding("length", SUSPICIOUS, f"more than {MOST_CHARACTERS:,} characters")
+            yield None
             return
+        yield each
+
+
+def _by_rules(of: Iterable[ScannedText | None]) -> Iterator[Finding]:
+    """Findings in order. A definition too long to read whole is itself suspicious."""
+    where = ""
+    for each in of:
+        if each is None:
+            yield Finding(
+                rule="length", weight=SUSPICIOUS, where=where, excerpt=f"more than {MOST_CHARACTERS:,} characters"
+            )
+            return
+        where = each.where
         for rule in RULES.values():
             yield from rule(each)

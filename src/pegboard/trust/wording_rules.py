@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from pegboard.trust.disguises import LEET, LEETED, SPACED
 from pegboard.trust.findings import Finding, ScannedText
 
 Weighted = tuple[tuple[float, re.Pattern[str]], ...]
@@ -273,9 +274,6 @@ IMPERSONATION = _patterns(
 )
 """Text that pretends to come from the agent's user."""
 
-LEET = str.maketrans("013457@$", "oieastas")
-LEETED = re.compile(r"[a-z@$]{0,20}[013457@$]{1,3}[a-z]{1,20}")
-SPACED = re.compile(r"(?<![^\W_])[^\W_](?:[ .\-*_|]{1,3}[^\W_]){7,400}(?![^\W_])")
 PHRASES = re.compile(
     r"""(?:ignore|disregard|forget)(?:all|any)?(?:the|your)?(?:previous|prior|above|earlier|other)|(?:previous
     |prior)instructions
@@ -372,7 +370,7 @@ def impersonation(text: ScannedText) -> Iterator[Finding]:
 
 
 def disguise(text: ScannedText) -> Iterator[Finding]:
-    """Orders written with digits for letters, or letter by letter."""
+    """Orders written with digits for letters, or letter by letter; `disguises` reads them for the other rules."""
     if len(LEETED.findall(text.plain)) > 1:
         read = text.plain.translate(LEET)
         for _, pattern in OVERRIDE + SECRECY:

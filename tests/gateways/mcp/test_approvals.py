@@ -444,7 +444,7 @@ async def test_what_the_scanner_suspects_is_not_approved_by_being_seen_first(
     with pytest.raises(NotApproved, match=r"seems written to mislead"):
         trust.check(DIG.id)
     [said] = events.of(DefinitionSuspected)
-    assert (said.tool, said.rules, said.held_back) == ("fake/dig", ("override",), True)
+    assert (said.tool, said.rules[0], said.held_back) == ("fake/dig", "override", True)
 
     await store.approve({DIG.id: fingerprint(POISON)})
     await trust.ask()

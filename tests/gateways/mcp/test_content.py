@@ -85,7 +85,7 @@ async def test_results_are_read_wherever_their_text_stands(
     await scanned(read)
 
     (event,) = events.of(ContentSuspected)
-    assert (event.where, event.what, event.rules, event.held_back) == ("search", "result", ("override",), False)
+    assert (event.where, event.what, event.rules[0], event.held_back) == ("search", "result", "override", False)
 
 
 async def test_what_is_no_text_or_too_long_or_harmless_is_passed_over(events: MemoryEvents, clock: FakeClock) -> None:

@@ -22,9 +22,7 @@ from pegboard.trust import ScanResult, scan_content
 LOGGER = logging.getLogger(__name__)
 
 MOST_READ = 20_000
-"""Characters up to which a result is scanned; scanning takes 1 ms per 1,000, and longer ones would delay the answer."""
-AT_ONCE = 1_000
-"""Characters that are scanned on the event loop; longer texts are scanned on a thread."""
+"""Characters up to which a result is scanned, on a thread after the answer; it takes some milliseconds per 1,000."""
 MOST_REPORTED = 10_000
 """Findings that are remembered, so that none is reported twice."""
 
@@ -67,21 +65,19 @@ class Contents:
         return shown
 
     def answered(self, server: ServerName, where: str, result: JsonObject) -> None:
-        """Report a result that seems poisoned, after the answer; a long one is scanned on a thread."""
+        """Report a result that seems poisoned, after the answer."""
         if self.policy != "off":
             self._later(partial(self._scan, server, where, result))
 
     def _scan(self, server: ServerName, where: str, result: JsonObject) -> None:
         texts = _texts(result)
         size = sum(map(len, texts))
-        if 0 < size <= AT_ONCE:
-            self._judge(server, where, scan_content({"content": texts}))
-        elif AT_ONCE < size <= MOST_READ:
-            scan = asyncio.create_task(self._scan_long(server, where, texts))
+        if 0 < size <= MOST_READ:
+            scan = asyncio.create_task(self._scan_aside(server, where, texts))
             self._scans.add(scan)
             scan.add_done_callback(self._scans.discard)
 
-    async def _scan_long(self, server: ServerName, where: str, texts: Sequence[str]) -> None:
+    async def _scan_aside(self, server: ServerName, where: str, texts: Sequence[str]) -> None:
         self._judge(server, where, await asyncio.to_thread(scan_content, {"content": texts}))
 
     def _judge(self, server: ServerName, where: str, verdict: ScanResult) -> None:
