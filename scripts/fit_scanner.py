@@ -1,4 +1,4 @@
-"""Fits the scanner's second stage (`pegboard.trust.meaning`), and writes its weights and a card of the fit.
+"""Fits the scanner's second stage (`pegboard.trust.sentence_model`), and writes its weights and a card of the fit.
 
     PEGBOARD_DATA=… python scripts/fit_scanner.py
 

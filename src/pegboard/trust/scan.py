@@ -10,7 +10,7 @@ from pegboard.model import JsonObject, Server, Tool
 from pegboard.trust import characters, wording_rules
 from pegboard.trust.definition_texts import all_texts, text, texts
 from pegboard.trust.findings import SUSPICIOUS, Finding, Rule, ScannedText, ScanResult
-from pegboard.trust.meaning import shipped_stage
+from pegboard.trust.sentence_model import shipped_stage
 
 RULES: Mapping[str, Rule] = {
     "hidden-text": characters.hidden_text,

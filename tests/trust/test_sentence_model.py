@@ -13,7 +13,7 @@ from pegboard.testing import fake_tool
 from pegboard.trust import SUSPICIOUS, scan, scan_content, scan_patterns
 from pegboard.trust.definition_texts import plain
 from pegboard.trust.findings import ScannedText
-from pegboard.trust.meaning import DOUBTFUL, MOST_ENCODED, MeaningStage, Weights
+from pegboard.trust.sentence_model import DOUBTFUL, MOST_ENCODED, MeaningStage, Weights
 from pegboard.trust.word_features import BUCKETS, WordFeatures
 
 LONG = " ".join(f"Field {number} holds the price of an item in cents, as an integer." for number in range(60))
