@@ -40,9 +40,9 @@ because of it. Caught is what is suspicious afterwards.
 """
 PUBLISHED = """
 Attacks that others published, from `PEGBOARD_ATTACKS`; none is in the fit of the second stage. But its author had
-read proofs and templates of these corpora before writing attacks for the fit, and changed the gate and the bound once after
-seeing these figures and those of `mcp_large`: on attacks that nobody here has read, expect less. The rules were written by
-people who knew the templates of AgentDojo, InjecAgent, ASB and MSB. Proofs of concept, attractive texts and
+read proofs and templates of these corpora before writing attacks for the fit, and changed the gate and the bound once
+after seeing these figures and those of `mcp_large`: on attacks that nobody here has read, expect less. The rules were
+written by people who knew the templates of AgentDojo, InjecAgent, ASB and MSB. Proofs of concept, attractive texts and
 other languages stand in descriptions, attacks on results in results. `obfuscated` is the proofs in each disguise.
 
 | corpus | family | attacks | caught | by the rules alone |
