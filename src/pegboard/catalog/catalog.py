@@ -19,7 +19,7 @@ from pegboard.catalog.tokens import BpeCounter, canonical_text
 from pegboard.errors import CatalogError
 from pegboard.model import Fingerprint, JsonObject, Server, Tool, ToolId
 from pegboard.protocols import TokenCounter
-from pegboard.sequence_change import carried_over
+from pegboard.sequence_change import SequenceChange, carried_over
 
 ID, OWNER, SUMMARY = attrgetter("id"), attrgetter("id.server"), attrgetter("summary")
 """Read from thousands of tools without a step of Python for each."""
@@ -184,7 +184,7 @@ class Catalog:
         return MappingProxyType({name: tuple(tools) for name, tools in names.items()})
 
     @cached_property
-    def plain_names(self) -> Mapping[ToolId, str]:
+    def plain_names(self) -> PlainNames:
         """A unique name for each tool that every provider accepts; models call tools by it."""
         return PlainNames(self.position)
 
@@ -222,6 +222,10 @@ def continued(catalog: Catalog, before: Catalog) -> Catalog:
         new["fingerprints"] = carried_over(
             before.tools, before.fingerprints, catalog.tools, lambda came: [fingerprint(tool) for tool in came]
         )
+    if "plain_names" in old and before.plain_names.are_computed and "plain_names" not in new:
+        change = SequenceChange.of(before.tools, catalog.tools)
+        gone, came = (set(map(ID, change.middle(each.tools))) for each in (before, catalog))
+        new["plain_names"] = PlainNames(catalog.position, before.plain_names, gone - came, came - gone)
     return catalog
 
 

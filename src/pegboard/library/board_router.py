@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, compress
 from typing import Any
 
 from pegboard.board_search import found_tools
@@ -18,13 +19,14 @@ from pegboard.library.item_search import ItemSearch, Kinds, asked_kinds
 from pegboard.library.matches import ToolMatches, matches_of
 from pegboard.library.runtime import BoardRuntime, reset_at_fork
 from pegboard.library.turns import Said, remembered, turn_of
-from pegboard.model import Decision, ToolId, Turn
+from pegboard.model import Decision, Tool, ToolId, Turn
 from pegboard.protection import kind_of, known_classes
 from pegboard.protocols import VectorIndex
 from pegboard.retrieval import Progress
 from pegboard.retrieval.search_index import SearchIndex
 from pegboard.routing.decisions import widened, with_active
 from pegboard.routing_board import RoutingBoard
+from pegboard.sequence_change import carried_over
 
 LOGGER = logging.getLogger(__name__)
 
@@ -56,7 +58,7 @@ class BoardRouting:
         self._now: tuple[RoutingBoard, BuiltFrom] | None = None
         self._warming: asyncio.Task[None] | None = None
         self._searched: tuple[Catalog, SearchIndex] | None = None
-        self._protected: tuple[Catalog, Sequence[ToolId]] | None = None
+        self._protected: tuple[Catalog, tuple[Tool, ...], tuple[bool, ...]] | None = None
         reset_at_fork(self)
 
     @property
@@ -143,9 +145,11 @@ class BoardRouting:
         """The board's own tools that are protected (`pegboard.protection`). Tools of MCP servers come from catalogs and
         are never protected, whatever their names."""
         if self._protected is None or self._protected[0] is not catalog:
-            of_groups = (catalog.of_server(server.name) for server, _ in self.given.groups)
-            self._protected = catalog, [tool.id for tools in of_groups for tool in tools if kind_of(tool.name)]
-        return self._protected[1]
+            own = tuple(chain.from_iterable(catalog.of_server(server.name) for server, _ in self.given.groups))
+            _, before, known = self._protected or (None, (), ())
+            flags = carried_over(before, known, own, lambda new: [bool(kind_of(tool.name)) for tool in new])
+            self._protected = catalog, own, flags
+        return [tool.id for tool in compress(*self._protected[1:])]
 
     async def search(
         self, query: str, limit: int, session: str | None, kinds: Kinds, fields: Mapping[str, Any]
