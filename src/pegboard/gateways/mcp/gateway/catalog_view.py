@@ -126,6 +126,11 @@ class CatalogView:
             await self._approvals.settled(self._patience)
         self.refresh()
 
+    @property
+    def never_listed(self) -> list[str]:
+        """The servers that are starting and have never listed their tools."""
+        return [status.name for status in self._fleet.status() if not status.heard_of]
+
     async def more_started(self) -> bool:
         """Wait for servers that have never listed their tools, once per process and no longer than a search that found
         nothing certain may take. True if the tools have changed."""
