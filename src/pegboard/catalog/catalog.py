@@ -23,6 +23,8 @@ from pegboard.sequence_change import SequenceChange, carried_over
 
 ID, OWNER, SUMMARY = attrgetter("id"), attrgetter("id.server"), attrgetter("summary")
 """Read from thousands of tools without a step of Python for each."""
+AT_ONCE = 512
+"""Definitions that are written out at a time, to be counted."""
 SETS = frozenset({"required", "enum", "type"})
 """Keywords of JSON Schema whose arrays have no order."""
 
@@ -230,7 +232,8 @@ def continued(catalog: Catalog, before: Catalog) -> Catalog:
 
 
 def _counts(tools: Sequence[Tool], counter: TokenCounter) -> list[int]:
-    return list(counter.count([canonical_text(tool) for tool in tools]))
+    parts = (tools[start : start + AT_ONCE] for start in range(0, len(tools), AT_ONCE))
+    return [count for part in parts for count in counter.count([canonical_text(tool) for tool in part])]
 
 
 def summarized(tools: Sequence[Tool], counter: TokenCounter) -> tuple[Tool, ...]:

@@ -20,6 +20,8 @@ from pegboard.stores import MemoryEmbeddings
 LOGGER = logging.getLogger(__name__)
 
 QUERY_CACHE = 4096
+TOOL_CACHE = 4096
+"""Vectors of tools' texts that are in memory besides the store and boards: small boards are made anew for each user."""
 
 FITTED = frozenset({"onnx", "fake"})
 """Providers for which the shipped fusion and thresholds are fitted: the packaged encoder, and its fake in tests."""
@@ -39,7 +41,7 @@ def space(settings: Settings, parts: Parts, encoder: Encoder, near: Embeddings |
         fusions = {**fusions, "hybrid": fusions["hybrid"].uncalibrated()}
     warn_of_threshold(chosen, encoder)
     return Space(
-        documents=CachedEncoder(encoder, TieredEmbeddings(near or MemoryEmbeddings(), parts.embeddings)),
+        documents=CachedEncoder(encoder, TieredEmbeddings(near or MemoryEmbeddings(TOOL_CACHE), parts.embeddings)),
         queries=CachedEncoder(encoder, MemoryEmbeddings(QUERY_CACHE)),
         profile=chosen,
         fusions=fusions,

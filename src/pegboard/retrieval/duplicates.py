@@ -23,7 +23,7 @@ SIMILAR_NAME = 0.85
 Both were set by reading pairs of tools of real catalogs and depend on the encoder (`scripts/read_duplicates.py`).
 """
 SHARED_WORDS = 0.5
-REMEMBERED = 32_768
+REMEMBERED = 4_096
 """Names whose words are remembered."""
 BLOCK = 256
 """Rows of the cosine matrix in memory at a time."""

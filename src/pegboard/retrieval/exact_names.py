@@ -30,8 +30,8 @@ LONGEST = 200
 QUOTED = re.compile(r"""`([^`\n]{1,200})`|"([^"\n]{1,200})"|'([^'\n]{1,200})'|“([^”\n]{1,200})”|«([^»\n]{1,200})»""")
 TOKEN = re.compile(r"""[^\s`"'“”«»()\[\]{}<>,;!?]{2,200}""")
 PREFIX = "__"
-REMEMBERED = 65_536
-"""Spellings that are remembered: three for each name of a large catalog."""
+REMEMBERED = 8_192
+"""Spellings that are remembered."""
 
 
 class ExactNames:

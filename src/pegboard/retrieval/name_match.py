@@ -69,7 +69,7 @@ class NameIndex:
         self._slots = Slots.first(len(tools))
         names = [_stems_of(tool.name, *tool.aliases) for tool in tools]
         self._in_name = Postings.of_words(names)
-        self._anywhere = Postings.of_words([_words(tool) for tool in tools])
+        self._anywhere = Postings.of_words(_words(tool) for tool in tools)
         self._number = {
             word: number for number, word in enumerate(dict.fromkeys(word for name in names for word in name))
         }

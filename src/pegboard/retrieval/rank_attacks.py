@@ -48,7 +48,7 @@ OBJECT = 5
 """Words behind a verb that may say what it is done to."""
 WHOLE = 0.5
 """Share of a server's tools from which on it is suspected as a whole, if they are at least two."""
-REMEMBERED = 65_536
+REMEMBERED = 16_384
 
 SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|[。！？；]")
 REQUEST = re.compile(
@@ -143,7 +143,7 @@ def _has_many_intents(description: str) -> bool:
 
 def _unrelated(description: str) -> int:
     """The number of actions in a description whose objects have no word in common; 0 if they are of a few verbs."""
-    actions = {found for piece in ITEM.split(description) if (found := _action(known_words(piece))) is not None}
+    actions = {found for piece in ITEM.split(description) if (found := _action(raw_words(piece))) is not None}
     kept: list[tuple[str, Words]] = []
     for verb, about in sorted(actions, key=lambda action: (len(action[1]), sorted(action[1]), action[0])):
         if all(about.isdisjoint(other) for _, other in kept):
@@ -211,7 +211,8 @@ def put_together(tools: Sequence[Tool]) -> Iterator[Tool]:
     """Tools whose descriptions have sentences of the tools of several other servers, which come before them."""
     first: dict[Key, str] = {}
     for tool in tools:
-        if is_put_together([first.setdefault(each, tool.server) for each in sentences(tool)], tool.server):
+        said = sentences(tool.description)
+        if is_put_together([first.setdefault(each, tool.server) for each in said], tool.server):
             yield tool
 
 
@@ -222,10 +223,11 @@ def is_put_together(origins: Sequence[str], server: str) -> bool:
     return len(copied) >= max(COPIED_SENTENCES, len(origins) / 2) and len(set(copied)) >= COPIED_SERVERS
 
 
-def sentences(tool: Tool) -> Sequence[Key]:
-    """The different sentences of its description that have as many words as no two tools share by chance."""
-    words = (known_words(each) for each in SENTENCE.split(tool.description))
-    return list(dict.fromkeys(hash(each) for each in words if len(each) >= LEAST_COPIED))
+@lru_cache(maxsize=REMEMBERED)
+def sentences(description: str) -> tuple[Key, ...]:
+    """The different sentences of a description that have as many words as no two tools share by chance."""
+    words = (tuple(raw_words(each)) for each in SENTENCE.split(description))
+    return tuple(dict.fromkeys(hash(each) for each in words if len(each) >= LEAST_COPIED))
 
 
 def name_key(tool: Tool) -> Key | None:

@@ -57,7 +57,7 @@ class SuspectIndex:
         self._tools = tools
         self._names = KeyTable((slot, _some(rank_attacks.name_key(tool))) for slot, tool in enumerate(tools))
         self._texts = KeyTable((slot, _some(rank_attacks.description_key(tool))) for slot, tool in enumerate(tools))
-        self._sentences = KeyTable((slot, rank_attacks.sentences(tool)) for slot, tool in enumerate(tools))
+        self._sentences = KeyTable((slot, _sentences(tool)) for slot, tool in enumerate(tools))
         self._members = KeyTable((slot, (tool.server,)) for slot, tool in enumerate(tools))
         self._why: NDArray[np.uint8] = np.zeros(len(tools), np.uint8)
         self._counts: dict[str, ServerCount] = {}
@@ -92,7 +92,7 @@ class SuspectIndex:
         other._why[: len(self._why)] = self._why
         other._names = self._names.changed(*_keys(change, lambda tool: _some(rank_attacks.name_key(tool))))
         other._texts = self._texts.changed(*_keys(change, lambda tool: _some(rank_attacks.description_key(tool))))
-        other._sentences = self._sentences.changed(*_keys(change, rank_attacks.sentences))
+        other._sentences = self._sentences.changed(*_keys(change, _sentences))
         other._members = self._members.changed(*_keys(change, lambda tool: (tool.server,)))
         touched = [each.tool for each in (*change.gone, *change.new)]
         for each in change.gone:
@@ -108,7 +108,7 @@ class SuspectIndex:
         servers |= other._compare(other._names, names, NAME, rank_attacks.copied_names_in)
         texts = {key for tool in touched for key in _some(rank_attacks.description_key(tool))}
         servers |= other._compare(other._texts, texts, DESCRIPTION, rank_attacks.copied_descriptions_in)
-        servers |= other._trace(self, change, {key for tool in touched for key in rank_attacks.sentences(tool)})
+        servers |= other._trace(self, change, {key for tool in touched for key in _sentences(tool)})
         other._judge(servers)
         return other
 
@@ -136,7 +136,7 @@ class SuspectIndex:
         servers: set[str] = set()
         for slot in slots:
             tool = self._tools[self._slots.place[slot]]
-            origins = [self._origin(key) or "" for key in rank_attacks.sentences(tool)]
+            origins = [self._origin(key) or "" for key in _sentences(tool)]
             self._mark(slot, tool.server, SENTENCES, is_so=rank_attacks.is_put_together(origins, tool.server))
             servers.add(tool.server)
         return servers
@@ -166,6 +166,10 @@ class SuspectIndex:
             del self._counts[server]
         whole = {server for server in looked_at if server in self._counts and self._counts[server].is_whole}
         self._whole = (self._whole - looked_at) | whole
+
+
+def _sentences(tool: Tool) -> tuple[Key, ...]:
+    return rank_attacks.sentences(tool.description)
 
 
 def _some(key: Key | None) -> tuple[Key, ...]:

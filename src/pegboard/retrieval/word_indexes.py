@@ -57,7 +57,7 @@ class WordIndexes:
     @cached_property
     def lexical(self) -> Bm25f:
         if (source := self._source) is None:
-            return Bm25f([fields(tool, self._servers.get(tool.server)) for tool in self._tools])
+            return Bm25f(fields(tool, self._servers.get(tool.server)) for tool in self._tools)
         before, change = source
         return before.lexical.changed(change.slots, _documents(change.gone), _documents(change.new))
 
