@@ -87,8 +87,16 @@ class Catalog:
     counter: TokenCounter = field(default_factory=BpeCounter)
 
     @classmethod
-    def build(cls, servers: Iterable[tuple[Server, Sequence[Tool]]], *, counter: TokenCounter | None = None) -> Catalog:
+    def build(
+        cls,
+        servers: Iterable[tuple[Server, Sequence[Tool]]],
+        *,
+        counter: TokenCounter | None = None,
+        before: Catalog | None = None,
+    ) -> Catalog:
         """A catalog of these servers. Raises CatalogError if two tools share an id, or a tool names another server.
+
+        ``before`` is an earlier catalog, of which as much is taken over as is the same.
 
         >>> len(Catalog.build([]))
         0
@@ -98,11 +106,16 @@ class Catalog:
         known: dict[str, Server] = {}
         for server, of_server in servers:
             known[server.name] = server
-            _check_owner(server, of_server)
-            groups[server.name] = groups.get(server.name, ()) + summarized(of_server, counter)
+            if before is None or before.of_server(server.name) is not of_server:
+                _check_owner(server, of_server)
+                of_server = summarized(of_server, counter)
+            groups[server.name] = groups.get(server.name, ()) + tuple(of_server)
         tools = tuple(chain.from_iterable(groups.values()))
         catalog = cls(tools=tools, servers=MappingProxyType(known), counter=counter)
         catalog.__dict__["_groups"] = groups
+        if before is not None and before.tools == tools[: len(before)]:
+            more = zip(map(ID, tools[len(before) :]), range(len(before), len(tools)), strict=True)
+            catalog.__dict__["_places"] = before._places | dict(more)
         if len(catalog.position) != len(tools):
             raise CatalogError(
                 f"Duplicate tools: {_repeated(tools)}.",
@@ -175,7 +188,16 @@ class Catalog:
     @cached_property
     def position(self) -> Mapping[ToolId, int]:
         """Index of each tool in catalog order."""
-        return MappingProxyType(dict(zip(map(ID, self.tools), range(len(self.tools)), strict=True)))
+        return MappingProxyType(self._places)
+
+    @cached_property
+    def ids(self) -> frozenset[ToolId]:
+        """The id of every tool."""
+        return frozenset(self._places)
+
+    @cached_property
+    def _places(self) -> dict[ToolId, int]:
+        return dict(zip(map(ID, self.tools), range(len(self.tools)), strict=True))
 
     @cached_property
     def by_name(self) -> Mapping[str, tuple[Tool, ...]]:

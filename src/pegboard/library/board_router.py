@@ -191,7 +191,8 @@ class BoardRouting:
 
     def _catalog(self, given: GivenTools) -> Catalog:
         groups = {server.name: (server, tools) for server, tools in given.groups}
-        return Catalog.build([*(groups | dict(self.shared.listed())).values()])
+        before = None if self._now is None else self._now[1].catalog
+        return Catalog.build([*(groups | dict(self.shared.listed())).values()], before=before)
 
 
 async def _warmed(routing: RoutingBoard) -> None:

@@ -17,6 +17,7 @@ from pegboard.retrieval.duplicates import Duplicates, Groups
 from pegboard.retrieval.encoders.encoder_cache import texts_at_once
 from pegboard.retrieval.exact_names import ExactNames
 from pegboard.retrieval.index.exact import ExactIndex
+from pegboard.retrieval.index.growing_rows import GrowingRows
 from pegboard.retrieval.intents import Span, with_clauses
 from pegboard.retrieval.lexical import NO_DESCRIPTIONS, Bm25f, KeywordIndex
 from pegboard.retrieval.mentions import Mentions
@@ -62,6 +63,7 @@ class Retriever:
         self._queries = queries
         self._dense: dict[TextKind, ExactIndex] = {}
         self._meanings: ExactIndex | None = None
+        self._rows: GrowingRows | None = None
         self._nearest = None if index is None else Nearest(index, self.tools)
         self._filling: asyncio.Task[None] | None = None
         self._chunk = chunk or texts_at_once(documents)
@@ -138,12 +140,13 @@ class Retriever:
         if self._meanings is None:
             async with self._building:
                 if self._meanings is None:
-                    self._meanings = self._index(await self._meant(progress))
+                    self._rows = await self._meant(progress)
+                    self._meanings = self._index(self._rows.rows)
         return self._meanings
 
     async def vectors(self) -> Floats:
         """The vectors of `meanings`, shape (n, d), in catalog order, wherever they are stored."""
-        return (await self.meanings()).vectors if self._nearest is None else await self._meant(None)
+        return (await self.meanings()).vectors if self._nearest is None else (await self._meant(None)).rows
 
     async def warm(self, progress: Progress | None = None) -> None:
         """Embed the tools and fill the index. Raises StoreError if a remote index cannot be used."""
@@ -191,23 +194,26 @@ class Retriever:
             if not nearest.is_filled:
                 await nearest.check()
             if not nearest.is_filled:
-                await nearest.fill(await self._meant(progress), progress)
+                await nearest.fill((await self._meant(progress)).rows, progress)
 
-    async def _meant(self, progress: Progress | None) -> Floats:
+    async def _meant(self, progress: Progress | None) -> GrowingRows:
         """The vectors of `meanings`; those of tools that the snapshot ``before`` had too are taken from it."""
         before, self._before = self._before, None
-        known: Floats | None = None
+        known: GrowingRows | None = None
         kept = np.full(len(self.tools), -1, np.intp)
-        if before is not None and before._meanings:
-            known, kept = before._meanings.vectors, kept_places(before.tools, self.tools)
+        if before is not None and before._rows is not None:
+            known, kept = before._rows, kept_places(before.tools, self.tools)
         new = np.flatnonzero(kept < 0)
         texts = await asyncio.to_thread(_two_texts, [self.tools[place] for place in new])  # a moment (P25)
         vectors = await self._embed(texts, _halved(progress))
+        made = _unit(vectors[::2] + vectors[1::2])
         if known is None:
-            return _unit(vectors[::2] + vectors[1::2])
-        rows = known[kept]
-        rows[new] = _unit(vectors[::2] + vectors[1::2])
-        return rows
+            return GrowingRows(made)
+        if len(kept) == len(known.rows) + len(new) and (new >= len(known.rows)).all():
+            return known.extended(made)
+        rows = known.rows[kept]
+        rows[new] = made
+        return GrowingRows(rows)
 
     async def jobs(self) -> Groups | None:
         """For each tool a number shared with tools that do the same job on other servers, shape (n,).

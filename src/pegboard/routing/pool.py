@@ -54,7 +54,7 @@ class VisibleTools:
         return summary_pool(tools, catalog.servers, catalog.counter, self._budget)
 
     def _named(self, mask: bytes) -> frozenset[ToolId]:
-        return frozenset(compress(self._catalog.position, mask))
+        return self._catalog.ids if b"\0" not in mask else frozenset(compress(self._catalog.position, mask))
 
 
 def summary_pool(
