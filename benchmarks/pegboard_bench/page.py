@@ -8,6 +8,7 @@ from typing import Any
 
 from pegboard_bench import priced_page, rank_page, results, summaries_page, usage_page
 from pegboard_bench.agents import page as agents_page
+from pegboard_bench.board import page as board_page
 from pegboard_bench.cache import page as cache_page
 from pegboard_bench.coding_agents import page as coding_agents_page
 from pegboard_bench.compat import page as compat_page
@@ -47,6 +48,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "gate": gate_page.section,
     "usage": usage_page.section,
     "index": index_page.section,
+    "board": board_page.section,
     "state": state_page.section,
     "scan": scan_page.section,
     "hostile": hostile_page.section,

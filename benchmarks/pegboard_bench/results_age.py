@@ -28,6 +28,7 @@ SERVERS = ("src/pegboard/gateways/mcp", "src/pegboard/upstreams")
 BENCH = "benchmarks/pegboard_bench"
 MEASURED: Mapping[str, Sequence[str]] = {
     "agents": (f"{BENCH}/agents", "src/pegboard/gateways/langchain", "src/pegboard/library", *RANKING),
+    "board": (f"{BENCH}/board", "src/pegboard/library", *RANKING),
     "cache": (f"{BENCH}/cache", *MODELS),
     "coding_agents": (f"{BENCH}/coding_agents", "scripts/install_agents.py", *MODELS, *RANKING),
     "compat": (f"{BENCH}/compat", "pyproject.toml"),
