@@ -181,7 +181,9 @@ class BoardRouting:
         """What searches need of the current tools, made when it is first needed; call it in the portal's loop."""
         catalog = (await self.ready()).catalog
         if self._searched is None or self._searched[0] is not catalog:
-            self._searched = (catalog, await asyncio.to_thread(SearchIndex, catalog.tools, catalog.servers))
+            before = None if self._searched is None else self._searched[1]
+            made = await asyncio.to_thread(SearchIndex, catalog.tools, catalog.servers, before=before)
+            self._searched = (catalog, made)
         return self._searched[1]
 
     async def indexed(self) -> None:

@@ -168,7 +168,9 @@ class CatalogView:
         (P25)."""
         catalog = self.catalog
         if self._search_index is None or self._search_index[0] is not catalog:
-            self._search_index = (catalog, await asyncio.to_thread(SearchIndex, catalog.tools, catalog.servers))
+            before = None if self._search_index is None else self._search_index[1]
+            made = await asyncio.to_thread(SearchIndex, catalog.tools, catalog.servers, before=before)
+            self._search_index = (catalog, made)
         return self._search_index[1]
 
     @property
