@@ -9,13 +9,14 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from pegboard.spend_limits import NanoUsd
 
 Door = Literal["llm", "mcp", "api"]
 ActivityKind = Literal["request", "list", "search", "route"]
-Grouping = Literal["key", "client", "conversation", "door"]
+Grouping = Literal["door", "key", "client", "conversation", "model", "tool"]
+GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
 DAY_SECONDS = 86_400
 NO_MONEY = NanoUsd(0)
 
@@ -77,6 +78,10 @@ class ActivityEntry:
         offered = {each.name for each in self.scores if each.offered}
         return tuple(name for name in self.called if self.scores and name not in offered)
 
+    def names(self, grouping: Grouping) -> tuple[str, ...]:
+        """The groups that the entry counts for: one, or each tool that was called after it."""
+        return tuple(dict.fromkeys(self.called)) if grouping == "tool" else (getattr(self, grouping),)
+
 
 FIELDS = tuple(field.name for field in fields(ActivityEntry))
 AS_JSON = ("scores", "called", "brought_back")
@@ -122,6 +127,9 @@ class ActivityTotals(NamedTuple):
     def plus(self, other: ActivityTotals) -> ActivityTotals:
         return ActivityTotals(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
+    def minus(self, other: ActivityTotals) -> ActivityTotals:
+        return ActivityTotals(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityGroup:
@@ -152,11 +160,11 @@ def row_of(entry: ActivityEntry) -> tuple[Any, ...]:
     return tuple(json.dumps(value, separators=(",", ":")) if name in AS_JSON else value for name, value in values)
 
 
-def entry_of(row: Sequence[Any]) -> ActivityEntry:
-    """The entry of a row as `row_of` makes it."""
-    values = dict(zip(FIELDS, row, strict=True))
-    values |= {name: tuple(json.loads(values[name])) for name in AS_JSON}
-    return ActivityEntry(**values | {"scores": tuple(ScoredTool(*each) for each in values["scores"])})
+def entry_of(row: Sequence[Any], names: Sequence[str] = FIELDS) -> ActivityEntry:
+    """The entry of a row as `row_of` makes it; of some of its fields, with the defaults of the others."""
+    values = dict(zip(names, row, strict=True))
+    values |= {name: tuple(json.loads(values[name])) for name in AS_JSON if name in values}
+    return ActivityEntry(**values | {"scores": tuple(ScoredTool(*each) for each in values.get("scores", ()))})
 
 
 def conversation_mark(conversation: str | None) -> str:

@@ -91,8 +91,8 @@ def summed(parts: Mapping[int, ActivityTotals]) -> ActivityTotals:
 async def test_the_overview_says_what_the_store_says(gateway_of: OpenGateway, week: MemoryActivity, days: int) -> None:
     async with gateway_of(parts={"activity": week}) as gateway:
         seen = await page(gateway, f"/ui?days={days}")
-        by_day = dict(await week.by_day((TODAY - days + 1) * DAY_SECONDS))
-        doors = await week.by("door", (TODAY - days + 1) * DAY_SECONDS, 9)
+        by_day = dict(await week.by_day(TODAY - days + 1))
+        doors = await week.by("door", TODAY - days + 1, 9)
 
     assert {name: seen.ids[name] for name in figures(ActivityTotals())} == figures(summed(by_day))
     rows = {row[0]: row[1:] for row in seen.tables[0][1:]}
@@ -151,15 +151,15 @@ async def test_conversations_and_keys_have_the_sums_of_the_store(gateway_of: Ope
         conversations = await page(gateway, "/ui/conversations")
         keys = await page(gateway, "/ui/clients")
 
-    groups = {each.name: each.totals for each in await week.by("conversation", 0.0, 99) if each.name}
+    groups = {each.name: each.totals for each in await week.by("conversation", 0, 99) if each.name}
     assert {row[0]: (row[3], row[5]) for row in conversations.tables[0][1:]} == {
         name: (str(totals.decisions), f"{totals.tokens_saved:,}") for name, totals in groups.items()
     }
-    by_key = {each.name or "(none)": each.totals for each in await week.by("key", 0.0, 99)}
+    by_key = {each.name or "(none)": each.totals for each in await week.by("key", 0, 99)}
     assert {row[0]: (row[6], row[7]) for row in keys.tables[0][1:]} == {
         name: (str(totals.decisions), f"{totals.tokens_saved:,}") for name, totals in by_key.items()
     }
-    [client] = [each for each in await week.by("client", 0.0, 99) if each.name]
+    [client] = [each for each in await week.by("client", 0, 99) if each.name]
     assert keys.tables[1][1][:2] == ["claude-code", str(client.totals.decisions)]
 
 

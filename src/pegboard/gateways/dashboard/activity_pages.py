@@ -47,7 +47,7 @@ class ActivityPages:
         today = int(self._now() // DAY_SECONDS)
         first = today - period + 1
         await self._recorder.flush()
-        kept = dict(await self._store.by_day(first * DAY_SECONDS))
+        kept = dict(await self._store.by_day(first))
         days = [(day, kept.get(day, ActivityTotals())) for day in range(first, today + 1)]
         totals = ActivityTotals()
         for _, each in days:
@@ -61,7 +61,7 @@ class ActivityPages:
             "spent": sum(spent.get(day_name(day), 0) for day, _ in days),
             "tokens": _tokens_chart(days),
             "errors": _errors_chart(days),
-            "doors": await self._store.by("door", first * DAY_SECONDS, len(DOORS)),
+            "doors": await self._store.by("door", first, len(DOORS)),
             "lost": self._recorder.lost,
         }
 
@@ -88,7 +88,7 @@ class ActivityPages:
 
     async def conversations(self, request: Request) -> dict[str, Any]:
         await self._recorder.flush()
-        groups = await self._store.by("conversation", 0.0, GROUPS + 1)
+        groups = await self._store.by("conversation", 0, GROUPS + 1)
         return {"groups": [each for each in groups if each.name][:GROUPS], "most": GROUPS}
 
     async def exported(self, params: Mapping[str, str]) -> str:

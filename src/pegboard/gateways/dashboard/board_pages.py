@@ -124,8 +124,8 @@ class BoardPages:
         clients: list[ActivityGroup] = []
         if self._recorder is not None:
             await self._recorder.flush()
-            used = {each.name: each for each in await self._recorder.store.by("key", 0.0, MOST_KEYS)}
-            clients = await self._recorder.store.by("client", 0.0, MOST_KEYS)
+            used = {each.name: each for each in await self._recorder.store.by("key", 0, MOST_KEYS)}
+            clients = await self._recorder.store.by("client", 0, MOST_KEYS)
         ends = {(each.section, each.name): each for each in lifetimes(settings) if not each.previous}
         now = self._host.parts.clock.time()
         lines = []
