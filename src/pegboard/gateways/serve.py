@@ -93,7 +93,7 @@ async def serving(
     with listening:
         url = f"http://{_name(settings.host)}:{listening.getsockname()[1]}{PATH}"
         metrics = Metrics(version("pegboard"))
-        recorder = ActivityRecorder(settings.activity.prices) if settings.activity.keep != "off" else None
+        recorder = ActivityRecorder(settings.activity.table) if settings.activity.keep != "off" else None
         events = events_and(AccessLog(), metrics, *([recorder] if recorder else []), *sinks)
         async with AsyncExitStack() as stack:
             parts = await stack.enter_async_context(opened_parts(settings, events=events, **replaced))

@@ -53,6 +53,12 @@ WHOLE = ActivityEntry(
     saved=NanoUsd(7_400_000),
     latency_ms=12.5,
     error="a_code",
+    input_tokens=9_000,
+    cached_tokens=8_000,
+    written_tokens=500,
+    output_tokens=70,
+    cost=NanoUsd(12_345),
+    unpriced=1,
 )
 
 
@@ -87,6 +93,10 @@ def any_entry(drawn: random.Random) -> ActivityEntry:
         tokens_before=drawn.randrange(9_000),
         billed=NanoUsd(drawn.randrange(10**12)),
         saved=NanoUsd(drawn.randrange(10**12)),
+        input_tokens=drawn.randrange(10**6),
+        output_tokens=drawn.randrange(10**4),
+        cost=NanoUsd(drawn.randrange(10**12)),
+        unpriced=drawn.randrange(2),
     )
 
 
@@ -141,7 +151,7 @@ async def test_sums_are_those_of_the_entries(keeping: Backend) -> None:
     await keeping.activity().put([WHOLE, entry(1), entry(2, at=20_001 * DAY, key="ann", tokens_before=50)])
 
     assert await keeping.activity().by_day(0) == [
-        (20_000, ActivityTotals(2, 1, 1, 2, 4_000, 300, 600_000, 7_400_000)),
+        (20_000, ActivityTotals(2, 1, 1, 2, 4_000, 300, 600_000, 7_400_000, 9_000, 8_000, 500, 70, 12_345, 1)),
         (20_001, ActivityTotals(1, 0, 0, 0, 50, 0, 0, 0)),
     ]
     assert [day for day, _ in await keeping.activity().by_day(20_001)] == [20_001]

@@ -61,6 +61,7 @@ class ActivityPages:
             "spent": sum(spent.get(day_name(day), 0) for day, _ in days),
             "tokens": _tokens_chart(days),
             "errors": _errors_chart(days),
+            "models": [each for each in await self._store.by("model", first, GROUPS + 1) if each.name][:GROUPS],
             "doors": await self._store.by("door", first, len(DOORS)),
             "lost": self._recorder.lost,
         }

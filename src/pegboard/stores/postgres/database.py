@@ -94,6 +94,7 @@ MIGRATIONS = (
     ),
     Migration("activity", activity_rows.table("bigint", "double precision")),
     Migration("sums of activity", activity_sums.table("bigint", "double precision", ACTIVITY_SUMS)),
+    Migration("usage in activity", activity_rows.usage_columns("bigint")),
 )
 """Existing rows count as used when they are migrated."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from pegboard.activity_entries import FIELDS, ActivityEntry, ActivityQuery, entry_of, row_of
+from pegboard.activity_entries import FIELDS, USAGE, ActivityEntry, ActivityQuery, entry_of, row_of
 
 Statement = tuple[str, list[Any]]
 REMOVED = 6_000
@@ -13,7 +13,7 @@ REMOVED = 6_000
 COLUMNS = ", ".join(FIELDS)
 SUMMED = (
     *("id", "at", "door", "kind", "key", "client", "conversation", "model", "called", "error"),
-    *("failures", "searches", "tokens_before", "tokens_after", "billed", "saved"),
+    *("failures", "searches", "tokens_before", "tokens_after", "billed", "saved", *USAGE),
 )
 """The fields that sums are made of."""
 FIRST_FIELDS = (
@@ -37,6 +37,12 @@ def table(whole: str, real: str) -> tuple[str, ...]:
         "CREATE INDEX activity_by_day ON activity "
         "(day, at, error, failures, searches, tokens_before, tokens_after, billed, saved)",
     )
+
+
+def usage_columns(whole: str) -> tuple[str, ...]:
+    """The statements that add what providers counted to decisions and their sums."""
+    added = [f"ADD COLUMN {name} {whole} NOT NULL DEFAULT 0" for name in USAGE]
+    return tuple(f"ALTER TABLE {table} {each}" for table in ("activity", "activity_sums") for each in added)
 
 
 def upsert(mark: str) -> str:
@@ -66,7 +72,8 @@ def select(query: ActivityQuery, most: int, mark: str) -> Statement:
     if query.failed:
         chosen.append(("(error <> '' OR failures > 0)", []))
     if query.before is not None:
-        chosen.append((f"(at, id) < ({mark}, {mark})", list(query.before)))
+        at, id_ = query.before
+        chosen.append((f"at <= {mark} AND (at, id) < ({mark}, {mark})", [at, at, id_]))
     where = f" WHERE {' AND '.join(condition for condition, _ in chosen)}" if chosen else ""
     return (
         f"SELECT {COLUMNS} FROM activity{where} ORDER BY at DESC, id DESC LIMIT {int(most)}",  # noqa: S608

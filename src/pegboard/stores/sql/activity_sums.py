@@ -180,7 +180,9 @@ def table(whole: str, real: str, dialect: SumDialect, suffix: str = "") -> tuple
         f"{into} SELECT 'tool', value, day, {spans} FROM (SELECT DISTINCT activity.*, each.value FROM activity, "  # noqa: S608
         f"{dialect.called}) AS calls GROUP BY value, day",
         "DROP INDEX activity_by_day",
-        "CREATE INDEX failed_activity ON activity (at, id) WHERE error <> '' OR failures > 0",
+        "DROP INDEX activity_by_time",
+        "CREATE INDEX activity_by_time ON activity (at)",
+        "CREATE INDEX failed_activity ON activity (at) WHERE error <> '' OR failures > 0",
         "CREATE INDEX activity_of_a_door ON activity (door, at)",
     )
 
@@ -205,15 +207,16 @@ def _upsert(mark: str) -> str:
 
 
 def _spans(axis: str, dialect: SumDialect) -> str:
-    """Look up the first and the last entry of a row, if what went was at its end."""
+    """Look up the first and the last entry of a row, each only if what went was at that end."""
     mark = dialect.mark
     of_group = f"FROM activity WHERE at >= {mark} AND at < {mark} AND {dialect.condition(axis)}"
     return (
-        f"UPDATE activity_sums SET first = (SELECT min(at) {of_group}), last = (SELECT max(at) {of_group}) "  # noqa: S608
+        f"UPDATE activity_sums SET first = CASE WHEN first >= {mark} THEN (SELECT min(at) {of_group}) ELSE first END, "  # noqa: S608
+        f"last = CASE WHEN last <= {mark} THEN (SELECT max(at) {of_group}) ELSE last END "
         f"WHERE {_row(mark)} AND (first >= {mark} OR last <= {mark})"
     )
 
 
 def _span_values(key: SumKey, span: Span) -> tuple[Any, ...]:
     group = (float(key.day * DAY_SECONDS), float((key.day + 1) * DAY_SECONDS), key.name)
-    return (*group, *group, *key, *span)
+    return (span.first, *group, span.last, *group, *key, *span)

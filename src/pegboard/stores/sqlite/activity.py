@@ -20,6 +20,7 @@ AMONG = "id IN (SELECT value FROM json_each(?))"
 ACTIVITY_MIGRATIONS = (
     Migration("activity", rows.table("INTEGER", "REAL")),
     Migration("sums of activity", sums.table("INTEGER", "REAL", DIALECT, " WITHOUT ROWID")),
+    Migration("usage in activity", rows.usage_columns("INTEGER")),
 )
 REMEDY = "Set state_dir to a writable folder, or move the file away to begin without activity."
 
