@@ -18,7 +18,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from model_bodies import asking
 from pegboard.activity_entries import DAY_SECONDS, ActivityEntry, ActivityQuery, ActivityTotals
-from pegboard.gateways.dashboard.page_templates import day_name, when
+from pegboard.activity_report import day_name
+from pegboard.gateways.dashboard.page_templates import when
 from pegboard.spend_limits import NanoUsd, dollars
 from pegboard.stores import MemoryActivity
 from served import Gateway, OpenGateway

@@ -12,8 +12,9 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 
 from pegboard.activity_entries import DAY_SECONDS, FIELDS, ActivityEntry, ActivityQuery, ActivityTotals
+from pegboard.activity_report import cell, day_name
 from pegboard.gateways.dashboard.charts import BarChart, bar_chart
-from pegboard.gateways.dashboard.page_templates import PageTemplates, day_name, when
+from pegboard.gateways.dashboard.page_templates import PageTemplates, when
 from pegboard.protocols import Archive
 from pegboard.records import MeterRecord
 from pegboard.spend_limits import BUDGET
@@ -28,8 +29,6 @@ GROUPS = 200
 DOORS = ("llm", "mcp", "api")
 ALIVE = 15.0
 """Seconds between two signs of life of a stream, at which the rights of its viewer are checked again."""
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-"""How a text begins that a spreadsheet would compute."""
 
 
 class ActivityPages:
@@ -188,7 +187,7 @@ def _cell(name: str, value: Any) -> Any:
         value = "; ".join(f"{each.name} {each.score:g}{' offered' if each.offered else ''}" for each in value)
     elif isinstance(value, tuple):
         value = "; ".join(value)
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULAS) else value
+    return cell(value) if isinstance(value, str) else value
 
 
 def _storable(text: str | None) -> str | None:

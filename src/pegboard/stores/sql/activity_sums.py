@@ -61,14 +61,14 @@ class SumKey(NamedTuple):
     day: int
 
 
-class Span(NamedTuple):
+class TimeSpan(NamedTuple):
     """The times of the first and of the last entry, seconds since the epoch."""
 
     first: float
     last: float
 
-    def joined(self, other: Span | None) -> Span:
-        return self if other is None else Span(min(self.first, other.first), max(self.last, other.last))
+    def joined(self, other: TimeSpan | None) -> TimeSpan:
+        return self if other is None else TimeSpan(min(self.first, other.first), max(self.last, other.last))
 
 
 @dataclass(slots=True)
@@ -76,20 +76,20 @@ class SumChanges:
     """What a change of entries does to sums: their differences, and the spans of entries that came and that went."""
 
     totals: dict[SumKey, ActivityTotals] = field(default_factory=lambda: defaultdict(ActivityTotals))
-    came: dict[SumKey, Span] = field(default_factory=dict)
-    went: dict[SumKey, Span] = field(default_factory=dict)
+    came: dict[SumKey, TimeSpan] = field(default_factory=dict)
+    went: dict[SumKey, TimeSpan] = field(default_factory=dict)
 
     def add(self, entry: ActivityEntry) -> None:
         for key in keys_of(entry):
             self.totals[key] = self.totals[key].plus(totals_of(entry))
-            self.came[key] = Span(entry.at, entry.at).joined(self.came.get(key))
+            self.came[key] = TimeSpan(entry.at, entry.at).joined(self.came.get(key))
 
     def remove(self, entry: ActivityEntry) -> None:
         for key in keys_of(entry):
             self.totals[key] = self.totals[key].minus(totals_of(entry))
-            self.went[key] = Span(entry.at, entry.at).joined(self.went.get(key))
+            self.went[key] = TimeSpan(entry.at, entry.at).joined(self.went.get(key))
 
-    def doubtful(self) -> Iterator[tuple[SumKey, Span]]:
+    def doubtful(self) -> Iterator[tuple[SumKey, TimeSpan]]:
         """The sums whose span may have become shorter, or that may be empty, and the span of what went."""
         for key, span in sorted(self.went.items()):
             if self.moved(key):
@@ -217,6 +217,6 @@ def _spans(axis: str, dialect: SumDialect) -> str:
     )
 
 
-def _span_values(key: SumKey, span: Span) -> tuple[Any, ...]:
+def _span_values(key: SumKey, span: TimeSpan) -> tuple[Any, ...]:
     group = (float(key.day * DAY_SECONDS), float((key.day + 1) * DAY_SECONDS), key.name)
     return (span.first, *group, span.last, *group, *key, *span)
