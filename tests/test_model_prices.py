@@ -37,6 +37,7 @@ def test_every_row_has_prices_and_says_where_they_are_from() -> None:
         assert (price.above is None) == (price.beyond is None)
 
 
+@pytest.mark.requirement("observability.money")
 def test_a_model_has_the_price_of_its_own_name_alone() -> None:
     known = PriceTable(shipped_prices())
     sonnet = known.price_of("claude-sonnet-5")
@@ -48,6 +49,7 @@ def test_a_model_has_the_price_of_its_own_name_alone() -> None:
         assert known.price_of(unknown) is None
 
 
+@pytest.mark.requirement("observability.money")
 def test_your_own_price_comes_before_those_that_are_known() -> None:
     prices = {"claude-*": {"input": 1.5, "output": 7.5}, "local-*": 0.25, "claude-sonnet-5": 99.0}
     table = Settings(activity={"prices": prices}).activity.table
@@ -61,6 +63,7 @@ def test_your_own_price_comes_before_those_that_are_known() -> None:
     assert table.price_of("gpt-5.6") == shipped_prices()["gpt-5.6"]
 
 
+@pytest.mark.requirement("observability.money")
 @pytest.mark.parametrize(
     ("used", "usd"),
     [

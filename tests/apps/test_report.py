@@ -71,6 +71,7 @@ def test_a_terminal_gets_the_sums_of_the_days_the_dearest_first(run: Run, config
     assert "\x1b" not in result.stdout
 
 
+@pytest.mark.requirement("observability.money")
 def test_json_and_csv_have_a_row_for_each_day_and_group(
     run_json: Callable[..., Any], config: Path, tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ async def served(gateway: Gateway, events: MemoryEvents, name: str, **body: Any)
     return event
 
 
+@pytest.mark.requirement("observability.money")
 @pytest.mark.parametrize("name", PATHS)
 @pytest.mark.parametrize("streamed", [True, False])
 async def test_what_the_provider_counted_is_on_the_event_with_its_price(
@@ -97,6 +98,7 @@ async def test_what_the_provider_counted_is_on_the_event_with_its_price(
     assert (totals.input_tokens, totals.cost, totals.unpriced) == (120, event.cost, 0)
 
 
+@pytest.mark.requirement("observability.money")
 async def test_a_model_without_a_price_and_an_answer_without_a_count_have_no_cost(
     gateway_of: OpenGateway, upstream: ModelUpstream, events: MemoryEvents
 ) -> None:

@@ -6,6 +6,8 @@ import random
 from pathlib import Path
 from uuid import uuid4
 
+import pytest
+
 from pegboard.activity_entries import AS_JSON, GROUPINGS, ActivityEntry, ScoredTool, row_of
 from pegboard.protocols import Activity
 from pegboard.stores import MemoryActivity, SqliteActivity
@@ -55,6 +57,7 @@ async def check(store: Activity, entries: list[ActivityEntry]) -> None:
     assert await store.get("007") == await scan.get("007")
 
 
+@pytest.mark.requirement("observability.sums")
 async def test_decisions_in_a_file_get_their_sums(tmp_path: Path) -> None:
     entries, path = kept_before(), tmp_path / "activity.sqlite"
     old = SqliteFile(path, ACTIVITY_MIGRATIONS[:1], remedy="")
@@ -66,6 +69,7 @@ async def test_decisions_in_a_file_get_their_sums(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.requirement("observability.sums")
 @needs_postgres
 async def test_decisions_in_postgresql_get_their_sums() -> None:
     entries, schema = kept_before(), f"test_{uuid4().hex}"

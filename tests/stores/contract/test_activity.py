@@ -173,6 +173,7 @@ async def test_old_entries_are_removed(keeping: Backend) -> None:
     assert await keeping.activity().remove(5.0) == 0
 
 
+@pytest.mark.requirement("observability.sums")
 @pytest.mark.parametrize("seed", range(4))
 async def test_sums_equal_a_scan_of_the_entries_whatever_happened_to_them(keeping: Backend, seed: int) -> None:
     """Batches with new and changed entries, removal by age, erasure of keys and conversations, in any order."""
@@ -197,6 +198,7 @@ async def test_sums_equal_a_scan_of_the_entries_whatever_happened_to_them(keepin
         assert await sums(keeping.activity(), since, 2) == await sums(scan, since, 2), f"after step {step}"
 
 
+@pytest.mark.requirement("observability.sums")
 async def test_writers_at_once_lose_no_sum(keeping: Backend) -> None:
     batches = [[entry(10 * number + each, key="ann") for each in range(10)] for number in range(12)]
     await asyncio.gather(*(keeping.activity().put(batch) for batch in batches))
