@@ -43,17 +43,17 @@ OURS = "conforming"
 """The server that has everything that the suite asks for: what is missing behind the gateway is the gateway's."""
 EXCEPTIONS = """## Exceptions
 
-Everything that is not passed behind the gateway before **conforming**, or by the gateway as a client, and everything that
-is not run. What **server-everything** does not pass, it lacks by itself.
+Everything that is not passed behind the gateway before **conforming**, or by the gateway as a client, and everything
+that is not run. What **server-everything** does not pass, it lacks by itself.
 
 | scenario | where | why |
 |---|---|---|
 """
 WHY = {
-    "server-sse-polling": "Nothing was made: the checks are about answers as event streams, which the gateway gives only "
-    "where something comes before the result. It answers in JSON, which the suite itself calls not applicable.",
-    "tasks-status-notifications": "Skipped by the suite for every server: notifications of tasks are optional. Tests of "
-    "ours hold that the gateway relays them.",
+    "server-sse-polling": "Nothing was made: the checks are about answers as event streams, which the gateway gives "
+    "only where something comes before the result. It answers in JSON, which the suite itself calls not applicable.",
+    "tasks-status-notifications": "Skipped by the suite for every server: notifications of tasks are optional. Tests "
+    "of ours hold that the gateway relays them.",
     "http-standard-headers": "Skipped by the suite for requests that revision 2026-07-28 does not have.",
 }
 """By scenario, without its revision. An exception without a text is an error of `page`."""
