@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from pegboard.apps.cli import output
 from pegboard.apps.cli.options import Json, Verbose, examples
 from pegboard.errors import ConfigError
 
@@ -35,7 +34,7 @@ Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="On
 app = typer.Typer(rich_markup_mode="markdown", add_completion=False, no_args_is_help=True)
 
 
-@app.callback()
+@app.callback(epilog=FETCH_EXAMPLES)
 def sets() -> None:
     """Build the labelled sets of the benchmarks from their public sources."""
 
@@ -56,9 +55,10 @@ def fetch(
 ) -> None:
     """Build sets from git repositories at pinned commits, each with a SOURCE.md that says what was read and left out.
 
-    Only the pinned commit of a repository is fetched, once; a set that is there with the right content is kept. The exit
-    code is 1 if a source cannot be had or a set has other rows than the published figures were measured on.
+    Only the pinned commit of a repository is fetched, once; a set that is there with the right content is kept. The
+    exit code is 1 if a source cannot be had or a set has other rows than the published figures were measured on.
     """
+    from pegboard.apps.cli import output
     from pegboard_bench.sets import folder
     from pegboard_bench.sets.recipes import named
     from pegboard_bench.sets.repositories import Repositories
@@ -91,6 +91,7 @@ def fetch(
 @app.command("list", epilog=LIST_EXAMPLES)
 def list_sets(to: To = None, as_json: Json = False, verbose: Verbose = False) -> None:
     """Show every set: rows, licence, whether it may be passed on, and whether it is built."""
+    from pegboard.apps.cli import output
     from pegboard_bench.sets import folder
     from pegboard_bench.sets.recipe import CATALOG, QUERIES
     from pegboard_bench.sets.recipes import RECIPES
@@ -130,6 +131,7 @@ def check(names: Names = None, to: To = None, as_json: Json = False, verbose: Ve
 
     Exit code 1 if a set is missing or differs.
     """
+    from pegboard.apps.cli import output
     from pegboard_bench.sets import folder
     from pegboard_bench.sets.recipes import named
 

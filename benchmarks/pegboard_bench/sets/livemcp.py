@@ -120,7 +120,7 @@ def _plain(step: str) -> str:
     return step.casefold().rstrip(".").strip()
 
 
-def _subtask(id: str, text: str, relevant: list[Pair], category: str, servers: Mapping[str, tuple[str, ...]]) -> Row:
+def _subtask(name: str, text: str, relevant: list[Pair], category: str, servers: Mapping[str, tuple[str, ...]]) -> Row:
     groups = (interchangeable(server, name, servers[name]) for server, name in relevant)
     return query(
         name, text, relevant, kind="subtask", category=category, any_of=[group for group in groups if group is not None]
