@@ -80,7 +80,8 @@ class Router:
         self._events = events
         self._clock = clock
         self.pinned = tuple(always_available)
-        self._pinned = np.isin(np.arange(len(catalog)), [catalog.position[tool] for tool in always_available])
+        self._pinned = np.zeros(len(catalog), np.bool_)
+        self._pinned[[catalog.position[tool] for tool in always_available]] = True
         self._shown = len(self.pinned) + SHOWN
         self._visible = VisibleTools(catalog, self.profile.pool)
         self._mentions = mentions or cache(lambda: Mentions(catalog.tools))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import hashlib
 import logging
-import sys
 import warnings
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -14,6 +12,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pegboard import operating_system
 from pegboard.catalog import BpeCounter, Catalog
 from pegboard.errors import PegboardError
 from pegboard.gateways.llm.formats.json_reader import object_of, read, readable, understanding
@@ -193,7 +192,7 @@ class BoardCache:
         if profile.ranker in BY_WORDS:
             early.set_result(replace(board, is_embedded=False, recent=OrderedDict(), picks=OrderedDict()))
         await board.routing.warm()
-        await asyncio.to_thread(give_back)
+        await asyncio.to_thread(operating_system.give_back_memory)
         return board
 
     def _built(self, codec: Codec, tools: Sequence[OfferedTool], profile: Profile) -> ToolBoard:
@@ -250,13 +249,6 @@ def catalog_of(codec: Codec, tools: Sequence[OfferedTool], counter: TokenCounter
             servers.setdefault(ids[place].server, []).append(replace(tool, id=ids[place]))
     groups = ((Server(name=ServerName(name)), of_server) for name, of_server in servers.items())
     return ids, Catalog.build(groups, counter=counter)
-
-
-def give_back() -> None:
-    """Return freed memory to the system: glibc would keep tens of megabytes after embedding."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)
 
 
 def _size(key: Key) -> int:

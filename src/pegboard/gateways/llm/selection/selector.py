@@ -13,7 +13,7 @@ from pegboard.gateways.llm.call_tool.disclosure import disclosure
 from pegboard.gateways.llm.call_tool.plan import CallToolPlan, closed, constant_of, prepared
 from pegboard.gateways.llm.conversation.stickiness import ConversationPlace, Stickiness
 from pegboard.gateways.llm.conversation.turn_statistics import TurnStatistics
-from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest, TokenUsage
+from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
 from pegboard.gateways.llm.formats.tool_choice import NOTHING_RELEVANT, KeptTools, left_alone, may_be_picked
 from pegboard.gateways.llm.selection.board_cache import BoardCache, Pick, ToolBoard
 from pegboard.gateways.llm.selection.cache_aware_selection import (
@@ -31,6 +31,7 @@ from pegboard.protocols import Clock
 from pegboard.retrieval import QUERIES
 from pegboard.routing import Profile
 from pegboard.settings.llm import Way
+from pegboard.token_usage import TokenUsage
 
 MOST_SHOWN = 3
 """Definitions shown before a user message if the agent's own tools do most of its work."""
