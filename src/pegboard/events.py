@@ -267,7 +267,7 @@ class ModelRequestServed(Event):
     `defer` if they are deferred until searched for, `call_tool` if they are called through that tool. ``cache_bill`` is
     the expected cost of this and the later turns, in tokens of uncached input, and ``cache_bill_whole`` the same with
     all tools; both are zero if they were not computed. ``narrowed``: all tools were sent, with a list of those that may
-    be called.
+    be called. ``instead_of_defer`` says why they are not deferred, if another way emulates `defer`.
 
     ``metered``: an answer was generated, so that tokens are billed. They are what the provider counted, zero if it did
     not: ``input_tokens`` is the whole prompt, with what was read from the provider's cache and written to it. ``cost``
@@ -295,6 +295,7 @@ class ModelRequestServed(Event):
     cache_bill: float = 0.0
     cache_bill_whole: float = 0.0
     narrowed: bool = False
+    instead_of_defer: str = ""
     searches: int = 0
     brought_back: tuple[str, ...] = ()
     conversation: str = ""

@@ -291,4 +291,6 @@ def _cache(filtered: Filtered) -> str:
         said = [filtered.verdict.kind, narrowing + filtered.verdict.reason]
     if filtered.no_call_tool:
         said.append(f"not by call_tool: {filtered.no_call_tool}")
+    if filtered.instead:
+        said.append(f"in place of defer: {filtered.instead}")
     return "; ".join(said)
