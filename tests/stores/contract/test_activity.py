@@ -215,6 +215,7 @@ async def test_sums_equal_a_scan_where_removal_takes_several_steps(
     assert await sums(keeping.activity()) == await sums(scan)
 
 
+@pytest.mark.requirement("observability.sums")
 async def test_writers_at_once_lose_no_sum(keeping: Backend) -> None:
     batches = [[entry(10 * number + each, key="ann") for each in range(10)] for number in range(12)]
     await asyncio.gather(*(keeping.activity().put(batch) for batch in batches))
