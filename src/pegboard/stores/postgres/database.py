@@ -11,7 +11,7 @@ from pegboard.circuit_breaker import Breaker
 from pegboard.errors import ConfigError, StoreError
 from pegboard.extras import required
 from pegboard.stores.database import Migration, SingleFlight, outstanding
-from pegboard.stores.sql import activity_rows
+from pegboard.stores.sql import activity_rows, result_rows
 
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 MIGRATING = 7_332_001
@@ -92,6 +92,7 @@ MIGRATIONS = (
         ("CREATE TABLE rate_meters (key text PRIMARY KEY, arrival double precision NOT NULL)",),
     ),
     Migration("activity", activity_rows.table("bigint", "double precision")),
+    Migration("kept results", result_rows.table("bytea", "double precision", "bigint")),
 )
 """Existing rows count as used when they are migrated."""
 
