@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from pegboard.catalog.tokens import BpeCounter
 from pegboard.errors import ArgumentsInvalid
 from pegboard.results.html_text import page_text
+from pegboard.results.json_tables import restored
 from pegboard.results.line_folds import folded, unfolded
 from pegboard.results.projection import projected
 from pegboard.results.result_reader import part_of
 from pegboard.results.shape import LEGEND, ShapePolicy, handle_of, shape
-from pegboard.results.tables import restored
 
 COUNTER = BpeCounter("o200k_base")
 POLICY = ShapePolicy(threshold=50, budget=600)
@@ -67,6 +67,7 @@ def test_texts_of_one_object_each_become_one_table() -> None:
     ],
     ids=["small", "error", "code", "image", "empty", "question"],
 )
+@pytest.mark.requirement("results.stable")
 def test_what_no_rule_is_for_stays_as_it_is(result: dict[str, Any]) -> None:
     assert shape(result, POLICY, COUNTER, handles=False).result is result
 
@@ -82,6 +83,7 @@ def test_other_blocks_and_fields_stay() -> None:
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.requirement("results.structured")
 def test_structured_content_that_the_text_says_too_is_left_out_only_where_that_is_allowed(*, wrapped: bool) -> None:
     structured = {"result": ROWS[:40]} if wrapped else {"items": ROWS[:40]}
     said = ROWS[:40] if wrapped else structured
@@ -114,6 +116,7 @@ def test_the_end_of_a_long_text_is_shown_too() -> None:
     assert "ERROR: disk full\n[All of it is kept" in said
 
 
+@pytest.mark.requirement("results.handles")
 def test_without_a_handle_nothing_is_left_out() -> None:
     page = f"<!doctype html><p>{'word ' * 2000}</p>"
     for text in (page, "\n".join(f"line {at}" for at in range(3000))):
@@ -135,6 +138,7 @@ def test_without_a_handle_nothing_is_left_out() -> None:
     handles=st.booleans(),
 )
 @settings(max_examples=150, deadline=None)
+@pytest.mark.requirement("results.stable")
 def test_a_shaped_result_is_never_larger_and_always_the_same(texts: list[str], *, handles: bool) -> None:
     policy = ShapePolicy(threshold=1, budget=100)
     result = result_of(*texts)
@@ -147,6 +151,7 @@ def test_a_shaped_result_is_never_larger_and_always_the_same(texts: list[str], *
 
 
 @given(lines=st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=60))
+@pytest.mark.requirement("results.shapes")
 def test_repeated_lines_can_be_unfolded(lines: list[str]) -> None:
     text = "\n".join(lines)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pegboard.protocols import TokenCounter
-from pegboard.results.tables import ABSENT, Column, Table, json_text
+from pegboard.results.json_tables import ABSENT, Column, JsonTable, json_text
 
 TAIL = 0.25
 """Share of the budget for the end of a text; tables have none."""
@@ -56,7 +56,7 @@ def _end(lines: Sequence[str], tokens: int) -> list[str]:
     return list(lines[len(lines) - kept :])
 
 
-def contents(tables: Sequence[Table]) -> list[str]:
+def contents(tables: Sequence[JsonTable]) -> list[str]:
     """What the columns of long tables hold, one line for each table."""
     found = []
     for at, table in enumerate(tables, 1):

@@ -10,12 +10,12 @@ from pegboard.errors import ArgumentsInvalid
 from pegboard.extras import required
 from pegboard.model import JsonObject
 from pegboard.protocols import TokenCounter
+from pegboard.results.json_tables import HEADER, NotShaped, parsed_json, table_text
 from pegboard.results.shape import READ, ShapePolicy, shaped_texts, texts_of
-from pegboard.results.tables import HEADER, NotShaped, parsed_json, table_text
 
 MOST_LINES = 2_000
 LINES = re.compile(r"(\d+)(?:-(\d+))?")
-SCHEMA: JsonObject = {
+READER_SCHEMA: JsonObject = {
     "type": "object",
     "properties": {
         "handle": {"type": "string", "description": "As the shortened result names it"},
@@ -32,11 +32,11 @@ SCHEMA: JsonObject = {
     "required": ["handle"],
     "additionalProperties": False,
 }
-DEFINITION: JsonObject = {
+READER: JsonObject = {
     "name": READ,
     "description": "Read more of a tool's result that was shortened: some lines, the lines with a text, values by a "
     "JMESPath, or page by page.",
-    "inputSchema": SCHEMA,
+    "inputSchema": READER_SCHEMA,
     "annotations": {"readOnlyHint": True, "openWorldHint": False},
 }
 WAYS = ("lines", "grep", "path", "page")
@@ -49,7 +49,7 @@ def part_of(result: JsonObject, arguments: JsonObject, policy: ShapePolicy, coun
     """
     asked = [way for way in WAYS if way in arguments]
     if len(asked) > 1:
-        raise ArgumentsInvalid(READ, [f"{' and '.join(asked)} exclude each other"], SCHEMA)
+        raise ArgumentsInvalid(READ, [f"{' and '.join(asked)} exclude each other"], READER_SCHEMA)
     texts = texts_of(result)
     if "path" in arguments:
         return _within(_at_path(texts, arguments["path"]).split("\n"), 1, policy, counter)
@@ -69,11 +69,13 @@ def _at_path(texts: Sequence[str], path: str) -> str:
     try:
         values = [json.loads(text[_json_start(text) : _json_end(text)]) for text in texts]
     except ValueError as error:
-        raise ArgumentsInvalid(READ, ["the result is no JSON, so it has no path: use grep or lines"], SCHEMA) from error
+        raise ArgumentsInvalid(
+            READ, ["the result is no JSON, so it has no path: use grep or lines"], READER_SCHEMA
+        ) from error
     try:
         found = jmespath.search(path, values[0] if len(values) == 1 else values)
     except (jmespath.exceptions.JMESPathError, TypeError, ValueError, RecursionError) as error:
-        raise ArgumentsInvalid(READ, [f"path: {error}"], SCHEMA) from error
+        raise ArgumentsInvalid(READ, [f"path: {error}"], READER_SCHEMA) from error
     text = json.dumps(found, ensure_ascii=False)
     try:
         return "\n".join(table_text(parsed_json(text)).lines)
@@ -111,7 +113,7 @@ def _numbered(lines: Sequence[str], wanted: str) -> list[str]:
     match = LINES.fullmatch(wanted)
     first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not 1 <= first <= min(last, len(lines)):
-        raise ArgumentsInvalid(READ, [f"lines: there are lines 1 to {len(lines)}"], SCHEMA)
+        raise ArgumentsInvalid(READ, [f"lines: there are lines 1 to {len(lines)}"], READER_SCHEMA)
     return [*lines[first - 1 : last]]
 
 
@@ -119,7 +121,7 @@ def _within(lines: Sequence[str], page: int, policy: ShapePolicy, counter: Token
     """A page of the lines, with a note if there are more pages. A line that is longer than a page is divided."""
     pages = _pages("\n".join(lines), policy.budget, counter, page)
     if len(pages) < page:
-        raise ArgumentsInvalid(READ, [f"page: there are {len(pages)} pages"], SCHEMA)
+        raise ArgumentsInvalid(READ, [f"page: there are {len(pages)} pages"], READER_SCHEMA)
     found, more = pages[page - 1], len(pages) > page
     return f"{found}\n[more follows: page {page + 1} of it, or ask for less]" if more else found
 

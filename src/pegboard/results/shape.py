@@ -1,6 +1,6 @@
 """The shape in which a model gets a tool's result: a pure function of the result, its schema and the policy.
 
-rules       JSON as tables (`tables`), repeated lines once (`line_folds`): the text says all that the result says
+rules       JSON as tables (`json_tables`), repeated lines once (`line_folds`): the text says all that the result says
 with handle pages as text (`html_text`), fields that the schema names (`projection`), head and counts of what is longer
             than the budget (`excerpts`): the rest is read by the handle under which the result is kept
 
@@ -21,9 +21,9 @@ from pegboard.model import JsonObject
 from pegboard.protocols import TokenCounter
 from pegboard.results.excerpts import contents, excerpt
 from pegboard.results.html_text import is_page, page_text
+from pegboard.results.json_tables import JsonTable, NotShaped, parsed_json, table_text
 from pegboard.results.line_folds import folded
 from pegboard.results.projection import projected
-from pegboard.results.tables import NotShaped, Table, parsed_json, table_text
 
 LEGEND = "[JSON as tables: tab-separated, fields in the first row, empty = null]"
 JOINED = "[{} texts, each the JSON of one row]"
@@ -60,6 +60,8 @@ class ShapedResult:
     after: int
     rules: tuple[str, ...] = ()
     handle: str = ""
+    uncut: int = 0
+    """Tokens of what could have been handed on without a handle, about."""
 
     @property
     def kept(self) -> bool:
@@ -72,7 +74,7 @@ class ShapedText:
 
     lines: list[str]
     rules: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = field(default=())
+    tables: tuple[JsonTable, ...] = field(default=())
     lossy: bool = False
     left_out: int = 0
     """Lines at the end that were not written, as they are far beyond any budget."""
@@ -110,7 +112,11 @@ def shape(
     if after >= before and not beyond:
         shaped, said, after = [ShapedText(text.split("\n")) for text in texts], texts, before
     rules = tuple(dict.fromkeys(rule for each in shaped for rule in each.rules))
-    handle = ""
+    handle, uncut = "", after
+    if beyond:
+        written = sum(len(each.lines) for each in shaped)
+        whole = written + sum(each.left_out for each in shaped)
+        uncut = min(before, sum(counter.count(said)) * whole // written)
     if handles and (beyond or after > policy.budget or any(each.lossy for each in shaped)):
         handle = handle_of(result)
         if beyond or after > policy.budget:
@@ -124,7 +130,7 @@ def shape(
     if not structured and "structuredContent" in sent and is_said(result, texts):
         sent = {key: value for key, value in sent.items() if key != "structuredContent"}
         rules = (*rules, "structured")
-    return ShapedResult(result=sent, before=before, after=after, rules=rules, handle=handle)
+    return ShapedResult(result=sent, before=before, after=after, rules=rules, handle=handle, uncut=uncut)
 
 
 def texts_of(result: JsonObject) -> list[str]:

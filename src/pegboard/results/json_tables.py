@@ -67,7 +67,7 @@ class Column:
 
 
 @dataclass(slots=True)
-class Table:
+class JsonTable:
     """An array of objects: the columns that differ, and the fields that all rows share."""
 
     rows: int
@@ -82,7 +82,7 @@ class TableText:
 
     root: str
     tables: tuple[tuple[str, ...], ...]
-    parsed: tuple[Table, ...]
+    parsed: tuple[JsonTable, ...]
 
     @property
     def left_out(self) -> int:
@@ -126,7 +126,7 @@ def json_text(value: Any) -> str:
 
 def table_text(value: Any, most_rows: int | None = None) -> TableText:
     """The value of `parsed_json` as text, with all rows of its tables or the first ``most_rows``."""
-    tables: list[Table] = []
+    tables: list[JsonTable] = []
     root = _with_references(value, tables, 0)
     lines = tuple(tuple(_lines(at, each, most_rows)) for at, each in enumerate(tables, 1))
     return TableText(json_text(root), lines, (*tables,))
@@ -166,7 +166,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _with_references(value: Any, tables: list[Table], depth: int) -> Any:
+def _with_references(value: Any, tables: list[JsonTable], depth: int) -> Any:
     """The value with a marked reference in place of each array that is a table."""
     if depth > DEEPEST:
         return value
@@ -184,7 +184,7 @@ def _with_references(value: Any, tables: list[Table], depth: int) -> Any:
     return value
 
 
-def table_of(rows: Sequence[Any]) -> Table | None:
+def table_of(rows: Sequence[Any]) -> JsonTable | None:
     """The array as a table; None if it is none."""
     if len(rows) < LEAST_ROWS or any(type(row) is not dict or not row for row in rows):
         return None
@@ -192,7 +192,7 @@ def table_of(rows: Sequence[Any]) -> Table | None:
     missing = sum(each.values.count(ABSENT) for each in columns)
     if missing > (1 - LEAST_FILL) * len(columns) * len(rows):
         return None
-    table = Table(len(rows), [])
+    table = JsonTable(len(rows), [])
     for each in columns:
         first = each.values[0]
         if first is not ABSENT and _is_plain(first) and all(_is_same(value, first) for value in each.values):
@@ -231,7 +231,7 @@ def _dotted(path: Path) -> str:
     return ".".join(part if BARE_NAME.fullmatch(part) else json_text(part) for part in path)
 
 
-def _lines(number: int, table: Table, most_rows: int | None) -> list[str]:
+def _lines(number: int, table: JsonTable, most_rows: int | None) -> list[str]:
     shared = f", each with {json_text(table.shared)}" if table.shared else ""
     names = "\t".join(_dotted(each.path) + ("?" if ABSENT in each.values else "") for each in table.columns)
     cells = [_cells(each.values[:most_rows]) for each in table.columns]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegboard.results.tables import NotShaped, json_text, parsed_json, restored, table_text
+from pegboard.results.json_tables import NotShaped, json_text, parsed_json, restored, table_text
 
 TEXTS = st.text(alphabet=st.characters(exclude_characters="\ue000\ue001", exclude_categories=["Cs"]), max_size=12)
 AWKWARD = st.sampled_from(
@@ -53,6 +53,7 @@ VALUES = st.recursive(
 
 @given(value=VALUES)
 @settings(max_examples=400, deadline=None)
+@pytest.mark.requirement("results.shapes")
 def test_the_same_json_is_read_from_the_tables(value: Any) -> None:
     text = json.dumps(value).replace("-0.0", "0.5")  # no negative zero
     written = "\n".join(table_text(parsed_json(text)).lines)
@@ -89,6 +90,7 @@ def test_a_missing_field_is_not_null() -> None:
 
 
 @pytest.mark.parametrize("literal", ["1.10", "1e5", "0.1000", "12345678901234567890123", "1E-7", "1e400", "3.0"])
+@pytest.mark.requirement("results.shapes")
 def test_numbers_stay_as_they_are_written(literal: str) -> None:
     text = f'[{{"n": {literal}, "s": "{literal}"}}, {{"n": 1, "s": "a"}}, {{"n": 2, "s": "b"}}]'
 
