@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from uuid import uuid4
 
 from pegboard.catalog import Catalog, WireNames, compact_json
+from pegboard.errors import NotApproved, ToolNotAvailable
 from pegboard.gateways.mcp.gateway import meta_definitions
 from pegboard.gateways.mcp.gateway.app_tools import MOST_APPS, is_for_apps, missing_apps
 from pegboard.gateways.mcp.gateway.caller import Caller
@@ -100,8 +101,22 @@ class CallerView:
             await self.catalog_view.started()
         turn = self.turn("", await self.book.get(caller.session), caller)
         allowed = self.board.allowed(turn)
-        tool = self.catalog_view.resolve(name, allowed, self.names(caller), turn, finder=finder)
+        try:
+            tool = self.catalog_view.resolve(name, allowed, self.names(caller), turn, finder=finder)
+        except ToolNotAvailable as error:
+            starting = self.never_listed(caller)
+            if isinstance(error, NotApproved) or not starting:
+                raise
+            remedy = (
+                f"It may be of a server that is still starting ({', '.join(starting)}): call it again in a moment. "
+            )
+            raise ToolNotAvailable(name, error.available, remedy=remedy + error.remedy) from None
         return self.board.catalog[tool]
+
+    def never_listed(self, caller: Caller) -> list[str]:
+        """The servers of this caller that are starting and have never listed their tools."""
+        holder = caller.holder
+        return [name for name in self.catalog_view.never_listed if holder is None or holder.may_see(name)]
 
     def exposure(self, caller: Caller, session: Session) -> Exposure:
         view = self.catalog_view
