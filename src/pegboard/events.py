@@ -78,6 +78,31 @@ class CallFinished(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResultShaped(Event):
+    """A result was handed on in fewer tokens, by these ``rules``. ``kept`` is whether the original can be read on."""
+
+    tool: str
+    server: str
+    rules: tuple[str, ...]
+    tokens_before: int
+    tokens_after: int
+    kept: bool = False
+    key: str = ""
+    conversation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRead(Event):
+    """A part of so many ``tokens`` was read of a kept result of ``tool``."""
+
+    tool: str
+    server: str
+    tokens: int
+    key: str = ""
+    conversation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsListed(Event):
     """An MCP client was listed ``listed`` of the ``tools`` that it may use. Tokens are those of their definitions."""
 

@@ -21,6 +21,8 @@ from pegboard.events import (
     ConfigurationRefused,
     Event,
     ModelRequestServed,
+    ResultRead,
+    ResultShaped,
     RouteDecided,
     ServerChanged,
     ShadowMeasured,
@@ -74,6 +76,9 @@ class Metrics:
         self._missed = self._counter("shadow_misses", "Calls of tools that filtering would have removed.", *of_shadows)
         self._calls = self._counter("calls", "Tool calls that returned.", "server", "success")
         self._calling = self._histogram("call_seconds", "Duration of a tool call.", THEIRS, "server")
+        self._shaped = self._counter("results_shaped", "Results handed on in fewer tokens.", "server")
+        self._spared = self._counter("result_tokens_saved", "Tokens of results that this left out.", "server")
+        self._read = self._counter("result_tokens_read", "Tokens that were read of kept results afterwards.", "server")
         self._rejected = self._counter(
             "calls_rejected", "Tool calls that were refused before they reached a server.", "reason"
         )
@@ -89,6 +94,8 @@ class Metrics:
             RouteDecided: self._route,
             CallFinished: self._call,
             CallRejected: self._rejection,
+            ResultShaped: self._shape,
+            ResultRead: self._reread,
             ServerChanged: self._server,
             ConfigurationRefused: self._refusal,
             ShadowMeasured: self._shadow,
@@ -148,6 +155,13 @@ class Metrics:
     def _call(self, event: CallFinished) -> None:
         self._calls.labels(event.server, str(event.success).lower()).inc()
         self._calling.labels(event.server).observe(event.latency_ms * MILLISECOND)
+
+    def _shape(self, event: ResultShaped) -> None:
+        self._shaped.labels(event.server).inc()
+        self._spared.labels(event.server).inc(event.tokens_before - event.tokens_after)
+
+    def _reread(self, event: ResultRead) -> None:
+        self._read.labels(event.server).inc(event.tokens)
 
     def _rejection(self, event: CallRejected) -> None:
         self._rejected.labels(event.reason).inc()
