@@ -13,6 +13,7 @@ from typer.testing import Result
 import git_mirrors
 from pegboard_bench.sets import folder, recipes
 from pegboard_bench.sets.mcpproxy_golden import CORPUS, GOLDEN, RECIPE
+from pegboard_bench.sets.origins import Origins
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -28,7 +29,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     files = {CORPUS: {"tools": tools}, GOLDEN: {"queries": queries}}
     recipe = git_mirrors.mirrored(RECIPE, tmp_path / "mirror", {"mcpproxy-go": files})
     monkeypatch.setattr(recipes, "RECIPES", (recipe,))
-    built = folder.build(recipe, folder.Repositories(tmp_path / "cache", tmp_path / "mirror"), tmp_path / "first")
+    built = folder.build(recipe, Origins(tmp_path / "cache", tmp_path / "mirror"), tmp_path / "first")
     wanted = {path.name: content for path in built.glob("*.gz") if (content := folder.content_of(path))}
     monkeypatch.setattr(folder, "expected", lambda: {recipe.name: wanted})
     return tmp_path / "mirror"
