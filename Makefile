@@ -8,7 +8,7 @@ PEGBOARD_DATA := $(abspath $(wildcard .demo/sets))
 endif
 bench bench-%: export PEGBOARD_DATA := $(PEGBOARD_DATA)
 
-.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-age bench-sets clean
+.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-observability bench-age bench-sets clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -139,6 +139,9 @@ bench-hostile: $(READY)   ## attacks and faults: how long the gateway is deaf, w
 
 bench-users: $(READY)     ## two hundred users with tokens of their own through one process: crossed tokens, added p50, memory; two minutes
 	$(BIN)/python -m pegboard_bench.users
+
+bench-observability: $(READY)    ## the dashboard over a million decisions in SQLite and PostgreSQL: pages, growth, live view, retention; ten minutes
+	$(BIN)/python -m pegboard_bench.observability --write
 
 bench-compat: $(READY)    ## pip's resolutions of Pegboard beside forty packages for agents, and what the library alone takes; about 15 minutes
 	$(BIN)/python -m pegboard_bench.compat --page docs/benchmarks.md

@@ -204,12 +204,13 @@ class Activity(Protocol):
 
     async def get(self, id_: str) -> ActivityEntry | None: ...
 
-    async def by_day(self, since: float) -> list[tuple[int, ActivityTotals]]:
-        """Sums by day since the epoch (UTC), the earliest first."""
+    async def by_day(self, since: int) -> list[tuple[int, ActivityTotals]]:
+        """Sums by day since the epoch (UTC), the earliest first, from the day ``since`` on."""
         ...
 
-    async def by(self, grouping: Grouping, since: float, most: int) -> list[ActivityGroup]:
-        """Sums by key, client, conversation or door, at most ``most`` of those that were used last."""
+    async def by(self, grouping: Grouping, since: int, most: int) -> list[ActivityGroup]:
+        """Sums from a day on by the values of a field, or by tool that was called: a decision counts for each of its
+        tools. At most ``most``, those that were used last."""
         ...
 
     async def remove(self, before: float) -> int:

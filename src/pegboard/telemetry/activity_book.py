@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from http import HTTPStatus
 from itertools import islice
 from typing import Any, TypeVar
@@ -26,7 +25,8 @@ from pegboard.events import (
     ToolsListed,
     ToolsSearched,
 )
-from pegboard.spend_limits import NanoUsd, nano_usd
+from pegboard.model_prices import PriceTable
+from pegboard.spend_limits import NanoUsd
 
 MOST_OPEN = 1_000
 """Decisions and conversations that are remembered."""
@@ -34,14 +34,13 @@ MOST_TOOLS = 30
 """Candidates and calls of one entry."""
 LONGEST_NAME = 200
 LONGEST_TEXT = 2_000
-MILLION = 1_000_000
 T = TypeVar("T")
 
 
 class ActivityBook:
-    """The entries of the events that it takes, in the order of the events. ``prices`` are USD per million tokens."""
+    """The entries of the events that it takes, in the order of the events. ``prices`` are those of definitions."""
 
-    def __init__(self, prices: Mapping[str, float]) -> None:
+    def __init__(self, prices: PriceTable) -> None:
         self._prices = prices
         self._decisions: OrderedDict[str, RouteDecided] = OrderedDict()
         self._last: OrderedDict[str, ActivityEntry] = OrderedDict()
@@ -84,10 +83,16 @@ class ActivityBook:
             searches=event.searches,
             tokens_before=event.tokens_before,
             tokens_after=event.tokens_after,
-            billed=self._price(event.model, event.tokens_after),
-            saved=self._price(event.model, event.tokens_before - event.tokens_after),
+            billed=self._price(event, event.tokens_after),
+            saved=self._price(event, event.tokens_before - event.tokens_after),
             latency_ms=event.added_ms,
             error=event.failure or (f"status {event.status}" if failed else ""),
+            input_tokens=event.input_tokens,
+            cached_tokens=event.cached_tokens,
+            written_tokens=event.written_tokens,
+            output_tokens=event.output_tokens,
+            cost=event.cost or NO_MONEY,
+            unpriced=int(event.metered and event.cost is None),
         )
         return [self._with_decision(entry, event.decision, latency=False)]
 
@@ -178,9 +183,10 @@ class ActivityBook:
             latency_ms=made.latency_ms if latency else entry.latency_ms,
         )
 
-    def _price(self, model: str, tokens: int) -> NanoUsd:
-        price = next((usd for pattern, usd in self._prices.items() if fnmatchcase(model, pattern)), 0.0)
-        return nano_usd(price * max(0, tokens) / MILLION) if price else NO_MONEY
+    def _price(self, event: ModelRequestServed, tokens: int) -> NanoUsd:
+        """The price of tokens of definitions, at the mean price of the request's prompt if that was counted."""
+        price = self._prices.price_of(event.model)
+        return price.definitions(tokens, event.used) if price is not None else NO_MONEY
 
 
 def clean(text: str, longest: int = LONGEST_NAME) -> str:

@@ -69,6 +69,7 @@ async def open_models(
                 names=settings.allowed_hosts,
                 audit=parts.audit,
                 rates=RateLimiter(parts.rates, settings.rates, parts.clock),
+                prices=settings.activity.table,
             )
             _announce(settings, policies, parts)
             return app

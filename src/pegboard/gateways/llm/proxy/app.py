@@ -11,14 +11,11 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from pegboard.activity_entries import conversation_mark
 from pegboard.caller_limits import ANYONE, LimitedCaller, RateLimiter
 from pegboard.errors import PegboardError
-from pegboard.events import ModelRequestServed
 from pegboard.gateways.llm.conversation.history import ProviderHistories
 from pegboard.gateways.llm.formats.protocol import Codec
 from pegboard.gateways.llm.formats.registry import codec_for, generic_codecs, keeps_history, key_headers, provider_of
@@ -37,6 +34,7 @@ from pegboard.gateways.llm.proxy.http_bodies import (
 from pegboard.gateways.llm.proxy.keys import IsToken, Keys, NotAllowed, is_local
 from pegboard.gateways.llm.proxy.model_upstream import Body, Headers, ModelUpstream
 from pegboard.gateways.llm.proxy.request_audit import OFF, SIGNED, RequestAudit, RequestContext
+from pegboard.gateways.llm.proxy.request_event import served
 from pegboard.gateways.llm.proxy.target import (
     RequestHeaders,
     Target,
@@ -48,12 +46,12 @@ from pegboard.gateways.llm.proxy.target import (
 )
 from pegboard.gateways.llm.selection.answer_ids import kept_answer, renamed_body, renamed_path
 from pegboard.gateways.llm.selection.filter import FilterFailed, RequestFilter, TreatmentOf
-from pegboard.gateways.llm.selection.policy import Filtered
 from pegboard.gateways.llm.selection.policy_rules import Policies
 from pegboard.gateways.llm.shadow.recorder import Recorder
 from pegboard.gateways.llm.tool_search.chain import chained
 from pegboard.gateways.llm.tool_search.search_loop import ToolSearchLoop
 from pegboard.habits import habits_of
+from pegboard.model_prices import NO_PRICES, PriceTable
 from pegboard.protocols import Clock, EventSink
 from pegboard.settings.llm import LlmSettings
 from pegboard.stores import MemoryRates
@@ -77,6 +75,7 @@ class LlmApp:
         names: Sequence[str] = (),
         audit: AuditLog | None = None,
         rates: RateLimiter | None = None,
+        prices: PriceTable = NO_PRICES,
     ) -> None:
         """``is_token`` recognizes tokens of the MCP gateway; ``names`` are this server's names in addition to
         loopback's.
@@ -90,6 +89,7 @@ class LlmApp:
         self._memory = BodyMemory(settings.most_held)
         tenants = {name: each.tenant for name, each in settings.keys.items()}
         self._audit = RequestAudit(events, clock, recorder, audit, tenants)
+        self._prices = prices
         self._rates = rates or RateLimiter(MemoryRates(clock), (), clock)
         self._policies = policies or Policies(settings)
         self._keys = Keys(settings.keys, is_token, clock)
@@ -126,7 +126,7 @@ class LlmApp:
         await ResponseWriter(send).refuse(error, provider_of(path, header_names(scope["headers"])))
 
     async def _serve(self, target: Target, scope: Scope, reader: RequestReader, writer: ResponseWriter) -> None:
-        context = RequestContext(target=target, started=self._clock.monotonic())
+        context = RequestContext(target=target, method=scope["method"], started=self._clock.monotonic())
         parsed = parsed_headers(scope["headers"])
         memory = ExitStack()
         try:
@@ -161,7 +161,8 @@ class LlmApp:
             raise
         finally:
             memory.close()
-            self._emit(context)
+            took_ms = self._since(context.started)
+            self._events.emit(served(context, self._prices, at=self._clock.time(), took_ms=took_ms))
             self._audit.log(context)
             await self._audit.note(context)
 
@@ -263,11 +264,14 @@ class LlmApp:
             observer = ResponseObserver(codec, answer)
             parsed = [*gateway_headers(context.known, context.added_ms), *self._unknown.warning(context.wishes)]
             await writer.begin(answer.status, [*answer.headers, *parsed])
-            async for piece in answer.pieces:
-                observer.feed(piece)
-                await writer.more(piece)
-            await writer.end()
-        observer.finish()
+            try:
+                async for piece in answer.pieces:
+                    observer.feed(piece)
+                    await writer.more(piece)
+                await writer.end()
+            finally:
+                observer.finish()
+                context.used = observer.used
         called = observer.called if context.status < HTTPStatus.BAD_REQUEST else None
         self._filters[context.target.upstream.name].answered(context.rewritten, observer.used, called)
         context.called, context.answer, context.ended = tuple(observer.called), observer.id, True
@@ -324,59 +328,13 @@ class LlmApp:
             await rounds.run()
             context.ended = True
         finally:
-            context.status, context.called = rounds.status, rounds.called
+            context.status, context.called, context.used = rounds.status, rounds.called, rounds.used
             self._remember(context, codec, rounds.answer_id, rounds.called, rounds)
             called = rounds.called if context.ended and context.status < HTTPStatus.BAD_REQUEST else None
             self._filters[context.target.upstream.name].answered(context.rewritten, rounds.used, called)
 
-    def _emit(self, context: RequestContext) -> None:
-        rewritten = context.rewritten
-        filtered, request = rewritten.filtered, rewritten.request
-        offered = len(request.tools) if request else 0
-        self._events.emit(
-            ModelRequestServed(
-                at=self._clock.time(),
-                upstream=context.target.upstream.name,
-                format=context.target.upstream.format,
-                model=request.model if request else "",
-                key=context.key or "",
-                status=context.status,
-                outcome=rewritten.outcome,
-                reason=rewritten.reason,
-                tools=offered,
-                kept=len(filtered.kept.places) if filtered else offered,
-                tokens_before=filtered.tokens_before if filtered else 0,
-                tokens_after=filtered.tokens_after if filtered else 0,
-                decision=filtered.decision.turn_id if filtered and filtered.decision else "",
-                called=context.called,
-                added_ms=context.added_ms,
-                latency_ms=self._since(context.started),
-                failure=rewritten.failure,
-                filter_ms=rewritten.took_ms,
-                **_cache(filtered),
-                searches=rewritten.round_trip.searches if rewritten.round_trip else 0,
-                brought_back=tuple(rewritten.round_trip.found) if rewritten.round_trip else (),
-                conversation=conversation_mark(request.conversation) if request else "",
-            )
-        )
-
     def _since(self, started: float) -> float:
         return (self._clock.monotonic() - started) * 1000
-
-
-def _cache(filtered: Filtered | None) -> dict[str, Any]:
-    """The prompt cache fields of the event."""
-    if filtered is not None and filtered.because:
-        return {"cache": filtered.way}
-    if filtered is None or filtered.verdict is None:
-        return {}
-    found = filtered.verdict
-    return {
-        "cache": found.kind,
-        "cache_bill": found.bill,
-        "cache_bill_whole": found.whole_bill,
-        "narrowed": filtered.narrowed is not None,
-    }
 
 
 def _caller(context: RequestContext, scope: Scope) -> str:

@@ -15,13 +15,14 @@ from starlette.types import Receive, Send
 from pegboard.caller_limits import RateLimitReached
 from pegboard.errors import PegboardError, RequestNotUnderstood
 from pegboard.gateways.llm.formats.model_providers import ModelProvider
-from pegboard.gateways.llm.formats.protocol import AnswerStarted, Codec, Observation, Observer, TokenUsage, ToolCalled
+from pegboard.gateways.llm.formats.protocol import AnswerStarted, Codec, Observation, Observer, ToolCalled
 from pegboard.gateways.llm.formats.registry import error_body
 from pegboard.gateways.llm.proxy.body_memory import MemoryShare, NoMemory
 from pegboard.gateways.llm.proxy.model_upstream import Answer, Body, Headers
 from pegboard.gateways.llm.selection.filter import RewrittenRequest
 from pegboard.gateways.llm.selection.policy import Filtered
 from pegboard.inflate import WINDOWS, Inflater
+from pegboard.token_usage import TokenUsage
 
 MOST_REASON = 200
 MOST_INFLATED = 16 * 1024 * 1024
@@ -277,4 +278,6 @@ def _cache(filtered: Filtered) -> str:
         said = [filtered.verdict.kind, narrowing + filtered.verdict.reason]
     if filtered.no_call_tool:
         said.append(f"not by call_tool: {filtered.no_call_tool}")
+    if filtered.instead:
+        said.append(f"in place of defer: {filtered.instead}")
     return "; ".join(said)
