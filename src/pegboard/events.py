@@ -78,6 +78,31 @@ class CallFinished(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResultShaped(Event):
+    """A result was handed on in fewer tokens, by these ``rules``. ``kept`` is whether the original can be read on."""
+
+    tool: str
+    server: str
+    rules: tuple[str, ...]
+    tokens_before: int
+    tokens_after: int
+    kept: bool = False
+    key: str = ""
+    conversation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRead(Event):
+    """A part of so many ``tokens`` was read of a kept result of ``tool``."""
+
+    tool: str
+    server: str
+    tokens: int
+    key: str = ""
+    conversation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsListed(Event):
     """An MCP client was listed ``listed`` of the ``tools`` that it may use. Tokens are those of their definitions."""
 
@@ -236,6 +261,21 @@ class ShadowMeasured(Event):
     called: tuple[str, ...] = ()
     missed: tuple[str, ...] = ()
     unmeasured: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetUsed(Event):
+    """Of a budget for models, so much is spent or held that a warning is due, or that a request was ``refused``.
+
+    ``by`` is `caller`, `tenant` or `all`, ``whose`` its name, ``per`` `a day` or `in all`.
+    """
+
+    by: str
+    whose: str
+    per: str
+    used: NanoUsd
+    limit: NanoUsd
+    refused: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
