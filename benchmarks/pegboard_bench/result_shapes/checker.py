@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from pegboard_bench.result_shapes.questions import Path, Question
 
 GAP = re.compile(r"\[lines (\d+) to (\d+) of (\d+) are left out\]")
 NOTE = re.compile(r"\n\[(?:All of it|The original) is kept for .*\]$")
+MORE = re.compile(r"\n\[more follows: page \d+ of it, or ask for less\]$")
 ROW = re.compile(JOINED.format(r"\d+").replace("[", r"\[").replace("]", r"\]"))
 Read = Callable[..., str]
 
@@ -26,11 +28,11 @@ def first_answer(question: Question, text: str) -> bool:
     plain = unfolded(NOTE.sub("", text))
     if question.kind == "line":
         return question.answer in plain.split("\n")
-    return question.answer in re.sub(r"\s+", " ", plain)
+    return question.answer in _plain(plain)
 
 
 def second_answer(question: Question, read: Read) -> bool:
-    """Whether one `read_result` gives it; for a page, one of the text and one of the original."""
+    """Whether `read_result` gives it: by path or text, else, for a page, in what the tool sent, page by page."""
     if question.kind == "value":
         found = read(path=jmespath_of(question.path))
         try:
@@ -38,10 +40,20 @@ def second_answer(question: Question, read: Read) -> bool:
         except ValueError:
             return False
     said = read(grep=question.begins)
-    if question.kind == "line":
-        return any(line.partition(": ")[2] == question.answer for line in said.split("\n"))
-    original = read(grep=question.begins, original=True)
-    return any(question.answer in re.sub(r"\s+", " ", re.sub("<[^>]*>", "", each)) for each in (said, original))
+    if question.kind == "line" and any(line.partition(": ")[2] == question.answer for line in said.split("\n")):
+        return True
+    if question.kind == "page" and question.answer in _plain(said):
+        return True
+    pages: list[str] = []
+    while not pages or MORE.search(pages[-1]):
+        pages.append(read(page=len(pages) + 1, original=True))
+    whole = "\n".join(MORE.sub("", page) for page in pages)
+    return question.answer in (_plain(whole) if question.kind == "page" else whole)
+
+
+def _plain(text: str) -> str:
+    """A text without tags, references to characters, and line breaks."""
+    return re.sub(r"\s+", " ", html.unescape(re.sub("<[^>]*>", "", text)))
 
 
 def value_in(text: str, path: Path) -> tuple[bool, Any]:

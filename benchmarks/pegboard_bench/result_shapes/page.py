@@ -15,7 +15,7 @@ npm, recorded over real local data: this repository, metadata of packages in dat
 in JSON, {line} lines, {page} texts of pages. A checker answers them from the text that a model gets. Tokens are those
 of `o200k_base`.
 
-| form | tokens | saved | answered by the text | of results that are not cut | with one `read_result` |
+| form | tokens | saved | answered by the text | of results that are not cut | with `read_result` |
 |---|---|---|---|---|---|
 | `whole` | {before:,.0f} | | 100 % | 100 % | |
 """
