@@ -29,6 +29,7 @@ from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools
 from pegboard.model import Outcome, ServerName
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
+from pegboard.shared_indexes import SharedIndexes
 from pegboard.stores import MemorySessions, MemorySigningKeys
 from pegboard.upstreams import Changes, Fleet, UpstreamLimits
 from pegboard.upstreams.extension_requests import AnyNotification
@@ -93,6 +94,7 @@ class Host:
         self._reported = Usage(parts.statistics, parts.knowledge.observe)
         self._charges = CallCharges(parts.spend, settings.spend, parts.clock)
         self.rates = RateLimiter(parts.rates, settings.rates, parts.clock)
+        self._indexes = SharedIndexes()
         self._often: tuple[str, ...] = ()
         self._gateways: dict[str, Gateway] = {}
         self.users = UserBoards(
@@ -241,7 +243,13 @@ class Host:
     def _board(self, settings: Settings, toolset: str, user: str = "") -> RoutingBoard:
         empty, name = Catalog.build([]), _of_user(toolset, user)
         return build_routing(
-            settings, empty, parts=self.parts, patient=False, name=name, connections=self.fleet.connections
+            settings,
+            empty,
+            parts=self.parts,
+            patient=False,
+            name=name,
+            connections=self.fleet.connections,
+            shared=self._indexes,
         )
 
     def _every_gateway(self) -> list[tuple[str, str, Gateway]]:

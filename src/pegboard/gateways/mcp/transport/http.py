@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import Context
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -178,7 +180,8 @@ class HttpDoor:
                 known.scope.cancel()
                 known = None
             if known is None:
-                self._endpoints[key] = await self._tasks.start(self._serve, gateway, toolset, user)
+                opened = self._tasks.start(self._serve, gateway, toolset, user)
+                self._endpoints[key] = await asyncio.create_task(opened, context=Context())  # not the request's
             return self._endpoints[key]
 
     async def _serve(self, gateway: Gateway, toolset: str, user: str, *, task_status: TaskStatus[Endpoint]) -> None:
