@@ -26,6 +26,7 @@ from pegboard_bench.simulate import page as simulate_page
 from pegboard_bench.state import page as state_page
 from pegboard_bench.tax import live_page
 from pegboard_bench.tax import page as tax_page
+from pegboard_bench.users import page as users_page
 
 SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "tax": tax_page.section,
@@ -50,6 +51,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "state": state_page.section,
     "scan": scan_page.section,
     "hostile": hostile_page.section,
+    "users": users_page.section,
     "compat": compat_page.section,
 }
 HEAD = """# Benchmarks

@@ -110,10 +110,12 @@ class ExchangedAuth(httpx2.Auth):
         subject = self._subjects.of(self._key.user)
         if not subject:
             return None
+        if (held := self._kept(subject, instead_of)) is not None:
+            return held
         async with self._exchange:
-            held, now = self._held, self._clock.monotonic()
-            if held is not None and held is not instead_of and held.subject == subject and now < held.until:
+            if (held := self._kept(subject, instead_of)) is not None:  # by another request that had the lock
                 return held
+            now = self._clock.monotonic()
             if self._failed is not None and self._failed[0] == subject and now - self._failed[1] < RETRY_SECONDS:
                 return None
             if instead_of is not None:  # the new one may be refused, too: that must not flood the endpoint
@@ -122,6 +124,13 @@ class ExchangedAuth(httpx2.Auth):
             if self._held is None:
                 self._failed = subject, now
             return self._held
+
+    def _kept(self, subject: str, instead_of: ExchangedToken | None) -> ExchangedToken | None:
+        """The token that was got for this subject, while it holds."""
+        held = self._held
+        if held is None or held is instead_of or held.subject != subject:
+            return None
+        return held if self._clock.monotonic() < held.until else None
 
     async def _exchanged(self, subject: str) -> ExchangedToken | None:
         """None if the authorization server refuses. Raises TokenNotRenewed if it cannot be asked."""
