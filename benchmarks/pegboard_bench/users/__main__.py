@@ -57,9 +57,9 @@ def _replicas(store: str, state: Mapping[str, str], users: int, calls: int) -> F
         tempfile.TemporaryDirectory(prefix="pegboard-bench-") as folder,
         gateways(Path(folder), users, replicas=REPLICAS, state=state) as made,
     ):
-        count, crossed = asyncio.run(round_robin(made, calls))
+        seen = asyncio.run(round_robin(made, calls))
     asyncio.run(cleaned(state["url"], state["prefix"]))
-    return {f"calls/two_replicas_{store}": count, f"crossed/two_replicas_{store}": crossed}
+    return seen.figures(f"two_replicas_{store}")
 
 
 def _shown(figures: Figures) -> Table:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import cycle
 from typing import Any, TypeVar
 
 import httpx2
 
-from pegboard_bench.users.gateways import WAIT_SECONDS, Gateways, Process
+from pegboard_bench.users.gateways import ANYBODY, WAIT_SECONDS, Gateways, Process
+
+LOGGER = logging.getLogger(__name__)
 
 PROTOCOL = "2026-07-28"
 PREFIX = "io.modelcontextprotocol"
@@ -23,6 +27,28 @@ SHARE_BEFORE = 10
 STEADY = 6
 Figures = dict[str, float]
 T = TypeVar("T")
+
+
+@dataclass
+class Seen:
+    """``crossed`` calls were made with another user's token; ``failed`` ones were answered with an error."""
+
+    everybody: set[str]
+    calls: int = 0
+    crossed: int = 0
+    failed: int = 0
+
+    def add(self, whose: str, user: str) -> None:
+        """``whose`` is what the server answered to a call of the user."""
+        self.calls += 1
+        if whose in self.everybody:
+            self.crossed += whose != user
+        else:
+            self.failed += 1
+            LOGGER.warning("A call of %s failed: %s", user, whose)
+
+    def figures(self, of: str) -> Figures:
+        return {f"calls/{of}": self.calls, f"crossed/{of}": self.crossed, f"failed/{of}": self.failed}
 
 
 async def asked(http: httpx2.AsyncClient, url: str, bearer: str, method: str, **params: Any) -> dict[str, Any]:
@@ -61,7 +87,7 @@ async def in_turns(gateways: Gateways, calls: int) -> Figures:
     """Each call by a user's own connection is made beside one by the connection that all share, each first in every
     other pair."""
     [own], plain, tokens = gateways.own, gateways.plain, gateways.tokens
-    crossed = 0
+    seen = Seen({*gateways.tokens, ANYBODY})
     differences: list[float] = []
     own_ms: list[float] = []
     plain_ms: list[float] = []
@@ -84,17 +110,15 @@ async def in_turns(gateways: Gateways, calls: int) -> Figures:
                 answers = {}
                 for url, shown in pair if at % 2 else reversed(pair):
                     answers[url] = await called(http, url, shown)
-                crossed += answers[own.url][0] != user
+                seen.add(answers[own.url][0], user)
                 own_ms.append(answers[own.url][1])
                 plain_ms.append(answers[plain.url][1])
                 made.append(own_ms[-1] - plain_ms[-1])
             differences += made
             blocks.append(statistics.median(made))
         cpu = own.cpu_seconds() - spent[0], plain.cpu_seconds() - spent[1]
-    return {
+    return seen.figures("one_process") | {
         "users": len(tokens),
-        "calls/one_process": len(own_ms),
-        "crossed/one_process": crossed,
         "p50_ms/own": statistics.median(own_ms),
         "p50_ms/plain": statistics.median(plain_ms),
         "p99_ms/own": statistics.quantiles(own_ms, n=100)[98],
@@ -119,9 +143,9 @@ async def settled(process: Process) -> int:
     return seen[-1]
 
 
-async def round_robin(gateways: Gateways, calls: int) -> tuple[int, int]:
-    """Calls of all users at once, each on the next process, and how many saw another user's token."""
-    addresses, crossed, made = cycle(gateways.own), 0, 0
+async def round_robin(gateways: Gateways, calls: int) -> Seen:
+    """Calls of all users at once, each on the next process."""
+    addresses, seen = cycle(gateways.own), Seen({*gateways.tokens, ANYBODY})
     limits = httpx2.Limits(max_connections=BLOCK)
     async with httpx2.AsyncClient(trust_env=False, timeout=None, limits=limits) as http:
         for bearers in in_blocks(gateways.tokens.values()):
@@ -130,14 +154,10 @@ async def round_robin(gateways: Gateways, calls: int) -> tuple[int, int]:
             answers = await asyncio.gather(
                 *(called(http, next(addresses).url, bearer) for bearer in gateways.tokens.values())
             )
-            crossed += _crossed([whose for whose, _ in answers], list(gateways.tokens))
-            made += len(answers)
+            for (whose, _), user in zip(answers, gateways.tokens, strict=True):
+                seen.add(whose, user)
             next(addresses)  # so that a user's next call is on another process
-    return made, crossed
-
-
-def _crossed(seen: Sequence[str], users: Sequence[str]) -> int:
-    return sum(whose != user for whose, user in zip(seen, users, strict=True))
+    return seen
 
 
 def in_blocks(all_of_them: Iterable[T]) -> Iterator[list[T]]:

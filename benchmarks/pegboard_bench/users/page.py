@@ -11,10 +11,10 @@ INTRODUCTION = """## Each user for themselves
 
 Written by `{command}`. {measured}. {users:.0f} users call a server with `per_user`, each with a token of their own that
 is exchanged for one of the server (RFC 8693). The server checks the token of every call and answers with its subject:
-a call is *crossed* if that is another user.
+a call is *crossed* if that is another user, and *failed* if it is an error.
 
-| processes | calls | crossed |
-|---|---|---|
+| processes | calls | crossed | failed |
+|---|---|---|---|
 """
 TIMES = """
 Beside each call, the same one is made through a gateway without users, which sends one token for everybody, in turns
@@ -40,7 +40,8 @@ def section(results: Mapping[str, Any]) -> str:
     figures = results["figures"]
     head = INTRODUCTION.format(command=results["command"], measured=measured(results), users=figures["users"])
     rows = "".join(
-        f"| {said} | {figures[f'calls/{name}']:,.0f} | {figures[f'crossed/{name}']:.0f} |\n"
+        f"| {said} | {figures[f'calls/{name}']:,.0f} | {figures[f'crossed/{name}']:.0f} "
+        f"| {figures[f'failed/{name}']:.0f} |\n"
         for name, said in PROCESSES.items()
         if f"calls/{name}" in figures
     )

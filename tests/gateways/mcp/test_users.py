@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from doors import Raw
+from doors import Raw, until_listed
 from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.settings.server_spec import ServerSpec
@@ -76,14 +76,6 @@ class Users:
         if user:
             await until_listed(raw, user)
         return raw
-
-
-async def until_listed(client: Raw, user: str) -> None:
-    """The first listing waits for the user's server as long as `start_wait`, once per process."""
-    for _ in range(200):
-        if any(name.endswith(f"_of_{user}") for name in await client.names()):
-            return
-    raise AssertionError(f"nothing is listed for {user}")
 
 
 def exchanging(personal: str, issuer: str, **more: Any) -> ServerSpec:
