@@ -114,7 +114,8 @@ class HttpDoor:
             return self._metadata(path)
         if path != PATH and not path.startswith(f"{PATH}/"):
             if sign_in_pages.is_page(path) and self._host.settings.has_users:
-                return sign_in_pages.answer(scope, self._host.sign_ins.returns)
+                body = await sign_in_pages.form(receive) if scope["method"] == "POST" else b""
+                return sign_in_pages.answer(scope, self._host.sign_ins.returns, body)
             remedy = f"MCP is at {PATH}; models are served if [llm] is configured."
             return _error(ConfigError(f"Nothing is served at {path or '/'!r}.", remedy=remedy), 404)
         request = Request(scope)
