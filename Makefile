@@ -3,7 +3,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users clean
+ifeq ($(PEGBOARD_DATA),)
+PEGBOARD_DATA := $(abspath $(wildcard .demo/sets))
+endif
+bench bench-%: export PEGBOARD_DATA := $(PEGBOARD_DATA)
+
+.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-observability bench-age bench-sets clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -42,6 +47,9 @@ bench: $(READY) $(if $(PEGBOARD_DATA),.demo/untuned/model.onnx)    ## the tools 
 	$(if $(PEGBOARD_DATA),test -f .demo/mpnet/model.onnx || .demo/encoder/bin/python scripts/build_mpnet.py --out .demo/mpnet || true)
 	mkdir -p .demo/embeddings
 	$(BIN)/pegboard bench --resume --cache .demo/embeddings $(if $(PEGBOARD_DATA),--untuned .demo/untuned $$(test -f .demo/mpnet/model.onnx && echo --mpnet .demo/mpnet) --peers .demo/peers) --page docs/benchmarks.md
+
+bench-sets: $(READY)      ## the labelled sets from their public sources into .demo/sets, where the other benchmarks find them; needs git
+	$(BIN)/pegboard-bench sets fetch --to $(or $(PEGBOARD_DATA),.demo/sets) $(SETS_ARGS)
 
 bench-live: $(READY)      ## what a small model calls with the tools that each method sends it; about an hour on two cores (set: PEGBOARD_DATA)
 	$(BIN)/python scripts/install_model.py .demo/model
@@ -132,8 +140,14 @@ bench-hostile: $(READY)   ## attacks and faults: how long the gateway is deaf, w
 bench-users: $(READY)     ## two hundred users with tokens of their own through one process and two: crossed tokens, added p50, memory; five minutes
 	$(BIN)/python -m pegboard_bench.users --page docs/benchmarks.md
 
+bench-observability: $(READY)    ## the dashboard over a million decisions in SQLite and PostgreSQL: pages, growth, live view, retention; ten minutes
+	$(BIN)/python -m pegboard_bench.observability --write
+
 bench-compat: $(READY)    ## pip's resolutions of Pegboard beside forty packages for agents, and what the library alone takes; about 15 minutes
 	$(BIN)/python -m pegboard_bench.compat --page docs/benchmarks.md
+
+bench-age: $(READY)       ## which results are older than the code that they measure
+	$(BIN)/python -m pegboard_bench.results_age
 
 conformance: $(READY)     ## the protocol's own test suite, against servers and against the gateway before them
 	$(BIN)/python scripts/install_servers.py .demo

@@ -354,10 +354,17 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """The tools of a turn: ``active`` in catalog order, and ``ranked``, which adds the next best, best first."""
+    """The tools of a turn: ``active`` in catalog order, and ``ranked``, which adds the next best, best first.
+
+    ``candidates`` are the ranked ones with their scores for the ``query``; ``comparable``: their cosines come from an
+    encoder that the package has data of.
+    """
 
     active: tuple[ToolId, ...]
     ranked: tuple[ToolId, ...]
+    query: str = ""
+    candidates: tuple[Candidate, ...] = ()
+    comparable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import compress
 
-from pegboard.catalog import Catalog, counted_before
+from pegboard.catalog import Catalog, continued
 from pegboard.errors import EncoderError, PegboardError, ToolNotAvailable
 from pegboard.events import CallRejected
-from pegboard.model import Call, Candidate, Choices, Decision, Floats, Outcome, Scores, ToolId, Turn
+from pegboard.model import Call, Candidate, Choices, Decision, Floats, Outcome, Scores, Tool, ToolId, Turn
 from pegboard.protocols import Clock, DefinitionSource, Encoder, EventSink, Filter, VectorIndex
 from pegboard.retrieval import Progress, Retriever, ranker
 from pegboard.retrieval.fusion import Fusion
@@ -35,6 +36,7 @@ from pegboard.routing.explain import Explanation
 from pegboard.routing.habit_learner import HabitLearner
 from pegboard.routing.server_breakers import ServerBreakers
 from pegboard.routing.subtask_router import SubtaskRouter
+from pegboard.sequence_change import carried_over
 from pegboard.shared_indexes import SharedIndexes
 
 LOGGER = logging.getLogger(__name__)
@@ -100,7 +102,10 @@ class RoutingBoard:
         self._resting = resting
         self._economics = economics or Economics(knowledge=Knowledge(None, clock))
         self._offering: SubtaskRouter | None = None
+        self._eligibility = Eligibility(())
         self._retrievers: list[Retriever] = []
+        self._matched: tuple[tuple[Tool, ...], tuple[bool, ...]] = ((), ())
+        """The tools of the catalog, and whether each is always available."""
         self._router = self._router_of(catalog)
 
     @property
@@ -234,7 +239,7 @@ class RoutingBoard:
     def replace_catalog(self, catalog: Catalog) -> None:
         """Use this catalog from the next turn on. Texts that were embedded before are not embedded again."""
         catalog = catalog if self._shared is None else self._shared.catalog(catalog)
-        self._router = self._router_of(counted_before(catalog, self.catalog))
+        self._router = self._router_of(continued(catalog, self.catalog))
 
     def _router_of(self, catalog: Catalog) -> Router:
         before: Sequence[Retriever | None] = self._retrievers or [None] * len(self._spaces)
@@ -243,7 +248,7 @@ class RoutingBoard:
         ]
         first, rankings = self._retrievers[0], self._rankings(self._spaces)
         self._offering = None
-        self._eligibility = Eligibility(catalog.tools, self._rules, self._resting)
+        self._eligibility = Eligibility(catalog.tools, self._rules, self._resting, self._eligibility)
         return Router(
             catalog,
             *rankings,
@@ -305,10 +310,16 @@ class RoutingBoard:
         )
 
     def _pinned(self, catalog: Catalog) -> list[ToolId]:
+        if not self._always_available:
+            return []
+        flags = carried_over(*self._matched, catalog.tools, self._are_always_available)
+        self._matched = catalog.tools, flags
+        return [tool.id for tool in compress(catalog.tools, flags)]
+
+    def _are_always_available(self, tools: Sequence[Tool]) -> list[bool]:
         return [
-            tool.id
-            for tool in catalog.tools
-            if any(fnmatchcase(str(tool.id), pattern) or tool.name == pattern for pattern in self._always_available)
+            any(fnmatchcase(str(tool.id), pattern) or tool.name == pattern for pattern in self._always_available)
+            for tool in tools
         ]
 
 

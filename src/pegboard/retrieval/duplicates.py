@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import dropwhile
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +98,7 @@ class Duplicates:
         torn = np.concatenate([rows[~stays], columns[~stays]])
         touched[torn[torn >= 0]] = True
         found = [(rows[stays], columns[stays], self.cosines[stays])]
-        if len({tool.server for tool in tools}) > 1:
+        if len(set(map(attrgetter("id.server"), tools))) > 1:
             found += [_alike_one(place, kept, tools, vectors) for place in np.flatnonzero(kept < 0).tolist()]
         pairs = _sorted(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
         rows, columns, _ = pairs

@@ -167,7 +167,7 @@ def _grouped(members: Iterable[tuple[K, M]]) -> dict[K, frozenset[M]]:
 
 
 def _regrouped(
-    groups: Mapping[K, frozenset[M]], gone: Iterable[tuple[K, M]], new: Iterable[tuple[K, M]]
+    groups: Mapping[K, frozenset[M]], gone: Sequence[tuple[K, M]], new: Sequence[tuple[K, M]]
 ) -> dict[K, frozenset[M]]:
     """The groups without the members that are gone, and with the new ones; empty groups are left out."""
     found = dict(groups)
@@ -177,4 +177,7 @@ def _regrouped(
     for key, member in new:
         if key:
             found[key] = found.get(key, frozenset()) | {member}
-    return {key: of_key for key, of_key in found.items() if of_key}
+    for key, _ in gone:
+        if key in found and not found[key]:
+            del found[key]
+    return found

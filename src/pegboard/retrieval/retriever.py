@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 
@@ -111,7 +112,7 @@ class Retriever:
     @property
     def knows_suspects(self) -> bool:
         """Whether `suspected` is known, so that it takes no time."""
-        return "suspected" in self._words.__dict__
+        return "suspects" in self._words.__dict__
 
     def index_words(self) -> None:
         """Build the word indexes. Thousands of tools take seconds: not for the event loop."""
@@ -253,7 +254,7 @@ class Retriever:
         return self._dense[kind]
 
     def _index(self, vectors: Floats) -> ExactIndex:
-        return ExactIndex.of([tool.id for tool in self.tools], vectors)
+        return ExactIndex.of(map(attrgetter("id"), self.tools), vectors)
 
     async def server_similarities(self, query: Floats) -> Floats:
         """Cosine of the query with each tool's server profile, shape (n,)."""
@@ -282,7 +283,7 @@ class Retriever:
     @cached_property
     def _server_of(self) -> np.ndarray:
         places = {name: place for place, name in enumerate(self._servers)}
-        return np.array([places[tool.server] for tool in self.tools], np.int64)
+        return np.fromiter(map(places.__getitem__, map(attrgetter("id.server"), self.tools)), np.int64, len(self.tools))
 
     async def _embed(self, texts: Sequence[str], progress: Progress | None) -> Floats:
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))

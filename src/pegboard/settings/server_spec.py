@@ -6,7 +6,6 @@ import hashlib
 import ipaddress
 import json
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,20 +15,14 @@ from urllib.parse import parse_qsl, urlsplit
 from dotenv import dotenv_values
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from pegboard import operating_system
 from pegboard.errors import ConfigError
 from pegboard.settings.oauth_settings import OAuthSettings
 from pegboard.settings.sandbox_settings import SandboxSettings
 from pegboard.settings.secret_sources import REFERENCE, SecretReader, references
 
-SAFE = (
-    (
-        *("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE"),
-        *("SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE"),
-    )
-    if sys.platform == "win32"
-    else ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
-)
-"""Variables that every server's process inherits: `mcp.client.stdio.DEFAULT_INHERITED_ENV_VARS`."""
+SAFE = operating_system.inherited_variables()
+"""Variables that every server's process inherits."""
 VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^{}]|\{[^{}]*\})*))?\}")
 PARTS = re.compile(rf"{REFERENCE.pattern}|{VARIABLE.pattern}")
 UNKNOWN = re.compile(r"\$\{(?:input|command|config):[^}]*\}")

@@ -27,6 +27,7 @@ from pegboard.gateways.mcp.transport.signed_ids import Signing
 from pegboard.gateways.mcp.trust.approvals import Approvals
 from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools
 from pegboard.model import Outcome, ServerName
+from pegboard.results.result_shaper import ResultShaper
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
 from pegboard.shared_indexes import SharedIndexes
@@ -95,6 +96,8 @@ class Host:
         self._charges = CallCharges(parts.spend, settings.spend, parts.clock)
         self.rates = RateLimiter(parts.rates, settings.rates, parts.clock)
         self._indexes = SharedIndexes()
+        counter = Catalog.build([]).counter
+        self._results = ResultShaper(settings.results, parts.results, counter, events=parts.events, clock=parts.clock)
         self._often: tuple[str, ...] = ()
         self._gateways: dict[str, Gateway] = {}
         self.users = UserBoards(
@@ -175,6 +178,7 @@ class Host:
             upstreams=lambda: servers.upstreams,
             reach=servers.reached,
             task_ids=TaskIds(self.signing),
+            results=self._results,
         )
         made.view.renew()
         return made

@@ -30,7 +30,7 @@ from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.host import Host, NoToolset
 from pegboard.gateways.mcp.gateway.user_boards import TooManyUsers
 from pegboard.gateways.mcp.transport import auth, sign_in_pages
-from pegboard.gateways.mcp.transport.client_connection import EXPOSURE_KEY, wished
+from pegboard.gateways.mcp.transport.client_connection import EXPOSURE_KEY, results_wished, wished
 from pegboard.gateways.mcp.transport.gateway_server import wire
 from pegboard.gateways.mcp.transport.handshake_sessions import ResumableSessions
 
@@ -123,6 +123,7 @@ class HttpDoor:
         try:
             holder = await self._host.access.holder(scope["headers"])
             wish = wished(request.headers, dict(request.query_params) if scope["query_string"] else {})
+            results_wished(request.headers)
             user = self._host.user_of(holder)
             endpoint = await self._endpoint(toolset, user)
             auth.check_scope(holder, self._host.scope_of(toolset))
