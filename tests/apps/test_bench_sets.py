@@ -14,6 +14,7 @@ import git_mirrors
 from pegboard_bench.sets import folder, recipes
 from pegboard_bench.sets.mcpproxy_golden import CORPUS, GOLDEN, RECIPE
 from pegboard_bench.sets.origins import Origins
+from pegboard_bench.sets.recipe import Package
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -81,4 +82,5 @@ def test_every_recipe_has_its_content_written_down() -> None:
 
     assert set(pinned) == {recipe.name for recipe in recipes.RECIPES}
     assert all(recipe.conversion and recipe.noise for recipe in recipes.RECIPES)
-    assert all(len(source.commit) == 40 for recipe in recipes.RECIPES for source in recipe.sources.values())
+    sources = [source for recipe in recipes.RECIPES for source in recipe.sources.values()]
+    assert all(source.version if isinstance(source, Package) else len(source.commit) == 40 for source in sources)
