@@ -141,8 +141,8 @@ bench-state: $(READY)     ## what sessions, statistics and limits cost on each s
 bench-hostile: $(READY)   ## attacks and faults: how long the gateway is deaf, what memory it takes, which sessions are lost
 	$(BIN)/python -m pegboard_bench.hostile --page docs/benchmarks.md
 
-bench-users: $(READY)     ## two hundred users with tokens of their own through one process: crossed tokens, added p50, memory; two minutes
-	$(BIN)/python -m pegboard_bench.users
+bench-users: $(READY)     ## two hundred users with tokens of their own through one process and two: crossed tokens, added p50, memory; five minutes
+	$(BIN)/python -m pegboard_bench.users --page docs/benchmarks.md
 
 bench-observability: $(READY)    ## the dashboard over a million decisions in SQLite and PostgreSQL: pages, growth, live view, retention; ten minutes
 	$(BIN)/python -m pegboard_bench.observability --write

@@ -27,6 +27,7 @@ from pegboard_bench.simulate import page as simulate_page
 from pegboard_bench.state import page as state_page
 from pegboard_bench.tax import live_page
 from pegboard_bench.tax import page as tax_page
+from pegboard_bench.users import page as users_page
 
 SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "tax": tax_page.section,
@@ -52,6 +53,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "shaping": result_shapes_page.section,
     "scan": scan_page.section,
     "hostile": hostile_page.section,
+    "users": users_page.section,
     "compat": compat_page.section,
 }
 HEAD = """# Benchmarks
