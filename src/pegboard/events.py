@@ -264,6 +264,21 @@ class ShadowMeasured(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetUsed(Event):
+    """Of a budget for models, so much is spent or held that a warning is due, or that a request was ``refused``.
+
+    ``by`` is `caller`, `tenant` or `all`, ``whose`` its name, ``per`` `a day` or `in all`.
+    """
+
+    by: str
+    whose: str
+    per: str
+    used: NanoUsd
+    limit: NanoUsd
+    refused: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequestServed(Event):
     """A request to a model was served. ``outcome`` says what happened to its tools, and ``reason`` why.
 
