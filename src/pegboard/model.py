@@ -72,7 +72,7 @@ class Server:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Tool:
     """One tool. Its ``definition`` is kept as received, so that it can be relayed unchanged.
 

@@ -23,6 +23,7 @@ from pegboard.retrieval.lexical import NO_DESCRIPTIONS, Bm25f, KeywordIndex
 from pegboard.retrieval.mentions import Mentions
 from pegboard.retrieval.name_match import NameIndex
 from pegboard.retrieval.nearest import Near, Nearest, Progress
+from pegboard.retrieval.search_index import SearchIndex
 from pegboard.retrieval.service_names import ServiceNames
 from pegboard.retrieval.slots import kept_places
 from pegboard.retrieval.tool_texts import TEXTS, TextKind, full, server_profile, short
@@ -68,6 +69,7 @@ class Retriever:
         self._filling: asyncio.Task[None] | None = None
         self._chunk = chunk or texts_at_once(documents)
         self._jobs: Duplicates | None = None
+        self._searched_before: SearchIndex | None = None if before is None else before._last_search_index()
         self._jobs_before: tuple[Sequence[Tool], Duplicates] | None = None
         if before is not None:
             self._jobs_before = before._jobs_before if before._jobs is None else (before.tools, before._jobs)
@@ -75,6 +77,20 @@ class Retriever:
         self._profiles_before: Mapping[str, Floats] = {} if before is None else before._profile_vectors()
         self._width = documents.dimensions
         self._building = asyncio.Lock()
+
+    def is_of(self, tools: tuple[Tool, ...], category_descriptions: Mapping[str, str]) -> bool:
+        """Whether it is over this very tuple of tools."""
+        return self.tools is tools and self._category_descriptions == category_descriptions
+
+    @cached_property
+    def search_index(self) -> SearchIndex:
+        """What searches need besides the ranking. Thousands of tools take a second: not for the event loop."""
+        before, self._searched_before = self._searched_before, None
+        return SearchIndex(self.tools, self._servers, before=before)
+
+    def _last_search_index(self) -> SearchIndex | None:
+        """That of these tools if it was used, or else that of an earlier snapshot."""
+        return self.__dict__.get("search_index", self._searched_before)
 
     @property
     def lexical(self) -> Bm25f:
