@@ -8,7 +8,7 @@ PEGBOARD_DATA := $(abspath $(wildcard .demo/sets))
 endif
 bench bench-%: export PEGBOARD_DATA := $(PEGBOARD_DATA)
 
-.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-observability bench-age bench-sets clean
+.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-results bench-observability bench-age bench-sets clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -119,6 +119,10 @@ bench-simulate: $(READY)  ## routing where servers differ in price, latency and 
 bench-priced: $(READY)    ## what EHRR's two layers add to retrieval, on one thread (sets: PEGBOARD_DATA)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pegboard_bench.priced --page docs/benchmarks.md
 
+bench-results: $(READY)   ## results of real tools in fewer tokens: what is saved, what can still be answered, beside TOON
+	$(BIN)/python -m pip install --quiet --upgrade --target .demo/toon 'toon-format==1.2.0'
+	$(BIN)/python -m pegboard_bench.result_shapes --toon .demo/toon --page docs/benchmarks.md
+
 bench-agents: $(VENV)/.sdks   ## agents of thirty turns, beside LangChain's and LangGraph's own ways (sets: PEGBOARD_DATA)
 	$(BIN)/python scripts/install_servers.py .demo
 	env OMP_NUM_THREADS=1 $(BIN)/python -m pegboard_bench.agents --page docs/benchmarks.md
@@ -138,8 +142,8 @@ bench-state: $(READY)     ## what sessions, statistics and limits cost on each s
 bench-hostile: $(READY)   ## attacks and faults: how long the gateway is deaf, what memory it takes, which sessions are lost
 	$(BIN)/python -m pegboard_bench.hostile --page docs/benchmarks.md
 
-bench-users: $(READY)     ## two hundred users with tokens of their own through one process: crossed tokens, added p50, memory; two minutes
-	$(BIN)/python -m pegboard_bench.users
+bench-users: $(READY)     ## two hundred users with tokens of their own through one process and two: crossed tokens, added p50, memory; five minutes
+	$(BIN)/python -m pegboard_bench.users --page docs/benchmarks.md
 
 bench-observability: $(READY)    ## the dashboard over a million decisions in SQLite and PostgreSQL: pages, growth, live view, retention; ten minutes
 	$(BIN)/python -m pegboard_bench.observability --write

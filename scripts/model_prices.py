@@ -32,6 +32,13 @@ PAGES = {
 }
 """Providers, the earlier first where two sell a model of one name, and the page for rows that name none."""
 MODES = ("chat", "responses")
+DISPUTED = frozenset(
+    {
+        *("magistral-medium-latest", "magistral-small-latest", "mistral-medium", "mistral-large-latest"),
+        *("open-mistral-nemo", "grok-code-fast", "grok-code-fast-1", "grok-code-fast-1-0825", "deepseek-chat"),
+    }
+)
+"""Models for which another list, genai-prices 0.2.3, has another price: they are left out, as none is guessed."""
 FIELDS = {
     "input": "input_cost_per_token",
     "output": "output_cost_per_token",
@@ -74,7 +81,12 @@ def rows(table: Mapping[str, Mapping[str, Any]]) -> dict[Row, list[str]]:
     for provider, page in PAGES.items():
         for name, entry in table.items():
             model = name.removeprefix(f"{provider.removesuffix('_chat')}/").lower()
-            if entry.get("litellm_provider") != provider or entry.get("mode") not in MODES or "/" in model:
+            if (
+                entry.get("litellm_provider") != provider
+                or entry.get("mode") not in MODES
+                or "/" in model
+                or model in DISPUTED
+            ):
                 continue
             made = row(entry, page)
             if made is not None and model not in seen:

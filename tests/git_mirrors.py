@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pegboard_bench.sets.recipe import Recipe
+from pegboard_bench.sets.recipe import Package, Recipe, Source
 
 AUTHOR = ("-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false")
 
@@ -29,12 +29,21 @@ def repository(folder: Path, files: Mapping[str, Any]) -> str:
 
 
 def mirrored(recipe: Recipe, mirror: Path, files: Mapping[str, Mapping[str, Any]]) -> Recipe:
-    """The recipe with the commits of a mirror that has these files, by the recipe's own names of its sources."""
-    sources = {
-        name: replace(source, commit=_commit(mirror / source.name, files[name]))
-        for name, source in recipe.sources.items()
-    }
+    """The recipe with the commits of a mirror that has these files, by the recipe's own names of its sources.
+
+    Sources that are one repository share the files of the first; of a package the files are its answer.
+    """
+    sources = {name: _mirrored(source, mirror, files[name]) for name, source in recipe.sources.items()}
     return replace(recipe, sources=sources)
+
+
+def _mirrored(source: Source, mirror: Path, files: Mapping[str, Any]) -> Source:
+    if not isinstance(source, Package):
+        return replace(source, commit=_commit(mirror / source.name, files))
+    answer = mirror / source.registry / f"{source.name}@{source.version}.json"
+    answer.parent.mkdir(parents=True, exist_ok=True)
+    answer.write_text(json.dumps(files), "utf-8")
+    return source
 
 
 def _commit(folder: Path, files: Mapping[str, Any]) -> str:

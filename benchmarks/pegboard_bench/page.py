@@ -21,11 +21,13 @@ from pegboard_bench.llm import deferral_page
 from pegboard_bench.llm import page as llm_page
 from pegboard_bench.mcp import page as mcp_page
 from pegboard_bench.no_match import page as no_match_page
+from pegboard_bench.result_shapes import page as result_shapes_page
 from pegboard_bench.scan import page as scan_page
 from pegboard_bench.simulate import page as simulate_page
 from pegboard_bench.state import page as state_page
 from pegboard_bench.tax import live_page
 from pegboard_bench.tax import page as tax_page
+from pegboard_bench.users import page as users_page
 
 SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "tax": tax_page.section,
@@ -48,8 +50,10 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "usage": usage_page.section,
     "index": index_page.section,
     "state": state_page.section,
+    "shaping": result_shapes_page.section,
     "scan": scan_page.section,
     "hostile": hostile_page.section,
+    "users": users_page.section,
     "compat": compat_page.section,
 }
 HEAD = """# Benchmarks

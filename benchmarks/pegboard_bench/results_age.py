@@ -46,6 +46,7 @@ MEASURED: Mapping[str, Sequence[str]] = {
     "rank": (f"{BENCH}/rank.py", f"{BENCH}/quality.py", f"{BENCH}/latency.py", f"{BENCH}/peers", *RANKING),
     "scan": (f"{BENCH}/scan", "src/pegboard/trust"),
     "searches": (f"{BENCH}/fleet", "src/pegboard/gateways/mcp/gateway", *RANKING),
+    "shaping": (f"{BENCH}/result_shapes", "src/pegboard/results"),
     "simulate": (f"{BENCH}/simulate", "src/pegboard/routing"),
     "state": (f"{BENCH}/state", "src/pegboard/stores"),
     "summaries": (f"{BENCH}/summaries.py", "src/pegboard/summaries"),

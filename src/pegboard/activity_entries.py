@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from pegboard.spend_limits import NanoUsd
 
 Door = Literal["llm", "mcp", "api"]
-ActivityKind = Literal["request", "list", "search", "route"]
+ActivityKind = Literal["request", "list", "search", "route", "result"]
 Grouping = Literal["door", "key", "client", "conversation", "model", "tool"]
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
 DAY_SECONDS = 86_400
@@ -33,8 +33,9 @@ class ScoredTool(NamedTuple):
 class ActivityEntry:
     """A decision about tools and what came of it. ``at`` is seconds since the epoch.
 
-    ``kind`` is a model's `request`, an MCP `list` or `search`, or a `route` of the HTTP API. ``key`` is the name of the
-    caller's key or token, ``conversation`` its mark (`conversation_mark`). ``offered`` of ``tools`` were offered.
+    ``kind`` is a model's `request`, an MCP `list`, `search` or shortened `result`, or a `route` of the HTTP API.
+    ``key`` is the name of the caller's key or token, ``conversation`` its mark (`conversation_mark`). ``offered`` of
+    ``tools`` were offered.
     ``called`` are the calls that followed, ``failures`` those of them that failed, and ``searches`` the searches that
     followed because none of the offered tools was called. ``billed`` and ``saved`` are the price of the definitions
     that were sent and of those that were not, for models with a known price. ``error`` is a code.

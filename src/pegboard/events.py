@@ -78,6 +78,31 @@ class CallFinished(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResultShaped(Event):
+    """A result was handed on in fewer tokens, by these ``rules``. ``kept`` is whether the original can be read on."""
+
+    tool: str
+    server: str
+    rules: tuple[str, ...]
+    tokens_before: int
+    tokens_after: int
+    kept: bool = False
+    key: str = ""
+    conversation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRead(Event):
+    """A part of so many ``tokens`` was read of a kept result of ``tool``."""
+
+    tool: str
+    server: str
+    tokens: int
+    key: str = ""
+    conversation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsListed(Event):
     """An MCP client was listed ``listed`` of the ``tools`` that it may use. Tokens are those of their definitions."""
 
@@ -239,6 +264,21 @@ class ShadowMeasured(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetUsed(Event):
+    """Of a budget for models, so much is spent or held that a warning is due, or that a request was ``refused``.
+
+    ``by`` is `caller`, `tenant` or `all`, ``whose`` its name, ``per`` `a day` or `in all`.
+    """
+
+    by: str
+    whose: str
+    per: str
+    used: NanoUsd
+    limit: NanoUsd
+    refused: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequestServed(Event):
     """A request to a model was served. ``outcome`` says what happened to its tools, and ``reason`` why.
 
@@ -252,7 +292,7 @@ class ModelRequestServed(Event):
     `defer` if they are deferred until searched for, `call_tool` if they are called through that tool. ``cache_bill`` is
     the expected cost of this and the later turns, in tokens of uncached input, and ``cache_bill_whole`` the same with
     all tools; both are zero if they were not computed. ``narrowed``: all tools were sent, with a list of those that may
-    be called.
+    be called. ``instead_of_defer`` says why they are not deferred, if another way emulates `defer`.
 
     ``metered``: an answer was generated, so that tokens are billed. They are what the provider counted, zero if it did
     not: ``input_tokens`` is the whole prompt, with what was read from the provider's cache and written to it. ``cost``
@@ -280,6 +320,7 @@ class ModelRequestServed(Event):
     cache_bill: float = 0.0
     cache_bill_whole: float = 0.0
     narrowed: bool = False
+    instead_of_defer: str = ""
     searches: int = 0
     brought_back: tuple[str, ...] = ()
     conversation: str = ""

@@ -139,6 +139,27 @@ class Habits(Protocol):
         ...
 
 
+class KeptResults(Protocol):
+    """Results of tools that their callers may read on. An ``owner`` is a mark that reveals nothing of the caller."""
+
+    async def put(self, owner: str, handle: str, body: bytes, *, seconds: float, most: int) -> bool:
+        """Keep a body for so many seconds from now. An owner's bodies take ``most`` bytes: those that end first make
+        room. False if it is larger than that alone, and is not kept."""
+        ...
+
+    async def get(self, owner: str, handle: str) -> bytes | None:
+        """The body; None if the owner has none of that handle, or not any more."""
+        ...
+
+    async def expire(self) -> int:
+        """Remove what has ended; the number, or 0 where the store does that by itself."""
+        ...
+
+    async def forget(self, owner: str | None = None) -> int:
+        """Remove everything of an owner, or of all; the number."""
+        ...
+
+
 class Spend(Protocol):
     """What calls cost. Concurrent calls never exceed a limit together, and never block a call that fits."""
 

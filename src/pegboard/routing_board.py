@@ -18,6 +18,7 @@ from pegboard.protocols import Clock, DefinitionSource, Encoder, EventSink, Filt
 from pegboard.retrieval import Progress, Retriever, ranker
 from pegboard.retrieval.fusion import Fusion
 from pegboard.retrieval.lexical import NO_DESCRIPTIONS
+from pegboard.retrieval.search_index import SearchIndex
 from pegboard.routing import (
     PROFILES,
     Eligibility,
@@ -36,6 +37,7 @@ from pegboard.routing.habit_learner import HabitLearner
 from pegboard.routing.server_breakers import ServerBreakers
 from pegboard.routing.subtask_router import SubtaskRouter
 from pegboard.sequence_change import carried_over
+from pegboard.shared_indexes import SharedIndexes
 
 LOGGER = logging.getLogger(__name__)
 
@@ -82,7 +84,10 @@ class RoutingBoard:
         category_descriptions: Mapping[str, str] = NO_DESCRIPTIONS,
         learner: HabitLearner | None = None,
         texts: bool = False,
+        shared: SharedIndexes | None = None,
     ) -> None:
+        """``shared`` has the indexes of boards with the same tools, if there are others."""
+        self._shared = shared
         self._category_descriptions = category_descriptions
         self._texts = texts
         self.learner = learner
@@ -178,6 +183,11 @@ class RoutingBoard:
             await self._economics.knowledge.refresh()
         await self._router.warm(progress)
 
+    async def search_index(self) -> SearchIndex:
+        """What searches need besides the ranking of this catalog. Built on a thread, with the first use (P25)."""
+        retriever = self._retrievers[0]
+        return await asyncio.to_thread(lambda: retriever.search_index)
+
     async def vectors(self) -> Floats:
         """One vector per tool, of its purpose and its method: shape (n, d), unit rows, in catalog order."""
         first, *others = self._retrievers
@@ -228,13 +238,13 @@ class RoutingBoard:
 
     def replace_catalog(self, catalog: Catalog) -> None:
         """Use this catalog from the next turn on. Texts that were embedded before are not embedded again."""
+        catalog = catalog if self._shared is None else self._shared.catalog(catalog)
         self._router = self._router_of(continued(catalog, self.catalog))
 
     def _router_of(self, catalog: Catalog) -> Router:
         before: Sequence[Retriever | None] = self._retrievers or [None] * len(self._spaces)
         self._retrievers = [
-            _retriever(catalog, space, self._category_descriptions, earlier)
-            for space, earlier in zip(self._spaces, before, strict=True)
+            self._retriever(catalog, space, earlier) for space, earlier in zip(self._spaces, before, strict=True)
         ]
         first, rankings = self._retrievers[0], self._rankings(self._spaces)
         self._offering = None
@@ -271,6 +281,16 @@ class RoutingBoard:
             events=self._events,
             clock=self._clock,
         )
+
+    def _retriever(self, catalog: Catalog, space: Space, before: Retriever | None) -> Retriever:
+        descriptions = self._category_descriptions
+
+        def make() -> Retriever:
+            return _retriever(catalog, space, descriptions, before)
+
+        if self._shared is None or space.index is not None:
+            return make()
+        return self._shared.retriever(catalog, space.documents, descriptions, make)
 
     @property
     def _spaces(self) -> list[Space]:

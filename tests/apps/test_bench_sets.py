@@ -13,6 +13,8 @@ from typer.testing import Result
 import git_mirrors
 from pegboard_bench.sets import folder, recipes
 from pegboard_bench.sets.mcpproxy_golden import CORPUS, GOLDEN, RECIPE
+from pegboard_bench.sets.origins import Origins
+from pegboard_bench.sets.recipe import Package
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -28,7 +30,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     files = {CORPUS: {"tools": tools}, GOLDEN: {"queries": queries}}
     recipe = git_mirrors.mirrored(RECIPE, tmp_path / "mirror", {"mcpproxy-go": files})
     monkeypatch.setattr(recipes, "RECIPES", (recipe,))
-    built = folder.build(recipe, folder.Repositories(tmp_path / "cache", tmp_path / "mirror"), tmp_path / "first")
+    built = folder.build(recipe, Origins(tmp_path / "cache", tmp_path / "mirror"), tmp_path / "first")
     wanted = {path.name: content for path in built.glob("*.gz") if (content := folder.content_of(path))}
     monkeypatch.setattr(folder, "expected", lambda: {recipe.name: wanted})
     return tmp_path / "mirror"
@@ -80,4 +82,5 @@ def test_every_recipe_has_its_content_written_down() -> None:
 
     assert set(pinned) == {recipe.name for recipe in recipes.RECIPES}
     assert all(recipe.conversion and recipe.noise for recipe in recipes.RECIPES)
-    assert all(len(source.commit) == 40 for recipe in recipes.RECIPES for source in recipe.sources.values())
+    sources = [source for recipe in recipes.RECIPES for source in recipe.sources.values()]
+    assert all(source.version if isinstance(source, Package) else len(source.commit) == 40 for source in sources)

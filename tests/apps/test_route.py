@@ -321,6 +321,28 @@ def test_what_each_way_would_be_billed_at_a_provider(
     assert f"The cost rule would choose {found['chosen']}" in run(*words).stdout
 
 
+@pytest.mark.requirement("llm.emulated-deferral")
+@pytest.mark.parametrize(
+    ("provider", "model", "emulated"),
+    [
+        ("anthropic", "claude-sonnet-4-5", {}),
+        ("openai", "gpt-5.4", {"openai_chat": "call_tool"}),
+        ("openai", "gpt-5", {"openai_chat": "call_tool", "openai_responses": "call_tool"}),
+        ("openai", "llama-4", {"openai_chat": "search_tools", "openai_responses": "call_tool"}),
+        ("gemini", "gemini-3.5-flash", {"gemini": "call_tool"}),
+    ],
+)
+def test_what_emulates_deferral_at_a_provider_is_said(
+    run_json: RunJson, run: Run, tools: Path, provider: str, model: str, emulated: dict[str, str]
+) -> None:
+    words = ("route", ISSUE, "--catalog", tools, "--explain", "--provider", provider, "--model", model)
+    said = run(*words).stdout
+
+    assert run_json(*words)["ways"]["defer_emulated_by"] == emulated
+    assert said.count("`defer` is emulated") == len(emulated)
+    assert all(f"In {name}, " in said and f"emulated by {way}." in said for name, way in emulated.items())
+
+
 def test_a_provider_that_nobody_knows_is_said(run: Run, tools: Path) -> None:
     found = run("route", ISSUE, "--catalog", tools, "--provider", "nobody")
 

@@ -60,14 +60,14 @@ def fetch(
     """
     from pegboard.apps.cli import output
     from pegboard_bench.sets import folder
+    from pegboard_bench.sets.origins import Origins
     from pegboard_bench.sets.recipes import named
-    from pegboard_bench.sets.repositories import Repositories
 
     recipes = named(names or [])
     if mirror is not None and not mirror.is_dir():
         raise ConfigError(f"No folder {str(mirror)!r} is there.", remedy="Name a folder of clones with --mirror.")
     place = _place(to)
-    repositories = Repositories(cache or _cache() / "repositories", mirror, tell=_tell)
+    origins = Origins(cache or _cache() / "fetched", mirror, tell=_tell)
     expected = folder.expected()
     done: dict[str, dict[str, Any]] = {}
     console = output.stdout()
@@ -76,7 +76,7 @@ def fetch(
         if wanted and folder.check(place / recipe.name, wanted).whole:
             done[recipe.name] = {"state": "kept", "wrong": []}
         else:
-            done[recipe.name] = _built(recipe, repositories, place, wanted)
+            done[recipe.name] = _built(recipe, origins, place, wanted)
         if not as_json:
             said = "; ".join([done[recipe.name]["state"], *done[recipe.name]["wrong"]])
             console.print(f"{number}/{len(recipes)} {recipe.name}: {said}", markup=False)
@@ -151,12 +151,12 @@ def check(names: Names = None, to: To = None, as_json: Json = False, verbose: Ve
         raise typer.Exit(FAILED)
 
 
-def _built(recipe: Any, repositories: Any, place: Path, wanted: Any) -> dict[str, Any]:
+def _built(recipe: Any, origins: Any, place: Path, wanted: Any) -> dict[str, Any]:
     """Builds a set and says what became of it: a source that is gone does not stop the others."""
     from pegboard_bench.sets import folder
 
     try:
-        path = folder.build(recipe, repositories, place)
+        path = folder.build(recipe, origins, place)
     except ConfigError as error:
         return {"state": "not built", "wrong": [str(error)]}
     return {"state": "built", "wrong": list(folder.check(path, wanted).wrong)}

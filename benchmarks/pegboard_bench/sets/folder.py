@@ -15,8 +15,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from pegboard.errors import ConfigError
-from pegboard_bench.sets.recipe import Converted, Recipe, Row
-from pegboard_bench.sets.repositories import Repositories, Snapshot
+from pegboard_bench.sets.origins import Origins
+from pegboard_bench.sets.recipe import Converted, Files, Recipe, Row
 from pegboard_bench.sets.source_page import BUILT_BY, SOURCE_PAGE, source_page
 
 
@@ -73,18 +73,18 @@ def content_of(path: Path) -> Content | None:
     return Content(rows=text.count(b"\n"), sha256=hashlib.sha256(text).hexdigest())
 
 
-def build(recipe: Recipe, repositories: Repositories, to: Path) -> Path:
+def build(recipe: Recipe, origins: Origins, to: Path) -> Path:
     """Reads the sources, converts them, and puts the set into its folder in one step. Raises ConfigError."""
     _refuse_others(to / recipe.name)
-    snapshots = {name: repositories.open(source) for name, source in recipe.sources.items()}
+    sources = {name: origins.open(source) for name, source in recipe.sources.items()}
     try:
-        converted = recipe.convert(snapshots)
+        converted = recipe.convert(sources)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(
             f"The sources of {recipe.name} are not what its conversion expects: {type(error).__name__}: {error}.",
             remedy="The recipe and its commits do not fit: please report it.",
         ) from error
-    return _write(recipe, converted, snapshots, to)
+    return _write(recipe, converted, sources, to)
 
 
 def _refuse_others(folder: Path) -> None:
@@ -96,7 +96,7 @@ def _refuse_others(folder: Path) -> None:
         )
 
 
-def _write(recipe: Recipe, converted: Converted, snapshots: Mapping[str, Snapshot], to: Path) -> Path:
+def _write(recipe: Recipe, converted: Converted, sources: Mapping[str, Files], to: Path) -> Path:
     try:
         to.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=f".{recipe.name}-", dir=to))
@@ -107,7 +107,7 @@ def _write(recipe: Recipe, converted: Converted, snapshots: Mapping[str, Snapsho
         for name, rows in converted.files.items():
             (made / name).write_bytes(_compressed(rows))
             contents[name] = content_of(made / name)
-        page = source_page(recipe, converted, snapshots, {name: found for name, found in contents.items() if found})
+        page = source_page(recipe, converted, sources, {name: found for name, found in contents.items() if found})
         (made / SOURCE_PAGE).write_text(page, "utf-8")
         made.chmod(0o755)
         if (to / recipe.name).exists():

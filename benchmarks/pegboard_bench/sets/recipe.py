@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal
 
 Row = dict[str, Any]
 
@@ -25,21 +28,71 @@ class Repository:
     def url(self) -> str:
         return f"https://github.com/{self.name}"
 
+    @property
+    def origin(self) -> str:
+        return f"{self.url}, commit {self.commit} ({self.date})"
 
-class Files(Protocol):
-    """The files of one repository at its commit. A path that is not there raises ConfigError."""
 
-    def read(self, path: str) -> bytes: ...
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """An MCP server in a registry at one version, whose `tools/list` answer is wanted.
 
-    def read_all(self, paths: Sequence[str]) -> list[bytes]:
-        """Many files by one process of git, in the order of their paths."""
+    ``program`` starts it with ``arguments``; ``variables`` are environment variables without which it does not start.
+    """
 
+    registry: Literal["npm", "pypi"]
+    name: str
+    version: str
+    program: str
+    licence: str
+    arguments: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def origin(self) -> str:
+        place = {"npm": "https://www.npmjs.com/package/", "pypi": "https://pypi.org/project/"}[self.registry]
+        return f"{place}{self.name}, version {self.version}, started here"
+
+
+Source = Repository | Package
+
+LISTING = "tools/list"
+"""The one file of a package: the answer of its server."""
+
+
+class Files(ABC):
+    """The files of one source. ``digests`` has the SHA-256 of every file that was read, by path.
+
+    A path that is not there raises ConfigError.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.digests: dict[str, str] = {}
+
+    @abstractmethod
     def paths(self, folder: str) -> list[str]:
         """All files below a folder, sorted."""
 
-    def json(self, path: str) -> Any: ...
+    @abstractmethod
+    def contents(self, paths: Sequence[str]) -> list[bytes]:
+        """The content of files, in the order of their paths."""
 
-    def text(self, path: str) -> str: ...
+    def read_all(self, paths: Sequence[str]) -> list[bytes]:
+        """Many files at once, in the order of their paths."""
+        found = self.contents(paths)
+        for path, content in zip(paths, found, strict=True):
+            self.digests[path] = hashlib.sha256(content).hexdigest()
+        return found
+
+    def read(self, path: str) -> bytes:
+        return self.read_all([path])[0]
+
+    def text(self, path: str) -> str:
+        return self.read(path).decode("utf-8")
+
+    def json(self, path: str) -> Any:
+        return json.loads(self.read(path))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +104,7 @@ class Converted:
 
 
 Sources = Mapping[str, Files]
-"""The files of every repository of a recipe, by the recipe's own short names."""
+"""The files of every source of a recipe, by the recipe's own short names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +117,7 @@ class Recipe:
 
     name: str
     title: str
-    sources: Mapping[str, Repository]
+    sources: Mapping[str, Source]
     convert: Callable[[Sources], Converted]
     licence: str
     redistributable: bool

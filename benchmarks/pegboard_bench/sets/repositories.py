@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from pegboard.errors import ConfigError
-from pegboard_bench.sets.recipe import Repository
+from pegboard_bench.sets.recipe import Files, Repository
 
 FETCH_SECONDS = 1800
 """Longest that git may take for one repository; the largest has some hundred megabytes."""
@@ -41,46 +38,36 @@ class Repositories:
         return Snapshot(folder, repository)
 
 
-class Snapshot:
-    """The files of a repository at its commit. ``digests`` has the SHA-256 of every file that was read, by path."""
+class Snapshot(Files):
+    """The files of a repository at its commit."""
 
     def __init__(self, folder: Path, repository: Repository) -> None:
+        super().__init__(repository)
         self._folder = folder
-        self.repository = repository
-        self.digests: dict[str, str] = {}
+        self._repository = repository
 
-    def read(self, path: str) -> bytes:
-        return self.read_all([path])[0]
+    def paths(self, folder: str) -> list[str]:
+        listed = _git(self._folder, "ls-tree", "-r", "-z", "--name-only", self._repository.commit, "--", folder)
+        return sorted(listed.decode().split("\0")[:-1])
 
-    def read_all(self, paths: Sequence[str]) -> list[bytes]:
-        wanted = "".join(f"{self.repository.commit}:{path}\n" for path in paths)
+    def contents(self, paths: Sequence[str]) -> list[bytes]:
+        """By one process of git."""
+        wanted = "".join(f"{self._repository.commit}:{path}\n" for path in paths)
         output = _git(self._folder, "cat-file", "--batch", stdin=wanted.encode())
         found = []
         start = 0
         for path in paths:
             line, _, _ = output[start : start + 4096].partition(b"\n")
-            if not line.split()[1:2] == [b"blob"]:
+            if line.split()[1:2] != [b"blob"]:
                 raise ConfigError(
-                    f"{self.repository.name} has no file {path!r} at commit {self.repository.commit}.",
+                    f"{self._repository.name} has no file {path!r} at commit {self._repository.commit}.",
                     remedy="The recipe and the commit do not fit: please report it.",
                 )
             start += len(line) + 1
             size = int(line.rsplit(b" ", 1)[1])
-            content = output[start : start + size]
+            found.append(output[start : start + size])
             start += size + 1
-            self.digests[path] = hashlib.sha256(content).hexdigest()
-            found.append(content)
         return found
-
-    def paths(self, folder: str) -> list[str]:
-        listed = _git(self._folder, "ls-tree", "-r", "-z", "--name-only", self.repository.commit, "--", folder)
-        return sorted(listed.decode().split("\0")[:-1])
-
-    def text(self, path: str) -> str:
-        return self.read(path).decode("utf-8")
-
-    def json(self, path: str) -> Any:
-        return json.loads(self.read(path))
 
 
 def _mirrored(mirror: Path, repository: Repository) -> Path:

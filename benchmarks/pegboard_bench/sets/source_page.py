@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pegboard_bench.sets.recipe import CATALOG, QUERIES, Converted, Recipe
-from pegboard_bench.sets.repositories import Snapshot
+from pegboard_bench.sets.recipe import CATALOG, QUERIES, Converted, Files, Recipe
 
 if TYPE_CHECKING:
     from pegboard_bench.sets.folder import Content
@@ -52,7 +51,7 @@ Licence: {licence}. {passing_on}
 
 
 def source_page(
-    recipe: Recipe, converted: Converted, snapshots: Mapping[str, Snapshot], contents: Mapping[str, Content]
+    recipe: Recipe, converted: Converted, sources: Mapping[str, Files], contents: Mapping[str, Content]
 ) -> str:
     passing_on = (
         "It may be passed on under that licence."
@@ -65,7 +64,7 @@ def source_page(
         name=recipe.name,
         licence=recipe.licence,
         passing_on=passing_on,
-        sources="\n\n".join(_source(snapshot) for snapshot in snapshots.values()),
+        sources="\n\n".join(_source(files) for files in sources.values()),
         conversion=recipe.conversion,
         noise=recipe.noise,
         left_out="\n".join(f"- {each}" for each in converted.left_out) or "Nothing.",
@@ -74,10 +73,9 @@ def source_page(
     )
 
 
-def _source(snapshot: Snapshot) -> str:
-    repository = snapshot.repository
-    digests = snapshot.digests
-    head = f"- {repository.url}, commit {repository.commit} ({repository.date}), licence {repository.licence}"
+def _source(files: Files) -> str:
+    digests = files.digests
+    head = f"- {files.source.origin}, licence {files.source.licence}"
     if len(digests) > LISTED:
         together = "".join(f"{digest}  {path}\n" for path, digest in sorted(digests.items()))
         return f"{head}\n    - {len(digests):,} files, together `{hashlib.sha256(together.encode()).hexdigest()}`"

@@ -22,6 +22,7 @@ from pegboard.retrieval.lexical import NO_DESCRIPTIONS, Bm25f, KeywordIndex
 from pegboard.retrieval.mentions import Mentions
 from pegboard.retrieval.name_match import NameIndex
 from pegboard.retrieval.nearest import Near, Nearest, Progress
+from pegboard.retrieval.search_index import SearchIndex
 from pegboard.retrieval.service_names import ServiceNames
 from pegboard.retrieval.slots import kept_places
 from pegboard.retrieval.tool_texts import TEXTS, TextKind, full, server_profile, short
@@ -73,6 +74,15 @@ class Retriever:
         self._profiles_before: Mapping[str, Floats] = {} if before is None else before._profile_vectors()
         self._width = documents.dimensions
         self._building = asyncio.Lock()
+
+    def is_of(self, tools: tuple[Tool, ...], category_descriptions: Mapping[str, str]) -> bool:
+        """Whether it is over this very tuple of tools."""
+        return self.tools is tools and self._category_descriptions == category_descriptions
+
+    @cached_property
+    def search_index(self) -> SearchIndex:
+        """What searches need besides the ranking. Thousands of tools take a second: not for the event loop."""
+        return SearchIndex(self.tools, self._servers)
 
     @property
     def lexical(self) -> Bm25f:

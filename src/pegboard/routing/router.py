@@ -110,11 +110,15 @@ class Router:
 
     async def choices(self, turn: Turn, where: Filter | None = None) -> Choices:
         """The choice of `route` for a turn that was served before, without loading definitions or emitting an event."""
-        selection = (await self._scored(turn, where)).selection
+        scored = await self._scored(turn, where)
+        selection, scores = scored.selection, scored.scores
         ranked = selection.order[: max(len(selection.chosen), self._shown)]
         return Choices(
             active=tuple(self.catalog.tools[place].id for place in np.sort(selection.chosen)),
             ranked=tuple(self.catalog.tools[place].id for place in ranked),
+            query=scored.query,
+            candidates=candidates(self.catalog.tools, ranked, scores),
+            comparable=bool(scored.ranking.encoder_of(scores)) and not scored.ranking.profile.by_rank,
         )
 
     async def warm(self, progress: Progress | None = None) -> None:

@@ -1,7 +1,7 @@
 """Activity from events: which entries an event begins or changes. Without I/O.
 
-A search or list of an MCP client, a model request and a route of the HTTP API begin an entry; calls, reported outcomes
-and further searches of the same conversation are noted in the last one.
+A search or list of an MCP client, a shortened result, a model request and a route of the HTTP API begin an entry;
+calls, reported outcomes and further searches of the same conversation are noted in the last one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from pegboard.events import (
     Event,
     ModelRequestServed,
     OutcomeReported,
+    ResultRead,
+    ResultShaped,
     RouteAnswered,
     RouteDecided,
     ToolsListed,
@@ -51,6 +53,8 @@ class ActivityBook:
             ToolsSearched: self._searched,
             RouteAnswered: self._routed,
             CallFinished: self._called,
+            ResultShaped: self._shaped,
+            ResultRead: self._read,
             OutcomeReported: self._reported,
         }
         self.kinds = frozenset(self._takes)
@@ -152,6 +156,27 @@ class ActivityBook:
 
     def _called(self, event: CallFinished) -> list[ActivityEntry]:
         return self._note(_owner(event), event.tool, success=event.success)
+
+    def _shaped(self, event: ResultShaped) -> list[ActivityEntry]:
+        return [self._result(event, "kept" if event.kept else "shaped", event.tokens_before, event.tokens_after)]
+
+    def _read(self, event: ResultRead) -> list[ActivityEntry]:
+        """What is read on is spent: it takes away from what was saved."""
+        return [self._result(event, "read", 0, event.tokens)]
+
+    def _result(self, event: ResultShaped | ResultRead, outcome: str, before: int, after: int) -> ActivityEntry:
+        return ActivityEntry(
+            id=uuid4().hex,
+            at=event.at,
+            door="mcp",
+            kind="result",
+            key=event.key,
+            conversation=event.conversation,
+            outcome=outcome,
+            called=(clean(event.tool),),
+            tokens_before=before,
+            tokens_after=after,
+        )
 
     def _reported(self, event: OutcomeReported) -> list[ActivityEntry]:
         return self._note(f"route {event.decision}", event.tool, success=event.success)

@@ -10,8 +10,8 @@ import pytest
 
 import git_mirrors
 from pegboard_bench.sets import folder
+from pegboard_bench.sets.origins import Origins
 from pegboard_bench.sets.recipe import Recipe
-from pegboard_bench.sets.repositories import Repositories
 
 Built = Callable[[Recipe, Mapping[str, Mapping[str, Any]]], Path]
 
@@ -22,6 +22,6 @@ def built(tmp_path: Path) -> Built:
 
     def build(recipe: Recipe, files: Mapping[str, Mapping[str, Any]]) -> Path:
         recipe = git_mirrors.mirrored(recipe, tmp_path / "mirror", files)
-        return folder.build(recipe, Repositories(tmp_path / "cache", tmp_path / "mirror"), tmp_path / "sets")
+        return folder.build(recipe, Origins(tmp_path / "cache", tmp_path / "mirror"), tmp_path / "sets")
 
     return build

@@ -12,6 +12,7 @@ import git_mirrors
 from pegboard.errors import ConfigError
 from pegboard_bench.sets import folder
 from pegboard_bench.sets.mcpproxy_golden import CORPUS, GOLDEN, RECIPE
+from pegboard_bench.sets.origins import Origins
 from pegboard_bench.sets.recipe import Repository
 from pegboard_bench.sets.repositories import Repositories
 
@@ -95,7 +96,7 @@ def test_nobodys_own_folder_is_replaced(tmp_path: Path) -> None:
     recipe = git_mirrors.mirrored(RECIPE, tmp_path / "mirror", {"mcpproxy-go": files})
 
     with pytest.raises(ConfigError, match="this program did not build it"):
-        folder.build(recipe, Repositories(tmp_path / "cache", tmp_path / "mirror"), tmp_path / "sets")
+        folder.build(recipe, Origins(tmp_path / "cache", tmp_path / "mirror"), tmp_path / "sets")
     assert (tmp_path / "sets" / RECIPE.name / "queries.jsonl.gz").read_text() == "mine"
 
 
@@ -104,5 +105,5 @@ def test_sources_of_another_form_are_said_instead_of_written(tmp_path: Path) -> 
     recipe = git_mirrors.mirrored(RECIPE, tmp_path / "mirror", {"mcpproxy-go": files})
 
     with pytest.raises(ConfigError, match="are not what its conversion expects: KeyError: 'tool'"):
-        folder.build(recipe, Repositories(tmp_path / "cache", tmp_path / "mirror"), tmp_path / "sets")
+        folder.build(recipe, Origins(tmp_path / "cache", tmp_path / "mirror"), tmp_path / "sets")
     assert list((tmp_path / "sets").glob("*")) == []

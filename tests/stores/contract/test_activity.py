@@ -22,6 +22,7 @@ from pegboard.spend_limits import NanoUsd
 from pegboard.stores import MemoryActivity
 from pegboard.stores.erasure import forget_activity
 from pegboard.stores.sessions import session_key
+from pegboard.stores.sql import activity_rows, activity_sums
 from pegboard.testing import FakeClock
 
 DAY = 86_400.0
@@ -196,6 +197,22 @@ async def test_sums_equal_a_scan_of_the_entries_whatever_happened_to_them(keepin
         assert await sums(keeping.activity()) == await sums(scan), f"after step {step}"
         since = drawn.choice((20_000, 20_001, 20_003))
         assert await sums(keeping.activity(), since, 2) == await sums(scan, since, 2), f"after step {step}"
+
+
+@pytest.mark.requirement("observability.sums")
+async def test_sums_equal_a_scan_where_removal_takes_several_steps(
+    keeping: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(activity_rows, "REMOVED", 7)
+    monkeypatch.setattr(activity_sums, "RENEWED", 3)
+    drawn, scan = random.Random(5), MemoryActivity()
+    entries = [replace(any_entry(drawn), id=f"{number:03}") for number in range(150)]
+    for store in (keeping.activity(), scan):
+        await store.put(entries)
+        await store.remove(20_001.5 * DAY)
+        await store.forget(key="ann")
+
+    assert await sums(keeping.activity()) == await sums(scan)
 
 
 @pytest.mark.requirement("observability.sums")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from pegboard.activity_entries import ActivityEntry, ActivityGroup, ActivityQuery, ActivityTotals, Grouping, entry_of
@@ -27,7 +28,8 @@ class PostgresActivity:
             await connection.execute(ALONE)
             before = await fetch(connection, rows.select_among(AMONG), [list(latest)])
             await execute_each(connection, rows.upsert(MARK), rows.stored(latest.values()))
-            await _sum(connection, sums.changes(rows.summed_of(before), latest.values()))
+            changes = sums.changes(rows.summed_of(before), latest.values())
+            await _execute(connection, sums.statements(changes, ACTIVITY_SUMS))
 
         await self._database.run(write)
 
@@ -45,18 +47,23 @@ class PostgresActivity:
         return sums.groups_from(await self._rows(*sums.by(grouping, since, most, ACTIVITY_SUMS)))
 
     async def remove(self, before: float) -> int:
-        return await self._removed(*rows.delete_old(before, MARK))
+        removed = await self._removed(*rows.delete_old(before, MARK), spans=False)
+        outdated = await self._rows(*sums.outdated(before, MARK))
+        for start in range(0, len(outdated), sums.RENEWED):
+            found = sums.renewed(outdated[start : start + sums.RENEWED], ACTIVITY_SUMS)
+            await self._database.run(partial(_execute_alone, statements=found))
+        return removed
 
     async def forget(self, *, key: str | None = None, conversations: Collection[str] | None = None) -> int:
         return await self._removed(*rows.delete_of(key, conversations, MARK))
 
-    async def _removed(self, statement: str, values: Sequence[Any]) -> int:
+    async def _removed(self, statement: str, values: Sequence[Any], *, spans: bool = True) -> int:
         """Execute a deletion until it removes nothing."""
 
         async def delete(connection: Any) -> int:
             await connection.execute(ALONE)
             went = rows.summed_of(await fetch(connection, statement, values))
-            await _sum(connection, sums.changes(went))
+            await _execute(connection, sums.statements(sums.changes(went), ACTIVITY_SUMS, spans=spans))
             return len(went)
 
         removed = 0
@@ -68,6 +75,14 @@ class PostgresActivity:
         return await self._database.run(lambda connection: fetch(connection, query, values))
 
 
-async def _sum(connection: Any, changes: sums.SumChanges) -> None:
-    for statement, values in sums.statements(changes, ACTIVITY_SUMS):
+Statements = Iterable[tuple[str, Sequence[Sequence[Any]]]]
+
+
+async def _execute(connection: Any, statements: Statements) -> None:
+    for statement, values in statements:
         await execute_each(connection, statement, values)
+
+
+async def _execute_alone(connection: Any, statements: Statements) -> None:
+    await connection.execute(ALONE)
+    await _execute(connection, statements)

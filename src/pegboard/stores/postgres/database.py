@@ -11,7 +11,7 @@ from pegboard.circuit_breaker import Breaker
 from pegboard.errors import ConfigError, StoreError
 from pegboard.extras import required
 from pegboard.stores.database import Migration, SingleFlight, outstanding
-from pegboard.stores.sql import activity_rows, activity_sums
+from pegboard.stores.sql import activity_rows, activity_sums, result_rows
 
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 MIGRATING = 7_332_001
@@ -95,6 +95,7 @@ MIGRATIONS = (
     Migration("activity", activity_rows.table("bigint", "double precision")),
     Migration("sums of activity", activity_sums.table("bigint", "double precision", ACTIVITY_SUMS)),
     Migration("usage in activity", activity_rows.usage_columns("bigint")),
+    Migration("kept results", result_rows.table("bytea", "double precision", "bigint")),
 )
 """Existing rows count as used when they are migrated."""
 

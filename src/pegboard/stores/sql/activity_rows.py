@@ -8,8 +8,8 @@ from typing import Any
 from pegboard.activity_entries import FIELDS, USAGE, ActivityEntry, ActivityQuery, entry_of, row_of
 
 Statement = tuple[str, list[Any]]
-REMOVED = 6_000
-"""Rows removed at a time, so that no statement takes long."""
+REMOVED = 500
+"""Rows removed at a time: whoever writes new ones waits for no more."""
 COLUMNS = ", ".join(FIELDS)
 SUMMED = (
     *("id", "at", "door", "kind", "key", "client", "conversation", "model", "called", "error"),

@@ -71,6 +71,12 @@ class TimeSpan(NamedTuple):
         return self if other is None else TimeSpan(min(self.first, other.first), max(self.last, other.last))
 
 
+FIRST_GONE = TimeSpan(-1e18, -1e18)
+"""The span of a change at the beginning of sums, whenever that was."""
+RENEWED = 50
+"""Sums whose first entry is looked up at a time."""
+
+
 @dataclass(slots=True)
 class SumChanges:
     """What a change of entries does to sums: their differences, and the spans of entries that came and that went."""
@@ -114,9 +120,11 @@ def keys_of(entry: ActivityEntry) -> list[SumKey]:
     return [SumKey(ALL, ALL, entry.day), *grouped]
 
 
-def statements(found: SumChanges, dialect: SumDialect) -> Iterator[tuple[str, Sequence[Sequence[Any]]]]:
+def statements(
+    found: SumChanges, dialect: SumDialect, *, spans: bool = True
+) -> Iterator[tuple[str, Sequence[Sequence[Any]]]]:
     """Statements, each with the values of its executions: add the differences, remove empty sums, and look up the
-    first and the last entry of those that lost one of them."""
+    first and the last entry of those that lost one of them. Without ``spans``, that is left to `renewed`."""
     mark = dialect.mark
     changed = sorted(key for key, totals in found.totals.items() if totals != NONE or found.moved(key))
     added = [(*key, *(found.came.get(key) or found.went[key]), *found.totals[key]) for key in changed]
@@ -125,10 +133,20 @@ def statements(found: SumChanges, dialect: SumDialect) -> Iterator[tuple[str, Se
     doubtful = list(found.doubtful())
     if doubtful:
         yield f"DELETE FROM activity_sums WHERE {_row(mark)} AND decisions = 0", [tuple(key) for key, _ in doubtful]  # noqa: S608
-    for axis in (ALL, *GROUPINGS):
-        of_axis = [(key, span) for key, span in doubtful if key.axis == axis]
-        if of_axis:
-            yield _spans(axis, dialect), [_span_values(key, span) for key, span in of_axis]
+    if spans:
+        yield from _looked_up(doubtful, dialect)
+
+
+def outdated(before: float, mark: str) -> Statement:
+    """The sums that say that their first entry is among those that were removed because they are not younger than a
+    moment."""
+    query = f"SELECT axis, name, day FROM activity_sums WHERE day = {mark} AND first <= {mark} ORDER BY axis, name"  # noqa: S608
+    return query, [int(before // DAY_SECONDS), before]
+
+
+def renewed(keys: Iterable[Sequence[Any]], dialect: SumDialect) -> Iterator[tuple[str, Sequence[Sequence[Any]]]]:
+    """Statements that look up the first entry of sums."""
+    return _looked_up([(SumKey(*key), FIRST_GONE) for key in keys], dialect)
 
 
 def by_day(since: int, mark: str) -> Statement:
@@ -185,6 +203,15 @@ def table(whole: str, real: str, dialect: SumDialect, suffix: str = "") -> tuple
         "CREATE INDEX failed_activity ON activity (at) WHERE error <> '' OR failures > 0",
         "CREATE INDEX activity_of_a_door ON activity (door, at)",
     )
+
+
+def _looked_up(
+    doubtful: Sequence[tuple[SumKey, TimeSpan]], dialect: SumDialect
+) -> Iterator[tuple[str, Sequence[Sequence[Any]]]]:
+    for axis in (ALL, *GROUPINGS):
+        of_axis = [(key, span) for key, span in doubtful if key.axis == axis]
+        if of_axis:
+            yield _spans(axis, dialect), [_span_values(key, span) for key, span in of_axis]
 
 
 def _totals(values: Sequence[Any]) -> ActivityTotals:

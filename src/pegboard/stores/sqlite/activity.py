@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,8 @@ class SqliteActivity(FileStore):
         def write(connection: sqlite3.Connection) -> None:
             before = connection.execute(rows.select_among(AMONG), [json.dumps(list(latest))]).fetchall()
             connection.executemany(rows.upsert(MARK), rows.stored(latest.values()))
-            _sum(connection, sums.changes(rows.summed_of(before), latest.values()))
+            changes = sums.changes(rows.summed_of(before), latest.values())
+            _execute(connection, sums.statements(changes, DIALECT))
 
         await self._file.run_alone(write)
 
@@ -53,17 +55,22 @@ class SqliteActivity(FileStore):
         return sums.groups_from(await self._rows(*sums.by(grouping, since, most, DIALECT)))
 
     async def remove(self, before: float) -> int:
-        return await self._removed(*rows.delete_old(before, MARK))
+        removed = await self._removed(*rows.delete_old(before, MARK), spans=False)
+        outdated = await self._rows(*sums.outdated(before, MARK))
+        for start in range(0, len(outdated), sums.RENEWED):
+            found = sums.renewed(outdated[start : start + sums.RENEWED], DIALECT)
+            await self._file.run_alone(partial(_execute, statements=found))
+        return removed
 
     async def forget(self, *, key: str | None = None, conversations: Collection[str] | None = None) -> int:
         return await self._removed(*rows.delete_of(key, conversations, MARK))
 
-    async def _removed(self, statement: str, values: Sequence[Any]) -> int:
+    async def _removed(self, statement: str, values: Sequence[Any], *, spans: bool = True) -> int:
         """Execute a deletion until it removes nothing."""
 
         def delete(connection: sqlite3.Connection) -> int:
             went = rows.summed_of(connection.execute(statement, values).fetchall())
-            _sum(connection, sums.changes(went))
+            _execute(connection, sums.statements(sums.changes(went), DIALECT, spans=spans))
             return len(went)
 
         removed = 0
@@ -75,6 +82,6 @@ class SqliteActivity(FileStore):
         return await self._file.run(lambda connection: connection.execute(query, values).fetchall())
 
 
-def _sum(connection: sqlite3.Connection, changes: sums.SumChanges) -> None:
-    for statement, values in sums.statements(changes, DIALECT):
+def _execute(connection: sqlite3.Connection, statements: Iterable[tuple[str, Sequence[Sequence[Any]]]]) -> None:
+    for statement, values in statements:
         connection.executemany(statement, values)

@@ -130,6 +130,11 @@ class LlmRequest:
         return frozenset(tool.name for tool in self.tools if tool.name)
 
     @property
+    def has_own_search(self) -> bool:
+        """Whether the client has its tools searched for already: by the provider, or by itself."""
+        return bool(self.referenced) or any(tool.deferred or tool.searches for tool in self.tools)
+
+    @property
     def has_tool_history(self) -> bool:
         return bool(self.called) or any(message.role == "tool" for message in self.turn.messages)
 

@@ -14,6 +14,7 @@ from http import HTTPStatus
 
 from starlette.types import Receive, Scope, Send
 
+from pegboard.call_charges import CallCharges
 from pegboard.caller_limits import ANYONE, LimitedCaller, RateLimiter
 from pegboard.errors import PegboardError
 from pegboard.gateways.llm.conversation.history import ProviderHistories
@@ -32,6 +33,7 @@ from pegboard.gateways.llm.proxy.http_bodies import (
     outgoing_headers,
 )
 from pegboard.gateways.llm.proxy.keys import IsToken, Keys, NotAllowed, is_local
+from pegboard.gateways.llm.proxy.model_budgets import ModelBudgets
 from pegboard.gateways.llm.proxy.model_upstream import Body, Headers, ModelUpstream
 from pegboard.gateways.llm.proxy.request_audit import OFF, SIGNED, RequestAudit, RequestContext
 from pegboard.gateways.llm.proxy.request_event import served
@@ -45,7 +47,7 @@ from pegboard.gateways.llm.proxy.target import (
     without_key,
 )
 from pegboard.gateways.llm.selection.answer_ids import kept_answer, renamed_body, renamed_path
-from pegboard.gateways.llm.selection.filter import FilterFailed, RequestFilter, TreatmentOf
+from pegboard.gateways.llm.selection.filter import FilterFailed, RequestFilter, RewrittenRequest, TreatmentOf
 from pegboard.gateways.llm.selection.policy_rules import Policies
 from pegboard.gateways.llm.shadow.recorder import Recorder
 from pegboard.gateways.llm.tool_search.chain import chained
@@ -76,9 +78,10 @@ class LlmApp:
         audit: AuditLog | None = None,
         rates: RateLimiter | None = None,
         prices: PriceTable = NO_PRICES,
+        charges: CallCharges | None = None,
     ) -> None:
         """``is_token`` recognizes tokens of the MCP gateway; ``names`` are this server's names in addition to
-        loopback's.
+        loopback's. Budgets are kept by ``charges``.
 
         Raises ConfigError for contradictory options.
         """
@@ -90,6 +93,7 @@ class LlmApp:
         tenants = {name: each.tenant for name, each in settings.keys.items()}
         self._audit = RequestAudit(events, clock, recorder, audit, tenants)
         self._prices = prices
+        self._budgets = ModelBudgets(settings.budgets, charges, prices, events, clock)
         self._rates = rates or RateLimiter(MemoryRates(clock), (), clock)
         self._policies = policies or Policies(settings)
         self._keys = Keys(settings.keys, is_token, clock)
@@ -148,11 +152,12 @@ class LlmApp:
                 self._keys.none_of_ours(parsed.headers), context.rewritten, followed=codec is not None
             )
             round_trip = context.rewritten.round_trip
-            if round_trip is not None and codec is not None:
-                passing = self._round_trip(context, scope["method"], headers, round_trip, codec, writer)
-            else:
-                passing = self._pass(context, scope["method"], headers, body, codec, writer)
-            await reader.until_disconnect(passing)
+            async with self._budgets.charged(context, self._limited(context.key)):
+                if round_trip is not None and codec is not None:
+                    passing = self._round_trip(context, scope["method"], headers, round_trip, codec, writer)
+                else:
+                    passing = self._pass(context, scope["method"], headers, body, codec, writer)
+                await reader.until_disconnect(passing)
         except PegboardError as error:
             context.refused = "" if context.status else error.code
             context.status = context.status or error.http_status
@@ -238,7 +243,8 @@ class LlmApp:
         """The codec of the body; None if it has no tools, or all of them stay in any case."""
         upstream = context.target.upstream.name
         codec = self._generic.get(upstream) or codec_for(context.target.path) if method == "POST" else None
-        if codec is not None and self._policies.never_filters(upstream, context.key):
+        covered = self._budgets.cover(self._limited(context.key))
+        if codec is not None and not covered and self._policies.never_filters(upstream, context.key):
             context.rewritten = OFF
             return None
         if codec is not None and parsed.is_signed:
@@ -262,8 +268,7 @@ class LlmApp:
         async with context.target.upstream.send(method, context.target.whole, headers, body) as answer:
             context.status = answer.status
             observer = ResponseObserver(codec, answer)
-            parsed = [*gateway_headers(context.known, context.added_ms), *self._unknown.warning(context.wishes)]
-            await writer.begin(answer.status, [*answer.headers, *parsed])
+            await writer.begin(answer.status, [*answer.headers, *self._said(context, context.known)])
             try:
                 async for piece in answer.pieces:
                     observer.feed(piece)
@@ -271,7 +276,7 @@ class LlmApp:
                 await writer.end()
             finally:
                 observer.finish()
-                context.used = observer.used
+                context.used, context.said = observer.used, observer.said
         called = observer.called if context.status < HTTPStatus.BAD_REQUEST else None
         self._filters[context.target.upstream.name].answered(context.rewritten, observer.used, called)
         context.called, context.answer, context.ended = tuple(observer.called), observer.id, True
@@ -318,10 +323,7 @@ class LlmApp:
             codec=codec,
             send=lambda body: upstream.send(method, path, headers, body),
             writer=writer,
-            gateway_headers=[
-                *gateway_headers(context.rewritten, context.added_ms),
-                *self._unknown.warning(context.wishes),
-            ],
+            gateway_headers=self._said(context, context.rewritten),
             settle=settle,
         )
         try:
@@ -332,6 +334,11 @@ class LlmApp:
             self._remember(context, codec, rounds.answer_id, rounds.called, rounds)
             called = rounds.called if context.ended and context.status < HTTPStatus.BAD_REQUEST else None
             self._filters[context.target.upstream.name].answered(context.rewritten, rounds.used, called)
+
+    def _said(self, context: RequestContext, rewritten: RewrittenRequest) -> Headers:
+        """The headers that the gateway adds to the answer."""
+        budget = [(b"x-pegboard-budget", context.budget.encode())] if context.budget else []
+        return [*gateway_headers(rewritten, context.added_ms), *self._unknown.warning(context.wishes), *budget]
 
     def _since(self, started: float) -> float:
         return (self._clock.monotonic() - started) * 1000

@@ -54,6 +54,10 @@ class RequestContext:
     status: int = 0
     called: tuple[str, ...] = ()
     used: TokenUsage | None = None
+    said: int = 0
+    """About how many tokens the answer has, if nobody counts."""
+    budget: str = ""
+    """`warn` if a budget is nearly used up."""
     answer: str = ""
     ended: bool = False
     refused: str = ""

@@ -45,12 +45,15 @@ def served(context: RequestContext, prices: PriceTable, *, at: float, took_ms: f
 
 def _cache(filtered: Filtered | None) -> dict[str, Any]:
     """The prompt cache fields of the event."""
-    if filtered is not None and filtered.because:
-        return {"cache": filtered.way}
-    if filtered is None or filtered.verdict is None:
+    if filtered is None:
         return {}
+    instead = {"instead_of_defer": filtered.instead}
+    if filtered.because:
+        return {"cache": filtered.way} | instead
+    if filtered.verdict is None:
+        return instead
     found = filtered.verdict
-    return {
+    return instead | {
         "cache": found.kind,
         "cache_bill": found.bill,
         "cache_bill_whole": found.whole_bill,

@@ -160,7 +160,7 @@ class CatalogView:
         if catalog.fingerprint != self.board.catalog.fingerprint or held_back != self._held_back:
             self._held_back = held_back
             self.board.replace_catalog(catalog)
-            self._named(catalog)
+            self._named(self.board.catalog)
         self._stale = False
 
     async def search_index(self) -> SearchIndex:
@@ -168,7 +168,7 @@ class CatalogView:
         (P25)."""
         catalog = self.catalog
         if self._search_index is None or self._search_index[0] is not catalog:
-            self._search_index = (catalog, await asyncio.to_thread(SearchIndex, catalog.tools, catalog.servers))
+            self._search_index = (catalog, await self.board.search_index())
         return self._search_index[1]
 
     @property

@@ -15,6 +15,7 @@ from pegboard.events import ToolsSearched
 from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
 from pegboard.gateways.mcp.gateway.app_tools import for_apps_alone
 from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall, session_hash
+from pegboard.gateways.mcp.gateway.call_results import CallResults
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView, on_the_wire
 from pegboard.gateways.mcp.gateway.example_calls import example_calls, how_to_call
@@ -42,6 +43,7 @@ from pegboard.gateways.mcp.resources.resource_listing import Kind
 from pegboard.gateways.mcp.resources.resources import Visible, everything
 from pegboard.model import Decision, JsonObject, Session, Tool, ToolId
 from pegboard.protocols import Clock, EventSink, Filter
+from pegboard.results.shape import READ
 from pegboard.routing import Profile
 from pegboard.routing.economics import Subtask
 
@@ -94,6 +96,7 @@ class MetaCalls:
         events: EventSink,
         clock: Clock,
         contents: ContentSearch,
+        results: CallResults,
     ) -> None:
         self._contents = contents
         self._view = view
@@ -112,6 +115,7 @@ class MetaCalls:
             meta_definitions.ROUTE: self._route,
             meta_definitions.EXECUTE: self._execute,
             meta_definitions.REPORT: self._report,
+            READ: results.read,
         }
 
     async def answer(self, name: str, arguments: JsonObject, context: CallContext) -> Result:
