@@ -89,6 +89,7 @@ bench-fleet: $(READY)     ## tokens, starting and every client with a fleet of r
 	$(BIN)/python scripts/install_clients.py .demo/clients
 	$(BIN)/python scripts/install_agents.py .demo/agents
 	$(BIN)/python -m pegboard_bench.fleet
+	$(BIN)/python -m pegboard_bench.fleet.footprint
 	$(BIN)/python -m pegboard_bench.fleet.clients --page docs/benchmarks.md
 
 bench-searches: $(READY)  ## searches as models write them, over the tools of that fleet; needs nothing installed

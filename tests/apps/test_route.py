@@ -71,6 +71,28 @@ def test_explain_says_each_part_in_words(run: Run, tools: Path) -> None:
     assert "number 1 of 12" in output
 
 
+@pytest.mark.requirement("022.route-chance")
+def test_explain_says_the_chance_that_any_tool_fits(run: Run, run_json: RunJson, tools: Path) -> None:
+    known = run_json("route", ISSUE, "--catalog", tools)
+    unknown = run_json("route", "zorgle the quux fnord", "--catalog", tools)
+
+    assert not known["nothing_fits"]
+    assert unknown["nothing_fits"]
+    assert unknown["chance"] < known["chance"] <= 1
+    assert f"any tool does this is {known['chance']:.2f}" in run("route", ISSUE, "--catalog", tools, "--explain").stdout
+    assert "Nothing fits" in run("route", "zorgle the quux fnord", "--catalog", tools, "--explain").stdout
+
+
+@pytest.mark.requirement("022.route-chance")
+def test_a_profile_that_cannot_tell_and_an_empty_query_have_no_chance(run: Run, run_json: RunJson, tools: Path) -> None:
+    by_keyword = run_json("route", ISSUE, "--catalog", tools, "--profile", "keyword")
+    empty = run_json("route", "", "--catalog", tools)
+
+    assert (by_keyword["chance"], by_keyword["nothing_fits"]) == (None, False)
+    assert (empty["chance"], empty["nothing_fits"]) == (None, False)
+    assert "chance" not in run("route", ISSUE, "--catalog", tools, "--profile", "keyword", "--explain").stdout
+
+
 def test_explain_says_what_would_help_a_tool_that_is_held_back(run: Run, tools: Path) -> None:
     output = run("route", ISSUE, "--catalog", tools, "--recall", 1, "--k", 12, "--explain").stdout
 
