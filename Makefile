@@ -3,7 +3,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users clean
+ifeq ($(PEGBOARD_DATA),)
+PEGBOARD_DATA := $(abspath $(wildcard .demo/sets))
+endif
+bench bench-%: export PEGBOARD_DATA := $(PEGBOARD_DATA)
+
+.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-observability bench-age bench-sets clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -43,6 +48,9 @@ bench: $(READY) $(if $(PEGBOARD_DATA),.demo/untuned/model.onnx)    ## the tools 
 	mkdir -p .demo/embeddings
 	$(BIN)/pegboard bench --resume --cache .demo/embeddings $(if $(PEGBOARD_DATA),--untuned .demo/untuned $$(test -f .demo/mpnet/model.onnx && echo --mpnet .demo/mpnet) --peers .demo/peers) --page docs/benchmarks.md
 
+bench-sets: $(READY)      ## the labelled sets from their public sources into .demo/sets, where the other benchmarks find them; needs git
+	$(BIN)/pegboard-bench sets fetch --to $(or $(PEGBOARD_DATA),.demo/sets) $(SETS_ARGS)
+
 bench-live: $(READY)      ## what a small model calls with the tools that each method sends it; about an hour on two cores (set: PEGBOARD_DATA)
 	$(BIN)/python scripts/install_model.py .demo/model
 	mkdir -p .demo/embeddings
@@ -81,6 +89,7 @@ bench-fleet: $(READY)     ## tokens, starting and every client with a fleet of r
 	$(BIN)/python scripts/install_clients.py .demo/clients
 	$(BIN)/python scripts/install_agents.py .demo/agents
 	$(BIN)/python -m pegboard_bench.fleet
+	$(BIN)/python -m pegboard_bench.fleet.footprint
 	$(BIN)/python -m pegboard_bench.fleet.clients --page docs/benchmarks.md
 
 bench-searches: $(READY)  ## searches as models write them, over the tools of that fleet; needs nothing installed
@@ -110,6 +119,10 @@ bench-simulate: $(READY)  ## routing where servers differ in price, latency and 
 bench-priced: $(READY)    ## what EHRR's two layers add to retrieval, on one thread (sets: PEGBOARD_DATA)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pegboard_bench.priced --page docs/benchmarks.md
 
+bench-results: $(READY)   ## results of real tools in fewer tokens: what is saved, what can still be answered, beside TOON
+	$(BIN)/python -m pip install --quiet --upgrade --target .demo/toon 'toon-format==1.2.0'
+	$(BIN)/python -m pegboard_bench.result_shapes --toon .demo/toon --page docs/benchmarks.md
+
 bench-agents: $(VENV)/.sdks   ## agents of thirty turns, beside LangChain's and LangGraph's own ways (sets: PEGBOARD_DATA)
 	$(BIN)/python scripts/install_servers.py .demo
 	env OMP_NUM_THREADS=1 $(BIN)/python -m pegboard_bench.agents --page docs/benchmarks.md
@@ -129,11 +142,20 @@ bench-state: $(READY)     ## what sessions, statistics and limits cost on each s
 bench-hostile: $(READY)   ## attacks and faults: how long the gateway is deaf, what memory it takes, which sessions are lost
 	$(BIN)/python -m pegboard_bench.hostile --page docs/benchmarks.md
 
-bench-users: $(READY)     ## two hundred users with tokens of their own through one process: crossed tokens, added p50, memory; two minutes
-	$(BIN)/python -m pegboard_bench.users
+bench-users: $(READY)     ## two hundred users with tokens of their own through one process and two: crossed tokens, added p50, memory; five minutes
+	$(BIN)/python -m pegboard_bench.users --page docs/benchmarks.md
+
+bench-board: $(READY)     ## boards of thousands of tools that change: the next turn, memory, the first decision; two minutes (sets: PEGBOARD_DATA)
+	$(BIN)/python -m pegboard_bench.board --page docs/benchmarks.md
+
+bench-observability: $(READY)    ## the dashboard over a million decisions in SQLite and PostgreSQL: pages, growth, live view, retention; ten minutes
+	$(BIN)/python -m pegboard_bench.observability --write
 
 bench-compat: $(READY)    ## pip's resolutions of Pegboard beside forty packages for agents, and what the library alone takes; about 15 minutes
 	$(BIN)/python -m pegboard_bench.compat --page docs/benchmarks.md
+
+bench-age: $(READY)       ## which results are older than the code that they measure
+	$(BIN)/python -m pegboard_bench.results_age
 
 conformance: $(READY)     ## the protocol's own test suite, against servers and against the gateway before them
 	$(BIN)/python scripts/install_servers.py .demo

@@ -23,6 +23,7 @@ from pegboard.protocols import (
     Clock,
     Embeddings,
     Habits,
+    KeptResults,
     Lessons,
     Pins,
     Rates,
@@ -41,6 +42,7 @@ from pegboard.stores import (
     MemoryPins,
     MemoryRates,
     MemoryReplicas,
+    MemoryResults,
     MemorySessions,
     MemorySigningKeys,
     MemorySpend,
@@ -53,6 +55,7 @@ from pegboard.stores import (
     SqliteLessons,
     SqlitePins,
     SqliteRates,
+    SqliteResults,
     SqliteSessions,
     SqliteSigningKeys,
     SqliteSpend,
@@ -69,6 +72,7 @@ from pegboard.stores.postgres import (
     PostgresPins,
     PostgresRates,
     PostgresReplicas,
+    PostgresResults,
     PostgresSessions,
     PostgresSigningKeys,
     PostgresSpend,
@@ -83,6 +87,7 @@ from pegboard.stores.redis import (
     RedisPins,
     RedisRates,
     RedisReplicas,
+    RedisResults,
     RedisServer,
     RedisSessions,
     RedisSigningKeys,
@@ -131,6 +136,9 @@ class Backend(ABC):
 
     @abstractmethod
     def rates(self) -> Rates: ...
+
+    @abstractmethod
+    def results(self) -> KeptResults: ...
 
     @abstractmethod
     def audit(self, key: bytes = b"") -> AuditLines: ...
@@ -188,6 +196,9 @@ class InMemory(Backend):
     def rates(self) -> Rates:
         return self._once("rates", lambda: MemoryRates(self.clock))
 
+    def results(self) -> KeptResults:
+        return self._once("results", lambda: MemoryResults(self.clock))
+
     def audit(self, key: bytes = b"") -> AuditLines:
         return self._once("audit", lambda: MemoryAudit(key=key))
 
@@ -242,6 +253,9 @@ class InSqlite(Backend):
 
     def rates(self) -> Rates:
         return self._opened(SqliteRates(self._state, self.clock))
+
+    def results(self) -> KeptResults:
+        return self._opened(SqliteResults(self._state.with_name("results.sqlite"), self.clock))
 
     def audit(self, key: bytes = b"") -> AuditLines:
         return self._opened(SqliteAudit(self._state.with_name("audit.sqlite"), key=key))
@@ -304,6 +318,9 @@ class InRedis(Backend):
     def rates(self) -> Rates:
         return RedisRates(next(self._servers), self.clock)
 
+    def results(self) -> KeptResults:
+        return RedisResults(next(self._servers), self.clock)
+
     def audit(self, key: bytes = b"") -> AuditLines:
         return RedisAudit(next(self._servers), key=key)
 
@@ -356,6 +373,9 @@ class InPostgres(Backend):
 
     def rates(self) -> Rates:
         return PostgresRates(next(self._databases), self.clock)
+
+    def results(self) -> KeptResults:
+        return PostgresResults(next(self._databases), self.clock)
 
     def audit(self, key: bytes = b"") -> AuditLines:
         return PostgresAudit(next(self._databases), key=key)

@@ -210,3 +210,11 @@ def _messages(answer: httpx2.Response) -> list[dict[str, Any]]:
 def _data(lines: Iterable[str]) -> Iterator[str]:
     """The JSON in lines of an event stream."""
     return (line.removeprefix("data: ") for line in lines if line.startswith("data: {"))
+
+
+async def until_listed(client: Raw, user: str) -> None:
+    """The first listing waits for the user's server as long as `start_wait`, once per process."""
+    for _ in range(200):
+        if any(name.endswith(f"_of_{user}") for name in await client.names()):
+            return
+    raise AssertionError(f"nothing is listed for {user}")

@@ -61,7 +61,7 @@ def listening(program: str, *arguments: str) -> Iterator[str]:
         port = probe.getsockname()[1]
     process = subprocess.Popen([sys.executable, program, str(port), *arguments])
     try:
-        assert eventually(lambda: _listens(port), 20)
+        assert eventually(lambda: _listens(port), 60)
         yield f"http://127.0.0.1:{port}"
     finally:
         process.kill()

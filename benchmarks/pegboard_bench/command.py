@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ import typer
 
 from pegboard.apps.cli.options import Configs, Json, Verbose, examples
 from pegboard.errors import ConfigError
+from pegboard_bench.sets.command import app as sets_app
 
 if TYPE_CHECKING:
     from typing import Any
@@ -38,6 +40,14 @@ OWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 """Of a set of a user's own; results files are named after it."""
 
 app = typer.Typer(rich_markup_mode="markdown", add_completion=False, invoke_without_command=True)
+app.add_typer(sets_app, name="sets")
+
+
+def main() -> None:
+    """The entry point of `pegboard-bench`, which is `pegboard bench`."""
+    from pegboard.apps.cli import app as program
+
+    program(["bench", *sys.argv[1:]])
 
 
 @app.callback(epilog=EXAMPLES)

@@ -8,6 +8,7 @@ from typing import Any
 
 from pegboard_bench import priced_page, rank_page, results, summaries_page, usage_page
 from pegboard_bench.agents import page as agents_page
+from pegboard_bench.board import page as board_page
 from pegboard_bench.cache import page as cache_page
 from pegboard_bench.coding_agents import page as coding_agents_page
 from pegboard_bench.compat import page as compat_page
@@ -21,11 +22,13 @@ from pegboard_bench.llm import deferral_page
 from pegboard_bench.llm import page as llm_page
 from pegboard_bench.mcp import page as mcp_page
 from pegboard_bench.no_match import page as no_match_page
+from pegboard_bench.result_shapes import page as result_shapes_page
 from pegboard_bench.scan import page as scan_page
 from pegboard_bench.simulate import page as simulate_page
 from pegboard_bench.state import page as state_page
 from pegboard_bench.tax import live_page
 from pegboard_bench.tax import page as tax_page
+from pegboard_bench.users import page as users_page
 
 SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "tax": tax_page.section,
@@ -47,9 +50,12 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "gate": gate_page.section,
     "usage": usage_page.section,
     "index": index_page.section,
+    "board": board_page.section,
     "state": state_page.section,
+    "shaping": result_shapes_page.section,
     "scan": scan_page.section,
     "hostile": hostile_page.section,
+    "users": users_page.section,
     "compat": compat_page.section,
 }
 HEAD = """# Benchmarks

@@ -9,13 +9,14 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from pegboard.spend_limits import NanoUsd
 
 Door = Literal["llm", "mcp", "api"]
-ActivityKind = Literal["request", "list", "search", "route"]
-Grouping = Literal["key", "client", "conversation", "door"]
+ActivityKind = Literal["request", "list", "search", "route", "result"]
+Grouping = Literal["door", "key", "client", "conversation", "model", "tool"]
+GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
 DAY_SECONDS = 86_400
 NO_MONEY = NanoUsd(0)
 
@@ -32,11 +33,16 @@ class ScoredTool(NamedTuple):
 class ActivityEntry:
     """A decision about tools and what came of it. ``at`` is seconds since the epoch.
 
-    ``kind`` is a model's `request`, an MCP `list` or `search`, or a `route` of the HTTP API. ``key`` is the name of the
-    caller's key or token, ``conversation`` its mark (`conversation_mark`). ``offered`` of ``tools`` were offered.
+    ``kind`` is a model's `request`, an MCP `list`, `search` or shortened `result`, or a `route` of the HTTP API.
+    ``key`` is the name of the caller's key or token, ``conversation`` its mark (`conversation_mark`). ``offered`` of
+    ``tools`` were offered.
     ``called`` are the calls that followed, ``failures`` those of them that failed, and ``searches`` the searches that
     followed because none of the offered tools was called. ``billed`` and ``saved`` are the price of the definitions
-    that were sent and of those that were not, for models with a configured price. ``error`` is a code.
+    that were sent and of those that were not, for models with a known price. ``error`` is a code.
+
+    The tokens of a model request are what its provider counted: ``input_tokens`` is the whole prompt, with what was
+    read from the provider's cache (``cached_tokens``) and written to it. ``cost`` is the price of all of them,
+    ``unpriced`` is 1 for an answered request whose cost is not known.
     """
 
     id: str
@@ -65,6 +71,12 @@ class ActivityEntry:
     saved: NanoUsd = NO_MONEY
     latency_ms: float = 0.0
     error: str = ""
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    written_tokens: int = 0
+    output_tokens: int = 0
+    cost: NanoUsd = NO_MONEY
+    unpriced: int = 0
 
     @property
     def day(self) -> int:
@@ -77,8 +89,14 @@ class ActivityEntry:
         offered = {each.name for each in self.scores if each.offered}
         return tuple(name for name in self.called if self.scores and name not in offered)
 
+    def names(self, grouping: Grouping) -> tuple[str, ...]:
+        """The groups that the entry counts for: one, or each tool that was called after it."""
+        return tuple(dict.fromkeys(self.called)) if grouping == "tool" else (getattr(self, grouping),)
+
 
 FIELDS = tuple(field.name for field in fields(ActivityEntry))
+USAGE = ("input_tokens", "cached_tokens", "written_tokens", "output_tokens", "cost", "unpriced")
+"""Fields of what a provider counted, which totals have too, in the same order."""
 AS_JSON = ("scores", "called", "brought_back")
 """Fields that a row has as JSON."""
 
@@ -114,6 +132,12 @@ class ActivityTotals(NamedTuple):
     tokens_after: int = 0
     billed: int = 0
     saved: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    written_tokens: int = 0
+    output_tokens: int = 0
+    cost: int = 0
+    unpriced: int = 0
 
     @property
     def tokens_saved(self) -> int:
@@ -121,6 +145,9 @@ class ActivityTotals(NamedTuple):
 
     def plus(self, other: ActivityTotals) -> ActivityTotals:
         return ActivityTotals(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def minus(self, other: ActivityTotals) -> ActivityTotals:
+        return ActivityTotals(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +158,11 @@ class ActivityGroup:
     first: float
     last: float
     totals: ActivityTotals
+
+    @property
+    def priced(self) -> bool:
+        """Whether any of its requests has a known cost."""
+        return bool(self.totals.cost) or not self.totals.unpriced
 
 
 def totals_of(entry: ActivityEntry) -> ActivityTotals:
@@ -143,20 +175,25 @@ def totals_of(entry: ActivityEntry) -> ActivityTotals:
         entry.tokens_after,
         entry.billed,
         entry.saved,
+        *(getattr(entry, name) for name in USAGE),
     )
 
 
 def row_of(entry: ActivityEntry) -> tuple[Any, ...]:
-    """The values of `FIELDS`, with sequences as JSON."""
-    values = ((name, getattr(entry, name)) for name in FIELDS)
-    return tuple(json.dumps(value, separators=(",", ":")) if name in AS_JSON else value for name, value in values)
+    """The values of `FIELDS`, with sequences as JSON; candidates have a third item only if they were offered."""
+    values = {name: getattr(entry, name) for name in FIELDS}
+    values["scores"] = [each if each.offered else each[:2] for each in entry.scores]
+    for name in AS_JSON:
+        values[name] = json.dumps(values[name], separators=(",", ":"))
+    return tuple(values.values())
 
 
-def entry_of(row: Sequence[Any]) -> ActivityEntry:
-    """The entry of a row as `row_of` makes it."""
-    values = dict(zip(FIELDS, row, strict=True))
-    values |= {name: tuple(json.loads(values[name])) for name in AS_JSON}
-    return ActivityEntry(**values | {"scores": tuple(ScoredTool(*each) for each in values["scores"])})
+def entry_of(row: Sequence[Any], names: Sequence[str] = FIELDS) -> ActivityEntry:
+    """The entry of a row as `row_of` makes it; of some of its fields, with the defaults of the others."""
+    values = dict(zip(names, row, strict=True))
+    values |= {name: tuple(json.loads(values[name])) for name in AS_JSON if name in values}
+    scores = tuple(ScoredTool(name, score, *offered or (False,)) for name, score, *offered in values.get("scores", ()))
+    return ActivityEntry(**values | {"scores": scores})
 
 
 def conversation_mark(conversation: str | None) -> str:

@@ -5,7 +5,7 @@ query ─► spelling ─► scores ─► exact names and named servers first �
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pegboard.catalog import Catalog
@@ -74,19 +74,33 @@ async def found_tools(
         return Found(query=query, decision=decision, tools=tuple(matching(decision, board.profile)))
     query = index.corrected(query)
     decision = await board.search(ask(query), where, shown=LOOKED_THROUGH if index.named(query) else USUAL)
+    chance = chance_of_match(index, board.profile, decision, decision.candidates, query)
     best = index.ordered(query, decision.candidates)
-    comparable = bool(decision.encoder) and not decision.by_rank
-    chance = index.chance(query, best, comparable=comparable)
-    if not matching(decision, board.profile):
+    if not chance:
         return Found(query=query, decision=decision, chance=0.0)
     if chance < shipped().least:
         return Found(query=query, decision=decision, nearest=tuple(best), chance=chance)
     return Found(query=query, decision=decision, tools=tuple(best), chance=chance)
 
 
+def chance_of_match(
+    index: SearchIndex, profile: Profile, decision: Decision, candidates: Sequence[Candidate], query: str
+) -> float:
+    """The probability that one of the candidates of a decision does what the query asks; 0 if none of them has anything
+    in common with it. Below `no_match.shipped().least`, nothing fits."""
+    if not _matching(candidates, profile):
+        return 0.0
+    comparable = bool(decision.encoder) and not decision.by_rank
+    return index.chance(query, index.ordered(query, candidates), comparable=comparable)
+
+
 def matching(decision: Decision, profile: Profile) -> list[Candidate]:
     """The candidates that match the query, best first; always-available tools have to match too."""
-    best = sorted(decision.candidates, key=lambda candidate: -candidate.score)
+    return _matching(decision.candidates, profile)
+
+
+def _matching(candidates: Sequence[Candidate], profile: Profile) -> list[Candidate]:
+    best = sorted(candidates, key=lambda candidate: -candidate.score)
     if profile.scale == "points" and profile.threshold is not None:
         return [candidate for candidate in best if candidate.score >= profile.threshold]
     return [] if best and all(_says_nothing(candidate.parts) for candidate in best) else best

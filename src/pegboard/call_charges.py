@@ -99,7 +99,7 @@ class CallCharges:
         held, cost = list[Charge](), FREE
         try:
             for charge in self._charges(session, tool, price, caller):
-                held.append(await self._held(tool, charge))
+                held.append(await self.hold(repr(str(tool)), charge))
             await checkpoint_if_cancelled()
             cost = price
             yield
@@ -110,7 +110,7 @@ class CallCharges:
             with anyio.CancelScope(shield=True):
                 for charge in held:
                     with suppress(PegboardError):
-                        await self._pay(replace(charge, amount=cost))
+                        await self.pay(replace(charge, amount=cost))
 
     def _charges(self, session: str | None, tool: ToolId, price: NanoUsd, caller: LimitedCaller) -> list[Charge]:
         """What one call is charged to: everybody's account, and an account for each budget that holds for it."""
@@ -142,9 +142,12 @@ class CallCharges:
             await self._pay_kept()
         self._log_lost(len(self._kept))
 
-    async def _held(self, tool: ToolId, charge: Charge) -> Charge:
-        """The charge with its reservation. Shielded from cancellation, so that every reservation is settled in the
-        end."""
+    async def hold(self, what: str, charge: Charge) -> Charge:
+        """The charge with its reservation, which the caller settles by `pay`. Shielded from cancellation, so that every
+        reservation is settled in the end.
+
+        Raises SpendLimitReached, and StoreError if a limit cannot be checked.
+        """
         try:
             with anyio.CancelScope(shield=True):
                 await self._catch_up()
@@ -158,13 +161,13 @@ class CallCharges:
             if charge.limits == NO_LIMITS:
                 return charge
             raise StoreError(
-                f"{str(tool)!r} costs {dollars(charge.amount)} per call, and the spend limits cannot be checked: "
+                f"{what} costs {dollars(charge.amount)} per call, and the spend limits cannot be checked: "
                 "the spend store does not answer.",
                 remedy="Try again later. The gateway's log has the store's error.",
             ) from error
         return replace(charge, reservation=held)
 
-    async def _pay(self, charge: Charge) -> None:
+    async def pay(self, charge: Charge) -> None:
         """Settle a charge now, or keep it. Raises PegboardError if it was kept."""
         try:
             if charge.reservation is None and charge.amount:
@@ -193,7 +196,7 @@ class CallCharges:
             return
         async with self._paying:
             for _ in range(min(most, len(self._kept))):
-                await self._pay(self._kept.popleft())
+                await self.pay(self._kept.popleft())
         if not self._kept:
             self._log_lost(0)
 

@@ -9,6 +9,7 @@ PegboardError
 ├── StoreError           a store on the network that cannot be reached, or refused
 ├── SessionConflict      a session that another process changed in the meantime
 ├── SpendLimitReached    a call that may cost more than a spending limit leaves
+├── ResultNotKept        a result that is not kept, or not any more
 ├── RequestNotUnderstood a model request whose tools cannot be read; it is forwarded unchanged
 ├── ToolNotAvailable     a call of a tool that is unknown, hidden from the caller, or not active now
 │   └── NotApproved      a call of a tool whose definition has not been approved
@@ -132,6 +133,18 @@ class SpendLimitReached(PegboardError):  # noqa: N818
         self.kind = kind
         self.limit = limit
         self.used = used
+
+
+class ResultNotKept(PegboardError):  # noqa: N818
+    """No result is kept for this caller under this handle."""
+
+    code = "result_not_kept"
+    http_status = 404
+
+    def __init__(self, handle: str) -> None:
+        super().__init__(
+            f"No result is kept under the handle {handle[:40]!r}, or not any more.", remedy="Call its tool again."
+        )
 
 
 class RequestNotUnderstood(PegboardError):  # noqa: N818

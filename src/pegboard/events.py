@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pegboard.spend_limits import NanoUsd
+from pegboard.token_usage import TokenUsage
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
@@ -70,6 +73,31 @@ class CallFinished(Event):
     server: str = ""
     success: bool
     latency_ms: float
+    key: str = ""
+    conversation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultShaped(Event):
+    """A result was handed on in fewer tokens, by these ``rules``. ``kept`` is whether the original can be read on."""
+
+    tool: str
+    server: str
+    rules: tuple[str, ...]
+    tokens_before: int
+    tokens_after: int
+    kept: bool = False
+    key: str = ""
+    conversation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRead(Event):
+    """A part of so many ``tokens`` was read of a kept result of ``tool``."""
+
+    tool: str
+    server: str
+    tokens: int
     key: str = ""
     conversation: str = ""
 
@@ -236,6 +264,21 @@ class ShadowMeasured(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetUsed(Event):
+    """Of a budget for models, so much is spent or held that a warning is due, or that a request was ``refused``.
+
+    ``by`` is `caller`, `tenant` or `all`, ``whose`` its name, ``per`` `a day` or `in all`.
+    """
+
+    by: str
+    whose: str
+    per: str
+    used: NanoUsd
+    limit: NanoUsd
+    refused: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequestServed(Event):
     """A request to a model was served. ``outcome`` says what happened to its tools, and ``reason`` why.
 
@@ -249,7 +292,11 @@ class ModelRequestServed(Event):
     `defer` if they are deferred until searched for, `call_tool` if they are called through that tool. ``cache_bill`` is
     the expected cost of this and the later turns, in tokens of uncached input, and ``cache_bill_whole`` the same with
     all tools; both are zero if they were not computed. ``narrowed``: all tools were sent, with a list of those that may
-    be called.
+    be called. ``instead_of_defer`` says why they are not deferred, if another way emulates `defer`.
+
+    ``metered``: an answer was generated, so that tokens are billed. They are what the provider counted, zero if it did
+    not: ``input_tokens`` is the whole prompt, with what was read from the provider's cache and written to it. ``cost``
+    is their price; None if it is not known.
     """
 
     upstream: str
@@ -273,6 +320,25 @@ class ModelRequestServed(Event):
     cache_bill: float = 0.0
     cache_bill_whole: float = 0.0
     narrowed: bool = False
+    instead_of_defer: str = ""
     searches: int = 0
     brought_back: tuple[str, ...] = ()
     conversation: str = ""
+    metered: bool = False
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    written_tokens: int = 0
+    output_tokens: int = 0
+    cost: NanoUsd | None = None
+
+    @property
+    def used(self) -> TokenUsage | None:
+        """What the provider counted, if it did."""
+        if not self.input_tokens and not self.output_tokens:
+            return None
+        return TokenUsage(
+            input=self.input_tokens,
+            output=self.output_tokens,
+            cache_read=self.cached_tokens,
+            cache_write=self.written_tokens,
+        )

@@ -72,7 +72,7 @@ class Server:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Tool:
     """One tool. Its ``definition`` is kept as received, so that it can be relayed unchanged.
 
@@ -354,10 +354,17 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """The tools of a turn: ``active`` in catalog order, and ``ranked``, which adds the next best, best first."""
+    """The tools of a turn: ``active`` in catalog order, and ``ranked``, which adds the next best, best first.
+
+    ``candidates`` are the ranked ones with their scores for the ``query``; ``comparable``: their cosines come from an
+    encoder that the package has data of.
+    """
 
     active: tuple[ToolId, ...]
     ranked: tuple[ToolId, ...]
+    query: str = ""
+    candidates: tuple[Candidate, ...] = ()
+    comparable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

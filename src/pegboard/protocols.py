@@ -139,6 +139,27 @@ class Habits(Protocol):
         ...
 
 
+class KeptResults(Protocol):
+    """Results of tools that their callers may read on. An ``owner`` is a mark that reveals nothing of the caller."""
+
+    async def put(self, owner: str, handle: str, body: bytes, *, seconds: float, most: int) -> bool:
+        """Keep a body for so many seconds from now. An owner's bodies take ``most`` bytes: those that end first make
+        room. False if it is larger than that alone, and is not kept."""
+        ...
+
+    async def get(self, owner: str, handle: str) -> bytes | None:
+        """The body; None if the owner has none of that handle, or not any more."""
+        ...
+
+    async def expire(self) -> int:
+        """Remove what has ended; the number, or 0 where the store does that by itself."""
+        ...
+
+    async def forget(self, owner: str | None = None) -> int:
+        """Remove everything of an owner, or of all; the number."""
+        ...
+
+
 class Spend(Protocol):
     """What calls cost. Concurrent calls never exceed a limit together, and never block a call that fits."""
 
@@ -204,12 +225,13 @@ class Activity(Protocol):
 
     async def get(self, id_: str) -> ActivityEntry | None: ...
 
-    async def by_day(self, since: float) -> list[tuple[int, ActivityTotals]]:
-        """Sums by day since the epoch (UTC), the earliest first."""
+    async def by_day(self, since: int) -> list[tuple[int, ActivityTotals]]:
+        """Sums by day since the epoch (UTC), the earliest first, from the day ``since`` on."""
         ...
 
-    async def by(self, grouping: Grouping, since: float, most: int) -> list[ActivityGroup]:
-        """Sums by key, client, conversation or door, at most ``most`` of those that were used last."""
+    async def by(self, grouping: Grouping, since: int, most: int) -> list[ActivityGroup]:
+        """Sums from a day on by the values of a field, or by tool that was called: a decision counts for each of its
+        tools. At most ``most``, those that were used last."""
         ...
 
     async def remove(self, before: float) -> int:

@@ -8,15 +8,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import compress
 
-from pegboard.catalog import Catalog, counted_before
+from pegboard.catalog import Catalog, continued
 from pegboard.errors import EncoderError, PegboardError, ToolNotAvailable
 from pegboard.events import CallRejected
-from pegboard.model import Call, Candidate, Choices, Decision, Floats, Outcome, Scores, ToolId, Turn
+from pegboard.model import Call, Candidate, Choices, Decision, Floats, Outcome, Scores, Tool, ToolId, Turn
 from pegboard.protocols import Clock, DefinitionSource, Encoder, EventSink, Filter, VectorIndex
 from pegboard.retrieval import Progress, Retriever, ranker
 from pegboard.retrieval.fusion import Fusion
 from pegboard.retrieval.lexical import NO_DESCRIPTIONS
+from pegboard.retrieval.search_index import SearchIndex
 from pegboard.routing import (
     PROFILES,
     Eligibility,
@@ -34,6 +36,8 @@ from pegboard.routing.explain import Explanation
 from pegboard.routing.habit_learner import HabitLearner
 from pegboard.routing.server_breakers import ServerBreakers
 from pegboard.routing.subtask_router import SubtaskRouter
+from pegboard.sequence_change import carried_over
+from pegboard.shared_indexes import SharedIndexes
 
 LOGGER = logging.getLogger(__name__)
 
@@ -80,7 +84,10 @@ class RoutingBoard:
         category_descriptions: Mapping[str, str] = NO_DESCRIPTIONS,
         learner: HabitLearner | None = None,
         texts: bool = False,
+        shared: SharedIndexes | None = None,
     ) -> None:
+        """``shared`` has the indexes of boards with the same tools, if there are others."""
+        self._shared = shared
         self._category_descriptions = category_descriptions
         self._texts = texts
         self.learner = learner
@@ -95,7 +102,10 @@ class RoutingBoard:
         self._resting = resting
         self._economics = economics or Economics(knowledge=Knowledge(None, clock))
         self._offering: SubtaskRouter | None = None
+        self._eligibility = Eligibility(())
         self._retrievers: list[Retriever] = []
+        self._matched: tuple[tuple[Tool, ...], tuple[bool, ...]] = ((), ())
+        """The tools of the catalog, and whether each is always available."""
         self._router = self._router_of(catalog)
 
     @property
@@ -173,6 +183,11 @@ class RoutingBoard:
             await self._economics.knowledge.refresh()
         await self._router.warm(progress)
 
+    async def search_index(self) -> SearchIndex:
+        """What searches need besides the ranking of this catalog. Built on a thread, with the first use (P25)."""
+        retriever = self._retrievers[0]
+        return await asyncio.to_thread(lambda: retriever.search_index)
+
     async def vectors(self) -> Floats:
         """One vector per tool, of its purpose and its method: shape (n, d), unit rows, in catalog order."""
         first, *others = self._retrievers
@@ -223,17 +238,17 @@ class RoutingBoard:
 
     def replace_catalog(self, catalog: Catalog) -> None:
         """Use this catalog from the next turn on. Texts that were embedded before are not embedded again."""
-        self._router = self._router_of(counted_before(catalog, self.catalog))
+        catalog = catalog if self._shared is None else self._shared.catalog(catalog)
+        self._router = self._router_of(continued(catalog, self.catalog))
 
     def _router_of(self, catalog: Catalog) -> Router:
         before: Sequence[Retriever | None] = self._retrievers or [None] * len(self._spaces)
         self._retrievers = [
-            _retriever(catalog, space, self._category_descriptions, earlier)
-            for space, earlier in zip(self._spaces, before, strict=True)
+            self._retriever(catalog, space, earlier) for space, earlier in zip(self._spaces, before, strict=True)
         ]
         first, rankings = self._retrievers[0], self._rankings(self._spaces)
         self._offering = None
-        self._eligibility = Eligibility(catalog.tools, self._rules, self._resting)
+        self._eligibility = Eligibility(catalog.tools, self._rules, self._resting, self._eligibility)
         return Router(
             catalog,
             *rankings,
@@ -267,6 +282,16 @@ class RoutingBoard:
             clock=self._clock,
         )
 
+    def _retriever(self, catalog: Catalog, space: Space, before: Retriever | None) -> Retriever:
+        descriptions = self._category_descriptions
+
+        def make() -> Retriever:
+            return _retriever(catalog, space, descriptions, before)
+
+        if self._shared is None or space.index is not None:
+            return make()
+        return self._shared.retriever(catalog, space.documents, descriptions, make)
+
     @property
     def _spaces(self) -> list[Space]:
         return [self._space] if self._fallback is None else [self._space, self._fallback]
@@ -285,10 +310,16 @@ class RoutingBoard:
         )
 
     def _pinned(self, catalog: Catalog) -> list[ToolId]:
+        if not self._always_available:
+            return []
+        flags = carried_over(*self._matched, catalog.tools, self._are_always_available)
+        self._matched = catalog.tools, flags
+        return [tool.id for tool in compress(catalog.tools, flags)]
+
+    def _are_always_available(self, tools: Sequence[Tool]) -> list[bool]:
         return [
-            tool.id
-            for tool in catalog.tools
-            if any(fnmatchcase(str(tool.id), pattern) or tool.name == pattern for pattern in self._always_available)
+            any(fnmatchcase(str(tool.id), pattern) or tool.name == pattern for pattern in self._always_available)
+            for tool in tools
         ]
 
 

@@ -42,7 +42,7 @@ def project(machine: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.setattr("shutil.which", lambda _program: "/opt/bin/pegboard")
-    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("pegboard.operating_system.PLATFORM", "linux")
     return folder
 
 

@@ -71,6 +71,28 @@ def test_explain_says_each_part_in_words(run: Run, tools: Path) -> None:
     assert "number 1 of 12" in output
 
 
+@pytest.mark.requirement("022.route-chance")
+def test_explain_says_the_chance_that_any_tool_fits(run: Run, run_json: RunJson, tools: Path) -> None:
+    known = run_json("route", ISSUE, "--catalog", tools)
+    unknown = run_json("route", "zorgle the quux fnord", "--catalog", tools)
+
+    assert not known["nothing_fits"]
+    assert unknown["nothing_fits"]
+    assert unknown["chance"] < known["chance"] <= 1
+    assert f"any tool does this is {known['chance']:.2f}" in run("route", ISSUE, "--catalog", tools, "--explain").stdout
+    assert "Nothing fits" in run("route", "zorgle the quux fnord", "--catalog", tools, "--explain").stdout
+
+
+@pytest.mark.requirement("022.route-chance")
+def test_a_profile_that_cannot_tell_and_an_empty_query_have_no_chance(run: Run, run_json: RunJson, tools: Path) -> None:
+    by_keyword = run_json("route", ISSUE, "--catalog", tools, "--profile", "keyword")
+    empty = run_json("route", "", "--catalog", tools)
+
+    assert (by_keyword["chance"], by_keyword["nothing_fits"]) == (None, False)
+    assert (empty["chance"], empty["nothing_fits"]) == (None, False)
+    assert "chance" not in run("route", ISSUE, "--catalog", tools, "--profile", "keyword", "--explain").stdout
+
+
 def test_explain_says_what_would_help_a_tool_that_is_held_back(run: Run, tools: Path) -> None:
     output = run("route", ISSUE, "--catalog", tools, "--recall", 1, "--k", 12, "--explain").stdout
 
@@ -297,6 +319,28 @@ def test_what_each_way_would_be_billed_at_a_provider(
     assert found["chosen"] in ways
     assert found["chosen"] == "whole" or found["bills"][found["chosen"]] < found["bills"]["whole"]
     assert f"The cost rule would choose {found['chosen']}" in run(*words).stdout
+
+
+@pytest.mark.requirement("llm.emulated-deferral")
+@pytest.mark.parametrize(
+    ("provider", "model", "emulated"),
+    [
+        ("anthropic", "claude-sonnet-4-5", {}),
+        ("openai", "gpt-5.4", {"openai_chat": "call_tool"}),
+        ("openai", "gpt-5", {"openai_chat": "call_tool", "openai_responses": "call_tool"}),
+        ("openai", "llama-4", {"openai_chat": "search_tools", "openai_responses": "call_tool"}),
+        ("gemini", "gemini-3.5-flash", {"gemini": "call_tool"}),
+    ],
+)
+def test_what_emulates_deferral_at_a_provider_is_said(
+    run_json: RunJson, run: Run, tools: Path, provider: str, model: str, emulated: dict[str, str]
+) -> None:
+    words = ("route", ISSUE, "--catalog", tools, "--explain", "--provider", provider, "--model", model)
+    said = run(*words).stdout
+
+    assert run_json(*words)["ways"]["defer_emulated_by"] == emulated
+    assert said.count("`defer` is emulated") == len(emulated)
+    assert all(f"In {name}, " in said and f"emulated by {way}." in said for name, way in emulated.items())
 
 
 def test_a_provider_that_nobody_knows_is_said(run: Run, tools: Path) -> None:

@@ -89,7 +89,7 @@ def test_a_service_of_systemd_is_written_started_and_removed(
     (programs / "systemctl").write_text(SYSTEMCTL.format(python=sys.executable, code=0))
     (programs / "systemctl").chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr("pegboard.operating_system.PLATFORM", "linux")
     unit = machine / ".config/systemd/user/pegboard.service"
     made = run_json("up")
 

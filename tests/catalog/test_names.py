@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from random import Random
 
 import pytest
@@ -8,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard import ToolId
-from pegboard.catalog.names import WireNames, identity_hash
+from pegboard.catalog.names import PlainNames, WireNames, hashed, identity_hash
+from pegboard.wire_formats import LONGEST_NAME, plain_name
 
 PROTOCOL = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 META_TOOLS = frozenset({"search_tools", "invoke_tool"})
@@ -200,3 +202,28 @@ def test_a_wished_name_that_is_ours_is_prefixed() -> None:
     assert WireNames.build([tool], reserved=META_TOOLS, renamed={tool: "search_tools"}).of[tool] == (
         "library__search_tools"
     )
+
+
+def plain_names(tools: list[ToolId]) -> dict[ToolId, str]:
+    """The names by their definition: those of the wire in the characters that every provider accepts."""
+    wished = {tool: plain_name(tool.name) for tool in tools}
+    names = WireNames.build(tools, limit=LONGEST_NAME, renamed=wished).of
+    plain = {tool: plain_name(name) for tool, name in names.items()}
+    uses = Counter(plain.values())
+    return {tool: name if uses[name] == 1 else hashed(name, tool, LONGEST_NAME) for tool, name in plain.items()}
+
+
+similar = st.text("ab_. ", min_size=1, max_size=3) | st.sampled_from(["a__b", "a__a", "x" * 70, "b__x"])
+few_ids = st.lists(st.builds(ToolId, st.sampled_from(["a", "b", "a b", "x" * 60]), similar), unique=True, max_size=8)
+
+
+@pytest.mark.requirement("library.changed-tools")
+@given(steps=st.lists(few_ids, min_size=1, max_size=6))
+def test_names_of_changed_tools_are_those_of_all_of_them(steps: list[list[ToolId]]) -> None:
+    names: PlainNames | None = None
+    before: set[ToolId] = set()
+    for tools in steps:
+        names = PlainNames(tools, names, before - set(tools), set(tools) - before)
+        before = set(tools)
+
+        assert dict(names) == plain_names(tools)

@@ -106,6 +106,10 @@ def test_until_its_tools_are_embedded_a_board_ranks_by_words_and_says_so(folders
         while decision.ranked_by == "words" and time.monotonic() < end:
             decision = board.route_now("when is high tide at the harbour?")
         assert decision.ranked_by == "meaning"
+        with Board([*TOOLS, TIDE], encoder=FakeEncoder()) as ready:
+            expected = ready.route_now("when is high tide at the harbour?")
+        assert decision.candidates == expected.candidates
+        assert decision.active == expected.active
 
 
 def test_progress_counts_the_tools_as_they_are_embedded(folders: dict[str, Any]) -> None:

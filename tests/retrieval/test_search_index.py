@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from pegboard.model import Candidate, Server, ServerName, ToolId
+from pegboard.model import Candidate, Server, ServerName, Tool, ToolId
 from pegboard.retrieval.no_match import shipped
 from pegboard.retrieval.search_index import SearchIndex, certainty
 from pegboard.retrieval.speller import Speller, edits
@@ -98,3 +100,34 @@ def test_a_tool_that_the_catalog_no_longer_has_is_no_error(index: SearchIndex) -
 
 def test_certainty_has_three_words() -> None:
     assert [certainty(each) for each in (0.9, 0.5, 0.3, 0.15, 0.1)] == ["high", "high", "some", "some", "low"]
+
+
+@pytest.mark.requirement("library.changed-tools")
+@pytest.mark.parametrize("seed", range(4))
+def test_the_index_of_changed_tools_is_that_of_all_of_them(seed: int) -> None:
+    chance = random.Random(seed)
+    verbs, things = (
+        ("create", "merge", "forecast", "remember"),
+        ("issue", "branch", "harbours", "invoice", "heapsnapshot"),
+    )
+    texts = ("Creates an issue in a repository.", "The weather at harbours, hourly.", "Keeps one fact.", "")
+    servers = {name: Server(name=ServerName(name), description=f"All of {name}") for name in ("github", "jira", "sea")}
+    tools: dict[ToolId, Tool] = {}
+    grown = SearchIndex([], servers)
+    for number in range(40):
+        name = f"{chance.choice(verbs)}_{chance.choice(things)}" + chance.choice(("", f"_{number}"))
+        tool = fake_tool(name, chance.choice(texts), server=chance.choice(sorted(servers)))
+        tools[tool.id] = tool
+        if chance.random() < 0.4:
+            del tools[chance.choice(sorted(tools))]
+        if number == 30:
+            servers = servers | {"sea": Server(name=ServerName("sea"), description="Tides and winds")}
+        listed = chance.sample(list(tools.values()), len(tools)) if number == 20 else list(tools.values())
+        grown, anew = SearchIndex(listed, servers, before=grown), SearchIndex(listed, servers)
+        best = [
+            Candidate(tool=each.id, score=0.1, rank=rank, parts={"cosine": 0.4}) for rank, each in enumerate(listed)
+        ]
+        for query in ("creat an isue in GitHub", "sea: wether at harbors", "heapsnapshots", "tides"):
+            assert grown.corrected(query) == anew.corrected(query)
+            assert grown.named(query) == anew.named(query)
+            assert grown.signals(query, best) == pytest.approx(anew.signals(query, best))

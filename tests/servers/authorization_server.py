@@ -1,11 +1,10 @@
 """An authorization server on Authlib and Flask, in a process of its own. Arguments: the port, and options as JSON.
 
 It has the code flow with PKCE and consent, refresh with rotation, client credentials, device flow, registration,
-metadata documents of clients, token exchange, revocation and introspection. Whoever consents is `ann`, unless the form
-says `who`. Options: ``path`` of the issuer, ``oidc``: only the
-metadata of OpenID Connect, ``metadata`` to add or, with null, to leave out, ``clients`` that are known by id, with
-their secrets. The client `resource`, with the secret `resource`, may introspect. `/control` changes options and tells
-what was asked.
+metadata documents of clients, token exchange, identity assertions (`assertion_grants`), revocation and introspection.
+Whoever consents is `ann`, unless the form says `who`. Options: ``path`` of the issuer, ``oidc``: only the metadata of
+OpenID Connect, ``metadata`` to add or, with null, to leave out, ``clients`` that are known by id, with their secrets.
+The client `resource`, with the secret `resource`, may introspect. `/control` changes options and tells what was asked.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import time
 from collections import Counter
 from typing import Any
 
+from assertion_grants import EXCHANGE, Keys, assertion_grants
 from authlib.integrations.flask_oauth2 import AuthorizationServer
 from authlib.oauth2.rfc6749 import grants
 from authlib.oauth2.rfc6749.errors import InvalidGrantError
@@ -31,7 +31,6 @@ from authlib.oauth2.rfc9207 import IssuerParameter
 from flask import Flask, jsonify, redirect, request
 from werkzeug.serving import make_server
 
-EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 METHODS = ["client_secret_basic", "client_secret_post", "none"]
 ANN = "ann"
@@ -128,6 +127,10 @@ class Book:
         self.devices: dict[str, Record] = {}
         self.answers: dict[str, tuple[str, bool]] = {}
         self.tokens: list[Record] = []
+        self.keys = Keys(issuer)
+        self.seen: set[str] = set()
+        self.granted = ""
+        self.id_tokens: list[str] = []
         own = {"token_endpoint_auth_method": "client_secret_basic"}
         self.clients = {"resource": Client("resource", "resource", own)}
         for name, secret in options.get("clients", {}).items():
@@ -142,7 +145,8 @@ class Book:
 
     def save(self, token: dict[str, Any], asked: Any) -> None:
         """Tokens are for the resource of the request (RFC 8707), or of the code."""
-        resource = asked.form.get("resource") or getattr(getattr(asked, "refresh_token", None), "resource", None)
+        renewed = getattr(getattr(asked, "refresh_token", None), "resource", None)
+        resource = self.granted or asked.form.get("resource") or renewed
         self.tokens.append(
             Record(
                 access=token["access_token"],
@@ -263,7 +267,8 @@ def grants_of(book: Book) -> list[tuple[type, list[Any]]]:
             kind = {"issued_token_type": "urn:ietf:params:oauth:token-type:access_token"}
             return 200, token | kind, self.TOKEN_RESPONSE_HEADER
 
-    return [(Code, [CodeChallenge(required=True)]), (Refresh, []), (Device, []), (Own, []), (Exchange, [])]
+    alone: list[tuple[type, list[Any]]] = [(each, []) for each in (Refresh, Device, Own)]
+    return [(Code, [CodeChallenge(required=True)]), *alone, *assertion_grants(book), (Exchange, [])]
 
 
 def endpoints_of(book: Book) -> list[type]:
@@ -374,6 +379,10 @@ def made(book: Book, path: str) -> Flask:
             return book.options.get("token_answer", ""), status
         return server.create_token_response()
 
+    @app.get(f"{path}/jwks")
+    def jwks() -> Any:
+        return jsonify(book.keys.public)
+
     @app.post(f"{path}/register")
     def register() -> Any:
         book.asked["register"] += 1
@@ -401,6 +410,8 @@ def made(book: Book, path: str) -> Flask:
                 server.load_config(app.config)
             elif what == "issue":
                 book.issue(**value)
+            elif what == "id_token":
+                book.id_tokens.append(book.keys.id_token(**value))
             elif what == "expire":
                 for each in book.tokens:
                     each.until = 0
@@ -413,7 +424,8 @@ def made(book: Book, path: str) -> Flask:
                 book.options[what] = value
         known = [text for each in book.tokens if not each.revoked for text in (each.access, each.refresh) if text]
         said = {"asked": dict(book.asked), "tokens": known, "forms": book.forms, "clients": list(book.clients)}
-        return jsonify(said | {"resources": [each.resource for each in book.tokens]})
+        more = {"id_tokens": book.id_tokens, "resources": [each.resource for each in book.tokens]}
+        return jsonify(said | more)
 
     return app
 

@@ -202,7 +202,7 @@ def test_the_usual_files_that_exist_are_found_the_nearest_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("pegboard.operating_system.PLATFORM", "linux")
     home, folder = tmp_path / "home", tmp_path / "work"
     expected = [
         folder / "pegboard.toml",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 from pegboard.activity_entries import ActivityEntry, ScoredTool
@@ -14,6 +15,8 @@ from pegboard.events import (
     ToolsListed,
     ToolsSearched,
 )
+from pegboard.model_prices import ModelPrice, PriceTable
+from pegboard.spend_limits import NanoUsd
 from pegboard.telemetry.activity_book import LONGEST_NAME, MOST_TOOLS, ActivityBook, clean
 
 DECIDED = RouteDecided(
@@ -56,7 +59,8 @@ SERVED = ModelRequestServed(
 
 def taken(*events: Event, prices: dict[str, float] | None = None) -> list[ActivityEntry]:
     """The entries as a store has them: the last of each id."""
-    book, entries = ActivityBook(prices or {}), dict[str, ActivityEntry]()
+    own = [(pattern, ModelPrice(input=Decimal(usd))) for pattern, usd in (prices or {}).items()]
+    book, entries = ActivityBook(PriceTable(own=own)), dict[str, ActivityEntry]()
     for event in events:
         for entry in book.take(event):
             entries[entry.id] = entry
@@ -142,6 +146,28 @@ def test_without_a_price_nothing_is_said_about_money() -> None:
     [entry] = taken(SERVED, prices={"claude*": 2.0})
 
     assert (entry.billed, entry.saved) == (0, 0)
+
+
+def test_a_metered_request_has_its_usage_and_definitions_cost_what_its_prompt_did() -> None:
+    metered = replace(
+        SERVED, metered=True, input_tokens=10_000, cached_tokens=9_000, output_tokens=50, cost=NanoUsd(7_000_000)
+    )
+    own = [("gpt-x*", ModelPrice(input=Decimal(2), cached=Decimal("0.2"), output=Decimal(10)))]
+
+    [entry] = ActivityBook(PriceTable(own=own)).take(metered)
+
+    assert (entry.input_tokens, entry.cached_tokens, entry.output_tokens) == (10_000, 9_000, 50)
+    assert (entry.cost, entry.unpriced) == (7_000_000, 0)
+    mean = (1_000 * 2 + 9_000 * 0.2) / 10_000  # US dollars per million
+    assert (entry.billed, entry.saved) == (round(1_000 * mean * 1_000), round(3_000 * mean * 1_000))
+
+
+def test_a_metered_request_without_a_cost_is_counted_as_such() -> None:
+    [unknown] = taken(replace(SERVED, metered=True, input_tokens=9, output_tokens=1))
+    [refused] = taken(replace(SERVED, status=429))
+
+    assert (unknown.cost, unknown.unpriced, unknown.input_tokens) == (0, 1, 9)
+    assert refused.unpriced == 0
 
 
 def test_an_error_is_the_failure_or_the_status() -> None:

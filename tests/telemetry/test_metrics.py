@@ -6,6 +6,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from pegboard.events import (
+    BudgetUsed,
     CallFinished,
     CallRejected,
     Event,
@@ -15,6 +16,7 @@ from pegboard.events import (
     ToolsListed,
     ToolsSearched,
 )
+from pegboard.spend_limits import NanoUsd
 from pegboard.telemetry.metrics import Metrics
 
 SERVED = ModelRequestServed(
@@ -61,6 +63,24 @@ def told(metrics: Metrics, *events: Event) -> str:
     for event in events:
         metrics.emit(event)
     return metrics.render()[0].decode()
+
+
+@pytest.mark.requirement("observability.money")
+def test_tokens_and_money_are_counted_by_key(metrics: Metrics) -> None:
+    counted = {"metered": True, "input_tokens": 1_000, "cached_tokens": 600, "written_tokens": 100, "output_tokens": 50}
+    said = {name: getattr(SERVED, name) for name in SERVED.__dataclass_fields__} | counted | {"key": "ann"}
+    text = told(
+        metrics,
+        ModelRequestServed(**(said | {"cost": NanoUsd(2_500_000_000)})),
+        ModelRequestServed(**(said | {"cost": None, "input_tokens": 0, "cached_tokens": 0, "written_tokens": 0})),
+        BudgetUsed(at=1.0, by="all", whose="", per="a day", used=NanoUsd(9), limit=NanoUsd(9), refused=True),
+    )
+
+    for kind, tokens in {"input": 300, "cached": 600, "written": 100, "output": 100}.items():
+        assert f'pegboard_model_tokens_total{{key="ann",kind="{kind}"}} {tokens}.0' in text
+    assert 'pegboard_model_cost_usd_total{key="ann"} 2.5' in text
+    assert 'pegboard_model_requests_unpriced_total{key="ann"} 1.0' in text
+    assert 'pegboard_model_budgets_total{by="all",refused="true"} 1.0' in text
 
 
 @pytest.mark.requirement("B11")

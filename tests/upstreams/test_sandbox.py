@@ -176,7 +176,7 @@ async def test_where_the_machine_has_no_bubblewrap_the_server_is_not_started_and
         "which",
         lambda name, **more: (script and str(bwrap)) if name == "bwrap" else found(name, **more),
     )
-    monkeypatch.setattr(sandbox.sys, "platform", platform)
+    monkeypatch.setattr("pegboard.operating_system.PLATFORM", platform)
     with pytest.raises(UpstreamError) as caught:
         sandboxed([sys.executable], prying(), {}, None)
 

@@ -21,6 +21,7 @@ def figures(cases: Sequence[Case]) -> dict[str, float]:
         if case.refused:
             continue
         found[f"searches_per_task/{name}"] = case.searches_a_task()
+        found[f"definitions_share/{name}"] = case.definitions_share()
         found[f"billed_over_direct/{name}"] = case.over_direct("apart")
         found[f"billed_over_direct_close/{name}"] = case.over_direct("close")
     return found

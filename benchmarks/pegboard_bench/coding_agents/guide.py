@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 FIGURES = re.compile(r"(<!-- figures -->\n).*?(<!-- /figures -->)", re.DOTALL)
-HEAD = """| agent | MCP tools | prompts that lost a tool | tasks failed | billed, of directly |
-|---|---|---|---|---|
+HEAD = """\
+| agent | MCP tools | prompts that lost a tool | tasks failed | definitions, of the direct bill | billed, of directly |
+|---|---|---|---|---|---|
 """
 
 
@@ -24,4 +25,6 @@ def _rows(found: Mapping[str, Any]) -> Iterator[str]:
             lost, failed = (figures[f"{figure}/{name}/{count}"] for figure in ("prompts_lost", "tasks_failed"))
             over = figures.get(f"billed_over_direct/{name}/{count}")
             prompts, billed = agent[count]["prompts"], "directly refused" if over is None else f"{over:.0%}"
-            yield f"| {agent['title']} | {count} | {lost:.0f} of {prompts} | {failed:.0f} | {billed} |"
+            share = figures.get(f"definitions_share/{name}/{count}")
+            definitions = "" if share is None else f"{share:.0%}"
+            yield f"| {agent['title']} | {count} | {lost:.0f} of {prompts} | {failed:.0f} | {definitions} | {billed} |"

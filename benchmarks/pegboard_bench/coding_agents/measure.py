@@ -14,7 +14,7 @@ from pegboard_bench.coding_agents.billing import Rhythm, billed, tokens
 from pegboard_bench.coding_agents.conversations import Kept
 from pegboard_bench.coding_agents.processes import gateway
 from pegboard_bench.coding_agents.prompts import LOOK, WHOLE, WITH_MCP, Act, Task
-from pegboard_bench.coding_agents.request_view import visible
+from pegboard_bench.coding_agents.request_view import visible, without_servers
 from pegboard_bench.coding_agents.sessions import Place, Session
 
 Side = Literal["direct", "gateway"]
@@ -86,6 +86,13 @@ class Case:
     def over_direct(self, rhythm: Rhythm) -> float:
         ours, theirs = (billed(self.agent, run.bodies, rhythm) for run in (self.gateway, self.direct))
         return ours / theirs
+
+    def definitions_share(self) -> float:
+        """The share of the direct bill that nobody could have saved more than: that of MCP tools' definitions, of
+        conversations that are apart."""
+        bodies = self.direct.bodies
+        without = [[without_servers(body) for body in each] for each in bodies]
+        return 1 - billed(self.agent, without, "apart") / billed(self.agent, bodies, "apart")
 
     def searches_a_task(self) -> float:
         """Requests a task that only the gateway makes: a search for a tool, or a call that was not valid, answered by

@@ -24,13 +24,15 @@ beside them generated ones of another server; the servers run once for all conve
 - billed: input of all conversations by the provider's rules of prompt caching, requests beside the conversation
   (titles, what to remember) and rounds of searching included, over the same directly. *Apart*: nothing is cached when
   one begins; *close*: they begin a minute after each other, and share what they begin with.
+- definitions: the share of the direct bill (apart) that is for definitions of MCP tools. All else is the agent's own
+  tools, its instructions and what is said: no gateway can save more than that share.
 - searches a task: requests that only the gateway makes, for a tool that it had not shown.
 
 What a language model would make of fewer tools is not measured here: this one calls what its script says, if it was
 given the tool, and looks for it where there is something to look with.
 
-| agent | MCP tools | lost | failed | billed, apart | billed, close | searches a task | requests | tools in a request |
-|---|---|---|---|---|---|---|---|---|
+| agent | MCP tools | lost | failed | definitions | billed, apart | billed, close | searches a task | requests | tools |
+|---|---|---|---|---|---|---|---|---|---|
 """
 REFUSED_THERE = "refused"
 FEWER = """
@@ -95,6 +97,7 @@ def _row(name: str, agent: Mapping[str, Any], count: str, figures: Mapping[str, 
         count,
         f"{figures[f'prompts_lost/{name}/{count}']:.0f} of {of['prompts']}",
         f"{figures[f'tasks_failed/{name}/{count}']:.0f}",
+        "" if (share := figures.get(f"definitions_share/{name}/{count}")) is None else f"{share:.0%}",
         *(
             (REFUSED_THERE if of.get("refused") else "")
             if (value := figures.get(f"{figure}/{name}/{count}")) is None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pegboard.catalog import compact_json
 from pegboard_bench.cache.prompts import Mark
+from pegboard_bench.coding_agents.atlassian import is_one
 
 Body = Mapping[str, Any]
 MARK = "cache_control"
@@ -37,6 +38,29 @@ def blocks(body: Body) -> tuple[list[str], list[Mark]]:
     if body.get(MARK):
         marks.append(Mark(block=len(parts)))
     return [_text(part) for part in parts], marks
+
+
+def without_servers(body: Body) -> Body:
+    """The request without the definitions of tools of MCP servers, as if somebody could do without any."""
+    left: dict[str, Any] = {**body, "tools": list(_without(body.get("tools") or ()))}
+    for field in ("messages", "contents", "input"):
+        if isinstance(body.get(field), list):
+            left[field] = [
+                {**item, "tools": list(_without(item["tools"]))} if item.get("type") == "additional_tools" else item
+                for item in body[field]
+            ]
+    return left
+
+
+def _without(tools: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for tool in tools:
+        if "functionDeclarations" in tool:
+            yield {**tool, "functionDeclarations": list(_without(tool["functionDeclarations"]))}
+        elif tool.get("type") == "namespace":
+            own = [each for each in tool["tools"] if not is_one(f"{tool['name']}.{_name(each)}")]
+            yield from ({**tool, "tools": own} for _ in own[:1])
+        elif not is_one(_name(tool)):
+            yield tool
 
 
 def _text(part: object) -> str:

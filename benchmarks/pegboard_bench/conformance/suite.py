@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = "@modelcontextprotocol/conformance"
-WORST_FIRST = ("FAILURE", "WARNING", "SKIPPED", "INFO", "SUCCESS")
+WORST_FIRST = ("FAILURE", "WARNING", "INFO", "SUCCESS", "SKIPPED")
+"""One instance that was skipped says nothing against the others."""
 NOT_APPLICABLE = "INFO"
 OF_STREAMS = "server-sse-"
 CONTENT_TYPE = "server-sse-content-type"
@@ -25,17 +26,20 @@ REVISIONS = ("2025-11-25", MODERN)
 EXTENSIONS = ("sep-2640-skills-directory", "sep-2640-skills-enumeration", "sep-2640-skills-manifest")
 """Scenarios of an extension that came after the requirements of either revision were frozen."""
 
-NOT_OURS = (
-    "auth/client-credentials-jwt",
-    "auth/dpop",
-    "auth/dpop-nonce",
-    "auth/enterprise-managed-authorization",
-    "auth/wif-jwt-bearer",
-)
-"""Scenarios of extensions that Pegboard does not have as a client."""
+NOT_OURS = {
+    "auth/client-credentials-jwt": "a client assertion signed with a key, in the place of a secret (RFC 7523)",
+    "auth/dpop": "tokens bound to a key of the client (DPoP, RFC 9449)",
+    "auth/dpop-nonce": "the same, with a nonce of the server",
+    "auth/enterprise-managed-authorization": "an assertion of the identity provider (ID-JAG) from the client itself; "
+    "the gateway exchanges tokens of its callers instead",
+    "auth/wif-jwt-bearer": "the identity of a workload of a cloud as the credential",
+}
+"""Scenarios of extensions that Pegboard does not have as a client, and what each is about."""
 
 Checked = Mapping[str, Mapping[str, str]]
 """The status of each check, by scenario. One that was made several times has the worst of its statuses."""
+COUNTED = ("SUCCESS", "FAILURE", "WARNING")
+"""A check that only informs, or was skipped, is not made."""
 
 
 class SuiteBroke(RuntimeError):  # noqa: N818
@@ -148,6 +152,16 @@ def _holds(checks: Mapping[str, str], check: str) -> bool:
     if check.startswith(OF_STREAMS) and NOT_APPLICABLE in (checks.get(check), checks.get(CONTENT_TYPE)):
         return True
     return checks.get(check) == "SUCCESS"
+
+
+def made(checks: Mapping[str, str]) -> list[str]:
+    """The statuses of the checks of a scenario that were made."""
+    return [status for status in checks.values() if status in COUNTED]
+
+
+def exceptions(checked: Checked) -> list[str]:
+    """The scenarios of which a check fails, or none was made."""
+    return [name for name, checks in checked.items() if not made(checks) or {*made(checks)} != {"SUCCESS"}]
 
 
 def passed(checked: Checked) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
-from pegboard_bench.fleet import clients_page
+from pegboard_bench.fleet import clients_page, footprint_page
 from pegboard_bench.results import measured
 
 EXPOSURES = ("eager", "native", "dynamic", "static")
@@ -22,7 +22,7 @@ cl100k). Pegboard's own tools, its searches and their answers are counted.
 | exposure | listed at the start | of the board | a search and its answer | it adds to the list | describe and invoke |
 |---|---|---|---|---|---|
 """
-STARTING = "\n### Starting\n"
+STARTING, SERVERS = "\n### Starting\n", "\n### The servers\n"
 SEED = """
 A search is the median of {queries} requests over the whole fleet. `describe` is needed only where the signature in a
 search's answer does not say enough, and after a search in a `dynamic` session the tool is called by its own name; the
@@ -91,9 +91,12 @@ def section(results: Mapping[str, Any]) -> str:
         for kind, title in KINDS.items()
     )
     clients = clients_page.section(figures, tables["clients"]) if "clients" in tables else ""
+    costs = footprint_page.section(figures, tables["footprint"]) if "footprint" in tables else ""
     middle, starting = middle.split(STARTING)
     starts = STARTING + starting + starts
-    return head + exposures + middle + clients + starts + end + "".join(_server(each) for each in tables["servers"])
+    reading, servers = end.split(SERVERS)
+    rows = "".join(_server(each) for each in tables["servers"])
+    return head + exposures + middle + clients + starts + reading + costs + SERVERS + servers + rows
 
 
 def _exposure(name: str, figures: Mapping[str, float]) -> str:

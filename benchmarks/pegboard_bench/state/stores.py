@@ -48,9 +48,14 @@ async def opened(name: str, urls: Mapping[str, str], folder: Path) -> AsyncItera
         await state.archive.about()
         yield Stores(sessions=state.sessions, statistics=state.statistics, spend=state.spend, archive=state.archive)
         if url:
-            await CLEANERS[urlsplit(url).scheme](url, prefix)
+            await cleaned(url, prefix)
     finally:
         await state.close()
+
+
+async def cleaned(url: str, prefix: str) -> None:
+    """Remove everything under a prefix, which is a schema on PostgreSQL."""
+    await CLEANERS[urlsplit(url).scheme](url, prefix)
 
 
 async def _clean_redis(url: str, prefix: str) -> None:

@@ -1,5 +1,5 @@
-"""An authorization server and an MCP server that checks the token of every call, in one process. Arguments: the port,
-and `open` for a server without tokens. The variable `KEY` is the private key of both, as PEM."""
+"""An authorization server and an MCP server that checks the token of every call, in one process. Argument: the
+port. The variable `KEY` is the private key of both, as PEM."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Tokens:
         await self._app(scope, receive, send)
 
 
-def main(port: str, *options: str) -> None:
+def main(port: str) -> None:
     key: Any = load_pem_private_key(os.environ["KEY"].encode(), None)
     here = f"http://127.0.0.1:{port}"
 
@@ -86,8 +86,7 @@ def main(port: str, *options: str) -> None:
             Route("/token", exchange, methods=["POST"]),
         ]
     )
-    app = app if "open" in options else Tokens(app, key, here)
-    uvicorn.run(app, host="127.0.0.1", port=int(port), log_level="warning")
+    uvicorn.run(Tokens(app, key, here), host="127.0.0.1", port=int(port), log_level="warning")
 
 
 if __name__ == "__main__":

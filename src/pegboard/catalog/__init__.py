@@ -1,7 +1,7 @@
 """Tools and their token counts: the immutable catalog, names on the wire, summaries, and readers of tool
 definitions."""
 
-from pegboard.catalog.catalog import Catalog, counted_before, fingerprint, ordered, server_fingerprint
+from pegboard.catalog.catalog import Catalog, continued, fingerprint, ordered, server_fingerprint
 from pegboard.catalog.names import WireNames
 from pegboard.catalog.summaries import summarize
 from pegboard.catalog.tokens import BpeCounter, canonical, canonical_text, compact_json
@@ -13,7 +13,7 @@ __all__ = [
     "canonical",
     "canonical_text",
     "compact_json",
-    "counted_before",
+    "continued",
     "fingerprint",
     "ordered",
     "server_fingerprint",

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +19,12 @@ from pegboard.catalog.tokens import BpeCounter, canonical_text
 from pegboard.errors import CatalogError
 from pegboard.model import Fingerprint, JsonObject, Server, Tool, ToolId
 from pegboard.protocols import TokenCounter
+from pegboard.sequence_change import SequenceChange, carried_over
 
+ID, OWNER, SUMMARY = attrgetter("id"), attrgetter("id.server"), attrgetter("summary")
+"""Read from thousands of tools without a step of Python for each."""
+AT_ONCE = 512
+"""Definitions that are written out at a time, to be counted."""
 SETS = frozenset({"required", "enum", "type"})
 """Keywords of JSON Schema whose arrays have no order."""
 
@@ -80,22 +87,35 @@ class Catalog:
     counter: TokenCounter = field(default_factory=BpeCounter)
 
     @classmethod
-    def build(cls, servers: Iterable[tuple[Server, Sequence[Tool]]], *, counter: TokenCounter | None = None) -> Catalog:
+    def build(
+        cls,
+        servers: Iterable[tuple[Server, Sequence[Tool]]],
+        *,
+        counter: TokenCounter | None = None,
+        before: Catalog | None = None,
+    ) -> Catalog:
         """A catalog of these servers. Raises CatalogError if two tools share an id, or a tool names another server.
+
+        ``before`` is an earlier catalog, of which as much is taken over as is the same.
 
         >>> len(Catalog.build([]))
         0
         """
         counter = counter or BpeCounter()
-        tools: list[Tool] = []
+        groups: dict[str, tuple[Tool, ...]] = {}
         known: dict[str, Server] = {}
         for server, of_server in servers:
             known[server.name] = server
-            _check_owner(server, of_server)
-            tools.extend(
-                tool if tool.summary else replace(tool, summary=summarize(tool, counter)) for tool in of_server
-            )
-        catalog = cls(tools=tuple(tools), servers=MappingProxyType(known), counter=counter)
+            if before is None or before.of_server(server.name) is not of_server:
+                _check_owner(server, of_server)
+                of_server = summarized(of_server, counter)
+            groups[server.name] = groups.get(server.name, ()) + tuple(of_server)
+        tools = tuple(chain.from_iterable(groups.values()))
+        catalog = cls(tools=tools, servers=MappingProxyType(known), counter=counter)
+        catalog.__dict__["_groups"] = groups
+        if before is not None and before.tools == tools[: len(before)]:
+            more = zip(map(ID, tools[len(before) :]), range(len(before), len(tools)), strict=True)
+            catalog.__dict__["_places"] = before._places | dict(more)
         if len(catalog.position) != len(tools):
             raise CatalogError(
                 f"Duplicate tools: {_repeated(tools)}.",
@@ -129,7 +149,7 @@ class Catalog:
         >>> Catalog.build([]).of_server("rail")
         ()
         """
-        return tuple(tool for tool in self.tools if tool.server == name)
+        return self._groups.get(name, ())
 
     def __getitem__(self, tool: ToolId) -> Tool:
         try:
@@ -159,9 +179,25 @@ class Catalog:
         return self[tool].definition
 
     @cached_property
+    def _groups(self) -> Mapping[str, tuple[Tool, ...]]:
+        groups: dict[str, list[Tool]] = {}
+        for tool in self.tools:
+            groups.setdefault(tool.server, []).append(tool)
+        return {name: tuple(tools) for name, tools in groups.items()}
+
+    @cached_property
     def position(self) -> Mapping[ToolId, int]:
         """Index of each tool in catalog order."""
-        return MappingProxyType({tool.id: index for index, tool in enumerate(self.tools)})
+        return MappingProxyType(self._places)
+
+    @cached_property
+    def ids(self) -> frozenset[ToolId]:
+        """The id of every tool."""
+        return frozenset(self._places)
+
+    @cached_property
+    def _places(self) -> dict[ToolId, int]:
+        return dict(zip(map(ID, self.tools), range(len(self.tools)), strict=True))
 
     @cached_property
     def by_name(self) -> Mapping[str, tuple[Tool, ...]]:
@@ -172,7 +208,7 @@ class Catalog:
         return MappingProxyType({name: tuple(tools) for name, tools in names.items()})
 
     @cached_property
-    def plain_names(self) -> Mapping[ToolId, str]:
+    def plain_names(self) -> PlainNames:
         """A unique name for each tool that every provider accepts; models call tools by it."""
         return PlainNames(self.position)
 
@@ -182,27 +218,56 @@ class Catalog:
         digest = hashlib.sha256()
         for server in self.servers.values():
             digest.update(repr((server.name, server.description, server.instructions, server.version)).encode())
-        for tool in self.tools:
-            digest.update(fingerprint(tool).encode())
+        digest.update("".join(self.fingerprints).encode())
         return Fingerprint(digest.hexdigest())
+
+    @cached_property
+    def fingerprints(self) -> tuple[Fingerprint, ...]:
+        """That of each tool."""
+        return tuple(map(fingerprint, self.tools))
 
     @cached_property
     def token_counts(self) -> tuple[int, ...]:
         """τ_i: tokens of each tool's canonical definition (Tool Attention eq. 1)."""
-        return tuple(self.counter.count([canonical_text(tool) for tool in self.tools]))
+        return tuple(_counts(self.tools, self.counter))
 
 
-def counted_before(catalog: Catalog, before: Catalog) -> Catalog:
-    """The catalog, which takes the token counts of unchanged tools from the one ``before`` it."""
-    if "token_counts" in before.__dict__ and "token_counts" not in catalog.__dict__:
-        known = {id(tool): count for tool, count in zip(before.tools, before.token_counts, strict=True)}
-        new = [tool for tool in catalog.tools if id(tool) not in known]
-        known |= dict(zip(map(id, new), catalog.counter.count([canonical_text(tool) for tool in new]), strict=True))
-        catalog.__dict__["token_counts"] = tuple(known[id(tool)] for tool in catalog.tools)
+def continued(catalog: Catalog, before: Catalog) -> Catalog:
+    """The catalog, which takes what is known of unchanged tools from the one ``before`` it: fingerprints, token
+    counts, names."""
+    old, new = before.__dict__, catalog.__dict__
+    if catalog is before:
+        return catalog
+    if "token_counts" in old and "token_counts" not in new:
+        new["token_counts"] = carried_over(
+            before.tools, before.token_counts, catalog.tools, lambda came: _counts(came, catalog.counter)
+        )
+    if "fingerprints" in old and "fingerprints" not in new:
+        new["fingerprints"] = carried_over(
+            before.tools, before.fingerprints, catalog.tools, lambda came: [fingerprint(tool) for tool in came]
+        )
+    if "plain_names" in old and before.plain_names.are_computed and "plain_names" not in new:
+        change = SequenceChange.of(before.tools, catalog.tools)
+        gone, came = (set(map(ID, change.middle(each.tools))) for each in (before, catalog))
+        new["plain_names"] = PlainNames(catalog.position, before.plain_names, gone - came, came - gone)
     return catalog
 
 
+def _counts(tools: Sequence[Tool], counter: TokenCounter) -> list[int]:
+    parts = (tools[start : start + AT_ONCE] for start in range(0, len(tools), AT_ONCE))
+    return [count for part in parts for count in counter.count([canonical_text(tool) for tool in part])]
+
+
+def summarized(tools: Sequence[Tool], counter: TokenCounter) -> tuple[Tool, ...]:
+    """The tools, those without a summary with one; the same objects if all have one."""
+    if all(map(SUMMARY, tools)):
+        return tuple(tools)
+    return tuple(tool if tool.summary else replace(tool, summary=summarize(tool, counter)) for tool in tools)
+
+
 def _check_owner(server: Server, tools: Sequence[Tool]) -> None:
+    if set(map(OWNER, tools)) <= {server.name}:
+        return
     for tool in tools:
         if tool.server != server.name:
             raise CatalogError(

@@ -101,10 +101,26 @@ def identity_hash(tool: ToolId) -> str:
 
 
 class PlainNames(Mapping[ToolId, str]):
-    """A unique name for each tool that every provider accepts, computed on first use."""
+    """A unique name for each tool that every provider accepts, computed on first use, or changed from those ``before``
+    it: the names of tools of which only ``gone`` and ``new`` ones differ."""
 
-    def __init__(self, tools: Collection[ToolId]) -> None:
+    def __init__(
+        self,
+        tools: Collection[ToolId],
+        before: PlainNames | None = None,
+        gone: Iterable[ToolId] = (),
+        new: Iterable[ToolId] = (),
+    ) -> None:
         self._tools = tools
+        if before is not None and before.are_computed and before._distinct is not None:
+            self._distinct = before._distinct.changed(gone, new)
+            if self._distinct is not None:
+                self.__dict__["_names"] = self._distinct.names
+
+    @property
+    def are_computed(self) -> bool:
+        """Whether the names are known, so that they take no time."""
+        return "_names" in self.__dict__
 
     def __getitem__(self, tool: ToolId) -> str:
         return self._names[tool]
@@ -120,9 +136,61 @@ class PlainNames(Mapping[ToolId, str]):
         return dict, (dict(self),)
 
     @cached_property
+    def _distinct(self) -> DistinctNames | None:
+        return DistinctNames({}, {}, frozenset(), {}).changed((), self._tools)
+
+    @cached_property
     def _names(self) -> Mapping[ToolId, str]:
+        if self._distinct is not None:
+            return self._distinct.names
         wished = {tool: plain_name(tool.name) for tool in self._tools}
         names = WireNames.build(self._tools, limit=LONGEST_NAME, renamed=wished).of
         plain = {tool: plain_name(name) for tool, name in names.items()}
         uses = Counter(plain.values())
         return {tool: name if uses[name] == 1 else hashed(name, tool, LONGEST_NAME) for tool, name in plain.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctNames:
+    """The ``names`` of a catalog in which no tool needs a hash to be distinct, and all of them as a set, ``taken``.
+
+    ``own`` has the tools of each plain name, ``prefixed`` how many tools have each name with their server's before it.
+    """
+
+    names: Mapping[ToolId, str]
+    own: Mapping[str, tuple[ToolId, ...]]
+    taken: frozenset[str]
+    prefixed: Mapping[str, int]
+
+    def changed(self, gone: Iterable[ToolId], new: Iterable[ToolId]) -> DistinctNames | None:
+        """Those of a catalog from which tools went and to which others came; None if one would need a hash."""
+        names, own, prefixed = dict(self.names), dict(self.own), dict(self.prefixed)
+        taken, touched = set(self.taken), set[str]()
+        for tool in gone:
+            plain, full = _plain_and_full(tool)
+            taken.discard(names.pop(tool))
+            own[plain] = tuple(other for other in own[plain] if other != tool)
+            prefixed[full] -= 1
+            touched |= {plain, full}
+        for tool in new:
+            plain, full = _plain_and_full(tool)
+            own[plain] = (*own.get(plain, ()), tool)
+            prefixed[full] = prefixed.get(full, 0) + 1
+            touched |= {plain, full}
+        again = [(tool, plain) for plain in touched for tool in own.get(plain, ())]
+        for tool, _ in again:
+            taken.discard(names.pop(tool, ""))
+        for tool, plain in again:
+            alone = len(own[plain]) == 1 and not prefixed.get(plain)
+            name = plain_name(plain if alone else _plain_and_full(tool)[1])
+            if name in taken:
+                return None
+            taken.add(name)
+            names[tool] = name
+        return DistinctNames(names, {plain: tools for plain, tools in own.items() if tools}, frozenset(taken), prefixed)
+
+
+def _plain_and_full(tool: ToolId) -> tuple[str, str]:
+    """The tool's name as every provider accepts it, and with its server's before it."""
+    wished = plain_name(tool.name)
+    return fit(wished, tool, LONGEST_NAME), fit(f"{tool.server}{SEPARATOR}{wished}", tool, LONGEST_NAME)

@@ -15,6 +15,7 @@ from pegboard.routing import Profile, Rule, parse_precondition
 from pegboard.routing.economics import Economics, Parameters, PriceList, no_connections
 from pegboard.routing_board import RoutingBoard, Space
 from pegboard.settings import RuleSettings, Settings
+from pegboard.shared_indexes import SharedIndexes
 from pegboard.summaries import Summaries, read_summaries
 
 
@@ -62,6 +63,7 @@ def build_routing(
     patient: bool = True,
     name: str = "",
     connections: Callable[[], Mapping[str, float]] = no_connections,
+    shared: SharedIndexes | None = None,
 ) -> RoutingBoard:
     """A board that routes over a catalog but does not call tools; `pegboard.Board` does both.
 
@@ -69,7 +71,7 @@ def build_routing(
 
     ``patient=False`` ranks by words while the tools are still being embedded. ``name`` distinguishes boards that keep
     their vectors on one server. ``connections`` gives the seconds needed to connect, for servers without an open
-    connection (L^conn, EHRR eq. 2).
+    connection (L^conn, EHRR eq. 2). ``shared`` has the indexes that boards with the same tools share.
 
     >>> import asyncio
     >>> from pegboard.model import Server, ServerName
@@ -79,7 +81,7 @@ def build_routing(
     'hybrid'
     """
     parts = default_parts(settings) if parts is None else parts
-    first = space(settings, parts, parts.encoder)
+    first = space(settings, parts, parts.encoder, shared=shared)
     return RoutingBoard(
         as_configured(summaries(settings).put_on(catalog), settings),
         first.profile,
@@ -97,9 +99,10 @@ def build_routing(
         learner=parts.learner,
         texts=settings.activity.texts,
         index=parts.index(name),
+        shared=shared,
         fallback=None
         if parts.fallback is None
-        else replace(space(settings, parts, parts.fallback), index=parts.fallback_index(name)),
+        else replace(space(settings, parts, parts.fallback, shared=shared), index=parts.fallback_index(name)),
     )
 
 

@@ -18,6 +18,7 @@ from pegboard.protocols import (
     Encoder,
     EventSink,
     Habits,
+    KeptResults,
     Lessons,
     Pins,
     Rates,
@@ -69,6 +70,7 @@ class Parts:
     """Learns from calls; None if the settings turn that off."""
     spend: Spend
     rates: Rates
+    results: KeptResults
     audit: AuditLog
     pins: Pins
     replicas: Replicas | None
@@ -117,6 +119,7 @@ def default_parts(settings: Settings, **replaced: Any) -> Parts:
         "habits": state.habits,
         "spend": state.spend,
         "rates": state.rates,
+        "results": state.results,
         "audit": audit,
         "pins": state.pins,
         "replicas": state.replicas,

@@ -15,18 +15,34 @@ from pegboard.retrieval.thresholds import measured
 from pegboard.routing import Profile, profile_named
 from pegboard.routing_board import Space
 from pegboard.settings import Settings
+from pegboard.shared_indexes import Encoders, SharedIndexes
 from pegboard.stores import MemoryEmbeddings
 
 LOGGER = logging.getLogger(__name__)
 
 QUERY_CACHE = 4096
+TOOL_CACHE = 4096
+"""Vectors of tools' texts that are in memory besides the store and boards: small boards are made anew for each user."""
 
 FITTED = frozenset({"onnx", "fake"})
 """Providers for which the shipped fusion and thresholds are fitted: the packaged encoder, and its fake in tests."""
 
 
-def space(settings: Settings, parts: Parts, encoder: Encoder, near: Embeddings | None = None) -> Space:
+def space(
+    settings: Settings,
+    parts: Parts,
+    encoder: Encoder,
+    near: Embeddings | None = None,
+    shared: SharedIndexes | None = None,
+) -> Space:
     """An encoder with everything that is fitted for it. If nothing is, its scores are used by rank only."""
+
+    def caches() -> Encoders:
+        return (
+            CachedEncoder(encoder, TieredEmbeddings(near or MemoryEmbeddings(TOOL_CACHE), parts.embeddings)),
+            CachedEncoder(encoder, MemoryEmbeddings(QUERY_CACHE)),
+        )
+
     is_first = encoder is parts.encoder
     fitted = calibration(settings, encoder) if is_first else fit_for(settings, encoder)
     fusions: Mapping[str, Fusion] = shipped() if fitted is None else {**shipped(), **fitted.fusions}
@@ -38,12 +54,8 @@ def space(settings: Settings, parts: Parts, encoder: Encoder, near: Embeddings |
         chosen = chosen.ranked(threshold)
         fusions = {**fusions, "hybrid": fusions["hybrid"].uncalibrated()}
     warn_of_threshold(chosen, encoder)
-    return Space(
-        documents=CachedEncoder(encoder, TieredEmbeddings(near or MemoryEmbeddings(), parts.embeddings)),
-        queries=CachedEncoder(encoder, MemoryEmbeddings(QUERY_CACHE)),
-        profile=chosen,
-        fusions=fusions,
-    )
+    documents, queries = caches() if shared is None else shared.encoders(encoder, caches)
+    return Space(documents=documents, queries=queries, profile=chosen, fusions=fusions)
 
 
 def warn_of_threshold(profile: Profile, encoder: Encoder) -> None:

@@ -7,11 +7,12 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 
 import uvicorn
 
+from pegboard import operating_system
 from pegboard.gateways.asgi import Front
 from pegboard.gateways.readiness import Readiness
 
@@ -59,22 +60,14 @@ class DrainableServer(uvicorn.Server):
     def signals(self) -> Iterator[None]:
         """SIGTERM waits for balancers; SIGINT, from a keyboard, does not. SIGHUP reloads the configuration, except at a
         terminal, where it means that the terminal was closed and shuts the server down."""
-        loop = asyncio.get_running_loop()
         handlers: dict[int, Callable[[], None]] = {
             signal.SIGTERM: self.terminate,
             signal.SIGINT: partial(self.end, 0.0),
         }
-        if sys.platform != "win32":
-            handlers[signal.SIGHUP] = self.terminate if _at_a_terminal() else self._read_again
-        for number, handler in handlers.items():
-            with suppress(NotImplementedError):  # Windows
-                loop.add_signal_handler(number, handler)
-        try:
+        if (hang_up := operating_system.reload_signal()) is not None:
+            handlers[hang_up] = self.terminate if _at_a_terminal() else self._read_again
+        with operating_system.signal_handlers(handlers):
             yield
-        finally:
-            for number in handlers:
-                with suppress(NotImplementedError):
-                    loop.remove_signal_handler(number)
 
     def terminate(self) -> None:
         """Shut down, reporting it in /readyz for a minimum time, so that balancers do not mistake it for a crash."""

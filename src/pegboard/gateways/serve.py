@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import uvicorn
 
+from pegboard import operating_system
 from pegboard.clock import SystemClock
 from pegboard.compose import Parts, events_and, opened_parts
 from pegboard.errors import ConfigError
@@ -93,7 +94,7 @@ async def serving(
     with listening:
         url = f"http://{_name(settings.host)}:{listening.getsockname()[1]}{PATH}"
         metrics = Metrics(version("pegboard"))
-        recorder = ActivityRecorder(settings.activity.prices) if settings.activity.keep != "off" else None
+        recorder = ActivityRecorder(settings.activity.table) if settings.activity.keep != "off" else None
         events = events_and(AccessLog(), metrics, *([recorder] if recorder else []), *sinks)
         async with AsyncExitStack() as stack:
             parts = await stack.enter_async_context(opened_parts(settings, events=events, **replaced))
@@ -185,12 +186,8 @@ def listen(settings: Settings) -> socket.socket:
 
 def _most(wanted: int) -> int:
     """At most half of the file descriptors that the process may have: servers and providers need some too."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return wanted
-    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return wanted if allowed == resource.RLIM_INFINITY else max(1, min(wanted, allowed // 2))
+    allowed = operating_system.most_descriptors()
+    return wanted if allowed is None else max(1, min(wanted, allowed // 2))
 
 
 def _name(host: str) -> str:

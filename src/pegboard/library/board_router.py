@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, compress
 from typing import Any
 
 from pegboard.board_search import found_tools
@@ -18,13 +19,14 @@ from pegboard.library.item_search import ItemSearch, Kinds, asked_kinds
 from pegboard.library.matches import ToolMatches, matches_of
 from pegboard.library.runtime import BoardRuntime, reset_at_fork
 from pegboard.library.turns import Said, remembered, turn_of
-from pegboard.model import Decision, Turn
+from pegboard.model import Decision, Tool, ToolId, Turn
 from pegboard.protection import kind_of, known_classes
 from pegboard.protocols import VectorIndex
 from pegboard.retrieval import Progress
 from pegboard.retrieval.search_index import SearchIndex
 from pegboard.routing.decisions import widened, with_active
 from pegboard.routing_board import RoutingBoard
+from pegboard.sequence_change import carried_over
 
 LOGGER = logging.getLogger(__name__)
 
@@ -56,6 +58,7 @@ class BoardRouting:
         self._now: tuple[RoutingBoard, BuiltFrom] | None = None
         self._warming: asyncio.Task[None] | None = None
         self._searched: tuple[Catalog, SearchIndex] | None = None
+        self._protected: tuple[Catalog, tuple[Tool, ...], tuple[bool, ...]] | None = None
         reset_at_fork(self)
 
     @property
@@ -131,12 +134,22 @@ class BoardRouting:
         if routing.learner is not None:
             routing.learner.searched(turn.session.id, routed.habits, routed.query)
         if "tool" in asked:
-            own = (server.name for server, _ in self.given.groups)
-            decision = widened(with_protected(routed, routing.catalog, own), routing.catalog, refused)
+            protected = self._protected_tools(routing.catalog)
+            decision = widened(with_protected(routed, routing.catalog, protected), routing.catalog, refused)
         else:
             decision = with_active(routed, routing.catalog, [])
         items = self.items.found(decision.query, kinds)
         return replace(decision, items=items) if items else decision
+
+    def _protected_tools(self, catalog: Catalog) -> Sequence[ToolId]:
+        """The board's own tools that are protected (`pegboard.protection`). Tools of MCP servers come from catalogs and
+        are never protected, whatever their names."""
+        if self._protected is None or self._protected[0] is not catalog:
+            own = tuple(chain.from_iterable(catalog.of_server(server.name) for server, _ in self.given.groups))
+            _, before, known = self._protected or (None, (), ())
+            flags = carried_over(before, known, own, lambda new: [bool(kind_of(tool.name)) for tool in new])
+            self._protected = catalog, own, flags
+        return [tool.id for tool in compress(*self._protected[1:])]
 
     async def search(
         self, query: str, limit: int, session: str | None, kinds: Kinds, fields: Mapping[str, Any]
@@ -168,7 +181,9 @@ class BoardRouting:
         """What searches need of the current tools, made when it is first needed; call it in the portal's loop."""
         catalog = (await self.ready()).catalog
         if self._searched is None or self._searched[0] is not catalog:
-            self._searched = (catalog, await asyncio.to_thread(SearchIndex, catalog.tools, catalog.servers))
+            before = None if self._searched is None else self._searched[1]
+            made = await asyncio.to_thread(SearchIndex, catalog.tools, catalog.servers, before=before)
+            self._searched = (catalog, made)
         return self._searched[1]
 
     async def indexed(self) -> None:
@@ -178,7 +193,8 @@ class BoardRouting:
 
     def _catalog(self, given: GivenTools) -> Catalog:
         groups = {server.name: (server, tools) for server, tools in given.groups}
-        return Catalog.build([*(groups | dict(self.shared.listed())).values()])
+        before = None if self._now is None else self._now[1].catalog
+        return Catalog.build([*(groups | dict(self.shared.listed())).values()], before=before)
 
 
 async def _warmed(routing: RoutingBoard) -> None:
@@ -192,11 +208,7 @@ def _in_memory(_board: str) -> VectorIndex | None:
     return None
 
 
-def with_protected(decision: Decision, catalog: Catalog, servers: Iterable[str]) -> Decision:
-    """The decision plus the protected tools of these servers that the caller may use (`pegboard.protection`).
-
-    Tools of MCP servers come from catalogs and are never protected, whatever their names.
-    """
-    own = [tool.id for server in servers for tool in catalog.of_server(server) if kind_of(tool.name)]
-    missing = [tool for tool in own if tool in decision.reachable and tool not in decision.active]
+def with_protected(decision: Decision, catalog: Catalog, protected: Iterable[ToolId]) -> Decision:
+    """The decision plus those of the protected tools that the caller may use."""
+    missing = [tool for tool in protected if tool in decision.reachable and tool not in decision.active]
     return with_active(decision, catalog, [*decision.active, *missing]) if missing else decision

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,6 +22,7 @@ from pegboard.library.framework_tools import framework_tool
 from pegboard.model import JsonObject, Server, ServerName, Tool, ToolId
 
 LOCAL = "local"
+ID = attrgetter("id")
 
 Function = Callable[[JsonObject], Any]
 """Takes a call's arguments and returns a value or an awaitable."""
@@ -64,26 +66,34 @@ def joined(given: GivenTools, more: GivenTools) -> GivenTools:
     groups = {server.name: (server, tools) for server, tools in given.groups}
     for server, tools in more.groups:
         known, before = groups.get(server.name, (server, ()))
-        kept = {tool.id: tool for tool in before} | {tool.id: tool for tool in tools}
+        kept = dict(zip(map(ID, before), before, strict=True)) | {tool.id: tool for tool in tools}
         groups[server.name] = (known, tuple(kept.values()))
-    replaced = {tool.id for _, tools in more.groups for tool in tools}
-    functions = {tool: function for tool, function in given.functions.items() if tool not in replaced}
+    functions = dict(given.functions)
+    for tool in (tool for _, tools in more.groups for tool in tools):
+        functions.pop(tool.id, None)
     return GivenTools(groups=tuple(groups.values()), functions=functions | dict(more.functions))
 
 
 def without(given: GivenTools, names: Collection[str]) -> GivenTools:
     """The tools except those of these names or ids. Raises CatalogError for one that is not there."""
-    there = [tool.id for _, tools in given.groups for tool in tools]
-    gone = {tool for tool in there if tool.name in names or str(tool) in names}
+    asked = frozenset(names)
+    full = {ToolId(name[:at], name[at + 1 :]) for name in asked for at, sign in enumerate(name) if sign == "/"}
+    ids = [tool for _, tools in given.groups for tool in map(ID, tools)]
+    gone = {tool for tool in ids if tool.name in asked} | (full.intersection(ids) if full else set())
     if missing := set(names) - {each for tool in gone for each in (tool.name, str(tool))}:
         raise CatalogError(
             f"No tool of your own is named {', '.join(map(repr, sorted(missing)))}.",
             remedy="Remove tools by the names that you gave them.",
         )
-    groups = tuple((server, tuple(tool for tool in tools if tool.id not in gone)) for server, tools in given.groups)
-    return GivenTools(
-        groups=groups, functions={tool: each for tool, each in given.functions.items() if tool not in gone}
+    servers = {tool.server for tool in gone}
+    groups = tuple(
+        (server, tuple(tool for tool in tools if tool.id not in gone) if server.name in servers else tools)
+        for server, tools in given.groups
     )
+    functions = dict(given.functions)
+    for tool in gone:
+        functions.pop(tool, None)
+    return GivenTools(groups=groups, functions=functions)
 
 
 def _entry(each: object) -> tuple[Sequence[Tool], Function | None]:

@@ -6,12 +6,12 @@ import asyncio
 import atexit
 import ctypes
 import logging
-import os
 import threading
 import weakref
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from pegboard import operating_system
 from pegboard.call_charges import CallCharges
 from pegboard.compose import Parts, default_parts
 from pegboard.errors import ConfigError
@@ -257,5 +257,4 @@ def _close_all() -> None:
 
 
 atexit.register(_close_all)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_reset_all)
+operating_system.after_fork(_reset_all)

@@ -9,6 +9,7 @@ from pegboard.prompt_cache.deferral_support import (
     EMULATED,
     DeferralRow,
     DeferralSupport,
+    EmulationKind,
     deferral_rows,
     deferral_support,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "CachePrices",
     "DeferralRow",
     "DeferralSupport",
+    "EmulationKind",
     "Moment",
     "PriceRow",
     "PriceTable",

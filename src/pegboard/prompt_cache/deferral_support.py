@@ -18,15 +18,20 @@ TABLE = "deferral.toml"
 SearchResultKind = Literal["tool_reference", "tool_search", "none"]
 """What the result of a search that the client runs may contain: names of deferred tools, their definitions, or only
 text."""
+EmulationKind = Literal["call_tool", "search_tools"]
+"""How deferral is emulated: one constant tool in place of the others, or a search by a plain call, with found tools at
+the end of the list."""
 ToolAdditionKind = Literal["tool_addition", ""]
 """The message that makes a deferred tool available without a search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeferralSupport:
-    """What a model can do. ``hosted``: the provider has its own search. ``additions`` need the header ``beta``."""
+    """What a model can do. ``emulated`` counts where it has no ``search``. ``hosted``: the provider has its own search.
+    ``additions`` need the header ``beta``."""
 
     search: SearchResultKind = "none"
+    emulated: EmulationKind = "search_tools"
     hosted: bool = False
     additions: ToolAdditionKind = ""
     beta: str = ""
@@ -60,7 +65,7 @@ def deferral_rows() -> tuple[DeferralRow, ...]:
 def deferral_support(api: str, model: str, rows: Sequence[DeferralRow] | None = None) -> DeferralSupport:
     """What a model can do according to the first matching row of ``rows``, or of the bundled table.
 
-    ``api`` is the name of a codec: `anthropic`, `openai_responses`, `openai_chat` or `gemini`.
+    ``api`` is the name of a codec: `anthropic`, `openai_responses`, `openai_chat`, `gemini`, `bedrock`…
 
     >>> deferral_support("anthropic", "claude-sonnet-4-5").search
     'tool_reference'
@@ -68,13 +73,17 @@ def deferral_support(api: str, model: str, rows: Sequence[DeferralRow] | None = 
     'tool_search'
     >>> deferral_support("openai_chat", "gpt-5.4").search
     'none'
+    >>> deferral_support("openai_chat", "gpt-5.4").emulated
+    'call_tool'
+    >>> deferral_support("openai_chat", "llama-4-scout").emulated
+    'search_tools'
     """
     table = deferral_rows() if rows is None else rows
     return next((row.support for row in table if row.fits(api, model)), EMULATED)
 
 
 def _row(fields: dict[str, Any]) -> DeferralRow:
-    names = ("search", "hosted", "additions", "beta")
+    names = ("search", "emulated", "hosted", "additions", "beta")
     return DeferralRow(
         api=fields["api"],
         models=tuple(fields["models"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 
 from pegboard.model import Server, Tool
 from pegboard.retrieval.lexical import counted
@@ -25,6 +26,17 @@ class CatalogWords:
         self._size = len(tools)
         for tool in tools:
             self._uses.update(self._stems(tool))
+
+    def changed(self, gone: Sequence[Tool], new: Sequence[Tool], servers: Mapping[str, Server]) -> CatalogWords:
+        """Those of the catalog from which tools went and to which others came; servers' descriptions are the same."""
+        other = copy(self)
+        other._uses, other._size = self._uses.copy(), self._size + len(new) - len(gone)
+        for tool in gone:
+            other._uses.subtract(self._stems(tool))
+        other._servers = servers
+        for tool in new:
+            other._uses.update(other._stems(tool))
+        return other
 
     def asked(self, query: str) -> dict[str, float]:
         """The stems of the query's content words with their rarity; every one of the catalog's, or as rare as can be

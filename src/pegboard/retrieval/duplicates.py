@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import dropwhile
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ SIMILAR_NAME = 0.85
 Both were set by reading pairs of tools of real catalogs and depend on the encoder (`scripts/read_duplicates.py`).
 """
 SHARED_WORDS = 0.5
-REMEMBERED = 32_768
+REMEMBERED = 4_096
 """Names whose words are remembered."""
 BLOCK = 256
 """Rows of the cosine matrix in memory at a time."""
@@ -97,7 +98,7 @@ class Duplicates:
         torn = np.concatenate([rows[~stays], columns[~stays]])
         touched[torn[torn >= 0]] = True
         found = [(rows[stays], columns[stays], self.cosines[stays])]
-        if len({tool.server for tool in tools}) > 1:
+        if len(set(map(attrgetter("id.server"), tools))) > 1:
             found += [_alike_one(place, kept, tools, vectors) for place in np.flatnonzero(kept < 0).tolist()]
         pairs = _sorted(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
         rows, columns, _ = pairs

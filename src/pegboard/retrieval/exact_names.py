@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.model import Mask, Scores, Tool
+from pegboard.retrieval.key_table import KeyTable
 from pegboard.retrieval.rank_attacks import DAMPING
 from pegboard.retrieval.slots import CatalogChange, Slots
 from pegboard.retrieval.words import raw_words
@@ -29,8 +30,8 @@ LONGEST = 200
 QUOTED = re.compile(r"""`([^`\n]{1,200})`|"([^"\n]{1,200})"|'([^'\n]{1,200})'|“([^”\n]{1,200})”|«([^»\n]{1,200})»""")
 TOKEN = re.compile(r"""[^\s`"'“”«»()\[\]{}<>,;!?]{2,200}""")
 PREFIX = "__"
-REMEMBERED = 65_536
-"""Spellings that are remembered: three for each name of a large catalog."""
+REMEMBERED = 8_192
+"""Spellings that are remembered."""
 
 
 class ExactNames:
@@ -42,28 +43,24 @@ class ExactNames:
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._slots = Slots.first(len(tools))
         self._names = {slot: tool.name for slot, tool in enumerate(tools)}
-        found: dict[str, list[int]] = {}
-        for slot, tool in enumerate(tools):
-            for written in _spellings(tool):
-                found.setdefault(written, []).append(slot)
-        self._found = {written: tuple(slots) for written, slots in found.items()}
+        self._found = KeyTable((slot, _spellings(tool)) for slot, tool in enumerate(tools))
         self._one_word = Counter(word for tool in tools for word in _single_words(tool))
 
     def changed(self, change: CatalogChange) -> ExactNames:
         """The names of the changed catalog."""
         other = copy(self)
         other._slots = change.slots
-        other._names, other._found, other._one_word = self._names.copy(), self._found.copy(), self._one_word.copy()
+        other._names, other._one_word = self._names.copy(), self._one_word.copy()
+        other._found = self._found.changed(
+            [(each.slot, _spellings(each.tool)) for each in change.gone],
+            [(each.slot, _spellings(each.tool)) for each in change.new],
+        )
         for each in change.gone:
             del other._names[each.slot]
             other._one_word.subtract(_single_words(each.tool))
-            for written in _spellings(each.tool):
-                other._found[written] = tuple(slot for slot in other._found[written] if slot != each.slot)
         for each in change.new:
             other._names[each.slot] = each.tool.name
             other._one_word.update(_single_words(each.tool))
-            for written in _spellings(each.tool):
-                other._found[written] = (*other._found.get(written, ()), each.slot)
         return other
 
     def find(self, query: str) -> Places:
@@ -75,7 +72,7 @@ class ExactNames:
         return self._slots.places(list({slot for written in self._written(query) for slot in self._meant(written)}))
 
     def _meant(self, written: str) -> Sequence[int]:
-        slots = self._found.get(_compact(written), ())
+        slots = self._found.of(_compact(written)).tolist()
         return [slot for slot in slots if self._names[slot] == written] or slots
 
     def _written(self, query: str) -> Iterator[str]:
@@ -107,12 +104,11 @@ def damped(scores: Scores, suspected: Mask) -> Scores:
     return replace(scores, values=np.where(suspected, values, scores.values))
 
 
-def _spellings(tool: Tool) -> Iterator[str]:
-    """Its name and aliases, plain and with both prefixes, each as often as it is one."""
-    for name in (tool.name, *tool.aliases):
-        for written in (name, f"{tool.server} {name}", f"mcp {tool.server} {name}"):
-            if compact := _compact(written):
-                yield compact
+def _spellings(tool: Tool) -> Set[str]:
+    """Its name and aliases, plain and with both prefixes."""
+    names = (tool.name, *tool.aliases)
+    prefixes = ("", _compact(tool.server), _compact(f"mcp {tool.server}"))
+    return {written for name in names for prefix in prefixes if (written := prefix + _compact(name))}
 
 
 def _single_words(tool: Tool) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from types import MappingProxyType
@@ -19,8 +19,8 @@ from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, terms
 K1 = 1.2
 B = 0.75
 FIELD_WEIGHTS: Mapping[str, float] = {"name": 3.0, "description": 1.0, "parameters": 0.5, "server": 1.0}
-REMEMBERED = 65_536
-"""Number of texts whose terms are cached, so that indexing a changed catalog costs only its new texts."""
+REMEMBERED = 8_192
+"""Number of texts whose terms are cached: those of the tools that requests to a gateway bring again and again."""
 EXACT_NAME = 1000.0
 IN_NAME = 100.0
 IN_DESCRIPTION = 10.0
@@ -40,7 +40,7 @@ class Bm25f:
 
     def __init__(
         self,
-        documents: Sequence[Mapping[str, str]],
+        documents: Iterable[Mapping[str, str]],
         *,
         weights: Mapping[str, float] = FIELD_WEIGHTS,
         k1: float = K1,
@@ -49,10 +49,17 @@ class Bm25f:
         self._weights = weights
         self._k1 = k1
         self._b = b
-        read = [self._read(document) for document in documents]
-        self._slots = Slots.first(len(documents))
-        self._words = Postings.of_counts(read, fields=len(weights))
-        self._lengths = np.array([_lengths(document) for document in read], np.int64).reshape(len(read), len(weights))
+        lengths: list[list[int]] = []
+
+        def read() -> Iterator[list[Counter[str]]]:
+            for document in documents:  # one at a time: the words of thousands would take more memory than the index
+                counts = self._read(document)
+                lengths.append(_lengths(counts))
+                yield counts
+
+        self._words = Postings.of_counts(read(), fields=len(weights))
+        self._slots = Slots.first(len(lengths))
+        self._lengths = np.array(lengths, np.int64).reshape(len(lengths), len(weights))
         self._forget()
 
     @property

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from pegboard.model import Tool
+from pegboard.retrieval.key_table import KeyTable
 from pegboard.retrieval.name_words import words_of
 from pegboard.retrieval.slots import CatalogChange, Slots
 from pegboard.retrieval.words import raw_words, stem
@@ -56,7 +57,7 @@ class Mentions:
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._slots = Slots.first(len(tools))
         self._tools = dict(enumerate(tools))
-        self._by_name = _grouped((tool.name.casefold(), slot) for slot, tool in self._tools.items())
+        self._by_name = KeyTable((slot, (tool.name.casefold(),)) for slot, tool in self._tools.items())
         self._by_server = _grouped((tool.server, slot) for slot, tool in self._tools.items())
         self._uses = Counter(word for tool in tools for word in _about(tool.name))
         self._broad = self._broad_words()
@@ -76,8 +77,8 @@ class Mentions:
             other._tools[each.slot] = each.tool
             other._uses.update(_about(each.tool.name))
         gone, new = [(each.slot, each.tool) for each in change.gone], [(each.slot, each.tool) for each in change.new]
-        other._by_name = _regrouped(
-            self._by_name, [(of.name.casefold(), at) for at, of in gone], [(of.name.casefold(), at) for at, of in new]
+        other._by_name = self._by_name.changed(
+            [(at, (of.name.casefold(),)) for at, of in gone], [(at, (of.name.casefold(),)) for at, of in new]
         )
         other._by_server = _regrouped(
             self._by_server, [(of.server, at) for at, of in gone], [(of.server, at) for at, of in new]
@@ -121,7 +122,7 @@ class Mentions:
         servers = _named(self._servers_by_word, words)
         return Mentioned(
             tools=self._places(
-                slot for each in IDENTIFIER.findall(query) for slot in self._by_name.get(each.casefold(), ())
+                slot for each in IDENTIFIER.findall(query) for slot in self._by_name.of(each.casefold()).tolist()
             ),
             objects=tuple(
                 self._places(self._objects[key]) for key in dict.fromkeys([*whole, *sorted(alone, key=sorted)])
@@ -167,7 +168,7 @@ def _grouped(members: Iterable[tuple[K, M]]) -> dict[K, frozenset[M]]:
 
 
 def _regrouped(
-    groups: Mapping[K, frozenset[M]], gone: Iterable[tuple[K, M]], new: Iterable[tuple[K, M]]
+    groups: Mapping[K, frozenset[M]], gone: Sequence[tuple[K, M]], new: Sequence[tuple[K, M]]
 ) -> dict[K, frozenset[M]]:
     """The groups without the members that are gone, and with the new ones; empty groups are left out."""
     found = dict(groups)
@@ -177,4 +178,7 @@ def _regrouped(
     for key, member in new:
         if key:
             found[key] = found.get(key, frozenset()) | {member}
-    return {key: of_key for key, of_key in found.items() if of_key}
+    for key, _ in gone:
+        if key in found and not found[key]:
+            del found[key]
+    return found

@@ -69,12 +69,13 @@ class NameIndex:
         self._slots = Slots.first(len(tools))
         names = [_stems_of(tool.name, *tool.aliases) for tool in tools]
         self._in_name = Postings.of_words(names)
-        self._anywhere = Postings.of_words([_words(tool) for tool in tools])
+        self._anywhere = Postings.of_words(_words(tool) for tool in tools)
         self._number = {
             word: number for number, word in enumerate(dict.fromkeys(word for name in names for word in name))
         }
         cells = [(slot, self._number[word]) for slot, name in enumerate(names) for word in name]
         self._cells = np.array(cells, np.int32).reshape(len(cells), 2)
+        self._containing = np.array([len(self._anywhere.of(word)) for word in self._number], np.int64)
         self._weigh()
 
     def changed(self, change: CatalogChange) -> NameIndex:
@@ -91,6 +92,11 @@ class NameIndex:
         other._number = dict(self._number)
         for word in (word for _, name in names for word in name):
             other._number.setdefault(word, len(other._number))
+        other._containing = np.zeros(len(other._number), np.int64)
+        other._containing[: len(self._containing)] = self._containing
+        for word in {word for each in (*change.gone, *change.new) for word in _words(each.tool)}:
+            if (number := other._number.get(word)) is not None:
+                other._containing[number] = len(other._anywhere.of(word))
         cells = [(slot, other._number[word]) for slot, name in names for word in name]
         stays = ~np.isin(self._cells[:, 0], [slot for slot, _ in left])
         other._cells = np.concatenate([self._cells[stays], np.array(cells, np.int32).reshape(len(cells), 2)])
@@ -101,8 +107,7 @@ class NameIndex:
         """Compute what depends on all tools: the weight of each name, and that of a word that no tool has."""
         size = len(self._slots.of_place)
         self._unknown = float(inverse_document_frequency(size, np.zeros(1, np.int64))[0])
-        containing = np.array([len(self._anywhere.of(word)) for word in self._number], np.int64)
-        idf = inverse_document_frequency(size, containing).astype(np.float64)
+        idf = inverse_document_frequency(size, self._containing).astype(np.float64)
         totals = np.bincount(self._cells[:, 0], idf[self._cells[:, 1]], self._slots.size)
         self._total = np.maximum(totals.astype(np.float32), np.float32(1e-9))
 

@@ -42,7 +42,7 @@ class NamedServers:
             if words:
                 spoken.setdefault(words, set()).update(group)
                 self._labels.setdefault(_label(name), group)
-        used = _used_elsewhere({word for words in spoken for word in words}, spoken, tools)
+        used = _used_elsewhere(spoken, tools)
         self._spoken: Mapping[frozenset[str], Tools] = {
             words: frozenset(group)
             for words, group in spoken.items()
@@ -82,15 +82,17 @@ def _groups(tools: Sequence[Tool]) -> dict[str, Tools]:
 
 
 def _used_elsewhere(
-    words: set[str], groups: Mapping[frozenset[str], set[ToolId]], tools: Sequence[Tool]
+    groups: Mapping[frozenset[str], set[ToolId]], tools: Sequence[Tool]
 ) -> Counter[tuple[frozenset[str], str]]:
     """How many tools outside a group have each word of its name in their own name or description."""
     used: Counter[tuple[frozenset[str], str]] = Counter()
+    keys: dict[str, list[frozenset[str]]] = {}
+    for key in groups:
+        for word in key:
+            keys.setdefault(word, []).append(key)
     for tool in tools:
-        there = words.intersection(raw_words(f"{tool.name} {tool.description}"))
-        for key, group in groups.items():
-            if tool.id not in group:
-                used.update((key, word) for word in key & there)
+        for word in keys.keys() & raw_words(f"{tool.name} {tool.description}"):
+            used.update((key, word) for key in keys[word] if tool.id not in groups[key])
     return used
 
 

@@ -42,26 +42,30 @@ class Postings:
         self._differing = differing
 
     @classmethod
-    def of_words(cls, documents: Sequence[Iterable[str]]) -> Postings:
+    def of_words(cls, documents: Iterable[Iterable[str]]) -> Postings:
         """Postings of documents without fields, each in the slot of its place."""
-        return cls.of_counts([[dict.fromkeys(words, 1)] for words in documents], fields=0)
+        return cls.of_counts(([dict.fromkeys(words, 1)] for words in documents), fields=0)
 
     @classmethod
-    def of_counts(cls, documents: Sequence[Counted], *, fields: int) -> Postings:
+    def of_counts(cls, documents: Iterable[Counted], *, fields: int) -> Postings:
         """Postings of documents, each in the slot of its place; ``fields`` is the number of fields."""
         number: dict[str, int] = {}
-        cells, of_field, times = array("q"), array("q"), array("q")
+        words, of_slot, of_field, times = array("i"), array("i"), array("B"), array("i")
+        size = 0
         for slot, document in enumerate(documents):
+            size = slot + 1
             for field, count in enumerate(document):
                 for word, often in count.items():
-                    cells.append(number.setdefault(word, len(number)) * len(documents) + slot)
+                    words.append(number.setdefault(word, len(number)))
+                    of_slot.append(slot)
                     of_field.append(field)
                     times.append(often)
-        distinct, row = np.unique(np.frombuffer(cells, np.int64), return_inverse=True)
+        cells = np.frombuffer(words, np.int32).astype(np.int64) * size + np.frombuffer(of_slot, np.int32)
+        distinct, row = np.unique(cells, return_inverse=True)
         counts = np.zeros((len(distinct), fields), _width(max(times, default=0)))
         if fields:
-            counts[row, np.frombuffer(of_field, np.int64)] = np.frombuffer(times, np.int64)
-        of_word, slots = np.divmod(distinct, max(1, len(documents)))
+            counts[row, np.frombuffer(of_field, np.uint8)] = np.frombuffer(times, np.int32)
+        of_word, slots = np.divmod(distinct, max(1, size))
         start = np.concatenate([[0], np.cumsum(np.bincount(of_word, minlength=len(number)))])
         return cls(number, start, slots.astype(np.int32), counts, {})
 

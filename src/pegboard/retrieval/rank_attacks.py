@@ -38,6 +38,8 @@ MANY_INTENTS, WORDS_PER_ONE_OF_MANY = 6, 16
 """Unrelated actions, and the words of the description for each: ten of 9,812 real descriptions say as much so
 shortly."""
 LEAST_VERBS = 3
+LEAST_NAME = 2
+"""Minimum words of a copied name."""
 LEAST_COPIED = 4
 """Minimum words of a copied description for that to be no coincidence."""
 COPIED_SENTENCES, COPIED_SERVERS = 3, 3
@@ -46,7 +48,7 @@ OBJECT = 5
 """Words behind a verb that may say what it is done to."""
 WHOLE = 0.5
 """Share of a server's tools from which on it is suspected as a whole, if they are at least two."""
-REMEMBERED = 65_536
+REMEMBERED = 16_384
 
 SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|[。！？；]")
 REQUEST = re.compile(
@@ -70,15 +72,17 @@ GRAMMAR = re.compile(
 HABITUAL = frozenset({"provide", "return", "use"})
 """Verbs that begin sentences of any description: `Returns`, `Use this`."""
 Words = frozenset[str]
+Key = int
+"""The hash of words, 64 bits."""
 
 
 def suspects(tools: Sequence[Tool]) -> Mapping[ToolId, Kind]:
     """The suspected tools. Of two with the same name or text, the later one counts as the copy."""
     found: dict[ToolId, Kind] = {}
-    found |= {tool.id: "copied-description" for tool in _copied_descriptions(tools)}
-    found |= {tool.id: "copied-description" for tool in _put_together(tools)}
-    found |= {tool.id: "copied-name" for tool in _copied_names(tools)}
-    found |= {tool.id: kind for tool in tools if (kind := _kind(tool.name, tool.description)) is not None}
+    found |= {tool.id: "copied-description" for tool in copied_descriptions(tools)}
+    found |= {tool.id: "copied-description" for tool in put_together(tools)}
+    found |= {tool.id: "copied-name" for tool in copied_names(tools)}
+    found |= {tool.id: kind for tool in tools if (kind := own_kind(tool.name, tool.description)) is not None}
     return found | dict(_of_servers(tools, found))
 
 
@@ -90,22 +94,22 @@ def is_made_of_requests(description: str) -> bool:
     >>> is_made_of_requests("Finds flights between two airports. Returns prices. Use it when a user asks for one.")
     False
     """
-    return _are_requests(*_requests(description))
+    return are_requests(*requests_of(description))
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _requests(description: str) -> tuple[int, int]:
+def requests_of(description: str) -> tuple[int, int]:
     """How many of its sentences are phrased as requests, and how many there are."""
     sentences = [each for each in SENTENCE.split(description.strip()) if WORD.search(each)]
     return sum(REQUEST.search(each) is not None for each in sentences), len(sentences)
 
 
-def _are_requests(asked: int, sentences: int) -> bool:
+def are_requests(asked: int, sentences: int) -> bool:
     return asked >= LEAST_REQUESTS and 2 * asked >= sentences
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _kind(name: str, description: str) -> Kind | None:
+def own_kind(name: str, description: str) -> Kind | None:
     """What one tool's own texts show."""
     if is_made_of_requests(description):
         return "requests"
@@ -139,7 +143,7 @@ def _has_many_intents(description: str) -> bool:
 
 def _unrelated(description: str) -> int:
     """The number of actions in a description whose objects have no word in common; 0 if they are of a few verbs."""
-    actions = {found for piece in ITEM.split(description) if (found := _action(known_words(piece))) is not None}
+    actions = {found for piece in ITEM.split(description) if (found := _action(raw_words(piece))) is not None}
     kept: list[tuple[str, Words]] = []
     for verb, about in sorted(actions, key=lambda action: (len(action[1]), sorted(action[1]), action[0])):
         if all(about.isdisjoint(other) for _, other in kept):
@@ -165,50 +169,77 @@ def _base_forms(word: str) -> Iterator[str]:
     yield word.replace("ys", "yz", 1).removesuffix("s")
 
 
-def _copied_names(tools: Sequence[Tool]) -> Iterator[Tool]:
+def copied_names(tools: Sequence[Tool]) -> Iterator[Tool]:
     """Tools with the name of another server's tool whose English text is about neither the name nor that tool."""
-    for name, same in _by([_name_words(tool.name) for tool in tools], tools, least=2).items():
-        for place, tool in enumerate(same):
-            others = [other for other in same[:place] if other.server != tool.server]
-            said = _content(tool.description)
-            if (
-                others
-                and _is_english(tool.description)
-                and said.isdisjoint(map(stem, name))
-                and all(said.isdisjoint(_content(other.description)) for other in others)
-            ):
-                yield tool
+    for same in _by([name_key(tool) for tool in tools], tools):
+        yield from copied_names_in(same)
 
 
-def _copied_descriptions(tools: Sequence[Tool]) -> Iterator[Tool]:
-    """Tools with the text of another server's tool whose names are about nothing in it, and not about the same."""
-    texts = [known_words(tool.description) for tool in tools]
-    for same in _by(texts, tools, least=LEAST_COPIED).values():
-        for place, tool in enumerate(same):
-            name = frozenset(map(stem, _name_words(tool.name)))
-            if name.isdisjoint(_content(tool.description)) and any(
-                other.server != tool.server and name.isdisjoint(map(stem, _name_words(other.name)))
-                for other in same[:place]
-            ):
-                yield tool
-
-
-def _put_together(tools: Sequence[Tool]) -> Iterator[Tool]:
-    """Tools whose descriptions have sentences of the tools of several other servers, which come before them."""
-    first: dict[tuple[str, ...], str] = {}
-    for tool in tools:
-        sentences = dict.fromkeys(_sentences(tool.description))
-        origins = {sentence: first.setdefault(sentence, tool.server) for sentence in sentences}
-        copied = [server for server in origins.values() if server != tool.server]
-        if len(copied) >= max(COPIED_SENTENCES, len(sentences) / 2) and len(set(copied)) >= COPIED_SERVERS:
+def copied_names_in(same: Sequence[Tool]) -> Iterator[Tool]:
+    """Of tools of one name, those whose English text is about neither the name nor an earlier server's tool."""
+    for place, tool in enumerate(same):
+        others = [other for other in same[:place] if other.server != tool.server]
+        said = _content(tool.description)
+        if (
+            others
+            and _is_english(tool.description)
+            and said.isdisjoint(map(stem, _name_words(tool.name)))
+            and all(said.isdisjoint(_content(other.description)) for other in others)
+        ):
             yield tool
 
 
+def copied_descriptions(tools: Sequence[Tool]) -> Iterator[Tool]:
+    """Tools with the text of another server's tool whose names are about nothing in it, and not about the same."""
+    for same in _by([description_key(tool) for tool in tools], tools):
+        yield from copied_descriptions_in(same)
+
+
+def copied_descriptions_in(same: Sequence[Tool]) -> Iterator[Tool]:
+    """Of tools of one text, those whose names are about nothing in it, and not about the same as an earlier server's
+    tool."""
+    for place, tool in enumerate(same):
+        name = frozenset(map(stem, _name_words(tool.name)))
+        if name.isdisjoint(_content(tool.description)) and any(
+            other.server != tool.server and name.isdisjoint(map(stem, _name_words(other.name)))
+            for other in same[:place]
+        ):
+            yield tool
+
+
+def put_together(tools: Sequence[Tool]) -> Iterator[Tool]:
+    """Tools whose descriptions have sentences of the tools of several other servers, which come before them."""
+    first: dict[Key, str] = {}
+    for tool in tools:
+        said = sentences(tool.description)
+        if is_put_together([first.setdefault(each, tool.server) for each in said], tool.server):
+            yield tool
+
+
+def is_put_together(origins: Sequence[str], server: str) -> bool:
+    """Whether sentences are those of several other servers' tools; ``origins`` has the server of the first tool with
+    each."""
+    copied = [origin for origin in origins if origin != server]
+    return len(copied) >= max(COPIED_SENTENCES, len(origins) / 2) and len(set(copied)) >= COPIED_SERVERS
+
+
 @lru_cache(maxsize=REMEMBERED)
-def _sentences(description: str) -> tuple[tuple[str, ...], ...]:
-    """The words of each sentence that has as many as no two tools share by chance."""
-    words = (known_words(each) for each in SENTENCE.split(description))
-    return tuple(each for each in words if len(each) >= LEAST_COPIED)
+def sentences(description: str) -> tuple[Key, ...]:
+    """The different sentences of a description that have as many words as no two tools share by chance."""
+    words = (tuple(raw_words(each)) for each in SENTENCE.split(description))
+    return tuple(dict.fromkeys(hash(each) for each in words if len(each) >= LEAST_COPIED))
+
+
+def name_key(tool: Tool) -> Key | None:
+    """Equal for tools of one name of several words."""
+    words = _name_words(tool.name)
+    return hash(words) if len(words) >= LEAST_NAME else None
+
+
+def description_key(tool: Tool) -> Key | None:
+    """Equal for tools of one text that is long enough."""
+    words = known_words(tool.description)
+    return hash(words) if len(words) >= LEAST_COPIED else None
 
 
 def _of_servers(tools: Sequence[Tool], found: Mapping[ToolId, Kind]) -> Iterator[tuple[ToolId, Kind]]:
@@ -218,20 +249,20 @@ def _of_servers(tools: Sequence[Tool], found: Mapping[ToolId, Kind]) -> Iterator
         groups[tool.server].append(tool)
     for group in groups.values():
         kinds = Counter(found[tool.id] for tool in group if tool.id in found)
-        counts = [_requests(tool.description) for tool in group]
-        if not kinds and _are_requests(sum(asked for asked, _ in counts), sum(total for _, total in counts)):
+        counts = [requests_of(tool.description) for tool in group]
+        if not kinds and are_requests(sum(asked for asked, _ in counts), sum(total for _, total in counts)):
             kinds["requests"] = len(group)
         if kinds.total() >= max(2, WHOLE * len(group)):
             yield from ((tool.id, kinds.most_common(1)[0][0]) for tool in group if tool.id not in found)
 
 
-def _by(keys: Sequence[tuple[str, ...]], tools: Sequence[Tool], *, least: int) -> Mapping[tuple[str, ...], list[Tool]]:
-    """The tools that share a key of at least as many words."""
-    groups: defaultdict[tuple[str, ...], list[Tool]] = defaultdict(list)
+def _by(keys: Sequence[Key | None], tools: Sequence[Tool]) -> Iterator[Sequence[Tool]]:
+    """The tools that share a key, for each that several have."""
+    groups: defaultdict[Key, list[Tool]] = defaultdict(list)
     for key, tool in zip(keys, tools, strict=True):
-        if len(key) >= least:
+        if key is not None:
             groups[key].append(tool)
-    return {key: group for key, group in groups.items() if len(group) > 1}
+    return (group for group in groups.values() if len(group) > 1)
 
 
 @lru_cache(maxsize=REMEMBERED)

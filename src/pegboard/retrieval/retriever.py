@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 
@@ -16,11 +17,13 @@ from pegboard.retrieval.duplicates import Duplicates, Groups
 from pegboard.retrieval.encoders.encoder_cache import texts_at_once
 from pegboard.retrieval.exact_names import ExactNames
 from pegboard.retrieval.index.exact import ExactIndex
+from pegboard.retrieval.index.growing_rows import GrowingRows
 from pegboard.retrieval.intents import Span, with_clauses
 from pegboard.retrieval.lexical import NO_DESCRIPTIONS, Bm25f, KeywordIndex
 from pegboard.retrieval.mentions import Mentions
 from pegboard.retrieval.name_match import NameIndex
 from pegboard.retrieval.nearest import Near, Nearest, Progress
+from pegboard.retrieval.search_index import SearchIndex
 from pegboard.retrieval.service_names import ServiceNames
 from pegboard.retrieval.slots import kept_places
 from pegboard.retrieval.tool_texts import TEXTS, TextKind, full, server_profile, short
@@ -61,10 +64,12 @@ class Retriever:
         self._queries = queries
         self._dense: dict[TextKind, ExactIndex] = {}
         self._meanings: ExactIndex | None = None
+        self._rows: GrowingRows | None = None
         self._nearest = None if index is None else Nearest(index, self.tools)
         self._filling: asyncio.Task[None] | None = None
         self._chunk = chunk or texts_at_once(documents)
         self._jobs: Duplicates | None = None
+        self._searched_before: SearchIndex | None = None if before is None else before._last_search_index()
         self._jobs_before: tuple[Sequence[Tool], Duplicates] | None = None
         if before is not None:
             self._jobs_before = before._jobs_before if before._jobs is None else (before.tools, before._jobs)
@@ -72,6 +77,20 @@ class Retriever:
         self._profiles_before: Mapping[str, Floats] = {} if before is None else before._profile_vectors()
         self._width = documents.dimensions
         self._building = asyncio.Lock()
+
+    def is_of(self, tools: tuple[Tool, ...], category_descriptions: Mapping[str, str]) -> bool:
+        """Whether it is over this very tuple of tools."""
+        return self.tools is tools and self._category_descriptions == category_descriptions
+
+    @cached_property
+    def search_index(self) -> SearchIndex:
+        """What searches need besides the ranking. Thousands of tools take a second: not for the event loop."""
+        before, self._searched_before = self._searched_before, None
+        return SearchIndex(self.tools, self._servers, before=before)
+
+    def _last_search_index(self) -> SearchIndex | None:
+        """That of these tools if it was used, or else that of an earlier snapshot."""
+        return self.__dict__.get("search_index", self._searched_before)
 
     @property
     def lexical(self) -> Bm25f:
@@ -101,7 +120,7 @@ class Retriever:
     @property
     def knows_suspects(self) -> bool:
         """Whether `suspected` is known, so that it takes no time."""
-        return "suspected" in self._words.__dict__
+        return "suspects" in self._words.__dict__
 
     def index_words(self) -> None:
         """Build the word indexes. Thousands of tools take seconds: not for the event loop."""
@@ -137,12 +156,13 @@ class Retriever:
         if self._meanings is None:
             async with self._building:
                 if self._meanings is None:
-                    self._meanings = self._index(await self._meant(progress))
+                    self._rows = await self._meant(progress)
+                    self._meanings = self._index(self._rows.rows)
         return self._meanings
 
     async def vectors(self) -> Floats:
         """The vectors of `meanings`, shape (n, d), in catalog order, wherever they are stored."""
-        return (await self.meanings()).vectors if self._nearest is None else await self._meant(None)
+        return (await self.meanings()).vectors if self._nearest is None else (await self._meant(None)).rows
 
     async def warm(self, progress: Progress | None = None) -> None:
         """Embed the tools and fill the index. Raises StoreError if a remote index cannot be used."""
@@ -190,23 +210,26 @@ class Retriever:
             if not nearest.is_filled:
                 await nearest.check()
             if not nearest.is_filled:
-                await nearest.fill(await self._meant(progress), progress)
+                await nearest.fill((await self._meant(progress)).rows, progress)
 
-    async def _meant(self, progress: Progress | None) -> Floats:
+    async def _meant(self, progress: Progress | None) -> GrowingRows:
         """The vectors of `meanings`; those of tools that the snapshot ``before`` had too are taken from it."""
         before, self._before = self._before, None
-        known: Floats | None = None
+        known: GrowingRows | None = None
         kept = np.full(len(self.tools), -1, np.intp)
-        if before is not None and before._meanings:
-            known, kept = before._meanings.vectors, kept_places(before.tools, self.tools)
+        if before is not None and before._rows is not None:
+            known, kept = before._rows, kept_places(before.tools, self.tools)
         new = np.flatnonzero(kept < 0)
         texts = await asyncio.to_thread(_two_texts, [self.tools[place] for place in new])  # a moment (P25)
         vectors = await self._embed(texts, _halved(progress))
+        made = _unit(vectors[::2] + vectors[1::2])
         if known is None:
-            return _unit(vectors[::2] + vectors[1::2])
-        rows = known[kept]
-        rows[new] = _unit(vectors[::2] + vectors[1::2])
-        return rows
+            return GrowingRows(made)
+        if len(kept) == len(known.rows) + len(new) and (new >= len(known.rows)).all():
+            return known.extended(made)
+        rows = known.rows[kept]
+        rows[new] = made
+        return GrowingRows(rows)
 
     async def jobs(self) -> Groups | None:
         """For each tool a number shared with tools that do the same job on other servers, shape (n,).
@@ -243,7 +266,7 @@ class Retriever:
         return self._dense[kind]
 
     def _index(self, vectors: Floats) -> ExactIndex:
-        return ExactIndex.of([tool.id for tool in self.tools], vectors)
+        return ExactIndex.of(map(attrgetter("id"), self.tools), vectors)
 
     async def server_similarities(self, query: Floats) -> Floats:
         """Cosine of the query with each tool's server profile, shape (n,)."""
@@ -272,7 +295,7 @@ class Retriever:
     @cached_property
     def _server_of(self) -> np.ndarray:
         places = {name: place for place, name in enumerate(self._servers)}
-        return np.array([places[tool.server] for tool in self.tools], np.int64)
+        return np.fromiter(map(places.__getitem__, map(attrgetter("id.server"), self.tools)), np.int64, len(self.tools))
 
     async def _embed(self, texts: Sequence[str], progress: Progress | None) -> Floats:
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))

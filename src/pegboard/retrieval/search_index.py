@@ -19,6 +19,7 @@ from pegboard.retrieval.named_servers import NamedServers
 from pegboard.retrieval.no_match import NoMatch, shipped
 from pegboard.retrieval.speller import Speller
 from pegboard.retrieval.words import known_words
+from pegboard.sequence_change import SequenceChange
 
 Certainty = Literal["high", "some", "low"]
 
@@ -36,13 +37,30 @@ ordinary word, such as `memory`."""
 
 
 class SearchIndex:
-    """Texts of one catalog, for searches. Thousands of tools take a second to index: not for the event loop."""
+    """Texts of one catalog, for searches. Thousands of tools take a second to index: not for the event loop.
 
-    def __init__(self, tools: Sequence[Tool], servers: Mapping[str, Server], no_match: NoMatch | None = None) -> None:
+    ``before`` is the index of an earlier catalog: of tools that both have, most is taken over.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        servers: Mapping[str, Server],
+        no_match: NoMatch | None = None,
+        before: SearchIndex | None = None,
+    ) -> None:
         self._no_match = no_match or shipped()
+        self._in_order = tuple(tools)
+        self._described = {name: server.description for name, server in servers.items()}
         self._tools = {tool.id: tool for tool in tools}
-        self._speller = Speller(tools)
-        self._words = CatalogWords(tools, servers)
+        if before is None or not _agree(before._described, self._described):
+            self._speller, self._words = Speller(tools), CatalogWords(tools, servers)
+        else:
+            change = SequenceChange.of(before._in_order, self._in_order)
+            gone, new = change.middle(before._in_order), change.middle(self._in_order)
+            stay = set(map(id, gone)).intersection(map(id, new))
+            gone, new = ([tool for tool in each if id(tool) not in stay] for each in (gone, new))
+            self._speller, self._words = before._speller.changed(gone, new), before._words.changed(gone, new, servers)
         self._servers = NamedServers(tools)
 
     def corrected(self, query: str) -> str:
@@ -90,6 +108,11 @@ class SearchIndex:
             "covered_words": covered * words,
             "clauses": math.log(len(spans)),
         }
+
+
+def _agree(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+    """Whether the servers of both are described alike."""
+    return all(after[name] == said for name, said in before.items() if name in after)
 
 
 def certainty(probability: float) -> Certainty:

@@ -57,7 +57,7 @@ class ServiceNames:
         self._number: dict[str, int] = {}
         numbers = [self._number.setdefault(tool.server, len(self._number)) for tool in tools]
         self._server_of = np.array(numbers, np.int32)
-        self._texts = Postings.of_words([_text_words(tool) for tool in tools])
+        self._texts = Postings.of_words(_text_words(tool) for tool in tools)
         self._servers: dict[str, ServerNames] = {}
         groups: defaultdict[str, list[Tool]] = defaultdict(list)
         for tool in tools:

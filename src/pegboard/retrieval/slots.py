@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.model import Floats, Server, Tool
+from pegboard.sequence_change import SequenceChange
 
 Numbers = NDArray[np.intp]
 LARGEST = 0.25
@@ -49,7 +50,7 @@ class Slots:
         """Values by slot, shape (size,), in catalog order, shape (n,)."""
         return values[self.of_place]
 
-    def places(self, slots: Sequence[int] | Numbers) -> Numbers:
+    def places(self, slots: Sequence[int] | NDArray[np.signedinteger]) -> Numbers:
         """The places of these slots, ascending."""
         return np.sort(self.place[np.asarray(slots, np.intp)])
 
@@ -87,7 +88,9 @@ def change_of(
     """
     kept = kept_places(before, tools, _redescribed(servers_before, servers))
     stays = kept[kept >= 0]
-    arrived, left = np.flatnonzero(kept < 0), np.setdiff1d(np.arange(len(before)), stays, assume_unique=True)
+    gone = np.ones(len(before), np.bool_)
+    gone[stays] = False
+    arrived, left = np.flatnonzero(kept < 0), np.flatnonzero(gone)
     if len(arrived) + len(left) > max(SMALL, LARGEST * len(before)) or (np.diff(stays) < 0).any():
         return None
     of_place = np.empty(len(tools), np.intp)
@@ -105,6 +108,17 @@ def change_of(
 
 def kept_places(before: Sequence[Tool], tools: Sequence[Tool], redescribed: Set[str] = frozenset()) -> Numbers:
     """For each tool the place before of an equal one of the same id, or -1; none of ``redescribed`` servers has one."""
+    change = SequenceChange.of(tuple(before), tuple(tools))
+    middle = _kept_between(change.middle(before), change.middle(tools))
+    middle[middle >= 0] += change.start
+    end = np.arange(len(before) - change.end, len(before))
+    kept = np.concatenate([np.arange(change.start), middle, end]).astype(np.intp, copy=False)
+    if redescribed:
+        kept[[tool.server in redescribed for tool in tools]] = -1
+    return kept
+
+
+def _kept_between(before: Sequence[Tool], tools: Sequence[Tool]) -> Numbers:
     same = {id(tool): place for place, tool in enumerate(before)}
     kept = [same.get(id(tool), -1) for tool in tools]
     there = set(kept)
@@ -112,8 +126,6 @@ def kept_places(before: Sequence[Tool], tools: Sequence[Tool], redescribed: Set[
     for place, tool in enumerate(tools):
         if kept[place] < 0 and (earlier := known.get(tool.id)) is not None and before[earlier] == tool:
             kept[place] = earlier
-        if redescribed and tool.server in redescribed:
-            kept[place] = -1
     return np.array(kept, np.intp).reshape(len(tools))
 
 

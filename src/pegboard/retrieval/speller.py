@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable
+from copy import copy
 from functools import cache
 from importlib.resources import files
 
@@ -33,17 +34,43 @@ class Speller:
     """
 
     def __init__(self, tools: Iterable[Tool]) -> None:
-        weights: Counter[str] = Counter()
-        for tool in tools:
-            for word in {*raw_words(tool.name), *raw_words(tool.server)}:
-                weights[word] += OF_NAMES
-            weights.update(set(raw_words(tool.description)))
-        self._known = frozenset(weights)
-        self._stems = frozenset(map(stem, weights))
-        self._by_letter: dict[str, list[tuple[str, int]]] = {}
-        for word, weight in weights.items():
-            if WORD.fullmatch(word) and weight >= LEAST_USES:
-                self._by_letter.setdefault(word[0], []).append((word, weight))
+        self._weights: Counter[str] = Counter()
+        self._stems: Counter[str] = Counter()
+        """How many words have a stem."""
+        self._by_letter: dict[str, dict[str, int]] = {}
+        self._change((), tools)
+
+    def changed(self, gone: Iterable[Tool], new: Iterable[Tool]) -> Speller:
+        """The words of the catalog from which tools went and to which others came."""
+        other = copy(self)
+        other._weights, other._stems, other._by_letter = self._weights.copy(), self._stems.copy(), {**self._by_letter}
+        other._change(gone, new)
+        return other
+
+    def _change(self, gone: Iterable[Tool], new: Iterable[Tool]) -> None:
+        more: Counter[str] = Counter()
+        for tool in new:
+            more.update(_weights(tool))
+        for tool in gone:
+            more.subtract(_weights(tool))
+        own: set[str] = set()
+        for word, added in more.items():
+            before = self._weights[word]
+            after = before + added
+            if before and not after:
+                del self._weights[word]
+            elif after:
+                self._weights[word] = after
+            self._stems[stem(word)] += (after > 0) - (before > 0)
+            if WORD.fullmatch(word):
+                letter = word[0]
+                if letter not in own:
+                    own.add(letter)
+                    self._by_letter[letter] = dict(self._by_letter.get(letter, {}))
+                if after >= LEAST_USES:
+                    self._by_letter[letter][word] = after
+                else:
+                    self._by_letter[letter].pop(word, None)
 
     def corrected(self, query: str) -> str:
         """The query, unchanged but for misspelt words, and names that the catalog has without capitals: `GitHub`.
@@ -57,22 +84,28 @@ class Speller:
 
     def _name(self, written: str) -> str:
         name = written.casefold()
-        return name if CAMEL.search(written) and name in self._known else written
+        return name if CAMEL.search(written) and name in self._weights else written
 
     def _word(self, written: str) -> str:
         word = written.casefold()
-        if word in FUNCTION_WORDS or stem(word) in self._stems or _is_common(word):
+        if word in FUNCTION_WORDS or self._stems[stem(word)] or _is_common(word):
             return written
         errors = 2 if len(word) >= LONG else 1
         near = [
             (distance, -weight, known)
-            for known, weight in self._by_letter.get(word[0], ())
+            for known, weight in self._by_letter.get(word[0], {}).items()
             if len(known) > LEAST_LETTERS
             and abs(len(known) - len(word)) <= errors
             and (len(word) > SHORT or weight >= OF_NAMES)
             and (distance := edits(word, known, errors)) <= errors
         ]
         return min(near)[2] if near else written
+
+
+def _weights(tool: Tool) -> Counter[str]:
+    weights = Counter(dict.fromkeys([*raw_words(tool.name), *raw_words(tool.server)], OF_NAMES))
+    weights.update(set(raw_words(tool.description)))
+    return weights
 
 
 def edits(one: str, other: str, most: int) -> int:

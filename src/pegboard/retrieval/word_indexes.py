@@ -6,19 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from threading import Lock
 
-import numpy as np
-
 from pegboard.model import Mask, Server, Tool
 from pegboard.retrieval.exact_names import ExactNames
 from pegboard.retrieval.lexical import Bm25f
 from pegboard.retrieval.mentions import Mentions
 from pegboard.retrieval.name_match import NameIndex
-from pegboard.retrieval.rank_attacks import suspects
 from pegboard.retrieval.service_names import ServiceNames
 from pegboard.retrieval.slots import CatalogChange, Occupant, Slots, change_of
+from pegboard.retrieval.suspect_index import SuspectIndex
 from pegboard.retrieval.tool_texts import fields
 
-NAMES = frozenset({"lexical", "names", "exact_names", "service_names", "mentions", "suspected"})
+NAMES = frozenset({"lexical", "names", "exact_names", "service_names", "mentions", "suspects"})
 LEAST_CHANGES = 1000
 """Tools that come before indexes are built anew, or as many as there are if that is more: words that no tool has any
 more stay until then."""
@@ -59,7 +57,7 @@ class WordIndexes:
     @cached_property
     def lexical(self) -> Bm25f:
         if (source := self._source) is None:
-            return Bm25f([fields(tool, self._servers.get(tool.server)) for tool in self._tools])
+            return Bm25f(fields(tool, self._servers.get(tool.server)) for tool in self._tools)
         before, change = source
         return before.lexical.changed(change.slots, _documents(change.gone), _documents(change.new))
 
@@ -84,10 +82,14 @@ class WordIndexes:
         return Mentions(self._tools) if source is None else source[0].mentions.changed(source[1])
 
     @cached_property
+    def suspects(self) -> SuspectIndex:
+        source = self._source
+        return SuspectIndex(self._tools) if source is None else source[0].suspects.changed(source[1], self._tools)
+
+    @cached_property
     def suspected(self) -> Mask:
         """Which tools have texts that are built to be found instead of others, shape (n,)."""
-        found = suspects(self._tools)
-        return np.array([tool.id in found for tool in self._tools], np.bool_)
+        return self.suspects.mask
 
     @property
     def _source(self) -> tuple[WordIndexes, CatalogChange] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from sys import intern
 
 import Stemmer
 
@@ -45,11 +46,11 @@ def raw_words(text: str) -> list[str]:
     found: list[str] = []
     for run in _runs(unicodedata.normalize("NFKC", text)):
         for piece in CAMEL.split(run):
-            found.extend(_segment(piece.casefold()))
+            found.extend(map(intern, _segment(piece.casefold())))  # a catalog repeats each word many times
     return found
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=32_768)
 def known_words(text: str) -> tuple[str, ...]:
     """`raw_words`, remembered: for the texts of tools, which several indexes read."""
     return tuple(raw_words(text))
@@ -88,4 +89,4 @@ def _segment(word: str) -> list[str]:
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
     """The stem of an English word; any other word unchanged."""
-    return str(Stemmer.Stemmer("english", 0).stemWord(word)) if word.isascii() and word.isalpha() else word
+    return intern(Stemmer.Stemmer("english", 0).stemWord(word)) if word.isascii() and word.isalpha() else word

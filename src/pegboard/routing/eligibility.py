@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,6 +13,7 @@ from pegboard.errors import ConfigError
 from pegboard.model import AgentState, Mask, Tool, Turn
 from pegboard.protocols import Filter
 from pegboard.routing.server_breakers import ServerBreakers
+from pegboard.sequence_change import carried_over
 
 LOGGER = logging.getLogger(__name__)
 
@@ -92,12 +93,22 @@ class Eligibility:
     """The right factor of Tool Attention eq. 6, 1[state ⊨ pre_i], and the caller's rights, over one catalog."""
 
     def __init__(
-        self, tools: Sequence[Tool], rules: Sequence[Rule] = (), resting: ServerBreakers | None = None
+        self,
+        tools: Sequence[Tool],
+        rules: Sequence[Rule] = (),
+        resting: ServerBreakers | None = None,
+        before: Eligibility | None = None,
     ) -> None:
-        self._tools = tools
+        """``before`` is that of an earlier catalog: only tools that came since are compared with its patterns."""
+        self._tools = tuple(tools)
         self._resting = resting
         self._size = len(tools)
-        self._rules = [(rule, _matches(tools, rule.pattern)) for rule in rules]
+        self._before: tuple[tuple[Tool, ...], Mapping[str, tuple[bool, ...]]] = ((), {})
+        if before is not None:
+            self._before = before._tools, before._fits
+        self._fits: dict[str, tuple[bool, ...]] = {}
+        """Whether each tool fits a pattern."""
+        self._rules = [(rule, self._matches(rule.pattern)) for rule in rules]
         self._meant = lru_cache(maxsize=MOST)(self._by_patterns)
 
     def of(self, turn: Turn, where: Filter | None = None) -> Eligible:
@@ -116,8 +127,17 @@ class Eligibility:
     def _by_patterns(self, patterns: tuple[str, ...]) -> Mask:
         meant = np.zeros(self._size, np.bool_)
         for each in patterns:
-            meant |= _matches(self._tools, each)
+            meant |= self._matches(each)
         return meant
+
+    def _matches(self, pattern: str) -> Mask:
+        if pattern not in self._fits:
+            tools, known = self._before
+            before = (tools, known[pattern]) if pattern in known else ((), ())
+            self._fits[pattern] = carried_over(
+                *before, self._tools, lambda new: [tool.id.fits(pattern) for tool in new]
+            )
+        return np.array(self._fits[pattern], np.bool_).reshape(self._size)
 
     def _offered(self, allowed: Mask) -> Mask:
         resting = frozenset() if self._resting is None else self._resting.resting()
@@ -134,7 +154,3 @@ def _holds(precondition: Precondition, state: AgentState) -> bool:
     except Exception:  # a user's predicate may raise anything
         LOGGER.exception("A precondition raised; its tools are withheld")
         return False
-
-
-def _matches(tools: Sequence[Tool], pattern: str) -> Mask:
-    return np.array([tool.id.fits(pattern) for tool in tools], np.bool_).reshape(len(tools))

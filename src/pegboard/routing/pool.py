@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
+from itertools import compress, groupby
+from operator import attrgetter
 
 from pegboard.catalog import Catalog
 from pegboard.model import Mask, Server, Tokens, Tool, ToolId
@@ -20,6 +21,8 @@ SLACK = 64
 Render = Callable[[Sequence[Tool], Mapping[str, Server]], Iterable[str]]
 MOST = 16
 """Number of cached masks: rights and states are few."""
+MOST_LINES = 4096
+"""Servers whose lines are remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +50,11 @@ class VisibleTools:
 
     def _render(self, mask: bytes) -> Pool:
         catalog = self._catalog
-        tools = [tool for tool, shown in zip(catalog.tools, mask, strict=True) if shown]
+        tools = list(compress(catalog.tools, mask))
         return summary_pool(tools, catalog.servers, catalog.counter, self._budget)
 
     def _named(self, mask: bytes) -> frozenset[ToolId]:
-        return frozenset(tool.id for tool, shown in zip(self._catalog.tools, mask, strict=True) if shown)
+        return self._catalog.ids if b"\0" not in mask else frozenset(compress(self._catalog.position, mask))
 
 
 def summary_pool(
@@ -91,13 +94,18 @@ def _line_a_tool(tools: Sequence[Tool], _servers: Mapping[str, Server]) -> Itera
 
 
 def _names_by_server(tools: Sequence[Tool], _servers: Mapping[str, Server]) -> Iterable[str]:
-    return (f"[{server}] {', '.join(tool.name for tool in of_server)}" for server, of_server in _by_server(tools))
+    return (f"[{server}] {', '.join(map(attrgetter('id.name'), of_server))}" for server, of_server in _by_server(tools))
 
 
 def _line_a_server(tools: Sequence[Tool], servers: Mapping[str, Server]) -> Iterable[str]:
     for server, of_server in _by_server(tools):
-        about = " ".join(servers[server].description.split())[:NAMED] if server in servers else ""
-        yield f"[{server}] {len(of_server)} tools" + (f": {about}" if about else "")
+        yield _of_server(server, len(of_server), servers[server].description if server in servers else "")
+
+
+@lru_cache(maxsize=MOST_LINES)
+def _of_server(server: str, tools: int, description: str) -> str:
+    about = " ".join(description.split())[:NAMED]
+    return f"[{server}] {tools} tools" + (f": {about}" if about else "")
 
 
 def _as_many_as_fit(lines: Sequence[str], counter: TokenCounter, budget: int) -> Pool:
@@ -122,4 +130,4 @@ def _counted(text: str, counter: TokenCounter) -> Pool:
 
 
 def _by_server(tools: Sequence[Tool]) -> Iterator[tuple[str, list[Tool]]]:
-    return ((server, list(group)) for server, group in groupby(tools, key=lambda tool: tool.server))
+    return ((server, list(group)) for server, group in groupby(tools, key=attrgetter("id.server")))

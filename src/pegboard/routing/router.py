@@ -80,7 +80,8 @@ class Router:
         self._events = events
         self._clock = clock
         self.pinned = tuple(always_available)
-        self._pinned = np.isin(np.arange(len(catalog)), [catalog.position[tool] for tool in always_available])
+        self._pinned = np.zeros(len(catalog), np.bool_)
+        self._pinned[[catalog.position[tool] for tool in always_available]] = True
         self._shown = len(self.pinned) + SHOWN
         self._visible = VisibleTools(catalog, self.profile.pool)
         self._mentions = mentions or cache(lambda: Mentions(catalog.tools))
@@ -109,11 +110,15 @@ class Router:
 
     async def choices(self, turn: Turn, where: Filter | None = None) -> Choices:
         """The choice of `route` for a turn that was served before, without loading definitions or emitting an event."""
-        selection = (await self._scored(turn, where)).selection
+        scored = await self._scored(turn, where)
+        selection, scores = scored.selection, scored.scores
         ranked = selection.order[: max(len(selection.chosen), self._shown)]
         return Choices(
             active=tuple(self.catalog.tools[place].id for place in np.sort(selection.chosen)),
             ranked=tuple(self.catalog.tools[place].id for place in ranked),
+            query=scored.query,
+            candidates=candidates(self.catalog.tools, ranked, scores),
+            comparable=bool(scored.ranking.encoder_of(scores)) and not scored.ranking.profile.by_rank,
         )
 
     async def warm(self, progress: Progress | None = None) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +14,7 @@ from typing import Any, Literal
 
 from platformdirs import user_config_path
 
+from pegboard import operating_system
 from pegboard.errors import ConfigError
 
 OWN_NAME = "pegboard.toml"
@@ -56,12 +55,12 @@ class Client:
 
     def path(self, home: Path, folder: Path, platform: str = "") -> Path:
         """The path of the file, which may not exist, on this or another ``platform`` (as `sys.platform`)."""
-        platform = platform or sys.platform
-        file = self.windows if self.windows and platform == "win32" else self.file
+        platform = platform or operating_system.PLATFORM
+        file = self.windows if self.windows and platform == operating_system.WINDOWS else self.file
         if file.startswith(HOME):
             return home / file.removeprefix(HOME)
         if file.startswith(DATA):
-            return application_data(home, platform) / file.removeprefix(DATA)
+            return operating_system.application_data(home, platform) / file.removeprefix(DATA)
         return folder / file
 
     @property
@@ -192,12 +191,3 @@ def is_projects(path: Path, home: Path, folder: Path) -> bool:
     """Whether a client's file belongs to the project folder, and so was written by the project's author."""
     users = {client.path(home, folder) for client in clients() if client.scope != "project"}
     return path not in users and path in {client.path(home, folder) for client in clients()}
-
-
-def application_data(home: Path, platform: str) -> Path:
-    """The folder in which programs of this platform keep a user's settings."""
-    if platform == "darwin":
-        return home / "Library" / "Application Support"
-    if platform == "win32":
-        return Path(os.environ.get("APPDATA", home / "AppData" / "Roaming"))
-    return Path(os.environ.get("XDG_CONFIG_HOME", home / ".config"))

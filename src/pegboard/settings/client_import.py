@@ -248,8 +248,8 @@ def masked(definition: JsonObject) -> dict[str, Any]:
     for key in ("env", "headers"):
         if key in shown:
             shown[key] = dict.fromkeys(shown[key], HIDDEN)
-    if "client_secret" in shown.get("oauth", {}):
-        shown["oauth"] = {**shown["oauth"], "client_secret": HIDDEN}
+    if isinstance(oauth := shown.get("oauth"), Mapping):
+        shown["oauth"] = {key: HIDDEN if "secret" in key.lower() else value for key, value in oauth.items()}
     if "url" in shown:
         shown["url"] = re.sub(r"(?<=://)[^/@]*@|(?<=\?).*", HIDDEN, shown["url"], flags=re.DOTALL)
     if "args" in shown:

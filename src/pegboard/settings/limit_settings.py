@@ -37,6 +37,27 @@ class RateSettings(LimitSettings):
         return self
 
 
+class ModelBudgetSettings(BaseModel):
+    """US dollars that requests to ``models`` (patterns) may cost on one ``day`` (UTC), and in ``total``: of each key of
+    the LLM gateway, of each tenant, or of all together. From the share ``warn`` of it on, log and answers say so."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    by: CountedBy = "caller"
+    callers: tuple[str, ...] = ("*",)
+    tenants: tuple[str, ...] = ("*",)
+    models: tuple[str, ...] = ("*",)
+    day: Usd | None = None
+    total: Usd | None = None
+    warn: float = Field(default=0.8, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Self:
+        if self.day is None and self.total is None:
+            raise ValueError("needs day or total")
+        return self
+
+
 class BudgetSettings(LimitSettings):
     """US dollars that calls may cost on one ``day`` (UTC), and in ``total``."""
 

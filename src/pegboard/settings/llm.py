@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from pydantic_core import PydanticKnownError
 
 from pegboard.settings.key_rotation import KeyHash, RotatedKey
+from pegboard.settings.limit_settings import ModelBudgetSettings
 from pegboard.settings.services import KeyVariable
 from pegboard.wire_formats import upstream_formats
 
@@ -180,6 +181,8 @@ class LlmSettings(BaseModel):
     policy: PolicySettings = PolicySettings()
     rules: tuple[RuleOfPolicy, ...] = ()
     keys: dict[KeyName, KeySettings] = Field(default_factory=dict, repr=False)
+    budgets: tuple[ModelBudgetSettings, ...] = ()
+    """What requests may cost, by key, tenant and model."""
     filter_timeout: float = Field(default=2.0, gt=0)
     """Seconds that filtering may take after ``patience``; then ``fail`` decides whether the request is forwarded
     unfiltered."""

@@ -6,7 +6,6 @@ import hashlib
 import ipaddress
 import json
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,26 +15,23 @@ from urllib.parse import parse_qsl, urlsplit
 from dotenv import dotenv_values
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from pegboard import operating_system
 from pegboard.errors import ConfigError
 from pegboard.settings.oauth_settings import OAuthSettings
 from pegboard.settings.sandbox_settings import SandboxSettings
 from pegboard.settings.secret_sources import REFERENCE, SecretReader, references
 
-SAFE = (
-    (
-        *("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE"),
-        *("SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE"),
-    )
-    if sys.platform == "win32"
-    else ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
-)
-"""Variables that every server's process inherits: `mcp.client.stdio.DEFAULT_INHERITED_ENV_VARS`."""
+SAFE = operating_system.inherited_variables()
+"""Variables that every server's process inherits."""
 VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^{}]|\{[^{}]*\})*))?\}")
 PARTS = re.compile(rf"{REFERENCE.pattern}|{VARIABLE.pattern}")
 UNKNOWN = re.compile(r"\$\{(?:input|command|config):[^}]*\}")
 WORD_BREAK = re.compile(r"[\s:/@?&=;,]+")
 SECRET_NAME = re.compile(r"(?i)(key|token|secret|passw|credential|auth|cookie)")
 """Names of headers, flags and parameters whose values are secret."""
+CLIENT_SECRETS = ("client_secret", "issuer_client_secret")
+CLIENT_KEYS = ("client_id", "issuer_client_id", *CLIENT_SECRETS)
+"""Options of `oauth` that may contain variables."""
 SECRET_LENGTH = 5
 HARMLESS = frozenset({"https", "bearer", "basic", "localhost", "127.0.0.1", "false", "token"})
 """Words of URLs and headers that are not secret and occur in many messages."""
@@ -82,8 +78,8 @@ class ServerSpec(BaseModel):
             raise ValueError("a sandbox is for a server with a command")
         if self.command and self.oauth:
             raise ValueError("oauth is for a server with a url")
-        if self.oauth and self.oauth.grant == "token_exchange" and not self.per_user:
-            raise ValueError("token_exchange needs per_user")
+        if self.oauth and self.oauth.exchanges and not self.per_user:
+            raise ValueError(f"{self.oauth.grant} needs per_user")
         if self.per_user and (self.command or self.per_client):
             raise ValueError("per_user is for a server with a url, and excludes per_client")
         return self
@@ -135,8 +131,8 @@ class ServerSpec(BaseModel):
 
     @property
     def exchanges_tokens(self) -> bool:
-        """Whether its tokens are got in exchange for its callers' own (RFC 8693)."""
-        return self.oauth is not None and self.oauth.grant == "token_exchange"
+        """Whether its tokens are got in exchange for its callers' own."""
+        return self.oauth is not None and self.oauth.exchanges
 
     def identity(self) -> str:
         """SHA-256 of everything that determines which server this is, except its name; reveals no secret.
@@ -151,7 +147,7 @@ class ServerSpec(BaseModel):
     def references(self) -> list[str]:
         """The secrets that it names and that are read only when it is connected, such as `${keyring:github}`."""
         texts = [self.command or "", *self.args, *self.env.values(), self.cwd or "", self.url or ""]
-        texts += [self.oauth.client_id or "", self.oauth.client_secret or ""] if self.oauth else []
+        texts += [getattr(self.oauth, key) or "" for key in CLIENT_KEYS] if self.oauth else []
         return [found for text in [*texts, *self.headers.values()] for found in references(text)]
 
     def expanded(self, environment: Mapping[str, str], secrets: SecretReader | None = None) -> ServerSpec:
@@ -191,14 +187,14 @@ class ServerSpec(BaseModel):
         in many legitimate messages.
         """
         raw = [*self.args, *self.env.values(), *self.headers.values(), self.url or "", self.command or ""]
-        raw += [self.oauth.client_secret or ""] if self.oauth else []
+        raw += [getattr(self.oauth, key) or "" for key in CLIENT_SECRETS] if self.oauth else []
         found = {environment.get(name, "") for text in raw for name, _ in VARIABLE.findall(text)}
         try:
             spec = self.expanded(environment)
         except ConfigError:
             spec = self
         values = [*spec.env.values(), *spec.headers.values(), *filter(None, [spec.url])]
-        values += filter(None, [spec.oauth.client_secret]) if spec.oauth else []
+        values += filter(None, (getattr(spec.oauth, key) for key in CLIENT_SECRETS)) if spec.oauth else []
         worded = [*spec.headers.values(), *(value for value in values if "://" in value)]
         found |= set(values) | {word for value in worded for word in WORD_BREAK.split(value)}
         return {secret for secret in found if len(secret) >= SECRET_LENGTH and secret.lower() not in HARMLESS}
@@ -206,7 +202,7 @@ class ServerSpec(BaseModel):
     def _oauth(self, expand: Expander) -> OAuthSettings | None:
         if self.oauth is None:
             return None
-        own = {key: expand(getattr(self.oauth, key)) for key in ("client_id", "client_secret")}
+        own = {key: expand(getattr(self.oauth, key)) for key in CLIENT_KEYS}
         return self.oauth.model_copy(update=own)
 
     def _sandbox(self, expand: Expander) -> SandboxSettings | None:

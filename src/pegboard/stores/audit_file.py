@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pegboard import operating_system
 from pegboard.audit_entries import AuditEntry, ChainEnds, Link, link_of, moment, sealed, torn_mark
 from pegboard.errors import StoreError
 from pegboard.extras import required
@@ -80,7 +81,7 @@ class AuditFile:
         active, ends = self.folder / ACTIVE, ends_of(self._ends())
         tail = _tail(active, ends.last, self._key)
         if self._is_full(active, entries[0].at) and not (done := self._named(tail.last.number)).exists():
-            active.rename(done)
+            operating_system.replace_file(active, done)
             tail = replace(tail, newline=True)
         if tail.unfinished:
             entries = [replace(entries[0], torn=torn_mark(tail.unfinished)), *entries[1:]]
@@ -131,7 +132,7 @@ class AuditFile:
         made = self.folder / f"{ENDS}.new"
         with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE), "w") as file:
             file.write(ends)
-        made.replace(self.folder / ENDS)
+        operating_system.replace_file(made, self.folder / ENDS)
 
 
 def _tail(path: Path, noted: Link, key: bytes) -> Tail:

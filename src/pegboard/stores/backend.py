@@ -14,6 +14,7 @@ from pegboard.protocols import (
     Clock,
     Embeddings,
     Habits,
+    KeptResults,
     Lessons,
     Pins,
     Rates,
@@ -47,6 +48,7 @@ class Backend:
     habits: Habits
     spend: Spend
     rates: Rates
+    results: KeptResults
     audit: AuditLines
     pins: Pins
     embeddings: Embeddings

@@ -8,7 +8,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
 from pegboard.errors import PegboardError
-from pegboard.protocols import Activity, Archive, AuditLines, Clock
+from pegboard.protocols import Activity, Archive, AuditLines, Clock, KeptResults
 from pegboard.records import HoldRecord, Kind, Record, SessionRecord
 from pegboard.settings.storage import RetentionSettings
 
@@ -42,6 +42,7 @@ class RetentionJob:
         *,
         audit_logs: Sequence[AuditLines] = (),
         activity: Activity | None = None,
+        results: KeptResults | None = None,
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
         self._archive = archive
@@ -50,6 +51,7 @@ class RetentionJob:
         self._clock = clock
         self._audit_logs = audit_logs
         self._activity = activity
+        self._results = results
         self._uniform = uniform
         self._failed = False
 
@@ -73,6 +75,8 @@ class RetentionJob:
             removed["audit"] = sum([await log.remove(past) for log in self._audit_logs])
         if days.activity and self._activity is not None:
             removed["activity"] = await self._activity.remove(now - days.activity * DAY)
+        if self._results is not None:
+            removed["result"] = await self._results.expire()
         return removed
 
     async def run(self) -> None:

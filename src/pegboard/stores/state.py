@@ -62,6 +62,7 @@ def open_state(settings: Settings, clock: Clock) -> State:
             clock,
             audit_logs=tuple(logs.values()),
             activity=activity,
+            results=backend.results,
         ),
     )
 

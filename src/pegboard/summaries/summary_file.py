@@ -72,7 +72,7 @@ class Summaries:
         self._say(unusable)
         usable = {tool: each.summary for tool, each in self._known.items() if tool not in unusable}
         groups: list[tuple[Server, list[Tool]]] = [
-            (server, [replace(tool, summary=usable.get(tool.id, tool.summary)) for tool in catalog.of_server(name)])
+            (server, [_summarized(tool, usable.get(tool.id, tool.summary)) for tool in catalog.of_server(name)])
             for name, server in catalog.servers.items()
         ]
         return Catalog.build(groups, counter=catalog.counter)
@@ -122,3 +122,7 @@ def _no_summary(where: str, why: str) -> ConfigError:
 
 def as_lines(rows: Iterable[Summary]) -> str:
     return "".join(json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in rows)
+
+
+def _summarized(tool: Tool, summary: str) -> Tool:
+    return tool if tool.summary == summary else replace(tool, summary=summary)

@@ -1,7 +1,7 @@
 """Activity from events: which entries an event begins or changes. Without I/O.
 
-A search or list of an MCP client, a model request and a route of the HTTP API begin an entry; calls, reported outcomes
-and further searches of the same conversation are noted in the last one.
+A search or list of an MCP client, a shortened result, a model request and a route of the HTTP API begin an entry;
+calls, reported outcomes and further searches of the same conversation are noted in the last one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from http import HTTPStatus
 from itertools import islice
 from typing import Any, TypeVar
@@ -21,12 +20,15 @@ from pegboard.events import (
     Event,
     ModelRequestServed,
     OutcomeReported,
+    ResultRead,
+    ResultShaped,
     RouteAnswered,
     RouteDecided,
     ToolsListed,
     ToolsSearched,
 )
-from pegboard.spend_limits import NanoUsd, nano_usd
+from pegboard.model_prices import PriceTable
+from pegboard.spend_limits import NanoUsd
 
 MOST_OPEN = 1_000
 """Decisions and conversations that are remembered."""
@@ -34,14 +36,13 @@ MOST_TOOLS = 30
 """Candidates and calls of one entry."""
 LONGEST_NAME = 200
 LONGEST_TEXT = 2_000
-MILLION = 1_000_000
 T = TypeVar("T")
 
 
 class ActivityBook:
-    """The entries of the events that it takes, in the order of the events. ``prices`` are USD per million tokens."""
+    """The entries of the events that it takes, in the order of the events. ``prices`` are those of definitions."""
 
-    def __init__(self, prices: Mapping[str, float]) -> None:
+    def __init__(self, prices: PriceTable) -> None:
         self._prices = prices
         self._decisions: OrderedDict[str, RouteDecided] = OrderedDict()
         self._last: OrderedDict[str, ActivityEntry] = OrderedDict()
@@ -52,6 +53,8 @@ class ActivityBook:
             ToolsSearched: self._searched,
             RouteAnswered: self._routed,
             CallFinished: self._called,
+            ResultShaped: self._shaped,
+            ResultRead: self._read,
             OutcomeReported: self._reported,
         }
         self.kinds = frozenset(self._takes)
@@ -84,10 +87,16 @@ class ActivityBook:
             searches=event.searches,
             tokens_before=event.tokens_before,
             tokens_after=event.tokens_after,
-            billed=self._price(event.model, event.tokens_after),
-            saved=self._price(event.model, event.tokens_before - event.tokens_after),
+            billed=self._price(event, event.tokens_after),
+            saved=self._price(event, event.tokens_before - event.tokens_after),
             latency_ms=event.added_ms,
             error=event.failure or (f"status {event.status}" if failed else ""),
+            input_tokens=event.input_tokens,
+            cached_tokens=event.cached_tokens,
+            written_tokens=event.written_tokens,
+            output_tokens=event.output_tokens,
+            cost=event.cost or NO_MONEY,
+            unpriced=int(event.metered and event.cost is None),
         )
         return [self._with_decision(entry, event.decision, latency=False)]
 
@@ -148,6 +157,27 @@ class ActivityBook:
     def _called(self, event: CallFinished) -> list[ActivityEntry]:
         return self._note(_owner(event), event.tool, success=event.success)
 
+    def _shaped(self, event: ResultShaped) -> list[ActivityEntry]:
+        return [self._result(event, "kept" if event.kept else "shaped", event.tokens_before, event.tokens_after)]
+
+    def _read(self, event: ResultRead) -> list[ActivityEntry]:
+        """What is read on is spent: it takes away from what was saved."""
+        return [self._result(event, "read", 0, event.tokens)]
+
+    def _result(self, event: ResultShaped | ResultRead, outcome: str, before: int, after: int) -> ActivityEntry:
+        return ActivityEntry(
+            id=uuid4().hex,
+            at=event.at,
+            door="mcp",
+            kind="result",
+            key=event.key,
+            conversation=event.conversation,
+            outcome=outcome,
+            called=(clean(event.tool),),
+            tokens_before=before,
+            tokens_after=after,
+        )
+
     def _reported(self, event: OutcomeReported) -> list[ActivityEntry]:
         return self._note(f"route {event.decision}", event.tool, success=event.success)
 
@@ -178,9 +208,10 @@ class ActivityBook:
             latency_ms=made.latency_ms if latency else entry.latency_ms,
         )
 
-    def _price(self, model: str, tokens: int) -> NanoUsd:
-        price = next((usd for pattern, usd in self._prices.items() if fnmatchcase(model, pattern)), 0.0)
-        return nano_usd(price * max(0, tokens) / MILLION) if price else NO_MONEY
+    def _price(self, event: ModelRequestServed, tokens: int) -> NanoUsd:
+        """The price of tokens of definitions, at the mean price of the request's prompt if that was counted."""
+        price = self._prices.price_of(event.model)
+        return price.definitions(tokens, event.used) if price is not None else NO_MONEY
 
 
 def clean(text: str, longest: int = LONGEST_NAME) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
 from pegboard.activity_entries import ActivityEntry
@@ -17,6 +17,7 @@ from pegboard.events import (
     Event,
     ServerCrowds,
 )
+from pegboard.model_prices import NO_PRICES, PriceTable
 from pegboard.protocols import Activity
 from pegboard.telemetry.activity_book import ActivityBook
 
@@ -42,11 +43,11 @@ class ActivityRecorder:
     ``notices`` are the latest findings about tools and servers, the newest last.
     """
 
-    def __init__(self, prices: Mapping[str, float] | None = None) -> None:
+    def __init__(self, prices: PriceTable = NO_PRICES) -> None:
         self.store: Activity
         self.notices: deque[Event] = deque(maxlen=MOST_NOTICES)
         self.lost = 0
-        self._book = ActivityBook(prices or {})
+        self._book = ActivityBook(prices)
         self._kinds = self._book.kinds
         self._events: deque[Event] = deque()
         self._entries: dict[str, ActivityEntry] = {}

@@ -15,11 +15,14 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from prometheus_client.exposition import choose_encoder
 
 from pegboard.events import (
+    BudgetUsed,
     CallFinished,
     CallRejected,
     ConfigurationRefused,
     Event,
     ModelRequestServed,
+    ResultRead,
+    ResultShaped,
     RouteDecided,
     ServerChanged,
     ShadowMeasured,
@@ -50,6 +53,12 @@ class Metrics:
         self._offered = self._counter("tools_offered", "Tools in model requests as received.")
         self._kept = self._counter("tools_kept", "Tools in model requests as forwarded.")
         self._saved = self._counter("tokens_saved", "Tokens of tool definitions that were not sent.")
+        self._tokens = self._counter("model_tokens", "Tokens that providers counted.", "key", "kind")
+        self._cost = self._counter("model_cost_usd", "List price of the tokens that providers counted.", "key")
+        self._unpriced = self._counter("model_requests_unpriced", "Answered requests whose cost is not known.", "key")
+        self._budgets = self._counter(
+            "model_budgets", "Budgets for models that were nearly used up, or had nothing left.", "by", "refused"
+        )
         self._searches = self._counter("tool_searches", "Searches by models for tools that were filtered out.")
         self._back = self._counter("tools_brought_back", "Tools restored to models that needed them.")
         self._failures = self._counter("filter_failures", "Requests whose tools could not be filtered.", "reason")
@@ -67,6 +76,9 @@ class Metrics:
         self._missed = self._counter("shadow_misses", "Calls of tools that filtering would have removed.", *of_shadows)
         self._calls = self._counter("calls", "Tool calls that returned.", "server", "success")
         self._calling = self._histogram("call_seconds", "Duration of a tool call.", THEIRS, "server")
+        self._shaped = self._counter("results_shaped", "Results handed on in fewer tokens.", "server")
+        self._spared = self._counter("result_tokens_saved", "Tokens of results that this left out.", "server")
+        self._read = self._counter("result_tokens_read", "Tokens that were read of kept results afterwards.", "server")
         self._rejected = self._counter(
             "calls_rejected", "Tool calls that were refused before they reached a server.", "reason"
         )
@@ -78,9 +90,12 @@ class Metrics:
         self._states: dict[str, str] = {}
         self._takes: Mapping[type[Event], Callable[[Any], None]] = {
             ModelRequestServed: self._request,
+            BudgetUsed: self._budget,
             RouteDecided: self._route,
             CallFinished: self._call,
             CallRejected: self._rejection,
+            ResultShaped: self._shape,
+            ResultRead: self._reread,
             ServerChanged: self._server,
             ConfigurationRefused: self._refusal,
             ShadowMeasured: self._shadow,
@@ -108,6 +123,8 @@ class Metrics:
             self._kept.inc(event.kept)
         if event.tokens_before > event.tokens_after:
             self._saved.inc(event.tokens_before - event.tokens_after)
+        if event.metered:
+            self._price(event)
         if event.filter_ms:
             self._filtering.observe(event.filter_ms * MILLISECOND)
         if event.searches:
@@ -117,12 +134,34 @@ class Metrics:
         if event.failure:
             self._failures.labels(event.failure).inc()
 
+    def _price(self, event: ModelRequestServed) -> None:
+        """By key: keys are those of the configuration, so that there are few."""
+        plain = max(0, event.input_tokens - event.cached_tokens - event.written_tokens)
+        kinds = {"input": plain, "cached": event.cached_tokens, "written": event.written_tokens}
+        for kind, tokens in (kinds | {"output": event.output_tokens}).items():
+            if tokens:
+                self._tokens.labels(event.key, kind).inc(tokens)
+        if event.cost is None:
+            self._unpriced.labels(event.key).inc()
+        else:
+            self._cost.labels(event.key).inc(event.cost / 1e9)
+
+    def _budget(self, event: BudgetUsed) -> None:
+        self._budgets.labels(event.by, str(event.refused).lower()).inc()
+
     def _route(self, event: RouteDecided) -> None:
         self._routing(event.profile).observe(event.latency_ms * MILLISECOND)
 
     def _call(self, event: CallFinished) -> None:
         self._calls.labels(event.server, str(event.success).lower()).inc()
         self._calling.labels(event.server).observe(event.latency_ms * MILLISECOND)
+
+    def _shape(self, event: ResultShaped) -> None:
+        self._shaped.labels(event.server).inc()
+        self._spared.labels(event.server).inc(event.tokens_before - event.tokens_after)
+
+    def _reread(self, event: ResultRead) -> None:
+        self._read.labels(event.server).inc(event.tokens)
 
     def _rejection(self, event: CallRejected) -> None:
         self._rejected.labels(event.reason).inc()

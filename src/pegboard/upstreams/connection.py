@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
+from anyio.abc import TaskGroup
 from mcp import Client, MCPError
 from mcp.client._transport import TransportStreams
 from mcp.shared.dispatcher import ProgressFnT
@@ -111,7 +112,8 @@ class Connection:
         self._client: Client | None = None
         self._opened = False
         self._agreed = False
-        self._doubted = asyncio.Event()
+        self._is_doubted = False
+        self._tasks: TaskGroup | None = None
         self._calls = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -122,8 +124,7 @@ class Connection:
         Raises nothing: no failure of one server may affect the others.
         """
         try:
-            async with self._open() as (client, listing):
-                await opened(listing)
+            async with self._open(opened) as client:
                 await self._serve(client, listed)
         except ConfigError as error:
             return self._ended(self._redacted(str(error)), final=True)
@@ -190,7 +191,9 @@ class Connection:
 
     def check_alive(self) -> None:
         """Check that the server is alive after a call timed out; end the session if it does not respond in time."""
-        self._doubted.set()
+        if self._tasks is not None and self._watched is not None and not self._is_doubted:
+            self._is_doubted = True
+            self._tasks.start_soon(self._look_after, self._opened_client(), self._watched)
 
     @property
     def over(self) -> bool:
@@ -214,7 +217,7 @@ class Connection:
             await self._heard(message)
 
     @asynccontextmanager
-    async def _open(self) -> AsyncIterator[tuple[Client, Listing]]:
+    async def _open(self, opened: Listed) -> AsyncIterator[Client]:
         """Connect and list, within ``connect_timeout``."""
         seconds = self._conditions.connect_timeout
         client = Client(
@@ -236,7 +239,9 @@ class Connection:
                 self._headers.read(listing)
                 limit.deadline = math.inf
                 self._client, self._opened = client, True
-                yield client, listing
+                await opened(listing)
+                del listing  # it would stay in memory as long as the connection
+                yield client
         if limit.cancelled_caught:
             raise _Late
 
@@ -260,23 +265,24 @@ class Connection:
             self._headers.read(listing)
             await listed(listing)
 
+        seconds = self._conditions.connect_timeout
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._announcements.follow, client, self._conditions.connect_timeout, listed_again)
-            tasks.start_soon(self._subscriptions.follow, client)
-            tasks.start_soon(self._task_streams.follow)
-            tasks.start_soon(self._look_after, client, self._watched)
-            await self._watched.ended.wait()
-            with anyio.move_on_after(LAST_ANSWERS if self._agreed else 0):
-                await self._quiet.wait()
+            self._tasks = self._subscriptions.tasks = self._task_streams.tasks = tasks
+            try:
+                with self._announcements.followed(tasks, client, seconds, listed_again):
+                    await self._watched.ended.wait()
+                    with anyio.move_on_after(LAST_ANSWERS if self._agreed else 0):
+                        await self._quiet.wait()
+            finally:
+                self._tasks = self._subscriptions.tasks = self._task_streams.tasks = None
             tasks.cancel_scope.cancel()
 
     async def _look_after(self, client: Client, watched: MonitoredStream) -> None:
         seconds = self._conditions.health_timeout
-        while await self._doubted.wait():
-            if not await answers(client, watched, seconds):
-                watched.broken = f"A call timed out, and then it did not respond for {seconds:g} s."
-                watched.ended.set()
-            self._doubted.clear()
+        if not await answers(client, watched, seconds):
+            watched.broken = f"A call timed out, and then it did not respond for {seconds:g} s."
+            watched.ended.set()
+        self._is_doubted = False
 
     def _ended_signed_out(self, error: Exception) -> ConnectionEnd | None:
         if not waits_for_sign_in(error):

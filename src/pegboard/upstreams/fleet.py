@@ -7,7 +7,9 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
+from contextvars import Context
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -277,14 +279,18 @@ class Fleet:
         """Start a connection for one client. Its changes are not reported to listeners."""
         running = RunningServer(upstream=Upstream(shared.spec, _unheard, self._conditions, _unheard))
         running.upstream.inherit(shared)
-        self._tasks.start_soon(self._run, running, None, name=f"pegboard-{shared.spec.name}-apart")
+        self._start_apart(running, f"pegboard-{shared.spec.name}-apart")
         return running
 
     def start_for_user(self, spec: ServerSpec, user: str, options: FleetOptions, listeners: Listeners) -> RunningServer:
         """Start one user's connection to a server, which ends with the fleet at the latest."""
         running = RunningServer(upstream=Upstream(spec, listeners.changed, options, listeners.heard, user=user))
-        self._tasks.start_soon(self._run, running, None, name=f"pegboard-{spec.name}-user")
+        self._start_apart(running, f"pegboard-{spec.name}-user")
         return running
+
+    def _start_apart(self, running: RunningServer, name: str) -> None:
+        """Outside the context of the request that wants it, which it would keep in memory, its token included."""
+        Context().run(partial(self._tasks.start_soon, self._run, running, None, name=name))
 
     @property
     def options(self) -> FleetOptions:

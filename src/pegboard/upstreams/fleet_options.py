@@ -10,6 +10,7 @@ from pegboard.model import ToolId
 from pegboard.protocols import Clock, Definitions
 from pegboard.upstreams.limits import DEFAULT_LIMITS, UpstreamLimits
 from pegboard.upstreams.server_requests import ConnectedClients
+from pegboard.upstreams.shared_tools import SharedTools
 
 if TYPE_CHECKING:
     from pegboard.upstreams.oauth.sign_ins import SignIns
@@ -25,8 +26,9 @@ class FleetOptions:
     After a call timed out, a server has ``health_timeout`` to send anything at all.
 
     ``admit`` is called right before a call is sent, once the server is connected, and raises for a tool that has
-    changed since it was chosen. ``clients`` can be asked for their roots outside any request. ``sign_ins`` has the
-    tokens for servers that want one; without it, none is sent.
+    changed since it was chosen. ``clients`` can be asked for their roots outside any request. ``shared_tools`` has the
+    definitions that several connections list alike. ``sign_ins`` has the tokens for servers that want one; without it,
+    none is sent.
     """
 
     connect_timeout: float
@@ -40,5 +42,6 @@ class FleetOptions:
     health_timeout: float = HEALTH_TIMEOUT
     admit: Callable[[ToolId], None] = lambda tool: None
     clients: ConnectedClients = field(default_factory=ConnectedClients)
+    shared_tools: SharedTools = field(default_factory=SharedTools)
     sign_ins: SignIns | None = None
     sign_in_questions: SignInQuestions | None = None

@@ -23,6 +23,7 @@ from pegboard.upstreams.limits import LIST_METHOD, UpstreamLimits
 from pegboard.upstreams.line_reader import ENDS_BYTES, LineReader, TooLong, answered
 from pegboard.upstreams.list_answers import ListRequests, ListTooLarge, cut
 from pegboard.upstreams.oauth.challenges import FORBIDDEN, UNAUTHORIZED, TokenNotRenewed, wanted_scopes
+from pegboard.upstreams.tls import trusted
 
 CONNECT_SECONDS = 30.0
 """Time limit for connecting and writing. Calls limit their own answers; a notification stream may be silent for
@@ -122,6 +123,7 @@ class _Client(httpx2.AsyncClient):
             timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
             limits=pool,
             auth=auth,
+            verify=trusted(),
         )
         self._limits = limits
         self._unauthorized = unauthorized

@@ -6,8 +6,6 @@ The SDK's transport keeps lines of any length and reads them in quadratic time: 
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -20,6 +18,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
 
+from pegboard import operating_system
 from pegboard.upstreams.limits import LIST_METHOD, UpstreamLimits
 from pegboard.upstreams.line_reader import LineReader, TooLong, Unattributable, list_too_large, malformed, too_large
 from pegboard.upstreams.list_answers import ListRequests, ListTooLarge, cut
@@ -146,9 +145,8 @@ async def _end(process: Process) -> None:
 
 def _kill_what_is_left(process: Process) -> None:
     """Kill the process group of a reaper that does not exit or was killed itself."""
-    if process.returncode in (None, -signal.SIGKILL):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+    if operating_system.was_killed(process.returncode):
+        operating_system.kill_group(process.pid)
 
 
 async def _closed(stream: ByteReceiveStream | ByteSendStream | None) -> None:

@@ -1,7 +1,8 @@
 """Runs one server's command and ensures that no process of it outlives the gateway (M13).
 
-A separate program, started as ``python -I -S reaper.py PARENT_PID COMMAND ARG…``. It uses only the standard library and
-does not import pegboard, because one starts with every server. It passes its standard streams to the command and waits.
+A separate program, started as ``python -I -S reaper.py PARENT_PID COMMAND ARG…``. One starts with every server and
+stays in memory beside it: it does not import pegboard, and of the standard library only `signal` and `ctypes`, as
+`subprocess` and `pathlib` would be a third of its memory. It passes its standard streams to the command and waits.
 When the command ends or the gateway dies for any reason (SIGKILL too), it ends every descendant, including those that
 left the process group, and then itself. On Linux it is a "subreaper", so orphaned descendants become its children; on
 other POSIX systems it reaches the process group.
@@ -9,11 +10,8 @@ other POSIX systems it reaches the process group.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import pathlib
 import signal
-import subprocess
 import sys
 import time
 
@@ -32,19 +30,32 @@ def main(parent: int, command: list[str]) -> int:
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     try:
-        child = subprocess.Popen(command, preexec_fn=_die_with_reaper if sys.platform == "linux" else None)
-    except OSError as error:
-        sys.stderr.write(f"{command[0]}: {error.strerror}\n")
-        return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
-    try:
+        child = os.fork()
+        if child == 0:
+            _become(command)
         _release_streams()
-        return _wait(child.pid, parent)
+        return _wait(child, parent)
     except _Stopped:
         return -signal.SIGTERM
     finally:
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         _end_descendants()
+
+
+def _become(command: list[str]) -> None:
+    """Run the command in this process, which dies with the reaper. Does not return."""
+    status = NOT_EXECUTABLE
+    try:
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # ignored by the interpreter, and inherited
+            signal.signal(number, signal.SIG_DFL)
+        os.execvp(command[0], command)
+    except OSError as error:
+        status = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+        os.write(2, f"{command[0]}: {error.strerror}\n".encode("utf-8", "replace"))
+    finally:
+        os._exit(status)
 
 
 class _Stopped(Exception):  # noqa: N818
@@ -91,18 +102,24 @@ def _end_descendants() -> None:
 
 def _signal_all(number: signal.Signals) -> None:
     for pid in _descendants():
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        try:
             os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            continue
     if sys.platform != "linux" and number == signal.SIGTERM:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        try:
             os.killpg(os.getpgrp(), number)
+        except (ProcessLookupError, PermissionError):
+            return
 
 
 def _alive() -> bool:
     """Whether a descendant is left, after reaping those that have ended."""
-    with contextlib.suppress(ChildProcessError):
+    try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
+    except ChildProcessError:  # there is none
+        return False
     return bool(_descendants())
 
 
@@ -122,23 +139,25 @@ def _descendants() -> list[int]:
 def _processes() -> list[tuple[int, int]]:
     """(pid, parent's pid) of every process; empty without /proc."""
     found: list[tuple[int, int]] = []
-    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
-            found.append((int(stat.parent.name), int(fields[1])))
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if name.isdecimal():
+            try:
+                with open(f"/proc/{name}/stat", errors="replace") as file:
+                    fields = file.read().rpartition(")")[2].split()
+            except OSError:  # it has ended
+                continue
+            found.append((int(name), int(fields[1])))
     return found
-
-
-def _die_with_reaper() -> None:
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _prctl(option: int, value: int) -> None:
     if sys.platform == "linux":
-        import ctypes
+        try:
+            import ctypes
 
-        with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+        except (ImportError, OSError, AttributeError):
+            return
 
 
 if __name__ == "__main__":

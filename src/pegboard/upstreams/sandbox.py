@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from pegboard import operating_system
 from pegboard.errors import UpstreamError
 from pegboard.settings.server_spec import ServerSpec
 
@@ -80,7 +80,8 @@ def _docker(argv: Sequence[str], spec: ServerSpec, cwd: Path | None) -> list[str
         )
     made = [program, "run", "--rm", "--interactive", "--init", "--read-only", "--tmpfs", "/tmp"]  # noqa: S108
     made += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", *["--network", "none"] * (not chosen.network)]
-    made += ["--user", f"{os.getuid()}:{os.getgid()}"] if sys.platform != "win32" else []
+    who = operating_system.user_and_group()
+    made += ["--user", who] if who else []
     made += [word for name in sorted(spec.env) for word in ("--env", name)]
     readable = [*([cwd] if cwd else []), *_paths(spec, chosen.read)]
     for paths, mode in ((_once(readable), ",readonly"), (_once(_paths(spec, chosen.write)), "")):
@@ -92,7 +93,7 @@ def _docker(argv: Sequence[str], spec: ServerSpec, cwd: Path | None) -> list[str
 def _bwrap(server: str) -> str:
     """The program bubblewrap, if it works here. Raises UpstreamError with what to do if not."""
     other = 'Choose another sandbox for this server: "docker" or "none".'
-    if sys.platform != "linux":
+    if not operating_system.is_linux():
         raise UpstreamError(server, "Its sandbox is bubblewrap, which exists only on Linux.", remedy=other)
     program = shutil.which("bwrap")
     if program is None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import json
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -41,27 +43,31 @@ class ListingCache:
         self._user = user
         self._spec = spec
         self._environment = environment
-        self._last: Listing | None = None
+        self._last = b""
 
     async def get(self) -> Listing | None:
         key = self._key()
         if self._store is None or key is None:
             return None
         try:
-            self._last = await self._store.get(key)
+            found = await self._store.get(key)
         except Exception:
             LOGGER.exception("The stored listing of server %s cannot be read", self._spec.name)
-        return self._last
+            return None
+        self._last = b"" if found is None else await asyncio.to_thread(_digest, found)
+        return found
 
     async def put(self, listing: Listing) -> None:
         """Store a listing, even during shutdown: the server then need not start for its list next time."""
         key = self._key()
-        if self._store is None or key is None or listing == self._last:
+        if self._store is None or key is None:
             return
         try:
             with anyio.move_on_after(PATIENCE, shield=True):
-                await self._store.put(key, listing)
-                self._last = listing
+                digest = await asyncio.to_thread(_digest, listing)
+                if digest != self._last:
+                    await self._store.put(key, listing)
+                    self._last = digest
         except Exception:
             LOGGER.exception("The listing of server %s cannot be stored", self._spec.name)
 
@@ -72,6 +78,12 @@ class ListingCache:
         except (ConfigError, OSError):
             return None
         return hashlib.sha256(f"{server}\0{self._user}".encode()).hexdigest() if self._user else server
+
+
+def _digest(listing: Listing) -> bytes:
+    """SHA-256; the listing itself would take memory for each user."""
+    text = json.dumps([listing.introduction, listing.pages, listing.protocol], default=repr)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 async def read_listing(name: str, client: Client, seconds: float, limits: UpstreamLimits) -> Listing:

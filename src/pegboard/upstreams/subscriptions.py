@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import anyio
 import mcp_types as types
+from anyio.abc import TaskGroup
 from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
 from pydantic import ValidationError
@@ -39,41 +40,57 @@ class ListChanges:
         self._server = server
         self._redacted = redacted
         self._limits = limits
-        self._news = asyncio.Event()
+        self._news = False
+        self._relist: Callable[[], object] | None = None
+        self._under_way = False
 
     async def on_message(self, message: object) -> None:
         if isinstance(message, types.ToolListChangedNotification):
-            self._news.set()
+            self._changed()
 
-    async def follow(self, client: Client, seconds: float, listed: Callable[[Listing], Awaitable[None]]) -> None:
-        """Await ``listed`` with every new listing until cancelled. Each page may take ``seconds``."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._list_on_news, client, seconds, listed)
-            if client.session.discover_result:
-                tasks.start_soon(self._listen, client)
+    @contextmanager
+    def followed(
+        self, tasks: TaskGroup, client: Client, seconds: float, listed: Callable[[Listing], Awaitable[None]]
+    ) -> Iterator[None]:
+        """Await ``listed`` with every new listing, in tasks that run only when there is one. Each page may take
+        ``seconds``."""
+        self._relist = lambda: tasks.start_soon(self._list_on_news, client, seconds, listed)
+        wanted = changing(client.server_capabilities)
+        if client.session.discover_result and any(wanted.values()):
+            tasks.start_soon(self._listen, client, wanted)
+        if self._news:
+            self._changed()
+        try:
+            yield
+        finally:
+            self._relist = None
+
+    def _changed(self) -> None:
+        self._news = True
+        if self._relist is not None and not self._under_way:
+            self._under_way = True
+            self._relist()
 
     async def _list_on_news(self, client: Client, seconds: float, listed: Callable[[Listing], Awaitable[None]]) -> None:
         """List again after each announcement. If a listing fails, the old tools stay."""
-        while await self._news.wait():
-            self._news.clear()
+        while self._news:
+            self._news = False
             try:
                 await listed(await read_listing(self._server, client, seconds, self._limits))
             except (MCPError, ValidationError, PegboardError) as error:
                 why = self._redacted(described(error))
                 LOGGER.warning("Server %s could not be listed again: %s", self._server, why)
             await asyncio.sleep(RELIST_PAUSE)
+        self._under_way = False
 
-    async def _listen(self, client: Client) -> None:
+    async def _listen(self, client: Client, wanted: dict[str, bool]) -> None:
         """Keep the stream open. Each time it opens, list once: changes may have been missed without it."""
-        wanted = changing(client.server_capabilities)
-        if not any(wanted.values()):
-            return
         pause = FIRST_PAUSE
         while True:
             try:
                 async with client.listen(**wanted) as subscription:  # type: ignore[arg-type]
                     pause = FIRST_PAUSE
-                    self._news.set()
+                    self._changed()
                     async for _ in subscription:
                         pass
             except (MCPError, SubscriptionLost) as error:
@@ -94,21 +111,17 @@ class ResourceSubscriptions:
     def __init__(self, server: str) -> None:
         self._server = server
         self._streams: dict[str, anyio.CancelScope] = {}
-        self._tasks: anyio.abc.TaskGroup | None = None
-
-    async def follow(self, client: Client) -> None:
-        """Keep streams open until cancelled."""
-        async with anyio.create_task_group() as self._tasks:
-            await anyio.sleep_forever()
+        self.tasks: TaskGroup | None = None
+        """In which streams are open; None before the connection is, and after it."""
 
     async def add(self, client: Client, uri: str, seconds: float) -> None:
         """Watch a resource. Raises MCPError if the server refuses."""
         if not client.session.discover_result:
             await untouched(client, types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri)), seconds)
-        elif uri not in self._streams and self._tasks is not None:
+        elif uri not in self._streams and self.tasks is not None:
             self._streams[uri] = scope = anyio.CancelScope()
             acknowledged = asyncio.Event()
-            self._tasks.start_soon(self._listen, client, uri, scope, acknowledged)
+            self.tasks.start_soon(self._listen, client, uri, scope, acknowledged)
             with anyio.move_on_after(seconds):
                 await acknowledged.wait()
 

@@ -6,6 +6,7 @@ import logging
 
 import anyio
 import mcp_types as types
+from anyio.abc import TaskGroup
 from mcp import Client, MCPError
 from pydantic import ValidationError
 
@@ -21,18 +22,14 @@ class TaskStreams:
     def __init__(self, server: str) -> None:
         self._server = server
         self._streams: dict[str, anyio.CancelScope] = {}
-        self._tasks: anyio.abc.TaskGroup | None = None
-
-    async def follow(self) -> None:
-        """Keep streams open until cancelled."""
-        async with anyio.create_task_group() as self._tasks:
-            await anyio.sleep_forever()
+        self.tasks: TaskGroup | None = None
+        """In which streams are open; None before the connection is, and after it."""
 
     def add(self, client: Client, task: str) -> None:
         """Ask to hear of a task; a server of the handshake era tells without being asked."""
-        if client.session.discover_result and task not in self._streams and self._tasks is not None:
+        if client.session.discover_result and task not in self._streams and self.tasks is not None:
             self._streams[task] = scope = anyio.CancelScope()
-            self._tasks.start_soon(self._listen, client, task, scope)
+            self.tasks.start_soon(self._listen, client, task, scope)
 
     def remove(self, task: str) -> None:
         if task in self._streams:

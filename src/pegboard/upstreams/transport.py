@@ -6,12 +6,13 @@ import asyncio
 import os
 import shutil
 import sys
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import anyio
 import httpx2
@@ -20,6 +21,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from pegboard import operating_system
 from pegboard.errors import UpstreamError
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.terminal import printable
@@ -89,7 +91,7 @@ def _process(
     argv: list[str], env: dict[str, str], cwd: Path | None, errlog: TextIO, limits: UpstreamLimits
 ) -> AbstractAsyncContextManager[TransportStreams]:
     """Start the process under the reaper; on Windows the SDK's job object does its work."""
-    if sys.platform == "win32":
+    if operating_system.is_windows():
         command = StdioServerParameters(
             command=argv[0], args=argv[1:], env=env, cwd=cwd, encoding_error_handler="replace"
         )
@@ -110,7 +112,7 @@ def _command(spec: ServerSpec, env: Mapping[str, str]) -> tuple[list[str], Path 
 
 def _executable(spec: ServerSpec, env: Mapping[str, str]) -> str:
     command = spec.command or ""
-    if "/" in command:
+    if operating_system.names_a_path(command):
         command = str(Path(_folder(spec) or spec.folder, Path(command).expanduser()))
     found = shutil.which(command, path=env.get("PATH"))
     if found is None:
@@ -133,10 +135,30 @@ def _folder(spec: ServerSpec) -> Path | None:
     return folder
 
 
-async def _drain(descriptor: int, tail: StderrTail) -> asyncio.ReadTransport:
+async def _drain(descriptor: int, tail: StderrTail) -> asyncio.ReadTransport | _DrainThread:
     pipe = os.fdopen(descriptor, "rb", 0)
+    if not operating_system.loop_reads(descriptor):
+        return _DrainThread(pipe, tail)
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: _Lines(tail), pipe)
     return transport
+
+
+class _DrainThread:
+    """Reads a pipe that the event loop cannot wait for, until its last writer is gone."""
+
+    def __init__(self, pipe: BinaryIO, tail: StderrTail) -> None:
+        self._thread = threading.Thread(target=self._read, args=(pipe, tail), daemon=True, name="pegboard-stderr")
+        self._thread.start()
+
+    def _read(self, pipe: BinaryIO, tail: StderrTail) -> None:
+        lines = _Lines(tail)
+        with pipe:
+            while piece := pipe.read(LINE_CHARACTERS):
+                lines.data_received(piece)
+        lines.connection_lost(None)
+
+    def close(self) -> None:
+        """The server has ended, and this process closes its own end of the pipe next: the thread ends by itself."""
 
 
 class _Lines(asyncio.Protocol):

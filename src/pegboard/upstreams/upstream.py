@@ -460,7 +460,7 @@ class Upstream:
 
         Raises CatalogError for an unreadable listing, and keeps the old tools.
         """
-        tools = await asyncio.to_thread(tools_of, self.spec, listing)
+        tools = await asyncio.to_thread(lambda: self._conditions.shared_tools.of(tools_of(self.spec, listing)))
         self.server, self.tools = server_of(self.spec, listing), tools
         self.capabilities = listing.introduction.get("capabilities") or {}
         self._accepts_tasks = accepts_tasks(self.capabilities)

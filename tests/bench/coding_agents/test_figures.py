@@ -117,7 +117,7 @@ def test_where_the_provider_takes_no_request_directly_the_row_says_so_and_everyt
     assert [said for said in harm([failed]) if "comments: []" in said]
     assert figures([done]) == {"prompts_lost/opencode/300": 0, "tasks_failed/opencode/300": 0}
     found = {"figures": figures([done]), "tables": tables([done])}
-    assert "| opencode | 300 | 0 of 1 | 0 | directly refused |" in with_figures(FIGURES, found)
+    assert "| opencode | 300 | 0 of 1 | 0 |  | directly refused |" in with_figures(FIGURES, found)
 
 
 FIGURES = "<!-- figures -->\n<!-- /figures -->"

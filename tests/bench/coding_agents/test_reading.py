@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pegboard_bench.coding_agents.atlassian import TOOLS, is_one
-from pegboard_bench.coding_agents.request_view import blocks, visible
+from pegboard_bench.coding_agents.request_view import blocks, visible, without_servers
 
 FUNCTION = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
 SPACE = {"type": "namespace", "name": "files", "tools": [{"type": "function", "name": "read"}]}
@@ -26,6 +26,28 @@ SPACE = {"type": "namespace", "name": "files", "tools": [{"type": "function", "n
 )
 def test_a_model_sees_the_tools_that_are_not_deferred(body: dict[str, Any], names: set[str]) -> None:
     assert visible(body) == names
+
+
+def test_without_servers_a_request_has_all_but_the_definitions_of_mcp_tools() -> None:
+    ours, server = {"type": "function", "name": "shell"}, {"type": "function", "name": TOOLS[0]}
+    listed = {"type": "function", "function": {"name": f"atlassian_{TOOLS[0]}"}}
+    space = {"type": "namespace", "name": "mcp__atlassian", "tools": [server]}
+    added = {"type": "additional_tools", "tools": [SPACE, space]}
+    said = {"role": "user", "content": "Hello"}
+
+    assert without_servers({"messages": [said], "tools": [FUNCTION, listed]}) == {
+        "messages": [said],
+        "tools": [FUNCTION],
+    }
+    assert without_servers({"input": [added, said], "tools": [ours, SPACE, space]}) == {
+        "input": [added | {"tools": [SPACE]}, said],
+        "tools": [ours, SPACE],
+    }
+    declared = [{"name": "read_file"}, {"name": f"mcp_atlassian_{TOOLS[0]}"}]
+    assert without_servers({"contents": [said], "tools": [{"functionDeclarations": declared}]}) == {
+        "contents": [said],
+        "tools": [{"functionDeclarations": declared[:1]}],
+    }
 
 
 def test_a_prompt_is_tools_then_system_then_messages_and_marks_are_where_the_client_set_them() -> None:

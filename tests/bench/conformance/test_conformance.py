@@ -96,6 +96,25 @@ def test_a_check_that_was_made_twice_has_the_worse_of_its_statuses(tmp_path: Pat
     assert passed(found) == 1
 
 
+def test_an_instance_that_was_skipped_hides_none_that_was_made(tmp_path: Path) -> None:
+    write(tmp_path, "headers", ("h", "SUCCESS"), ("h", "SKIPPED"), ("n", "SKIPPED"))
+    write(tmp_path, "more-headers", ("h", "SKIPPED"), ("h", "FAILURE"))
+
+    assert read(tmp_path) == {"headers": {"h": "SUCCESS", "n": "SKIPPED"}, "more-headers": {"h": "FAILURE"}}
+
+
+def test_an_exception_is_on_the_page_with_its_text_and_one_without_a_text_is_an_error() -> None:
+    recorded = json.loads((ROOT / "bench" / "results" / "conformance.json").read_text("utf-8"))
+    shown = page(recorded)
+    unknown = recorded["tables"]["client"]["gateway"] | {"another (2026-07-28)": {"a": "FAILURE"}}
+    recorded["tables"]["client"]["gateway"] = unknown
+
+    assert "| tasks-status-notifications (2026-07-28) | conforming, stdio; conforming, http | Skipped by" in shown
+    assert "| auth/dpop | client half | Not run" in shown
+    with pytest.raises(KeyError, match="another"):
+        page(recorded)
+
+
 def test_what_is_not_passed_any_more_or_not_checked_any_more_is_lost() -> None:
     direct = {"one": {"a": "SUCCESS", "b": "FAILURE"}, "two": {"c": "SUCCESS"}}
 
@@ -116,15 +135,16 @@ def test_streams_that_the_suite_calls_optional_are_not_lost_where_answers_are_js
 
 
 def test_the_page_has_a_column_for_each_side_and_names_what_is_lost() -> None:
-    sides = {"direct": {"one": {"a": "SUCCESS", "b": "INFO"}}, "stdio": {"one": {"a": "FAILURE"}}, "http": {}}
+    known = "server-sse-polling"
+    sides = {"direct": {known: {"a": "SUCCESS", "b": "INFO"}}, "stdio": {known: {"a": "FAILURE"}}, "http": {}}
     machine = {"cores": 2, "cpu": "a cpu", "python": "3.11"}
     results: dict[str, Any] = {"commit": "c" * 40, "date": "2026-11-22T00:00:00", "machine": machine}
     client = {"direct": sides["direct"], "gateway": sides["stdio"]}
     shown = page(results | {"tables": {"suite": "1.0", "checks": {"a-server": sides}, "client": client}})
 
-    assert "| one | 1 of 1 | 0 of 1 | – |" in shown
-    assert "Lost behind the gateway: `one/a` (stdio), `one/a` (http)." in shown
-    assert "Lost behind the gateway: `one/a` (gateway)." in shown
+    assert f"| {known} | 1 of 1 | 0 of 1 | – |" in shown
+    assert f"Lost behind the gateway: `{known}/a` (stdio), `{known}/a` (http)." in shown
+    assert f"Lost behind the gateway: `{known}/a` (gateway)." in shown
 
 
 def test_the_page_in_the_documentation_is_that_of_the_results_file() -> None:

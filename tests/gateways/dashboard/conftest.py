@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import random
 import time
+from typing import Any
 
 import pytest
 
 from pegboard.activity_entries import DAY_SECONDS, ActivityEntry, ScoredTool
 from pegboard.spend_limits import NanoUsd
 from pegboard.stores import MemoryActivity
+
+
+def _usage(chosen: random.Random) -> dict[str, Any]:
+    """What a provider counted; in one of eight requests, without a price."""
+    prompt, unpriced = chosen.randrange(5_000, 50_000), chosen.random() < 0.125
+    return {
+        "input_tokens": prompt,
+        "cached_tokens": prompt // 2,
+        "written_tokens": prompt // 10,
+        "output_tokens": chosen.randrange(900),
+        "cost": NanoUsd(0 if unpriced else prompt * 2_000),
+        "unpriced": int(unpriced),
+    }
 
 
 def drawn(seed: int = 1, many: int = 400) -> list[ActivityEntry]:
@@ -42,6 +56,7 @@ def drawn(seed: int = 1, many: int = 400) -> list[ActivityEntry]:
                 billed=NanoUsd(chosen.randrange(10**6)),
                 saved=NanoUsd(chosen.randrange(10**7)),
                 latency_ms=chosen.random() * 9,
+                **_usage(chosen) if door == "llm" else {},
                 error=chosen.choice(("", "", "", "", "", "status 429")),
             )
         )

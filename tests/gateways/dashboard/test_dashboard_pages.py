@@ -18,7 +18,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from model_bodies import asking
 from pegboard.activity_entries import DAY_SECONDS, ActivityEntry, ActivityQuery, ActivityTotals
-from pegboard.gateways.dashboard.page_templates import day_name, when
+from pegboard.activity_report import day_name
+from pegboard.gateways.dashboard.page_templates import when
 from pegboard.spend_limits import NanoUsd, dollars
 from pegboard.stores import MemoryActivity
 from served import Gateway, OpenGateway
@@ -74,10 +75,15 @@ def figures(totals: ActivityTotals) -> dict[str, str]:
         "tokens-saved": f"{totals.tokens_saved:,}",
         "saved": dollars(NanoUsd(totals.saved)),
         "billed": dollars(NanoUsd(totals.billed)),
+        "cost": dollars(NanoUsd(totals.cost)),
         "errors": f"{totals.errors:,}",
         "failures": f"{totals.failures:,}",
         "searches": f"{totals.searches:,}",
     }
+
+
+def usd(amount: int) -> str:
+    return dollars(NanoUsd(amount))
 
 
 def summed(parts: Mapping[int, ActivityTotals]) -> ActivityTotals:
@@ -91,8 +97,9 @@ def summed(parts: Mapping[int, ActivityTotals]) -> ActivityTotals:
 async def test_the_overview_says_what_the_store_says(gateway_of: OpenGateway, week: MemoryActivity, days: int) -> None:
     async with gateway_of(parts={"activity": week}) as gateway:
         seen = await page(gateway, f"/ui?days={days}")
-        by_day = dict(await week.by_day((TODAY - days + 1) * DAY_SECONDS))
-        doors = await week.by("door", (TODAY - days + 1) * DAY_SECONDS, 9)
+        by_day = dict(await week.by_day(TODAY - days + 1))
+        models = await week.by("model", TODAY - days + 1, 9)
+        doors = await week.by("door", TODAY - days + 1, 9)
 
     assert {name: seen.ids[name] for name in figures(ActivityTotals())} == figures(summed(by_day))
     rows = {row[0]: row[1:] for row in seen.tables[0][1:]}
@@ -101,8 +108,14 @@ async def test_the_overview_says_what_the_store_says(gateway_of: OpenGateway, we
         each = by_day.get(day, ActivityTotals())
         numbers = (each.decisions, each.tokens_before, each.tokens_after, each.tokens_saved)
         money = (dollars(NanoUsd(each.billed)), dollars(NanoUsd(each.saved)), "$0")
-        assert rows[day_name(day)] == [*(f"{one:,}" for one in numbers), *money, str(each.errors), str(each.failures)]
-    assert {row[0]: row[1] for row in seen.tables[1][1:]} == {each.name: str(each.totals.decisions) for each in doors}
+        counted = (each.errors, each.failures, each.input_tokens, each.cached_tokens, each.output_tokens)
+        shown = [*(f"{one:,}" for one in numbers), *money, *(f"{one:,}" for one in counted), usd(each.cost)]
+        assert rows[day_name(day)] == shown
+    by_model = {each.name: each.totals for each in models if each.name}
+    assert {row[0]: (row[1], row[6], row[7]) for row in seen.tables[1][1:]} == {
+        name: (f"{each.decisions:,}", usd(each.cost), str(each.unpriced)) for name, each in by_model.items()
+    }
+    assert {row[0]: row[1] for row in seen.tables[2][1:]} == {each.name: str(each.totals.decisions) for each in doors}
 
 
 @pytest.mark.parametrize(
@@ -131,6 +144,18 @@ async def test_the_list_is_what_the_query_finds_page_by_page(
     assert seen == [each.id for each in await week.find(query, 10_000)]
 
 
+async def test_tools_that_were_called_have_the_sums_of_the_store(gateway_of: OpenGateway, week: MemoryActivity) -> None:
+    async with gateway_of(parts={"activity": week}) as gateway:
+        seen = await page(gateway, "/ui/tools")
+
+    tools = {each.name: each.totals for each in await week.by("tool", TODAY - 29, 99)}
+    [used] = [table for table in seen.tables if table[0][:2] == ["tool", "decisions"]]
+    assert {row[0]: (row[1], row[3], row[4]) for row in used[1:]} == {
+        name: (f"{totals.decisions:,}", f"{totals.failures:,}", usd(totals.cost)) for name, totals in tools.items()
+    }
+    assert len(tools) == 2
+
+
 async def test_a_row_and_its_page_are_the_entry(gateway_of: OpenGateway, week: MemoryActivity) -> None:
     [entry] = await week.find(ActivityQuery(door="llm"), 1)
     async with gateway_of(parts={"activity": week}) as gateway:
@@ -151,15 +176,15 @@ async def test_conversations_and_keys_have_the_sums_of_the_store(gateway_of: Ope
         conversations = await page(gateway, "/ui/conversations")
         keys = await page(gateway, "/ui/clients")
 
-    groups = {each.name: each.totals for each in await week.by("conversation", 0.0, 99) if each.name}
-    assert {row[0]: (row[3], row[5]) for row in conversations.tables[0][1:]} == {
-        name: (str(totals.decisions), f"{totals.tokens_saved:,}") for name, totals in groups.items()
+    groups = {each.name: each.totals for each in await week.by("conversation", 0, 99) if each.name}
+    assert {row[0]: (row[3], row[5], row[8]) for row in conversations.tables[0][1:]} == {
+        name: (str(totals.decisions), f"{totals.tokens_saved:,}", usd(totals.cost)) for name, totals in groups.items()
     }
-    by_key = {each.name or "(none)": each.totals for each in await week.by("key", 0.0, 99)}
-    assert {row[0]: (row[6], row[7]) for row in keys.tables[0][1:]} == {
-        name: (str(totals.decisions), f"{totals.tokens_saved:,}") for name, totals in by_key.items()
+    by_key = {each.name or "(none)": each.totals for each in await week.by("key", 0, 99)}
+    assert {row[0]: (row[6], row[7], row[11]) for row in keys.tables[0][1:]} == {
+        name: (str(totals.decisions), f"{totals.tokens_saved:,}", usd(totals.cost)) for name, totals in by_key.items()
     }
-    [client] = [each for each in await week.by("client", 0.0, 99) if each.name]
+    [client] = [each for each in await week.by("client", 0, 99) if each.name]
     assert keys.tables[1][1][:2] == ["claude-code", str(client.totals.decisions)]
 
 

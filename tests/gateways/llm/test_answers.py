@@ -15,8 +15,9 @@ from model_bodies import CODECS
 from pegboard.gateways.llm.formats.gemini.request import Gemini
 from pegboard.gateways.llm.formats.generic.request import Generic
 from pegboard.gateways.llm.formats.openai_chat.request import OpenAIChat
-from pegboard.gateways.llm.formats.protocol import AnswerStarted, Codec, Observation, TokenUsage, ToolCalled
+from pegboard.gateways.llm.formats.protocol import AnswerStarted, Codec, Observation, ToolCalled
 from pegboard.gateways.llm.formats.streams import MOST_HELD, DocumentObserver, EventLines
+from pegboard.token_usage import TokenUsage
 
 EVENTS = "text/event-stream; charset=utf-8"
 RENEWED = "renew_loan"

@@ -16,10 +16,18 @@ from model_requests import BODIES, chat_bodies, written_requests
 from one_tool_models import OWN, restored
 from pegboard import Catalog
 from pegboard.catalog import BpeCounter
+from pegboard.catalog.name_lines import HOW
 from pegboard.gateways.llm.call_tool import prompts
 from pegboard.gateways.llm.call_tool.disclosure import MOST, STEP, Disclosure, disclosure
+from pegboard.gateways.llm.call_tool.exchange import CallToolGate
 from pegboard.gateways.llm.call_tool.plan import closed, prepared, round_trip_of
-from pegboard.gateways.llm.formats.call_translation import unwrapped, wrapped_in_text, wrapped_object, wrapped_text
+from pegboard.gateways.llm.formats.call_translation import (
+    TranslatedCall,
+    unwrapped,
+    wrapped_in_text,
+    wrapped_object,
+    wrapped_text,
+)
 from pegboard.gateways.llm.formats.json_spans import members
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
 from pegboard.gateways.llm.formats.tool_choice import left_alone
@@ -211,7 +219,28 @@ def test_the_pool_has_a_line_for_each_tool_or_the_names_of_all() -> None:
     lines, names = (prompts.description(tools, BpeCounter(), budget) for budget in (None, 50))
 
     assert len(lines) > len(names)
-    assert all(tool.name in names for tool in tools)
+    assert "\ntool_: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19" in names
+    assert HOW in names
+
+
+@pytest.mark.requirement("llm.names-in-few-tokens")
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("mcp__jira__get_issue", "mcp__jira__get_issue"),
+        ("jira__get_issue", "mcp__jira__get_issue"),
+        ("get_issue", "mcp__jira__get_issue"),
+        ("issue", "issue"),
+        ("et_issue", "et_issue"),
+        ("search", "search"),
+        ("", ""),
+    ],
+)
+def test_a_name_without_its_beginning_means_the_one_tool_whose_name_ends_so(written: str, meant: str) -> None:
+    names = ["mcp__jira__get_issue", "mcp__jira__search", "mcp__wiki__search", "mcp__jira__add_issue"]
+    gate = CallToolGate(own=OWN, callable={name: [fake_tool(name)] for name in names}, shown=set())
+
+    assert gate.meant(TranslatedCall(name=written, arguments="{}")).name == meant
 
 
 def test_in_a_conversation_beyond_all_measure_the_oldest_are_forgotten_many_at_once() -> None:

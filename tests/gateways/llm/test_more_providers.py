@@ -19,11 +19,12 @@ from pegboard.events import ModelRequestServed
 from pegboard.gateways.llm.formats.bedrock.event_frames import EventFrames
 from pegboard.gateways.llm.formats.bedrock.request import BedrockConverse
 from pegboard.gateways.llm.formats.cohere.request import CohereChat
-from pegboard.gateways.llm.formats.protocol import AnswerStarted, LlmRequest, Observer, TokenUsage, ToolCalled
+from pegboard.gateways.llm.formats.protocol import AnswerStarted, LlmRequest, Observer, ToolCalled
 from pegboard.gateways.llm.formats.registry import codec_for, counts, priced_as
 from pegboard.gateways.llm.formats.tool_choice import apply_tool_choice
 from pegboard.stores import MemoryEmbeddings
 from pegboard.testing import FakeEncoder
+from pegboard.token_usage import TokenUsage
 from processes import until
 from strict_upstreams import PROBLEMS
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +14,19 @@ from hypothesis import strategies as st
 
 from model_doors import model_door
 from model_upstream import model_upstream
-from more_provider_bodies import CODECS, CONVERSE, NAMES, POINT, chat, converse, frame
+from more_provider_bodies import (
+    CODECS,
+    CONVERSE,
+    NAMES,
+    POINT,
+    USED,
+    Call,
+    answer_of_cohere,
+    answer_of_converse,
+    chat,
+    converse,
+    frame,
+)
 from pegboard.events import ModelRequestServed
 from pegboard.gateways.llm.call_tool.exchange import CallToolGate, CallToolSearchCodec
 from pegboard.gateways.llm.formats.bedrock.event_frames import EventFrames, event_frame
@@ -33,8 +45,6 @@ KINDS = {"bedrock": EVENTS, "cohere": "text/event-stream"}
 SEARCH = ("search_tools", {"query": "book flight"})
 FLY = ("book_flight", {"what": "Zoë \u2028 1"})
 LOAN = ("renew_loan", {"what": "the book"})
-USED = (10, 5)
-Call = tuple[str, Mapping[str, Any]]
 
 providers = pytest.mark.parametrize("name", ["bedrock", "cohere"])
 both = pytest.mark.parametrize("streams", [False, True])
@@ -47,27 +57,12 @@ def wrapped(call: Call) -> Call:
 def says(name: str, *calls: Call, text: str = "", streams: bool = False, number: int = 0) -> bytes:
     """An answer with this text and these calls."""
     if name == "bedrock":
-        return _frames(calls, text, number) if streams else json.dumps(_document(calls, text, number)).encode()
-    return _events(calls, text, number) if streams else json.dumps(_completion(calls, text, number)).encode()
-
-
-def _document(calls: Sequence[Call], text: str, number: int) -> Document:
-    uses = [
-        {"toolUse": {"toolUseId": f"t{number}{place}", "name": tool, "input": dict(given)}}
-        for place, (tool, given) in enumerate(calls)
-    ]
-    content = [*([{"text": text}] if text else []), *uses]
-    usage = {"inputTokens": USED[0], "outputTokens": USED[1], "totalTokens": sum(USED)}
-    return {
-        "output": {"message": {"role": "assistant", "content": content}},
-        "stopReason": "tool_use" if calls else "end_turn",
-        "usage": usage,
-        "metrics": {"latencyMs": 7},
-    }
+        return _frames(calls, text, number) if streams else json.dumps(answer_of_converse(calls, text, number)).encode()
+    return _events(calls, text, number) if streams else json.dumps(answer_of_cohere(calls, text, number)).encode()
 
 
 def _frames(calls: Sequence[Call], text: str, number: int) -> bytes:
-    document = _document(calls, text, number)
+    document = answer_of_converse(calls, text, number)
     out = frame("messageStart", {"role": "assistant"})
     for place, block in enumerate(document["output"]["message"]["content"]):
         at = {"contentBlockIndex": place}
@@ -84,26 +79,8 @@ def _frames(calls: Sequence[Call], text: str, number: int) -> bytes:
     return out + frame("metadata", {"usage": document["usage"], "metrics": document["metrics"]})
 
 
-def _completion(calls: Sequence[Call], text: str, number: int) -> Document:
-    made = [
-        {"id": f"c{number}{place}", "type": "function", "function": {"name": tool, "arguments": json.dumps(given)}}
-        for place, (tool, given) in enumerate(calls)
-    ]
-    said: Document = {"tool_plan": text} if calls and text else {"content": [{"type": "text", "text": text}]}
-    return {
-        "id": f"answer_{number}",
-        "message": {
-            "role": "assistant",
-            **({} if calls and not text else said),
-            **({"tool_calls": made} if made else {}),
-        },
-        "finish_reason": "TOOL_CALL" if calls else "COMPLETE",
-        "usage": {"tokens": {"input_tokens": USED[0], "output_tokens": USED[1]}},
-    }
-
-
 def _events(calls: Sequence[Call], text: str, number: int) -> bytes:
-    whole = _completion(calls, text, number)
+    whole = answer_of_cohere(calls, text, number)
 
     def event(kind: str, message: Document | None = None, **more: Any) -> bytes:
         said = {"type": kind, **more} | ({} if message is None else {"delta": {"message": message}})
@@ -327,11 +304,11 @@ async def test_tools_are_called_through_one_and_the_client_sees_native_calls(nam
 def _answered(name: str) -> list[Document]:
     """The client's history: the calls it made, and their results."""
     if name == "bedrock":
-        message = _document([FLY, LOAN], "So:", 1)["output"]["message"]
+        message = answer_of_converse([FLY, LOAN], "So:", 1)["output"]["message"]
         ids = [block["toolUse"]["toolUseId"] for block in message["content"] if "toolUse" in block]
         results = [{"toolResult": {"toolUseId": each, "content": [{"text": "done"}]}} for each in ids]
         return [message, {"role": "user", "content": results}]
-    message = _completion([FLY, LOAN], "So:", 1)["message"]
+    message = answer_of_cohere([FLY, LOAN], "So:", 1)["message"]
     results = [{"role": "tool", "tool_call_id": call["id"], "content": "done"} for call in message["tool_calls"]]
     return [message, *results]
 

@@ -215,7 +215,7 @@ def test_a_model_that_only_searches_gets_all_tools_at_last(door: Gateway, stream
 
 
 @pytest.mark.requirement("P21")
-@pytest.mark.parametrize("more", [{"model": "gpt-5"}, {"store": True, "tools": FLAT[:5]}, {"tools": FLAT[:5]}])
+@pytest.mark.parametrize("more", [{"store": True, "tools": FLAT[:5]}, {"tools": FLAT[:5]}])
 def test_where_tools_cannot_be_deferred_the_request_arrives_as_it_is(door: Gateway, more: dict[str, Any]) -> None:
     door.mock.model = lambda seen: Says(text="Hello")
     talk = Talk(door, tools=FLAT[:40])

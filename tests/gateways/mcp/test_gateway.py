@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from journals import PLAIN
 from pegboard.events import CallFinished, CallRejected, RouteDecided, ToolsListed, ToolsSearched
-from pegboard.gateways.mcp.gateway import catalog_view
+from pegboard.gateways.mcp.gateway import catalog_view, meta_tools
 from pegboard.gateways.mcp.gateway.meta_definitions import META_TOOLS
 from pegboard.model import Floats
 from pegboard.settings.server_spec import ServerSpec
@@ -134,7 +134,19 @@ async def test_a_search_does_not_wait_for_ever_and_says_which_servers_are_starti
         there = await ask(client, "search_tools", query="forecast rain", server="late")
     assert "late" in answer["search_again"]
     assert "late" in there["search_again"]
+    assert there["why"] == meta_tools.NOTHING_YET
     assert "search_again" not in elsewhere
+    assert elsewhere["why"] == meta_tools.NOTHING_FITS
+
+
+@pytest.mark.requirement("M15")
+async def test_a_call_of_an_unknown_tool_says_which_servers_are_starting(client_of: OpenClient, tmp_path: Path) -> None:
+    async with client_of(scripted(), late(tmp_path / "never"), start_wait=0.5) as client:
+        result = await client.call_tool("forecast_rain", {})
+    text = result.content[0].text  # type: ignore[union-attr]
+    assert result.is_error
+    assert "late): call it again in a moment" in text
+    assert "search_tools" in text
 
 
 async def test_search_finds_a_tool_by_what_it_does(client_of: OpenClient, events: MemoryEvents) -> None:

@@ -58,6 +58,13 @@ async def door_before(open_door: OpenDoor, personal: str) -> AsyncIterator[str]:
         yield url
 
 
+def confirmed(page: str) -> dict[str, str]:
+    """The form of the gateway's page, as a person who ticks its box sends it."""
+    mark = re.search(r'name=seen value="([^"]+)"', page)
+    assert mark is not None, page
+    return {"seen": mark.group(1), "me": "yes"}
+
+
 class Browser:
     """Of the person behind a client: confirms the gateway's page, and consents as ``who``."""
 
@@ -74,8 +81,9 @@ class Browser:
 
     async def sign_in(self, url: str) -> None:
         async with httpx2.AsyncClient(trust_env=False, follow_redirects=True, timeout=30) as browser:
-            self.pages.append((await browser.get(url)).text)
-            await self.consent(browser, await browser.post(url))
+            page = (await browser.get(url)).text
+            self.pages.append(page)
+            await self.consent(browser, await browser.post(url, data=confirmed(page)))
 
     async def consent(self, browser: httpx2.AsyncClient, page: httpx2.Response) -> None:
         self.pages.append(page.text)
@@ -118,7 +126,8 @@ async def test_a_page_that_another_user_passes_on_signs_nobody_in(opened: Opened
 
         async def passed_on(_ctx: object, params: Any) -> types.ElicitResult:
             async with httpx2.AsyncClient(trust_env=False, timeout=30) as eves:
-                target = (await eves.post(params.url)).headers["location"]
+                page = (await eves.get(params.url)).text
+                target = (await eves.post(params.url, data=confirmed(page))).headers["location"]
             async with httpx2.AsyncClient(trust_env=False, follow_redirects=True, timeout=30) as bobs:
                 await bob.consent(bobs, await bobs.get(target))
             ended.set()
@@ -131,6 +140,31 @@ async def test_a_page_that_another_user_passes_on_signs_nobody_in(opened: Opened
             assert result.is_error
             assert "Sign in yourself" in result.content[0].text
             assert [each.name for each in (await client.list_tools()).tools] == ["sign_in"]
+
+
+async def test_only_a_browser_that_has_seen_the_page_can_confirm_it(opened: Opened) -> None:
+    """A site that Bob visits sends Eve's form from his browser, where he is signed in and has allowed it before."""
+    async with opened() as door:
+        refused: list[httpx2.Response] = []
+        pages: list[str] = []
+
+        async def sent_by_another_site(_ctx: object, params: Any) -> types.ElicitResult:
+            async with httpx2.AsyncClient(trust_env=False, timeout=30) as eves, httpx2.AsyncClient(timeout=30) as bobs:
+                form = confirmed((await eves.get(params.url)).text)
+                refused.append(await bobs.post(params.url, data=form))
+                pages.append((await bobs.get(params.url)).text)  # Bob looks at it after all
+                refused.append(await bobs.post(params.url, data=form))
+                refused.append(await bobs.post(params.url, data=confirmed(pages[0]) | {"me": ""}))
+            return types.ElicitResult(action="decline")
+
+        async with client_of(door, "eve", sent_by_another_site, "legacy") as client:
+            assert (await client.call_tool("sign_in", {})).is_error
+        assert [each.status_code for each in refused] == [400, 400, 400]
+        assert not [each for each in refused if "location" in each.headers]
+        assert "was not opened in this browser" in refused[0].text
+        assert "confirm that it is you" in refused[2].text
+        assert "<b>eve</b> has asked this gateway for a connection to personal" in pages[0]
+        assert re.search(r"You will sign in at <b>127\.0\.0\.1:\d+</b>", pages[0])
 
 
 async def test_pages_of_no_sign_in_say_so(opened: Opened) -> None:

@@ -7,16 +7,18 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
 
 import httpx2
 import pytest
 
-from doors import Raw
+from doors import Raw, until_listed
 from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.settings.server_spec import ServerSpec
+from pegboard.upstreams import Upstream
 from processes import listening, until
 from signers import AUTHORIZATION, RESOURCE, control
 from upstream_specs import scripted
@@ -74,14 +76,6 @@ class Users:
         if user:
             await until_listed(raw, user)
         return raw
-
-
-async def until_listed(client: Raw, user: str) -> None:
-    """The first listing waits for the user's server as long as `start_wait`, once per process."""
-    for _ in range(200):
-        if any(name.endswith(f"_of_{user}") for name in await client.names()):
-            return
-    raise AssertionError(f"nothing is listed for {user}")
 
 
 def exchanging(personal: str, issuer: str, **more: Any) -> ServerSpec:
@@ -275,6 +269,26 @@ async def test_a_connection_ends_when_it_is_idle_and_opens_with_the_next_call(op
             assert (await control(personal))["asked"]["list ann"] >= 2
         await until(lambda: not len(users.host.users))
         assert await ann.call("whose") == "ann"
+
+
+@pytest.mark.requirement("023.shared")
+async def test_a_users_connection_keeps_nothing_of_the_request_that_opened_it(
+    opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that began in the request's context would keep its headers, and so its token, as long as it runs."""
+    seen: dict[str, int] = {}
+    run = Upstream.run
+
+    async def watched(upstream: Upstream) -> None:
+        if upstream.user:
+            seen[upstream.user] = len(copy_context())
+        await run(upstream)
+
+    monkeypatch.setattr(Upstream, "run", watched)
+    async with opened() as users:
+        ann = await users.client("ann")
+        assert await ann.call("whose") == "ann"
+    assert list(seen.values()) == [0]
 
 
 async def test_callers_without_identity_are_told_what_to_do(open_door: OpenDoor, http: httpx2.AsyncClient) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -18,6 +19,8 @@ from upstream_specs import scripted
 from walks import Function, Walk, Watch
 
 MOST_FILES = 30
+MOST_FOR_SHAPES = 12
+"""Further files of a call whose result is shaped (docs/decisions/0040); the default policy passes none of them."""
 MOST_PASSED = 7
 """Files on the way from the server's first middleware to the upstream connection."""
 UPSTREAM = Function("upstreams/connection.py", "Connection.call")
@@ -25,7 +28,7 @@ CALLS = 5
 """A background task that runs during one call does not run during all of them."""
 
 
-async def walk_of_a_call(folder: Path, *, modern: bool) -> Walk:
+async def walk_of_a_call(folder: Path, *, modern: bool, **options: Any) -> Walk:
     """What `pegboard serve` calls between the request of a warm call and its answer, in each of a few calls."""
     settings = Settings(
         servers={"scripted": scripted()},
@@ -34,6 +37,7 @@ async def walk_of_a_call(folder: Path, *, modern: bool) -> Walk:
         start_wait=60,
         state_dir=folder,
         cache_dir=folder,
+        **options,
     )
     listening, watch, walks = asyncio.Event(), Watch(), []
     with watch.watched():
@@ -68,3 +72,15 @@ async def test_a_call_goes_through_few_files_and_none_call_each_other(
     assert len(walk.files) <= MOST_FILES, f"More than {MOST_FILES} files:\n{walk}"
     assert passed[-1] == UPSTREAM.file
     assert len(passed) <= MOST_PASSED
+
+
+async def test_only_a_call_whose_result_is_shaped_passes_the_files_that_do_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(after_answer, "PAUSE", 3600.0)
+    monkeypatch.setattr(after_answer, "LONGEST_WAIT", 3600.0)
+    walk = await walk_of_a_call(tmp_path, modern=False, results={"policy": "handle", "threshold": 0})
+    shapes = [file for file in walk.files if file.startswith("results/") or file.endswith("/call_results.py")]
+    assert shapes
+    assert not walk.circles, f"These files call each other:\n{walk}"
+    assert len(walk.files) <= MOST_FILES + MOST_FOR_SHAPES, f"More files than that:\n{walk}"

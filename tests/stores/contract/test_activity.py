@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import random
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -7,13 +9,24 @@ from pathlib import Path
 import pytest
 
 from backends import BACKENDS, Backend, params
-from pegboard.activity_entries import ActivityEntry, ActivityQuery, ActivityTotals, ScoredTool, conversation_mark
+from pegboard.activity_entries import (
+    GROUPINGS,
+    ActivityEntry,
+    ActivityQuery,
+    ActivityTotals,
+    ScoredTool,
+    conversation_mark,
+)
+from pegboard.protocols import Activity
 from pegboard.spend_limits import NanoUsd
+from pegboard.stores import MemoryActivity
 from pegboard.stores.erasure import forget_activity
 from pegboard.stores.sessions import session_key
+from pegboard.stores.sql import activity_rows, activity_sums
 from pegboard.testing import FakeClock
 
 DAY = 86_400.0
+NAMES = ("", "ann", "bob", "a/b", "c'\"d", "Ä ")
 WHOLE = ActivityEntry(
     id="whole",
     at=20_000 * DAY + 5.25,
@@ -41,6 +54,12 @@ WHOLE = ActivityEntry(
     saved=NanoUsd(7_400_000),
     latency_ms=12.5,
     error="a_code",
+    input_tokens=9_000,
+    cached_tokens=8_000,
+    written_tokens=500,
+    output_tokens=70,
+    cost=NanoUsd(12_345),
+    unpriced=1,
 )
 
 
@@ -58,6 +77,33 @@ def entry(number: int, **fields: object) -> ActivityEntry:
 
 async def ids(backend: Backend, most: int = 100, **query: object) -> list[str]:
     return [each.id for each in await backend.activity().find(ActivityQuery(**query), most)]  # type: ignore[arg-type]
+
+
+def any_entry(drawn: random.Random) -> ActivityEntry:
+    """One of a few ids and names, so that entries meet."""
+    return ActivityEntry(
+        id=f"{drawn.randrange(60):03}",
+        at=round(drawn.uniform(20_000, 20_003) * DAY, 1),
+        door=drawn.choice(("llm", "mcp", "api")),
+        kind="search",
+        **{name: drawn.choice(NAMES) for name in ("key", "client", "conversation", "model")},  # type: ignore[arg-type]
+        called=tuple(drawn.choices(NAMES, k=drawn.randrange(4))),
+        error=drawn.choice(("", "a_code")),
+        failures=drawn.randrange(3),
+        searches=drawn.randrange(2),
+        tokens_before=drawn.randrange(9_000),
+        billed=NanoUsd(drawn.randrange(10**12)),
+        saved=NanoUsd(drawn.randrange(10**12)),
+        input_tokens=drawn.randrange(10**6),
+        output_tokens=drawn.randrange(10**4),
+        cost=NanoUsd(drawn.randrange(10**12)),
+        unpriced=drawn.randrange(2),
+    )
+
+
+async def sums(store: Activity, since: int = 0, most: int = 99) -> tuple[object, ...]:
+    """All sums that a store tells."""
+    return await store.by_day(since), *[await store.by(each, since, most) for each in GROUPINGS]
 
 
 async def test_an_entry_comes_back_as_it_was(keeping: Backend) -> None:
@@ -105,19 +151,19 @@ async def test_entries_are_found_by_door_key_conversation_time_and_failure(keepi
 async def test_sums_are_those_of_the_entries(keeping: Backend) -> None:
     await keeping.activity().put([WHOLE, entry(1), entry(2, at=20_001 * DAY, key="ann", tokens_before=50)])
 
-    assert await keeping.activity().by_day(0.0) == [
-        (20_000, ActivityTotals(2, 1, 1, 2, 4_000, 300, 600_000, 7_400_000)),
+    assert await keeping.activity().by_day(0) == [
+        (20_000, ActivityTotals(2, 1, 1, 2, 4_000, 300, 600_000, 7_400_000, 9_000, 8_000, 500, 70, 12_345, 1)),
         (20_001, ActivityTotals(1, 0, 0, 0, 50, 0, 0, 0)),
     ]
-    assert [day for day, _ in await keeping.activity().by_day(20_000 * DAY + 6)] == [20_001]
-    by_key = await keeping.activity().by("key", 0.0, 10)
+    assert [day for day, _ in await keeping.activity().by_day(20_001)] == [20_001]
+    by_key = await keeping.activity().by("key", 0, 10)
     assert [(each.name, each.first, each.last, each.totals.decisions) for each in by_key] == [
         ("ann", 20_000 * DAY + 5.25, 20_001 * DAY, 2),
         ("", 20_000 * DAY + 1, 20_000 * DAY + 1, 1),
     ]
     assert by_key[0].totals.tokens_saved == 3_750
-    assert [each.name for each in await keeping.activity().by("conversation", 0.0, 1)] == [""]
-    assert sorted(each.name for each in await keeping.activity().by("door", 0.0, 9)) == ["llm", "mcp"]
+    assert [each.name for each in await keeping.activity().by("conversation", 0, 1)] == [""]
+    assert sorted(each.name for each in await keeping.activity().by("door", 0, 9)) == ["llm", "mcp"]
 
 
 async def test_old_entries_are_removed(keeping: Backend) -> None:
@@ -126,6 +172,58 @@ async def test_old_entries_are_removed(keeping: Backend) -> None:
     assert await keeping.activity().remove(5.0) == 6
     assert await ids(keeping) == ["007", "006"]
     assert await keeping.activity().remove(5.0) == 0
+
+
+@pytest.mark.requirement("observability.sums")
+@pytest.mark.parametrize("seed", range(4))
+async def test_sums_equal_a_scan_of_the_entries_whatever_happened_to_them(keeping: Backend, seed: int) -> None:
+    """Batches with new and changed entries, removal by age, erasure of keys and conversations, in any order."""
+    drawn, scan = random.Random(seed), MemoryActivity()
+    for step in range(30):
+        stores, act = (keeping.activity(), scan), drawn.random()
+        if act < 0.7:
+            batch = [any_entry(drawn) for _ in range(drawn.randrange(1, 20))]
+            done = [await store.put(batch) for store in stores]
+        elif act < 0.8:
+            before = drawn.uniform(20_000, 20_002) * DAY
+            done = [await store.remove(before) for store in stores]
+        elif act < 0.9:
+            key = drawn.choice(NAMES)
+            done = [await store.forget(key=key) for store in stores]
+        else:
+            marks = drawn.sample(NAMES, 2)
+            done = [await store.forget(conversations=marks) for store in stores]
+        assert done[0] == done[1]
+        assert await sums(keeping.activity()) == await sums(scan), f"after step {step}"
+        since = drawn.choice((20_000, 20_001, 20_003))
+        assert await sums(keeping.activity(), since, 2) == await sums(scan, since, 2), f"after step {step}"
+
+
+@pytest.mark.requirement("observability.sums")
+async def test_sums_equal_a_scan_where_removal_takes_several_steps(
+    keeping: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(activity_rows, "REMOVED", 7)
+    monkeypatch.setattr(activity_sums, "RENEWED", 3)
+    drawn, scan = random.Random(5), MemoryActivity()
+    entries = [replace(any_entry(drawn), id=f"{number:03}") for number in range(150)]
+    for store in (keeping.activity(), scan):
+        await store.put(entries)
+        await store.remove(20_001.5 * DAY)
+        await store.forget(key="ann")
+
+    assert await sums(keeping.activity()) == await sums(scan)
+
+
+@pytest.mark.requirement("observability.sums")
+async def test_writers_at_once_lose_no_sum(keeping: Backend) -> None:
+    batches = [[entry(10 * number + each, key="ann") for each in range(10)] for number in range(12)]
+    await asyncio.gather(*(keeping.activity().put(batch) for batch in batches))
+
+    [(_, totals)] = await keeping.activity().by_day(0)
+    assert totals.decisions == 120
+    assert await keeping.activity().forget(key="ann") == 120
+    assert await sums(keeping.activity()) == ([], *([[]] * len(GROUPINGS)))
 
 
 async def test_what_belongs_to_a_key_or_a_session_is_forgotten(keeping: Backend) -> None:

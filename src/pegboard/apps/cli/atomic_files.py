@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from pegboard import operating_system
 from pegboard.errors import ConfigError
 
 PRIVATE = 0o600
@@ -65,7 +66,7 @@ class FileChanges:
                         f"Another program has just changed {str(staged.target)!r}.",
                         remedy="Nothing was changed; run the command again.",
                     )
-                staged.temporary.replace(staged.target)
+                operating_system.replace_file(staged.temporary, staged.target)
                 done.append(staged)
         except BaseException:
             for staged in reversed(done):
@@ -125,7 +126,7 @@ def staged(target: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(descriptor)
-        temporary.replace(target)
+        operating_system.replace_file(temporary, target)
     except OSError as error:
         raise ConfigError(
             f"Cannot write {str(target)!r}: {error.strerror}.", remedy="Choose a folder that can be written."

@@ -12,6 +12,7 @@ from pathlib import Path
 import typer
 from platformdirs import user_state_path
 
+from pegboard import operating_system
 from pegboard.settings.client_configs import is_pegboard
 from pegboard.settings.client_files import is_projects
 from pegboard.settings.client_import import masked
@@ -44,7 +45,7 @@ def remember(paths: Iterable[Path]) -> None:
     temporary = file.with_suffix(f".{os.getpid()}")
     temporary.touch(mode=0o600)
     temporary.write_text(json.dumps(known, indent=2), "utf-8")
-    temporary.replace(file)
+    operating_system.replace_file(temporary, file)
 
 
 def refusal(path: Path) -> str:

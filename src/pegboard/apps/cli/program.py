@@ -33,6 +33,7 @@ GROUP = "pegboard.commands"
 COMMANDS = {
     "audit": "Show what tool definitions cost, per server: the tokens that every request carries, and their price.",
     "audit-log": "Show who called which tools and models, from the log that [audit_log] turns on.",
+    "report": "Show what was decided, what models cost, and what was saved, by day, model, key, client, tool and conversation.",  # noqa: E501
     "route": "Show which tools a request would be given, with their scores and why.",
     "rank": "Rank the tools of a labelled set for each of its queries.",
     "lint": "Find tools outranked for their own name, duplicates, weak names and descriptions, and long texts.",

@@ -16,6 +16,7 @@ from pegboard.apps.cli.route_items import Agents, KindsAsked, Skills, items_for,
 from pegboard.apps.cli.tool_sources import LoadedTools
 from pegboard.events import RouteDecided
 from pegboard.model import Candidate
+from pegboard.retrieval.no_match import shipped
 from pegboard.routing.economics import Priced
 from pegboard.routing.economics import terms as priced
 from pegboard.routing.explain import Explanation, ToolExplanation
@@ -152,6 +153,25 @@ async def _decide(
     return loaded, await board.explain(turn)
 
 
+def _chance(reasons: Explanation) -> float | None:
+    """The probability that any tool does what was asked; None for profiles that cannot tell, and without a query."""
+    from pegboard.board_search import USUAL, chance_of_match
+    from pegboard.retrieval.search_index import SearchIndex
+
+    decision, catalog = reasons.decision, reasons.catalog
+    if reasons.profile.ranker != "hybrid" or not decision.query.strip():
+        return None
+    index = SearchIndex(catalog.tools, catalog.servers)
+    return chance_of_match(index, reasons.profile, decision, reasons.order[:USUAL], decision.query)
+
+
+def _fits(chance: float) -> str:
+    least = shipped().least
+    if chance < least:
+        return f"Nothing fits, probably: the chance that any tool does this is {chance:.2f}, below {least:.2f}."
+    return f"The chance that any tool does this is {chance:.2f}; below {least:.2f}, searches say that nothing fits."
+
+
 def payload(loaded: LoadedTools, reasons: Explanation, tool: str | None) -> dict[str, Any]:
     decision = reasons.decision
     made = {
@@ -164,6 +184,8 @@ def payload(loaded: LoadedTools, reasons: Explanation, tool: str | None) -> dict
         "meets_target": decision.meets_target,
         "encoder": decision.encoder,
         "by_rank": decision.by_rank,
+        "chance": None if (chance := _chance(reasons)) is None else round(chance, 3),
+        "nothing_fits": chance is not None and chance < shipped().least,
         "latency_ms": round(decision.latency_ms, 3),
         "tokens": _tokens(reasons),
         "event": asdict(reasons.event),
@@ -200,6 +222,8 @@ def show(loaded: LoadedTools, reasons: Explanation, tool: str | None, *, explain
 
 
 def _explain(console: Console, reasons: Explanation) -> None:
+    if (chance := _chance(reasons)) is not None:
+        console.print(plain(f"\n{_fits(chance)}"))
     if reasons.priced is not None:
         _explain_servers(console, reasons.priced)
     for candidate in _shown(reasons, 0 if reasons.priced is None else RUNNERS_UP):

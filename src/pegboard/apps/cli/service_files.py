@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from pegboard.settings.client_files import application_data
+from pegboard.operating_system import LINUX, application_data
 
 DESCRIPTION = "Pegboard: one MCP gateway for all clients of this user"
 STOP_SECONDS = 45
@@ -130,7 +130,7 @@ def managers(service: ServiceDefinition, home: Path, config: Path, user: int) ->
         "systemd": ServiceManager(
             name="systemd",
             text=systemd_unit(service),
-            file=application_data(home, "linux") / "systemd" / "user" / unit,
+            file=application_data(home, LINUX) / "systemd" / "user" / unit,
             encoding="utf-8",
             start=(("systemctl", "--user", "daemon-reload"), ("systemctl", "--user", "enable", "--now", unit)),
             stop=(("systemctl", "--user", "disable", "--now", unit),),

@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -17,6 +15,7 @@ from pathlib import Path
 import httpx2
 from platformdirs import user_state_path
 
+from pegboard import operating_system
 from pegboard.apps.cli.init import own_command
 from pegboard.apps.cli.service_files import STOP_SECONDS, ServiceDefinition, ServiceManager, managers
 from pegboard.errors import ConfigError, PegboardError
@@ -25,7 +24,6 @@ from pegboard.settings.client_files import own_file
 
 PROCESS = "process"
 """The manager of systems that have none: a process in the background, until the user logs out or the machine ends."""
-BY_PLATFORM = {"darwin": "launchd", "win32": "task"}
 POLL_SECONDS = 0.1
 TAIL_LINES = 5
 
@@ -62,7 +60,7 @@ class SharedProcess:
         return user_state_path("pegboard", appauthor=False) / "up"
 
     def managers(self) -> dict[str, ServiceManager]:
-        user = os.getuid() if sys.platform != "win32" else 0
+        user = operating_system.user_id()
         return dict(managers(self.definition, Path.home(), own_file().parent, user))
 
     def url(self) -> str | None:
@@ -120,7 +118,7 @@ class SharedProcess:
 
     def _spawn(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._pid_file.write_text(str(_detached(self.definition.command, self.definition.log)))
+        self._pid_file.write_text(str(operating_system.start_detached(self.definition.command, self.definition.log)))
 
     @property
     def _pid_file(self) -> Path:
@@ -145,7 +143,7 @@ class SharedProcess:
         self._pid_file.unlink(missing_ok=True)
         if url is None or pid is None or pid != _pid_at(url):
             return False
-        os.kill(pid, signal.SIGTERM)
+        operating_system.end_process(pid)
         until = time.monotonic() + STOP_SECONDS
         while self.url() is not None:
             if time.monotonic() > until:
@@ -162,26 +160,10 @@ class SharedProcess:
             return None
 
 
-def _detached(command: Sequence[str], log: Path) -> int:
-    """Start a process that goes on without this one, in a session of its own, and return its number."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    if sys.platform == "win32":
-        apart = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.DETACHED_PROCESS
-        with log.open("wb") as out:
-            null = subprocess.DEVNULL
-            return subprocess.Popen(command, stdin=null, stdout=out, stderr=out, creationflags=apart).pid
-    files = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 1, str(log), flags, 0o600),
-        (os.POSIX_SPAWN_DUP2, 1, 2),
-    ]
-    return os.posix_spawnp(command[0], list(command), os.environ, file_actions=files, setsid=True)
-
-
 def usual_manager() -> str:
     """The manager of this system: that of its user's session if it answers, else a plain process."""
-    if sys.platform in BY_PLATFORM:
-        return BY_PLATFORM[sys.platform]
+    if manager := operating_system.service_manager():
+        return manager
     if shutil.which("systemctl") is None:
         return PROCESS
     asked = subprocess.run(["systemctl", "--user", "show-environment"], capture_output=True, check=False)  # noqa: S607

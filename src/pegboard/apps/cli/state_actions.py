@@ -22,6 +22,7 @@ from pegboard.habit_trial import trial_of
 from pegboard.habits import TRIAL
 from pegboard.protocols import About
 from pegboard.records import KINDS, STATE, HabitRecord, Kind, MeterRecord, PinRecord, Record
+from pegboard.results.result_shaper import owner_mark
 from pegboard.routing.habit_book import is_control
 from pegboard.settings import Settings, load_settings
 from pegboard.spend_limits import BUDGET, day_of
@@ -146,8 +147,12 @@ async def forget(
 
 
 async def _forgotten(kept: OpenStore, what: str, value: str) -> Mapping[Any, int]:
-    removed, activity = await _forget(kept, what, value), kept.state.activity
-    if activity is None or what not in ("session", "key", "everything"):
+    removed, activity = dict(await _forget(kept, what, value)), kept.state.activity
+    if what not in ("session", "key", "everything"):
+        return removed
+    owner = owner_mark(what, value) if what in ("session", "key") else None  # type: ignore[arg-type]  # one of both
+    removed["result"] = await kept.state.results.forget(owner)
+    if activity is None:
         return removed
     whose = {"session": {"session": value}, "key": {"caller": value}, "everything": {}}[what]
     return {**removed, "activity": await erasure.forget_activity(activity, endpoints=kept.endpoints, **whose)}

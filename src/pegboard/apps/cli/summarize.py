@@ -14,6 +14,7 @@ import httpx2
 import typer
 from rich.table import Table
 
+from pegboard import operating_system
 from pegboard.apps.cli.configs import Configured
 from pegboard.apps.cli.options import Catalogs, Configs, Json, Verbose, examples
 from pegboard.apps.cli.output import cells, plain, print_json, stdout, table, unwritable
@@ -254,7 +255,7 @@ def _write(path: Path, rows: Mapping[ToolId, Summary]) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         draft.write_text(as_lines(rows.values()), "utf-8")
-        draft.replace(path)
+        operating_system.replace_file(draft, path)
     except OSError as error:
         draft.unlink(missing_ok=True)
         raise unwritable(path, str(error)) from error

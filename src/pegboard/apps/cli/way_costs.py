@@ -13,6 +13,7 @@ from pegboard.gateways.llm.formats.registry import FORMATS, priced_as
 from pegboard.prompt_cache import (
     WAYS,
     CachePrices,
+    EmulationKind,
     Seen,
     Traffic,
     Way,
@@ -33,7 +34,7 @@ CALL_TOOL = ("call_tool", "Call a tool by its name", {"type": "object", "propert
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WayCosts:
     """The expected bill of a conversation by way, in plain input tokens, and the ``chosen`` one. ``traffic`` is what
-    was assumed of the conversation, as none was seen."""
+    was assumed of the conversation, as none was seen. ``emulated``: what `defer` is in the formats without a search."""
 
     provider: str
     model: str
@@ -42,6 +43,7 @@ class WayCosts:
     traffic: Traffic
     bills: Mapping[Way, float]
     chosen: Way
+    emulated: Mapping[str, EmulationKind]
 
     def payload(self) -> dict[str, Any]:
         return {
@@ -50,6 +52,7 @@ class WayCosts:
             "prices_known": self.known,
             "bills": {way: round(bill) for way, bill in self.bills.items()},
             "chosen": self.chosen,
+            "defer_emulated_by": dict(self.emulated),
             "assumed_turns": self.traffic.turns,
         }
 
@@ -64,6 +67,8 @@ class WayCosts:
         for way, bill in sorted(self.bills.items(), key=lambda item: item[1]):
             yield f"  {way}: {bill:,.0f} ({bill / whole:.0%} of all tools on every turn)"
         why = "no other way saves enough" if self.chosen == "whole" else f"it saves {1 - best / whole:.0%}"
+        for name, emulation in self.emulated.items():
+            yield f"In {name}, whose API has no search for deferred tools, `defer` is emulated by {emulation}."
         yield f"The cost rule would choose {self.chosen}: {why}. No traffic was seen: turns and growth are the priors."
         yield f"A gateway with several ways sends `tools` until it has seen {LEAST_SEEN} conversations of a key."
 
@@ -87,11 +92,21 @@ def way_costs(reasons: Explanation, provider: str, model: str) -> WayCosts:
         traffic=traffic,
         bills={way: bills[way] for way in ways},
         chosen=cheapest_way(traffic, prices, total, float(constant), ways, search=float(constant)),
+        emulated=dict(_emulated(name, model)),
     )
 
 
 def _has_call_tool(provider: str) -> bool:
     return any(each.call_tool is not None for each in FORMATS if each.provider.name == provider)
+
+
+def _emulated(provider: str, model: str) -> Iterator[tuple[str, EmulationKind]]:
+    """The provider's formats in which this model's tools cannot be deferred, and what takes the place of that."""
+    for each in FORMATS:
+        if each.provider.name == provider and each.tool_search is not None:
+            support = deferral_support(each.name, model)
+            if each.deferral is None or support.search == "none":
+                yield each.name, support.emulated
 
 
 def _defers(provider: str, model: str) -> bool:

@@ -12,8 +12,9 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 
 from pegboard.activity_entries import DAY_SECONDS, FIELDS, ActivityEntry, ActivityQuery, ActivityTotals
+from pegboard.activity_report import cell, day_name
 from pegboard.gateways.dashboard.charts import BarChart, bar_chart
-from pegboard.gateways.dashboard.page_templates import PageTemplates, day_name, when
+from pegboard.gateways.dashboard.page_templates import PageTemplates, when
 from pegboard.protocols import Archive
 from pegboard.records import MeterRecord
 from pegboard.spend_limits import BUDGET
@@ -28,8 +29,6 @@ GROUPS = 200
 DOORS = ("llm", "mcp", "api")
 ALIVE = 15.0
 """Seconds between two signs of life of a stream, at which the rights of its viewer are checked again."""
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-"""How a text begins that a spreadsheet would compute."""
 
 
 class ActivityPages:
@@ -47,7 +46,7 @@ class ActivityPages:
         today = int(self._now() // DAY_SECONDS)
         first = today - period + 1
         await self._recorder.flush()
-        kept = dict(await self._store.by_day(first * DAY_SECONDS))
+        kept = dict(await self._store.by_day(first))
         days = [(day, kept.get(day, ActivityTotals())) for day in range(first, today + 1)]
         totals = ActivityTotals()
         for _, each in days:
@@ -61,7 +60,8 @@ class ActivityPages:
             "spent": sum(spent.get(day_name(day), 0) for day, _ in days),
             "tokens": _tokens_chart(days),
             "errors": _errors_chart(days),
-            "doors": await self._store.by("door", first * DAY_SECONDS, len(DOORS)),
+            "models": [each for each in await self._store.by("model", first, GROUPS + 1) if each.name][:GROUPS],
+            "doors": await self._store.by("door", first, len(DOORS)),
             "lost": self._recorder.lost,
         }
 
@@ -88,7 +88,7 @@ class ActivityPages:
 
     async def conversations(self, request: Request) -> dict[str, Any]:
         await self._recorder.flush()
-        groups = await self._store.by("conversation", 0.0, GROUPS + 1)
+        groups = await self._store.by("conversation", 0, GROUPS + 1)
         return {"groups": [each for each in groups if each.name][:GROUPS], "most": GROUPS}
 
     async def exported(self, params: Mapping[str, str]) -> str:
@@ -187,7 +187,7 @@ def _cell(name: str, value: Any) -> Any:
         value = "; ".join(f"{each.name} {each.score:g}{' offered' if each.offered else ''}" for each in value)
     elif isinstance(value, tuple):
         value = "; ".join(value)
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULAS) else value
+    return cell(value) if isinstance(value, str) else value
 
 
 def _storable(text: str | None) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pegboard.activity_entries import ActivityGroup, ActivityTotals
+from pegboard.activity_entries import DAY_SECONDS, ActivityGroup, ActivityTotals
 from pegboard.errors import PegboardError
 from pegboard.events import ContentSuspected, DefinitionChanged, DefinitionSuspected, Event, ServerCrowds
 from pegboard.gateways.dashboard.shown_settings import shown_settings
@@ -22,6 +22,8 @@ from pegboard.upstreams.status import ServerStatus
 
 MOST_TOOLS = 500
 MOST_CHANGED = 50
+MOST_USED = 200
+USED_DAYS = 30
 MOST_KEYS = 500
 LONGEST_QUERY = 4_000
 EXPLAINED = 20
@@ -115,6 +117,7 @@ class BoardPages:
                 for tool in changed[:MOST_CHANGED]
             ],
             "more_changed": max(0, len(changed) - MOST_CHANGED),
+            "used": await self._used_tools(),
             "notices": [] if self._recorder is None else [_notice(each) for each in reversed(self._recorder.notices)],
         }
 
@@ -124,8 +127,8 @@ class BoardPages:
         clients: list[ActivityGroup] = []
         if self._recorder is not None:
             await self._recorder.flush()
-            used = {each.name: each for each in await self._recorder.store.by("key", 0.0, MOST_KEYS)}
-            clients = await self._recorder.store.by("client", 0.0, MOST_KEYS)
+            used = {each.name: each for each in await self._recorder.store.by("key", 0, MOST_KEYS)}
+            clients = await self._recorder.store.by("client", 0, MOST_KEYS)
         ends = {(each.section, each.name): each for each in lifetimes(settings) if not each.previous}
         now = self._host.parts.clock.time()
         lines = []
@@ -183,6 +186,13 @@ class BoardPages:
 
     def settings(self) -> dict[str, Any]:
         return {"options": shown_settings(self._host.settings)}
+
+    async def _used_tools(self) -> list[ActivityGroup]:
+        if self._recorder is None:
+            return []
+        await self._recorder.flush()
+        since = int(self._host.parts.clock.time() // DAY_SECONDS) - USED_DAYS + 1
+        return await self._recorder.store.by("tool", since, MOST_USED)
 
     async def _spent(self) -> dict[str, int]:
         """What each key has spent in all."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pegboard.activity_entries import DAY_SECONDS
+from pegboard.activity_report import day_name
 from pegboard.extras import required
 from pegboard.spend_limits import NanoUsd, dollars
 
@@ -47,14 +47,6 @@ def when(at: float) -> str:
     '1970-01-01 00:00:00'
     """
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def day_name(day: int) -> str:
-    """
-    >>> day_name(1)
-    '1970-01-02'
-    """
-    return when(day * DAY_SECONDS)[:10]
 
 
 def visible(text: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, closing
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, closing, suppress
 
+from pegboard.call_charges import CallCharges
 from pegboard.caller_limits import RateLimiter
 from pegboard.catalog import BpeCounter
 from pegboard.compose import Parts, boards_of_requests, warn_of_threshold
@@ -25,6 +26,7 @@ from pegboard.gateways.llm.shadow.recorder import Recorder
 from pegboard.protocols import Clock
 from pegboard.retrieval.encoders.embedding_caches import ToolEmbeddings
 from pegboard.settings import Settings
+from pegboard.settings.storage import SpendSettings
 from pegboard.telemetry.event_log import FanOut
 from pegboard.telemetry.shadow_counts import FILE, ShadowCounts
 
@@ -55,6 +57,8 @@ async def open_models(
             )
             recorder = stack.enter_context(closing(Recorder(settings.llm.record, settings.llm.most_recorded)))
 
+        charges = await stack.enter_async_context(_charges(parts))
+
         def app_of(settings: Settings) -> LlmApp:
             chosen = settings.llm
             policies = Policies(chosen)
@@ -69,6 +73,8 @@ async def open_models(
                 names=settings.allowed_hosts,
                 audit=parts.audit,
                 rates=RateLimiter(parts.rates, settings.rates, parts.clock),
+                prices=settings.activity.table,
+                charges=charges,
             )
             _announce(settings, policies, parts)
             return app
@@ -77,6 +83,20 @@ async def open_models(
         stack.push_async_callback(models.close)
         await models.prepare(settings)()
         yield models
+
+
+@asynccontextmanager
+async def _charges(parts: Parts) -> AsyncIterator[CallCharges]:
+    """What budgets for models are kept by; what the store could not take is settled until the end."""
+    charges = CallCharges(parts.spend, SpendSettings(), parts.clock)
+    task = asyncio.create_task(charges.run())
+    try:
+        yield charges
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        await charges.close()
 
 
 def _announce(settings: Settings, policies: Policies, parts: Parts) -> None:

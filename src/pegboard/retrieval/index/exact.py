@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +18,14 @@ class ExactIndex:
     """
 
     def __init__(self, dimensions: int) -> None:
-        self._ids: dict[ToolId, int] = {}
+        self._ids: tuple[ToolId, ...] = ()
         self._vectors: Floats = np.zeros((0, dimensions), np.float32)
 
     @classmethod
-    def of(cls, ids: Sequence[ToolId], vectors: Floats) -> ExactIndex:
+    def of(cls, ids: Iterable[ToolId], vectors: Floats) -> ExactIndex:
         """An index of these vectors, shape (n, d), which are not copied; no id occurs twice."""
         index = cls(vectors.shape[1])
-        index._ids = {tool: place for place, tool in enumerate(ids)}
+        index._ids = tuple(ids)
         index._vectors = np.ascontiguousarray(vectors, np.float32)
         return index
 
@@ -40,22 +40,22 @@ class ExactIndex:
     @property
     def tools(self) -> tuple[ToolId, ...]:
         """The tools, in the order added."""
-        return tuple(self._ids)
+        return self._ids
 
     def add(self, ids: Sequence[ToolId], vectors: Floats) -> None:
         latest = {tool: row for row, tool in enumerate(ids)}
-        self.remove([tool for tool in latest if tool in self._ids])
-        start = len(self._ids)
-        self._ids |= {tool: start + offset for offset, tool in enumerate(latest)}
+        self.remove(list(latest))
+        self._ids += tuple(latest)
         self._vectors = np.ascontiguousarray(
             np.concatenate([self._vectors, vectors[list(latest.values())]]), np.float32
         )
 
     def remove(self, ids: Sequence[ToolId]) -> None:
         gone = set(ids)
-        kept = [tool for tool in self._ids if tool not in gone]
-        self._vectors = self._vectors[[self._ids[tool] for tool in kept]]
-        self._ids = {tool: place for place, tool in enumerate(kept)}
+        kept = [place for place, tool in enumerate(self._ids) if tool not in gone]
+        if len(kept) < len(self._ids):
+            self._vectors = self._vectors[kept]
+            self._ids = tuple(self._ids[place] for place in kept)
 
     def similarities(self, query: Floats) -> Floats:
         """Cosines of one query, shape (d,), with every vector: shape (n,), in the order added.
@@ -66,7 +66,7 @@ class ExactIndex:
 
     def search(self, queries: Floats, k: int, where: Filter | None = None) -> list[Hits]:
         """For each query the k best that pass ``where``, ties in the order added."""
-        ids = list(self._ids)
+        ids = self._ids
         rows = np.asarray(queries @ self._vectors.T)
         if where is None:
             return [[(ids[place], float(row[place])) for place in best_places(row, k)] for row in rows]

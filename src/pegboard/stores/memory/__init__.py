@@ -8,6 +8,7 @@ from pegboard.stores.memory.audit_lines import MemoryAudit
 from pegboard.stores.memory.cache import MemoryDefinitions, MemoryEmbeddings
 from pegboard.stores.memory.events import MemoryEvents
 from pegboard.stores.memory.habits import MemoryHabits
+from pegboard.stores.memory.kept_results import MemoryResults
 from pegboard.stores.memory.pins import MemoryPins
 from pegboard.stores.memory.rates import MemoryRates
 from pegboard.stores.memory.sessions import MemoryReplicas, MemorySessions, MemorySigningKeys
@@ -25,6 +26,7 @@ __all__ = [
     "MemoryPins",
     "MemoryRates",
     "MemoryReplicas",
+    "MemoryResults",
     "MemorySessions",
     "MemorySigningKeys",
     "MemorySpend",

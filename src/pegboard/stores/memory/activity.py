@@ -35,18 +35,19 @@ class MemoryActivity:
     async def get(self, id_: str) -> ActivityEntry | None:
         return self._entries.get(id_)
 
-    async def by_day(self, since: float) -> list[tuple[int, ActivityTotals]]:
+    async def by_day(self, since: int) -> list[tuple[int, ActivityTotals]]:
         days: dict[int, ActivityTotals] = {}
         for entry in self._entries.values():
-            if entry.at >= since:
+            if entry.day >= since:
                 days[entry.day] = days.get(entry.day, ActivityTotals()).plus(totals_of(entry))
         return sorted(days.items())
 
-    async def by(self, grouping: Grouping, since: float, most: int) -> list[ActivityGroup]:
+    async def by(self, grouping: Grouping, since: int, most: int) -> list[ActivityGroup]:
         groups: dict[str, list[ActivityEntry]] = {}
         for entry in self._entries.values():
-            if entry.at >= since:
-                groups.setdefault(getattr(entry, grouping), []).append(entry)
+            if entry.day >= since:
+                for name in entry.names(grouping):
+                    groups.setdefault(name, []).append(entry)
         made = [_group(name, entries) for name, entries in groups.items()]
         return sorted(made, key=lambda each: (-each.last, each.name))[:most]
 

@@ -9,6 +9,7 @@ from pegboard.stores.postgres.audit_lines import PostgresAudit
 from pegboard.stores.postgres.cache import PostgresEmbeddings
 from pegboard.stores.postgres.database import PostgresDatabase
 from pegboard.stores.postgres.habits import PostgresHabits
+from pegboard.stores.postgres.kept_results import PostgresResults
 from pegboard.stores.postgres.pins import PostgresPins
 from pegboard.stores.postgres.rates import PostgresRates
 from pegboard.stores.postgres.sessions import PostgresReplicas, PostgresSessions, PostgresSigningKeys
@@ -26,6 +27,7 @@ __all__ = [
     "PostgresPins",
     "PostgresRates",
     "PostgresReplicas",
+    "PostgresResults",
     "PostgresSessions",
     "PostgresSigningKeys",
     "PostgresSpend",

@@ -11,13 +11,14 @@ from pegboard.circuit_breaker import Breaker
 from pegboard.errors import ConfigError, StoreError
 from pegboard.extras import required
 from pegboard.stores.database import Migration, SingleFlight, outstanding
-from pegboard.stores.sql import activity_rows
+from pegboard.stores.sql import activity_rows, activity_sums, result_rows
 
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 MIGRATING = 7_332_001
 """The advisory lock held while the schema is migrated."""
 LEDGER = "CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY)"
 T = TypeVar("T")
+ACTIVITY_SUMS = activity_sums.SumDialect(mark="%s", called="jsonb_array_elements_text(called::jsonb) AS each(value)")
 NOW = "extract(epoch FROM now())"
 MIGRATIONS = (
     Migration(
@@ -92,6 +93,9 @@ MIGRATIONS = (
         ("CREATE TABLE rate_meters (key text PRIMARY KEY, arrival double precision NOT NULL)",),
     ),
     Migration("activity", activity_rows.table("bigint", "double precision")),
+    Migration("sums of activity", activity_sums.table("bigint", "double precision", ACTIVITY_SUMS)),
+    Migration("usage in activity", activity_rows.usage_columns("bigint")),
+    Migration("kept results", result_rows.table("bytea", "double precision", "bigint")),
 )
 """Existing rows count as used when they are migrated."""
 

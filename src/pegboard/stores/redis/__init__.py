@@ -9,6 +9,7 @@ from pegboard.stores.redis.audit_lines import RedisAudit
 from pegboard.stores.redis.cache import RedisEmbeddings
 from pegboard.stores.redis.database import RedisServer
 from pegboard.stores.redis.habits import RedisHabits
+from pegboard.stores.redis.kept_results import RedisResults
 from pegboard.stores.redis.pins import RedisPins
 from pegboard.stores.redis.rates import RedisRates
 from pegboard.stores.redis.sessions import RedisReplicas, RedisSessions, RedisSigningKeys
@@ -24,6 +25,7 @@ __all__ = [
     "RedisPins",
     "RedisRates",
     "RedisReplicas",
+    "RedisResults",
     "RedisServer",
     "RedisSessions",
     "RedisSigningKeys",

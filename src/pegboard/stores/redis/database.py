@@ -33,6 +33,7 @@ MIGRATIONS = (
     Migration("habits"),
     Migration("audit log"),
     Migration("rate limits"),
+    Migration("kept results"),
 )
 """Statements are Lua, with the prefix of all keys in ARGV[2]. Existing rows count as used when they are migrated."""
 STEP = "if redis.call('SADD', KEYS[1], ARGV[1]) == 1 then {} end"

@@ -5,32 +5,30 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from pegboard.activity_entries import (
-    DAY_SECONDS,
-    FIELDS,
-    ActivityEntry,
-    ActivityGroup,
-    ActivityQuery,
-    ActivityTotals,
-    Grouping,
-    row_of,
-)
+from pegboard.activity_entries import FIELDS, USAGE, ActivityEntry, ActivityQuery, entry_of, row_of
 
 Statement = tuple[str, list[Any]]
-REMOVED = 6_000
-"""Rows removed at a time, so that no statement takes long."""
-SUMS = (
-    "count(*), sum(CASE WHEN error <> '' THEN 1 ELSE 0 END), sum(failures), sum(searches), sum(tokens_before), "
-    "sum(tokens_after), sum(billed), sum(saved)"
-)
+REMOVED = 500
+"""Rows removed at a time: whoever writes new ones waits for no more."""
 COLUMNS = ", ".join(FIELDS)
+SUMMED = (
+    *("id", "at", "door", "kind", "key", "client", "conversation", "model", "called", "error"),
+    *("failures", "searches", "tokens_before", "tokens_after", "billed", "saved", *USAGE),
+)
+"""The fields that sums are made of."""
+FIRST_FIELDS = (
+    *("id", "at", "door", "kind", "key", "client", "conversation", "text", "upstream", "model", "profile", "encoder"),
+    *("outcome", "tools", "offered", "scores", "called", "brought_back", "failures", "searches"),
+    *("tokens_before", "tokens_after", "billed", "saved", "latency_ms", "error"),
+)
+"""The fields that the first migration made columns of."""
 
 
 def table(whole: str, real: str) -> tuple[str, ...]:
     """The statements that create the table and its indexes, with the names of the types of numbers."""
     reals, wholes = ("at", "latency_ms"), ("tools", "offered", "failures", "searches", "tokens_before", "tokens_after")
     kinds = dict.fromkeys(reals, real) | dict.fromkeys((*wholes, "billed", "saved"), whole)
-    columns = ", ".join(f"{name} {kinds.get(name, 'text')} NOT NULL" for name in FIELDS)
+    columns = ", ".join(f"{name} {kinds.get(name, 'text')} NOT NULL" for name in FIRST_FIELDS)
     return (
         f"CREATE TABLE activity ({columns}, day {whole} NOT NULL, PRIMARY KEY (id))",
         "CREATE INDEX activity_by_time ON activity (at, id)",
@@ -39,6 +37,12 @@ def table(whole: str, real: str) -> tuple[str, ...]:
         "CREATE INDEX activity_by_day ON activity "
         "(day, at, error, failures, searches, tokens_before, tokens_after, billed, saved)",
     )
+
+
+def usage_columns(whole: str) -> tuple[str, ...]:
+    """The statements that add what providers counted to decisions and their sums."""
+    added = [f"ADD COLUMN {name} {whole} NOT NULL DEFAULT 0" for name in USAGE]
+    return tuple(f"ALTER TABLE {table} {each}" for table in ("activity", "activity_sums") for each in added)
 
 
 def upsert(mark: str) -> str:
@@ -68,7 +72,8 @@ def select(query: ActivityQuery, most: int, mark: str) -> Statement:
     if query.failed:
         chosen.append(("(error <> '' OR failures > 0)", []))
     if query.before is not None:
-        chosen.append((f"(at, id) < ({mark}, {mark})", list(query.before)))
+        at, id_ = query.before
+        chosen.append((f"at <= {mark} AND (at, id) < ({mark}, {mark})", [at, at, id_]))
     where = f" WHERE {' AND '.join(condition for condition, _ in chosen)}" if chosen else ""
     return (
         f"SELECT {COLUMNS} FROM activity{where} ORDER BY at DESC, id DESC LIMIT {int(most)}",  # noqa: S608
@@ -80,47 +85,34 @@ def select_one(mark: str) -> str:
     return f"SELECT {COLUMNS} FROM activity WHERE id = {mark}"  # noqa: S608
 
 
-def by_day(since: float, mark: str) -> Statement:
-    query = f"SELECT day, {SUMS} FROM activity WHERE day >= {mark} AND at >= {mark} GROUP BY day ORDER BY day"  # noqa: S608
-    return query, [int(since // DAY_SECONDS), since]
+def select_among(among: str) -> str:
+    """What sums need of the rows with some ids; ``among`` is the condition on `id`, with a mark."""
+    return f"SELECT {', '.join(SUMMED)} FROM activity WHERE {among}"  # noqa: S608
 
 
-def by(grouping: Grouping, since: float, most: int, mark: str) -> Statement:
-    """The sums of each value of a column, the one with the latest entry first."""
-    return (
-        f"SELECT {grouping}, min(at), max(at), {SUMS} FROM activity WHERE at >= {mark} "  # noqa: S608
-        f"GROUP BY {grouping} ORDER BY max(at) DESC, {grouping} LIMIT {int(most)}",
-        [since],
-    )
+def delete(condition: str, values: Sequence[Any]) -> Statement:
+    """Delete the first `REMOVED` rows that fulfil a condition, and return what sums need of them; repeat it until it
+    removes nothing."""
+    chosen = f"SELECT id FROM activity WHERE {condition} ORDER BY at, id LIMIT {REMOVED}"  # noqa: S608
+    return f"DELETE FROM activity WHERE id IN ({chosen}) RETURNING {', '.join(SUMMED)}", list(values)  # noqa: S608
 
 
-def delete_old(mark: str) -> str:
-    """Delete the first `REMOVED` rows that are not younger than a time; repeat it until it removes nothing."""
-    old = f"SELECT id FROM activity WHERE at <= {mark} ORDER BY at LIMIT {REMOVED}"  # noqa: S608
-    return f"DELETE FROM activity WHERE id IN ({old})"  # noqa: S608
+def delete_old(before: float, mark: str) -> Statement:
+    return delete(f"at <= {mark}", [before])
 
 
 def delete_of(key: str | None, conversations: Collection[str] | None, mark: str) -> Statement:
     """Delete the entries of a key, of conversations, or all."""
-    conditions, values = [], list[Any]()
+    conditions, values = ["1 = 1"], list[Any]()
     if key is not None:
         conditions.append(f"key = {mark}")
         values.append(key)
     if conversations is not None:
         conditions.append(f"conversation IN ({', '.join([mark] * len(conversations)) or 'NULL'})")
         values += sorted(conversations)
-    return f"DELETE FROM activity{' WHERE ' if conditions else ''}{' AND '.join(conditions)}", values  # noqa: S608
+    return delete(" AND ".join(conditions), values)
 
 
-def totals_from(values: Sequence[Any]) -> ActivityTotals:
-    return ActivityTotals(*map(int, values))
-
-
-def days_from(rows: Iterable[Sequence[Any]]) -> list[tuple[int, ActivityTotals]]:
-    return [(int(day), totals_from(sums)) for day, *sums in rows]
-
-
-def groups_from(rows: Iterable[Sequence[Any]]) -> list[ActivityGroup]:
-    return [
-        ActivityGroup(name=name, first=first, last=last, totals=totals_from(sums)) for name, first, last, *sums in rows
-    ]
+def summed_of(rows: Iterable[Sequence[Any]]) -> list[ActivityEntry]:
+    """Entries with the fields that sums need, from rows of `SUMMED`."""
+    return [entry_of(row, SUMMED) for row in rows]

@@ -9,6 +9,7 @@ from pegboard.stores.sqlite.audit_lines import SqliteAudit
 from pegboard.stores.sqlite.cache import SqliteDefinitions, SqliteEmbeddings
 from pegboard.stores.sqlite.database import FileStore, SqliteFile
 from pegboard.stores.sqlite.habits import SqliteHabits
+from pegboard.stores.sqlite.kept_results import SqliteResults
 from pegboard.stores.sqlite.pins import SqlitePins
 from pegboard.stores.sqlite.rates import SqliteRates
 from pegboard.stores.sqlite.sessions import SqliteSessions, SqliteSigningKeys
@@ -27,6 +28,7 @@ __all__ = [
     "SqliteLessons",
     "SqlitePins",
     "SqliteRates",
+    "SqliteResults",
     "SqliteSessions",
     "SqliteSigningKeys",
     "SqliteSpend",

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pegboard.activity_entries import ActivityEntry, ActivityGroup, ActivityQuery, ActivityTotals, Grouping, entry_of
 from pegboard.stores.database import Migration
 from pegboard.stores.sql import activity_rows as rows
+from pegboard.stores.sql import activity_sums as sums
 from pegboard.stores.sqlite.database import FileStore, SqliteFile
 
-ACTIVITY_MIGRATIONS = (Migration("activity", rows.table("INTEGER", "REAL")),)
-REMEDY = "Set state_dir to a writable folder, or move the file away to begin without activity."
 MARK = "?"
+DIALECT = sums.SumDialect(mark=MARK, called="json_each(called) AS each")
+AMONG = "id IN (SELECT value FROM json_each(?))"
+ACTIVITY_MIGRATIONS = (
+    Migration("activity", rows.table("INTEGER", "REAL")),
+    Migration("sums of activity", sums.table("INTEGER", "REAL", DIALECT, " WITHOUT ROWID")),
+    Migration("usage in activity", rows.usage_columns("INTEGER")),
+)
+REMEDY = "Set state_dir to a writable folder, or move the file away to begin without activity."
 
 
 class SqliteActivity(FileStore):
@@ -22,8 +31,13 @@ class SqliteActivity(FileStore):
         self._file = SqliteFile(path, ACTIVITY_MIGRATIONS, remedy=REMEDY, private=True)
 
     async def put(self, entries: Sequence[ActivityEntry]) -> None:
+        latest = {entry.id: entry for entry in entries}
+
         def write(connection: sqlite3.Connection) -> None:
-            connection.executemany(rows.upsert(MARK), rows.stored(entries))
+            before = connection.execute(rows.select_among(AMONG), [json.dumps(list(latest))]).fetchall()
+            connection.executemany(rows.upsert(MARK), rows.stored(latest.values()))
+            changes = sums.changes(rows.summed_of(before), latest.values())
+            _execute(connection, sums.statements(changes, DIALECT))
 
         await self._file.run_alone(write)
 
@@ -34,23 +48,40 @@ class SqliteActivity(FileStore):
         found = await self._rows(rows.select_one(MARK), [id_])
         return entry_of(found[0]) if found else None
 
-    async def by_day(self, since: float) -> list[tuple[int, ActivityTotals]]:
-        return rows.days_from(await self._rows(*rows.by_day(since, MARK)))
+    async def by_day(self, since: int) -> list[tuple[int, ActivityTotals]]:
+        return sums.days_from(await self._rows(*sums.by_day(since, MARK)))
 
-    async def by(self, grouping: Grouping, since: float, most: int) -> list[ActivityGroup]:
-        return rows.groups_from(await self._rows(*rows.by(grouping, since, most, MARK)))
+    async def by(self, grouping: Grouping, since: int, most: int) -> list[ActivityGroup]:
+        return sums.groups_from(await self._rows(*sums.by(grouping, since, most, DIALECT)))
 
     async def remove(self, before: float) -> int:
-        removed = 0
-        while some := await self._deleted(rows.delete_old(MARK), [before]):
-            removed += some
+        removed = await self._removed(*rows.delete_old(before, MARK), spans=False)
+        outdated = await self._rows(*sums.outdated(before, MARK))
+        for start in range(0, len(outdated), sums.RENEWED):
+            found = sums.renewed(outdated[start : start + sums.RENEWED], DIALECT)
+            await self._file.run_alone(partial(_execute, statements=found))
         return removed
 
     async def forget(self, *, key: str | None = None, conversations: Collection[str] | None = None) -> int:
-        return await self._deleted(*rows.delete_of(key, conversations, MARK))
+        return await self._removed(*rows.delete_of(key, conversations, MARK))
+
+    async def _removed(self, statement: str, values: Sequence[Any], *, spans: bool = True) -> int:
+        """Execute a deletion until it removes nothing."""
+
+        def delete(connection: sqlite3.Connection) -> int:
+            went = rows.summed_of(connection.execute(statement, values).fetchall())
+            _execute(connection, sums.statements(sums.changes(went), DIALECT, spans=spans))
+            return len(went)
+
+        removed = 0
+        while some := await self._file.run_alone(delete):
+            removed += some
+        return removed
 
     async def _rows(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return await self._file.run(lambda connection: connection.execute(query, values).fetchall())
 
-    async def _deleted(self, statement: str, values: Sequence[Any]) -> int:
-        return await self._file.run_alone(lambda connection: connection.execute(statement, values).rowcount)
+
+def _execute(connection: sqlite3.Connection, statements: Iterable[tuple[str, Sequence[Sequence[Any]]]]) -> None:
+    for statement, values in statements:
+        connection.executemany(statement, values)

@@ -15,6 +15,7 @@ from pegboard.stores.sqlite import (
     SqliteLessons,
     SqlitePins,
     SqliteRates,
+    SqliteResults,
     SqliteSessions,
     SqliteSigningKeys,
     SqliteSpend,
@@ -24,6 +25,7 @@ from pegboard.stores.sqlite import (
 ACTIVITY_FILE = "activity.sqlite"
 AUDIT_FILE = "audit.sqlite"
 EMBEDDINGS_FILE = "embeddings.sqlite"
+RESULTS_FILE = "results.sqlite"
 SIGNING_FILE = "signing.sqlite"
 STATE_FILE = "state.sqlite"
 
@@ -39,6 +41,7 @@ def open_sqlite(settings: Settings, clock: Clock) -> Backend:
     embeddings = SqliteEmbeddings(cached, clock=clock)
     signing_keys = SqliteSigningKeys(settings.state_dir / SIGNING_FILE)
     rates = SqliteRates(state, clock)
+    results = SqliteResults(settings.state_dir / RESULTS_FILE, clock)
     audit = SqliteAudit(settings.state_dir / AUDIT_FILE, key=settings.audit_log.key_here)
     activity = SqliteActivity(settings.state_dir / ACTIVITY_FILE)
     archive = SqliteArchive(state, cached, clock, prior=averages.start)
@@ -52,6 +55,7 @@ def open_sqlite(settings: Settings, clock: Clock) -> Backend:
         embeddings,
         signing_keys,
         rates,
+        results,
         audit,
         activity,
     ]
@@ -69,6 +73,7 @@ def open_sqlite(settings: Settings, clock: Clock) -> Backend:
         habits=habits,
         spend=spend,
         rates=rates,
+        results=results,
         audit=audit,
         pins=pins,
         embeddings=embeddings,

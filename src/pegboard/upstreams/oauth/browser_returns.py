@@ -10,12 +10,21 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from urllib.parse import parse_qs, urlsplit
 
 from pegboard.upstreams.oauth.loopback import Loopback
 
 CALLBACK = "/oauth/callback"
 PAGE = "/oauth/sign-in"
 COOKIE = "pegboard_sign_in"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedRights:
+    """Where the person will sign in, and the scopes that are asked for."""
+
+    host: str
+    scopes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +37,12 @@ class BrowserReturn:
     target: str
     secret: str
     waiting: Loopback
+
+    @property
+    def asked(self) -> AskedRights:
+        """What the page of the authorization server will ask for."""
+        parts = urlsplit(self.target)
+        return AskedRights(host=parts.netloc, scopes=tuple(" ".join(parse_qs(parts.query).get("scope", ())).split()))
 
 
 class BrowserReturns:

@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import re
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ from cryptography.fernet import Fernet, InvalidToken
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
+from pegboard import operating_system
 from pegboard.errors import PegboardError
 from pegboard.extras import required
 from pegboard.settings.client_files import own_file
@@ -169,10 +169,7 @@ def _create_private(path: Path, data: bytes) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
     _write(draft, data)
     try:
-        if sys.platform == "win32":
-            draft.rename(path)  # fails if it exists
-        else:
-            os.link(draft, path)
+        operating_system.publish_file(draft, path)
     finally:
         draft.unlink(missing_ok=True)
 
@@ -180,7 +177,7 @@ def _create_private(path: Path, data: bytes) -> None:
 def _write_private(path: Path, data: bytes) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
     _write(draft, data)
-    draft.replace(path)
+    operating_system.replace_file(draft, path)
 
 
 def _write(path: Path, data: bytes) -> None:

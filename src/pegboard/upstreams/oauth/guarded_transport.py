@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from pegboard.errors import PegboardError
+from pegboard.upstreams.tls import trusted
 
 SECONDS = 30.0
 """Time limit of each part of a request."""
@@ -35,7 +36,7 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
     """
 
     def __init__(self, server: str, url: str, *, private: bool = False) -> None:
-        super().__init__()
+        super().__init__(verify=trusted())
         self._server = server
         self._origin = _origin(url)
         self._private = private

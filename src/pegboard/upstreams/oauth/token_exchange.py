@@ -1,4 +1,5 @@
-"""Tokens for a server in exchange for the caller's own (RFC 8693): no person is asked, and nothing is stored."""
+"""Tokens for a server in exchange for the caller's own (RFC 8693), or for an identity provider's assertion about the
+caller: no person is asked, and nothing is stored."""
 
 from __future__ import annotations
 
@@ -6,7 +7,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from urllib.parse import quote
 
 import httpx2
 from mcp.shared.auth import OAuthToken
@@ -19,11 +19,14 @@ from pegboard.upstreams.oauth.bearer_auth import AHEAD, RETRY_SECONDS, origin_of
 from pegboard.upstreams.oauth.challenges import UNAUTHORIZED, TokenNotRenewed
 from pegboard.upstreams.oauth.credentials import CredentialKey
 from pegboard.upstreams.oauth.guarded_transport import guarded_client
+from pegboard.upstreams.oauth.identity_assertion import ID_JAG, assertion_in, redeemed
+from pegboard.upstreams.oauth.token_requests import client_shown
 
 LOGGER = logging.getLogger(__name__)
 
 GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105
+ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"  # noqa: S105
 USUAL_LIFETIME = 300.0
 """Seconds for which a token is used whose answer does not say how long it holds."""
 OK = 200
@@ -83,6 +86,7 @@ class ExchangedAuth(httpx2.Auth):
         self._subjects = subjects
         self._clock = clock
         self._settings = settings
+        self._asserts = settings.grant == "id_jag"
         self._held: ExchangedToken | None = None
         self._failed: tuple[str, float] | None = None
         self._exchange = asyncio.Lock()
@@ -110,10 +114,12 @@ class ExchangedAuth(httpx2.Auth):
         subject = self._subjects.of(self._key.user)
         if not subject:
             return None
+        if (held := self._kept(subject, instead_of)) is not None:
+            return held
         async with self._exchange:
-            held, now = self._held, self._clock.monotonic()
-            if held is not None and held is not instead_of and held.subject == subject and now < held.until:
+            if (held := self._kept(subject, instead_of)) is not None:  # by another request that had the lock
                 return held
+            now = self._clock.monotonic()
             if self._failed is not None and self._failed[0] == subject and now - self._failed[1] < RETRY_SECONDS:
                 return None
             if instead_of is not None:  # the new one may be refused, too: that must not flood the endpoint
@@ -123,11 +129,25 @@ class ExchangedAuth(httpx2.Auth):
                 self._failed = subject, now
             return self._held
 
+    def _kept(self, subject: str, instead_of: ExchangedToken | None) -> ExchangedToken | None:
+        """The token that was got for this subject, while it holds."""
+        held = self._held
+        if held is None or held is instead_of or held.subject != subject:
+            return None
+        return held if self._clock.monotonic() < held.until else None
+
     async def _exchanged(self, subject: str) -> ExchangedToken | None:
         """None if the authorization server refuses. Raises TokenNotRenewed if it cannot be asked."""
-        server = self._key.server
+        server, assertion = self._key.server, ""
         try:
             response = await self._asked(subject)
+            if self._asserts and response.status_code == OK:
+                assertion = assertion_in(response) or ""
+                if not assertion:
+                    LOGGER.warning("Server %s: the identity provider's answer has no assertion", server)
+                    return None
+                self.secrets |= {subject, assertion}
+                response = await redeemed(self._key, self._settings, assertion)
         except (httpx2.HTTPError, PegboardError) as error:
             LOGGER.warning("Server %s: a token cannot be exchanged now: %s", server, type(error).__name__)
             raise TokenNotRenewed from None
@@ -140,7 +160,7 @@ class ExchangedAuth(httpx2.Auth):
             LOGGER.warning("Server %s: a token was not exchanged: the answer has none", server)
             return None
         self.secrets.clear()
-        self.secrets |= {subject, answer.access_token}
+        self.secrets |= {subject, answer.access_token, *filter(None, [assertion])}
         lifetime = USUAL_LIFETIME if answer.expires_in is None else float(answer.expires_in)
         until = self._clock.monotonic() + lifetime - min(AHEAD, lifetime / 2)
         return ExchangedToken(token=answer.access_token, subject=subject, until=until)
@@ -151,17 +171,14 @@ class ExchangedAuth(httpx2.Auth):
         form = {
             "grant_type": GRANT,
             "subject_token": subject,
-            "subject_token_type": ACCESS_TOKEN,
-            "requested_token_type": ACCESS_TOKEN,
+            "subject_token_type": ID_TOKEN if settings.presents_id_tokens else ACCESS_TOKEN,
+            "requested_token_type": ID_JAG if self._asserts else ACCESS_TOKEN,
             "resource": self._key.url,
         }
-        form |= {"audience": settings.audience} if settings.audience else {}
+        audience = settings.audience or (settings.issuer if self._asserts else None)
+        form |= {"audience": audience} if audience else {}
         form |= {"scope": " ".join(settings.scopes)} if settings.scopes else {}
-        client_id, secret = settings.client_id or "", settings.client_secret or ""
-        shown = httpx2.Auth()  # adds nothing
-        if settings.client_authentication == "client_secret_post":
-            form |= {"client_id": client_id, "client_secret": secret}
-        else:  # RFC 6749, 2.3.1: each is form-encoded first
-            shown = httpx2.BasicAuth(quote(client_id, safe=""), quote(secret, safe=""))
+        in_form = settings.client_authentication == "client_secret_post"
+        more, shown = client_shown(settings.client_id or "", settings.client_secret or "", in_form=in_form)
         async with guarded_client(self._key.server, self._key.url, private=True) as client:
-            return await client.post(settings.token_endpoint or "", data=form, auth=shown)
+            return await client.post(settings.token_endpoint or "", data=form | more, auth=shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from urllib.parse import quote
 
 import httpx2
 from mcp.client.auth import OAuthClientProvider
@@ -26,6 +27,14 @@ class SignInEnded(PegboardError):  # noqa: N818
 
 class AnotherAnswer(PegboardError):  # noqa: N818
     """The authorization server answers, but neither with tokens nor with a refusal."""
+
+
+def client_shown(client_id: str, secret: str, *, in_form: bool) -> tuple[dict[str, str], httpx2.Auth]:
+    """How a client shows its secret (RFC 6749, 2.3.1): what it adds to a form, and to the request. One without a
+    secret names itself."""
+    if in_form or not secret:
+        return {"client_id": client_id} | ({"client_secret": secret} if secret else {}), httpx2.Auth()
+    return {}, httpx2.BasicAuth(quote(client_id, safe=""), quote(secret, safe=""))  # each is form-encoded first
 
 
 async def renewed(old: OAuthCredentials, *, now: float, private: bool = False) -> OAuthCredentials:

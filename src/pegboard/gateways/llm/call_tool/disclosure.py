@@ -48,8 +48,11 @@ async def disclosure(
     *,
     most: int | None = None,
 ) -> Disclosure:
-    """What to show. ``among`` are the tools that may be picked; ``known`` are picks made just now, by query. At
-    ``most`` so many of the tools relevant to a message are shown, the best first."""
+    """What to show. ``among`` are the tools that may be picked; ``known`` are picks made just now, by query.
+
+    With ``most``, at most so many of the tools relevant to a message are shown, the best first; and none of them, if it
+    seems to be for none.
+    """
     asks = list(_asks(request, kind))
     picks = dict(known)
     new = [ask for _, ask in asks if ask.query not in known]
@@ -88,7 +91,8 @@ def _shown(
     shown: set[int] = set()
     for number, ask in asks:
         called = {place for place in board.ids if request.tools[place].name in ask.stage.called}
-        picked = {*picks[ask.query].relevant[:most], *terms.always} - terms.barred
+        pick = picks[ask.query]
+        picked = {*(pick.relevant if most is None else pick.shown(most)), *terms.always} - terms.barred
         new = ((picked | called) & board.ids.keys()) - shown
         if new:
             shown |= new

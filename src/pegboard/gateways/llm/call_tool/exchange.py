@@ -4,7 +4,7 @@ sees."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pegboard.errors import ArgumentsInvalid
 from pegboard.gateways.llm.call_tool import prompts
@@ -38,6 +38,14 @@ class CallToolGate:
     brought: list[str] = field(default_factory=list)
     """The names of the tools whose definitions it got as an answer."""
 
+    def meant(self, call: TranslatedCall) -> TranslatedCall:
+        """The call with the whole name of its tool, if the model left out the beginning, which the pool says once for
+        many tools: then one name alone ends with what it wrote."""
+        if call.name in self.callable:
+            return call
+        whole = [name for name in self.callable if _ends_with(name, call.name)]
+        return replace(call, name=whole[0]) if len(whole) == 1 else call
+
     def passes(self, call: TranslatedCall) -> bool:
         """Whether the call goes to the client. If its definition was shown, any JSON object passes, as in a native
         call."""
@@ -68,8 +76,8 @@ class CallToolSearchCodec:
         self._inner = inner
         self._dialect = dialect
         self._gate = gate
-        self._judging = Reader(own=gate.own, passes=gate.passes, offered=offered)
-        self._handing_on = Reader(own=gate.own, passes=self._can_be_sent, drops=True, offered=offered)
+        self._judging = Reader(own=gate.own, passes=gate.passes, meant=gate.meant, offered=offered)
+        self._handing_on = Reader(own=gate.own, passes=self._can_be_sent, meant=gate.meant, drops=True, offered=offered)
 
     def closed(self, request: LlmRequest, query: str) -> str:
         return self._inner.closed(request, query)
@@ -90,7 +98,8 @@ class CallToolSearchCodec:
         """The calls of an answer that the gateway has to answer, each with its meaning; empty if the answer is the
         client's: it was cut off, or contains a call that passes."""
         asked = self._inner.calls(answer) if self._inner.waits(answer) else []
-        calls = [(call, unwrapped(call.arguments, self._gate.own)) for call in asked if self.is_ours(call.name)]
+        read = ((call, unwrapped(call.arguments, self._gate.own)) for call in asked if self.is_ours(call.name))
+        calls = [(call, None if meant is None else self._gate.meant(meant)) for call, meant in read]
         passing = len(calls) < len(asked) or any(call and self._gate.passes(call) for _, call in calls)
         return [] if passing else calls
 
@@ -209,6 +218,11 @@ class CallToolRoundTrip:
         """Answer the calls; the next `body` includes the results."""
         results = [(call, self.gate.answer(meant)) for call, meant in self.format.waiting(answer)]
         self.exchanges.append(SearchExchange(answer=answer, results=results))
+
+
+def _ends_with(name: str, words: str) -> bool:
+    """Whether a name ends with these words, and not with a part of one."""
+    return name.endswith(words) and not name[: -len(words)][-1:].isalnum()
 
 
 def _problems(tool: Tool, arguments: JsonObject) -> Sequence[str]:

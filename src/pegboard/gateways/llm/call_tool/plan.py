@@ -60,7 +60,7 @@ def closed(codec: Codec, request: LlmRequest, url_query: str) -> str:
     search_codec, call_codec = codecs
     if request.choice.names is not None:
         return "it says which tools may be called"
-    if request.referenced or any(tool.deferred or tool.searches for tool in request.tools):
+    if request.has_own_search:
         return "its tools are searched for"
     return search_codec.closed(request, url_query) or call_codec.closed(request)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pegboard.catalog import compact_json
+from pegboard.catalog.name_lines import how_to_read, name_lines
 from pegboard.model import Tool
 from pegboard.protocols import TokenCounter
 
@@ -18,13 +19,15 @@ SHOWN = "Definitions of tools, to be called with {}:"
 
 
 def description(tools: Sequence[Tool], counter: TokenCounter, budget: int | None) -> str:
-    """The description with phase 1: a line per tool if that fits the token budget, else the names.
+    """The description with phase 1: a line per tool if that fits the token budget, else the names, in few tokens.
 
     Names are never left out: a model cannot call what it does not see.
     """
     lines = "\n".join(tool.summary for tool in tools)
-    fits = budget is None or counter.count([lines])[0] <= budget
-    return f"{ABOUT}\n\nTools:\n{lines if fits else ', '.join(tool.name for tool in tools)}"
+    if budget is None or counter.count([lines])[0] <= budget:
+        return f"{ABOUT}\n\nTools:\n{lines}"
+    names = name_lines([tool.name for tool in tools])
+    return f"{ABOUT}\n\nTools{how_to_read(names)}:\n{names}"
 
 
 def definition(tool: Tool) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pegboard.gateways.llm.conversation.history import Ask, ConversationHistory, Stage
 from pegboard.gateways.llm.conversation.store import Conversations, ConversationThread, Receipt, thread_of
 from pegboard.gateways.llm.conversation.turn_statistics import NOTHING, TurnStatistics, turned
-from pegboard.gateways.llm.formats.protocol import LlmRequest, TokenUsage, ToolChoice
+from pegboard.gateways.llm.formats.protocol import LlmRequest, ToolChoice
 from pegboard.gateways.llm.selection.board_cache import Pick, ToolBoard
 from pegboard.gateways.llm.selection.cache_aware_selection import (
     CacheAwareSelection,
@@ -23,6 +23,7 @@ from pegboard.prompt_cache import WAYS, Begun, Moment, cheapest_way
 from pegboard.protocols import Clock, Filter
 from pegboard.retrieval import QueryKind
 from pegboard.settings.llm import Way
+from pegboard.token_usage import TokenUsage
 
 MOST_PICKS = 1024
 """Picks of earlier queries that are remembered per array of tools."""

@@ -9,12 +9,13 @@ from itertools import pairwise
 from typing import TypeVar
 
 from pegboard.gateways.llm.conversation.history import ConversationHistory, Stage
-from pegboard.gateways.llm.formats.protocol import LlmRequest, TokenUsage
+from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.selection.cache_aware_selection import ConversationState, RelevantTools, named
 from pegboard.prompt_cache import CacheAccount, CachePrices, Moment, Turned, rounds_bill
 from pegboard.prompt_cache.account import EXCHANGE
 from pegboard.protocols import Clock
 from pegboard.settings.llm import Way
+from pegboard.token_usage import TokenUsage
 
 Places = frozenset[int]
 Key = tuple[str, int]

@@ -29,19 +29,23 @@ class TranslatedCall:
 class Reader:
     """Translates calls of ``own``, the name of `call_tool` in a request, to native ones.
 
-    Calls that do not pass are left unchanged, or removed if ``drops`` is set. ``offered`` is the request's array of
-    tools, for answers that repeat it.
+    ``meant`` is the call with the whole name of its tool. Calls that do not pass are left unchanged, or removed if
+    ``drops`` is set. ``offered`` is the request's array of tools, for answers that repeat it.
     """
 
     own: str
     passes: Callable[[TranslatedCall], bool]
+    meant: Callable[[TranslatedCall], TranslatedCall]
     drops: bool = False
     offered: bytes = b"[]"
 
     def native(self, arguments: str) -> TranslatedCall | None:
         """The native call for these arguments; None if it does not pass."""
         call = unwrapped(arguments, self.own)
-        return call if call is not None and self.passes(call) else None
+        if call is None:
+            return None
+        call = self.meant(call)
+        return call if self.passes(call) else None
 
 
 def wrapped_object(name: str, arguments: bytes) -> bytes:

@@ -14,6 +14,7 @@ ErrorShape = Callable[[PegboardError, int], Mapping[str, Any]]
 OPENAI_ERRORS: Mapping[int, str] = {
     400: "invalid_request_error",
     401: "authentication_error",
+    402: "insufficient_quota",
     403: "permission_error",
     404: "invalid_request_error",
     413: "invalid_request_error",
@@ -22,6 +23,7 @@ OPENAI_ERRORS: Mapping[int, str] = {
 ANTHROPIC_ERRORS: Mapping[int, str] = {
     400: "invalid_request_error",
     401: "authentication_error",
+    402: "billing_error",
     403: "permission_error",
     404: "not_found_error",
     413: "request_too_large",
@@ -30,6 +32,7 @@ ANTHROPIC_ERRORS: Mapping[int, str] = {
 GEMINI_STATUSES: Mapping[int, str] = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
+    402: "RESOURCE_EXHAUSTED",
     403: "PERMISSION_DENIED",
     404: "NOT_FOUND",
     413: "INVALID_ARGUMENT",
@@ -41,6 +44,7 @@ GEMINI_STATUSES: Mapping[int, str] = {
 BEDROCK_ERRORS: Mapping[int, str] = {
     400: "ValidationException",
     401: "AccessDeniedException",
+    402: "ServiceQuotaExceededException",
     403: "AccessDeniedException",
     404: "ResourceNotFoundException",
     429: "ThrottlingException",

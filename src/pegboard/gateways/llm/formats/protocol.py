@@ -16,6 +16,7 @@ from pegboard.gateways.llm.formats.json_reader import check_values, readable, un
 from pegboard.gateways.llm.formats.json_spans import Member, Span, members
 from pegboard.model import JsonObject, Message, Tool, Turn
 from pegboard.retrieval import mark_notes
+from pegboard.token_usage import TokenUsage
 
 
 class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +130,11 @@ class LlmRequest:
         return frozenset(tool.name for tool in self.tools if tool.name)
 
     @property
+    def has_own_search(self) -> bool:
+        """Whether the client has its tools searched for already: by the provider, or by itself."""
+        return bool(self.referenced) or any(tool.deferred or tool.searches for tool in self.tools)
+
+    @property
     def has_tool_history(self) -> bool:
         return bool(self.called) or any(message.role == "tool" for message in self.turn.messages)
 
@@ -159,25 +165,6 @@ class ToolCalled:
 
     name: str
     id: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenUsage:
-    """Token counts so far. ``input`` is the whole prompt, including tokens read from and written to the cache."""
-
-    input: int = 0
-    output: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-
-    def plus(self, more: TokenUsage) -> TokenUsage:
-        """The sum of two answers."""
-        return TokenUsage(
-            input=self.input + more.input,
-            output=self.output + more.output,
-            cache_read=self.cache_read + more.cache_read,
-            cache_write=self.cache_write + more.cache_write,
-        )
 
 
 Observation = AnswerStarted | ToolCalled | TokenUsage

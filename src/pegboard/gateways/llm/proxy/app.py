@@ -11,14 +11,12 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from pegboard.activity_entries import conversation_mark
+from pegboard.call_charges import CallCharges
 from pegboard.caller_limits import ANYONE, LimitedCaller, RateLimiter
 from pegboard.errors import PegboardError
-from pegboard.events import ModelRequestServed
 from pegboard.gateways.llm.conversation.history import ProviderHistories
 from pegboard.gateways.llm.formats.protocol import Codec
 from pegboard.gateways.llm.formats.registry import codec_for, generic_codecs, keeps_history, key_headers, provider_of
@@ -35,8 +33,10 @@ from pegboard.gateways.llm.proxy.http_bodies import (
     outgoing_headers,
 )
 from pegboard.gateways.llm.proxy.keys import IsToken, Keys, NotAllowed, is_local
+from pegboard.gateways.llm.proxy.model_budgets import ModelBudgets
 from pegboard.gateways.llm.proxy.model_upstream import Body, Headers, ModelUpstream
 from pegboard.gateways.llm.proxy.request_audit import OFF, SIGNED, RequestAudit, RequestContext
+from pegboard.gateways.llm.proxy.request_event import served
 from pegboard.gateways.llm.proxy.target import (
     RequestHeaders,
     Target,
@@ -47,13 +47,13 @@ from pegboard.gateways.llm.proxy.target import (
     without_key,
 )
 from pegboard.gateways.llm.selection.answer_ids import kept_answer, renamed_body, renamed_path
-from pegboard.gateways.llm.selection.filter import FilterFailed, RequestFilter, TreatmentOf
-from pegboard.gateways.llm.selection.policy import Filtered
+from pegboard.gateways.llm.selection.filter import FilterFailed, RequestFilter, RewrittenRequest, TreatmentOf
 from pegboard.gateways.llm.selection.policy_rules import Policies
 from pegboard.gateways.llm.shadow.recorder import Recorder
 from pegboard.gateways.llm.tool_search.chain import chained
 from pegboard.gateways.llm.tool_search.search_loop import ToolSearchLoop
 from pegboard.habits import habits_of
+from pegboard.model_prices import NO_PRICES, PriceTable
 from pegboard.protocols import Clock, EventSink
 from pegboard.settings.llm import LlmSettings
 from pegboard.stores import MemoryRates
@@ -77,9 +77,11 @@ class LlmApp:
         names: Sequence[str] = (),
         audit: AuditLog | None = None,
         rates: RateLimiter | None = None,
+        prices: PriceTable = NO_PRICES,
+        charges: CallCharges | None = None,
     ) -> None:
         """``is_token`` recognizes tokens of the MCP gateway; ``names`` are this server's names in addition to
-        loopback's.
+        loopback's. Budgets are kept by ``charges``.
 
         Raises ConfigError for contradictory options.
         """
@@ -90,6 +92,8 @@ class LlmApp:
         self._memory = BodyMemory(settings.most_held)
         tenants = {name: each.tenant for name, each in settings.keys.items()}
         self._audit = RequestAudit(events, clock, recorder, audit, tenants)
+        self._prices = prices
+        self._budgets = ModelBudgets(settings.budgets, charges, prices, events, clock)
         self._rates = rates or RateLimiter(MemoryRates(clock), (), clock)
         self._policies = policies or Policies(settings)
         self._keys = Keys(settings.keys, is_token, clock)
@@ -126,7 +130,7 @@ class LlmApp:
         await ResponseWriter(send).refuse(error, provider_of(path, header_names(scope["headers"])))
 
     async def _serve(self, target: Target, scope: Scope, reader: RequestReader, writer: ResponseWriter) -> None:
-        context = RequestContext(target=target, started=self._clock.monotonic())
+        context = RequestContext(target=target, method=scope["method"], started=self._clock.monotonic())
         parsed = parsed_headers(scope["headers"])
         memory = ExitStack()
         try:
@@ -148,11 +152,12 @@ class LlmApp:
                 self._keys.none_of_ours(parsed.headers), context.rewritten, followed=codec is not None
             )
             round_trip = context.rewritten.round_trip
-            if round_trip is not None and codec is not None:
-                passing = self._round_trip(context, scope["method"], headers, round_trip, codec, writer)
-            else:
-                passing = self._pass(context, scope["method"], headers, body, codec, writer)
-            await reader.until_disconnect(passing)
+            async with self._budgets.charged(context, self._limited(context.key)):
+                if round_trip is not None and codec is not None:
+                    passing = self._round_trip(context, scope["method"], headers, round_trip, codec, writer)
+                else:
+                    passing = self._pass(context, scope["method"], headers, body, codec, writer)
+                await reader.until_disconnect(passing)
         except PegboardError as error:
             context.refused = "" if context.status else error.code
             context.status = context.status or error.http_status
@@ -161,7 +166,8 @@ class LlmApp:
             raise
         finally:
             memory.close()
-            self._emit(context)
+            took_ms = self._since(context.started)
+            self._events.emit(served(context, self._prices, at=self._clock.time(), took_ms=took_ms))
             self._audit.log(context)
             await self._audit.note(context)
 
@@ -237,7 +243,8 @@ class LlmApp:
         """The codec of the body; None if it has no tools, or all of them stay in any case."""
         upstream = context.target.upstream.name
         codec = self._generic.get(upstream) or codec_for(context.target.path) if method == "POST" else None
-        if codec is not None and self._policies.never_filters(upstream, context.key):
+        covered = self._budgets.cover(self._limited(context.key))
+        if codec is not None and not covered and self._policies.never_filters(upstream, context.key):
             context.rewritten = OFF
             return None
         if codec is not None and parsed.is_signed:
@@ -261,13 +268,15 @@ class LlmApp:
         async with context.target.upstream.send(method, context.target.whole, headers, body) as answer:
             context.status = answer.status
             observer = ResponseObserver(codec, answer)
-            parsed = [*gateway_headers(context.known, context.added_ms), *self._unknown.warning(context.wishes)]
-            await writer.begin(answer.status, [*answer.headers, *parsed])
-            async for piece in answer.pieces:
-                observer.feed(piece)
-                await writer.more(piece)
-            await writer.end()
-        observer.finish()
+            await writer.begin(answer.status, [*answer.headers, *self._said(context, context.known)])
+            try:
+                async for piece in answer.pieces:
+                    observer.feed(piece)
+                    await writer.more(piece)
+                await writer.end()
+            finally:
+                observer.finish()
+                context.used, context.said = observer.used, observer.said
         called = observer.called if context.status < HTTPStatus.BAD_REQUEST else None
         self._filters[context.target.upstream.name].answered(context.rewritten, observer.used, called)
         context.called, context.answer, context.ended = tuple(observer.called), observer.id, True
@@ -314,69 +323,25 @@ class LlmApp:
             codec=codec,
             send=lambda body: upstream.send(method, path, headers, body),
             writer=writer,
-            gateway_headers=[
-                *gateway_headers(context.rewritten, context.added_ms),
-                *self._unknown.warning(context.wishes),
-            ],
+            gateway_headers=self._said(context, context.rewritten),
             settle=settle,
         )
         try:
             await rounds.run()
             context.ended = True
         finally:
-            context.status, context.called = rounds.status, rounds.called
+            context.status, context.called, context.used = rounds.status, rounds.called, rounds.used
             self._remember(context, codec, rounds.answer_id, rounds.called, rounds)
             called = rounds.called if context.ended and context.status < HTTPStatus.BAD_REQUEST else None
             self._filters[context.target.upstream.name].answered(context.rewritten, rounds.used, called)
 
-    def _emit(self, context: RequestContext) -> None:
-        rewritten = context.rewritten
-        filtered, request = rewritten.filtered, rewritten.request
-        offered = len(request.tools) if request else 0
-        self._events.emit(
-            ModelRequestServed(
-                at=self._clock.time(),
-                upstream=context.target.upstream.name,
-                format=context.target.upstream.format,
-                model=request.model if request else "",
-                key=context.key or "",
-                status=context.status,
-                outcome=rewritten.outcome,
-                reason=rewritten.reason,
-                tools=offered,
-                kept=len(filtered.kept.places) if filtered else offered,
-                tokens_before=filtered.tokens_before if filtered else 0,
-                tokens_after=filtered.tokens_after if filtered else 0,
-                decision=filtered.decision.turn_id if filtered and filtered.decision else "",
-                called=context.called,
-                added_ms=context.added_ms,
-                latency_ms=self._since(context.started),
-                failure=rewritten.failure,
-                filter_ms=rewritten.took_ms,
-                **_cache(filtered),
-                searches=rewritten.round_trip.searches if rewritten.round_trip else 0,
-                brought_back=tuple(rewritten.round_trip.found) if rewritten.round_trip else (),
-                conversation=conversation_mark(request.conversation) if request else "",
-            )
-        )
+    def _said(self, context: RequestContext, rewritten: RewrittenRequest) -> Headers:
+        """The headers that the gateway adds to the answer."""
+        budget = [(b"x-pegboard-budget", context.budget.encode())] if context.budget else []
+        return [*gateway_headers(rewritten, context.added_ms), *self._unknown.warning(context.wishes), *budget]
 
     def _since(self, started: float) -> float:
         return (self._clock.monotonic() - started) * 1000
-
-
-def _cache(filtered: Filtered | None) -> dict[str, Any]:
-    """The prompt cache fields of the event."""
-    if filtered is not None and filtered.because:
-        return {"cache": filtered.way}
-    if filtered is None or filtered.verdict is None:
-        return {}
-    found = filtered.verdict
-    return {
-        "cache": found.kind,
-        "cache_bill": found.bill,
-        "cache_bill_whole": found.whole_bill,
-        "narrowed": filtered.narrowed is not None,
-    }
 
 
 def _caller(context: RequestContext, scope: Scope) -> str:

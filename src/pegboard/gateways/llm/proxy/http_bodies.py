@@ -15,13 +15,15 @@ from starlette.types import Receive, Send
 from pegboard.caller_limits import RateLimitReached
 from pegboard.errors import PegboardError, RequestNotUnderstood
 from pegboard.gateways.llm.formats.model_providers import ModelProvider
-from pegboard.gateways.llm.formats.protocol import AnswerStarted, Codec, Observation, Observer, TokenUsage, ToolCalled
+from pegboard.gateways.llm.formats.protocol import AnswerStarted, Codec, Observation, Observer, ToolCalled
 from pegboard.gateways.llm.formats.registry import error_body
 from pegboard.gateways.llm.proxy.body_memory import MemoryShare, NoMemory
+from pegboard.gateways.llm.proxy.budget_errors import ModelBudgetReached
 from pegboard.gateways.llm.proxy.model_upstream import Answer, Body, Headers
 from pegboard.gateways.llm.selection.filter import RewrittenRequest
 from pegboard.gateways.llm.selection.policy import Filtered
 from pegboard.inflate import WINDOWS, Inflater
+from pegboard.token_usage import TokenUsage
 
 MOST_REASON = 200
 MOST_INFLATED = 16 * 1024 * 1024
@@ -165,8 +167,10 @@ class ResponseWriter:
             return
         body = error_body(error, error.http_status, provider)
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        if isinstance(error, RateLimitReached):
+        if isinstance(error, RateLimitReached | ModelBudgetReached) and error.retry_after is not None:
             headers.append((b"retry-after", str(error.retry_after).encode()))
+        if isinstance(error, ModelBudgetReached):
+            headers.append((b"x-should-retry", b"false"))  # the SDKs of OpenAI and Anthropic would try again at once
         await self.begin(error.http_status, [*headers, (b"x-pegboard-error", error.code.encode())])
         await self.more(body)
         await self.end()
@@ -183,12 +187,21 @@ class ResponseObserver:
         if codec is not None and readable:
             self._observer = codec.observe(headers.get(b"content-type", ""))
         self._inflater = Inflater(coding) if coding in WINDOWS else None
-        self._came = self._inflated = 0
+        self._came = self._inflated = self._events = 0
+        self._streamed = headers.get(b"content-type", "").startswith("text/event-stream")
         self.id = ""
         self.called: list[str] = []
         self.used: TokenUsage | None = None
 
+    @property
+    def said(self) -> int:
+        """About how many tokens came: one an event, or a quarter of the bytes."""
+        return self._events if self._streamed else max(self._came, self._inflated) // 4
+
     def feed(self, piece: bytes) -> None:
+        self._events += piece.count(b"data:")
+        if self._observer is None or self._inflater is None:
+            self._came += len(piece)
         if self._observer is None:
             return
         if self._inflater is None:
@@ -198,6 +211,7 @@ class ResponseObserver:
         try:
             for plain in self._inflater.pieces(piece):
                 self._inflated += len(plain)
+                self._events += plain.count(b"data:")
                 if self._inflated > max(MOST_INFLATED, MOST_RATIO * self._came):
                     self._observer = None  # still forwarded, but no longer observed
                     return
@@ -277,4 +291,6 @@ def _cache(filtered: Filtered) -> str:
         said = [filtered.verdict.kind, narrowing + filtered.verdict.reason]
     if filtered.no_call_tool:
         said.append(f"not by call_tool: {filtered.no_call_tool}")
+    if filtered.instead:
+        said.append(f"in place of defer: {filtered.instead}")
     return "; ".join(said)

@@ -24,6 +24,7 @@ from pegboard.gateways.llm.shadow.recorder import (
 )
 from pegboard.protocols import Clock, EventSink
 from pegboard.telemetry.audit_log import AuditLog
+from pegboard.token_usage import TokenUsage
 
 NOT_READ = RewrittenRequest(outcome="passed")
 """The result for requests without tools: the body passes unread."""
@@ -41,6 +42,7 @@ class RequestContext:
     """A request and what is known of it so far. ``answer`` is the id of its answer, which has ``ended`` or not yet."""
 
     target: Target
+    method: str = "POST"
     started: float
     key: str | None = None
     owner: str = ""
@@ -51,6 +53,11 @@ class RequestContext:
     added_ms: float = 0.0
     status: int = 0
     called: tuple[str, ...] = ()
+    used: TokenUsage | None = None
+    said: int = 0
+    """About how many tokens the answer has, if nobody counts."""
+    budget: str = ""
+    """`warn` if a budget is nearly used up."""
     answer: str = ""
     ended: bool = False
     refused: str = ""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import hashlib
 import logging
-import sys
 import warnings
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -14,12 +12,15 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pegboard import operating_system
 from pegboard.catalog import BpeCounter, Catalog
 from pegboard.errors import PegboardError
 from pegboard.gateways.llm.formats.json_reader import object_of, read, readable, understanding
 from pegboard.gateways.llm.formats.protocol import Codec, OfferedTool
 from pegboard.model import Choices, Decision, Server, ServerName, Tokens, Tool, ToolId, Turn
 from pegboard.protocols import Filter, TokenCounter
+from pegboard.retrieval.no_match import shipped
+from pegboard.retrieval.search_index import SearchIndex
 from pegboard.routing import Profile
 from pegboard.routing_board import RoutingBoard
 
@@ -53,14 +54,20 @@ DecidedFor = tuple[str, Asked]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pick:
-    """Places of tools, best first: the relevant ones, and the next best."""
+    """Places of tools, best first: the relevant ones, and the next best. ``any_fits``: the request seems to be for some
+    of them, not for the agent's own tools alone."""
 
     relevant: tuple[int, ...]
     likely: tuple[int, ...]
+    any_fits: bool = True
 
     def widened(self, more: int) -> Pick:
         """The pick with so many of the next best moved to the relevant ones."""
-        return Pick(relevant=(*self.relevant, *self.likely[:more]), likely=self.likely[more:])
+        return replace(self, relevant=(*self.relevant, *self.likely[:more]), likely=self.likely[more:])
+
+    def shown(self, most: int) -> tuple[int, ...]:
+        """What is shown to an agent with tools of its own: at ``most`` so many, and none that nobody asked for."""
+        return self.relevant[:most] if self.any_fits else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +90,8 @@ class ToolBoard:
     """The picks of earlier requests."""
     told: dict[Hashable, object] = field(default_factory=dict)
     """Texts shown to models in place of definitions, once they were made."""
+    search: SearchIndex | None = None
+    """Tells whether a request is for any of these tools, where the agent has others of its own."""
 
     def pick(self, choices: Choices) -> Pick:
         """These choices as places."""
@@ -91,7 +100,15 @@ class ToolBoard:
         return Pick(
             relevant=tuple(self.places[tool] for tool in relevant),
             likely=tuple(self.places[tool] for tool in ranked if tool not in chosen),
+            any_fits=self._any_fits(choices),
         )
+
+    def _any_fits(self, choices: Choices) -> bool:
+        """Whether the request seems to be for any of the tools; true where that cannot be told."""
+        scored = [each for each in choices.candidates if each.parts]
+        if self.search is None or not scored:
+            return True
+        return self.search.chance(choices.query, scored, comparable=choices.comparable) >= shipped().least
 
 
 Key = tuple[str, Profile, tuple[bytes, ...], frozenset[int]]
@@ -175,7 +192,7 @@ class BoardCache:
         if profile.ranker in BY_WORDS:
             early.set_result(replace(board, is_embedded=False, recent=OrderedDict(), picks=OrderedDict()))
         await board.routing.warm()
-        await asyncio.to_thread(give_back)
+        await asyncio.to_thread(operating_system.give_back_memory)
         return board
 
     def _built(self, codec: Codec, tools: Sequence[OfferedTool], profile: Profile) -> ToolBoard:
@@ -183,12 +200,14 @@ class BoardCache:
         routing = self._board_of(catalog, profile)
         routing.pool(Turn(messages=()))  # counts tokens here rather than on the event loop
         weights = self._counter.count([tool.definition.decode("utf-8", "replace") for tool in tools])
+        among_own = profile.ranker in BY_WORDS and any(tool.protected for tool in tools)
         return ToolBoard(
             routing=routing,
             ids=ids,
             places={tool: place for place, tool in ids.items()},
             tokens=tuple(map(Tokens, weights)),
             digest=hashlib.sha256(b"\0".join(tool.identity for tool in tools)).digest(),
+            search=SearchIndex(catalog.tools, catalog.servers) if among_own else None,
         )
 
     def _keep(self, key: Key, done: asyncio.Task[ToolBoard]) -> None:
@@ -230,13 +249,6 @@ def catalog_of(codec: Codec, tools: Sequence[OfferedTool], counter: TokenCounter
             servers.setdefault(ids[place].server, []).append(replace(tool, id=ids[place]))
     groups = ((Server(name=ServerName(name)), of_server) for name, of_server in servers.items())
     return ids, Catalog.build(groups, counter=counter)
-
-
-def give_back() -> None:
-    """Return freed memory to the system: glibc would keep tens of megabytes after embedding."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)
 
 
 def _size(key: Key) -> int:

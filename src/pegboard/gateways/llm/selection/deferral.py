@@ -20,12 +20,14 @@ from pegboard.gateways.llm.selection.cache_aware_selection import SelectionTerms
 from pegboard.gateways.llm.tool_search import tool as search
 from pegboard.model import Tokens
 from pegboard.prompt_cache import deferral_support
+from pegboard.settings.llm import Way
 from pegboard.wire_formats import free_name
 
 LEAST = 10
 """With fewer deferred tools, the search tool costs as much as it saves."""
 SCHEMA_TOKENS = 50
 """Tokens of the search tool besides its name and description."""
+NO_SEARCH = "this model's API has no search for deferred tools"
 NOTHING_TO_FIND = "All tools are among yours already: this finds no others."
 
 
@@ -68,12 +70,37 @@ class DeferralSearch:
 
 
 def not_deferred(codec: Codec, request: LlmRequest, terms: SelectionTerms, url_query: str) -> str:
-    """Why a request's tools cannot be deferred; empty if they can."""
+    """Why a request's tools cannot be deferred; empty if they can. `NO_SEARCH`: they may be by `emulated_ways`."""
     deferral, searching = deferral_of(codec), tool_search_of(codec)
     if deferral is None or searching is None or deferral_support(codec.name, request.model).search == "none":
-        return "this model's API has no search for deferred tools"
-    if refused := deferral.closed(request) or searching.closed(request, url_query):
-        return refused
+        return NO_SEARCH
+    return deferral.closed(request) or searching.closed(request, url_query) or _too_few(request, terms)
+
+
+def not_emulated(codec: Codec, request: LlmRequest, terms: SelectionTerms, url_query: str) -> str:
+    """Why deferral cannot be emulated either; empty if it can: what is not shown has to be within the model's reach."""
+    searching = tool_search_of(codec)
+    if searching is None:
+        return "this format has no calls that could be answered"
+    if request.has_own_search:
+        return "its tools are searched for"
+    if request.choice.names is not None and not request.choice.forced:
+        return "it says which tools may be called"
+    return searching.closed(request, url_query) or _too_few(request, terms)
+
+
+def emulated_ways(codec: Codec, request: LlmRequest, ways: Sequence[Way]) -> tuple[Way, ...]:
+    """These ways with one that emulates deferral in its place, by the table of what models can do.
+
+    A search in a list that changes is no way beside others: only alone does it come with the search.
+    """
+    emulated = deferral_support(codec.name, request.model).emulated
+    if emulated == "search_tools":
+        return tuple(way for way in ways if way != "defer") or ("tools",)
+    return tuple(dict.fromkeys(emulated if way == "defer" else way for way in ways))
+
+
+def _too_few(request: LlmRequest, terms: SelectionTerms) -> str:
     waiting = len(_kept(request, terms)) - len(loaded_of(request, terms, {}).places)
     return "" if waiting >= LEAST else f"{waiting} tools would be deferred, and the minimum is {LEAST}"
 

@@ -14,7 +14,7 @@ from pegboard.errors import PegboardError, RequestNotUnderstood
 from pegboard.gateways.llm.call_tool.plan import CallToolPlan
 from pegboard.gateways.llm.call_tool.plan import round_trip_of as call_tool_round_trip
 from pegboard.gateways.llm.conversation.history import ProviderHistories
-from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest, TokenUsage
+from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
 from pegboard.gateways.llm.formats.registry import counts
 from pegboard.gateways.llm.formats.tool_search import RoundTrip
 from pegboard.gateways.llm.proxy.body_memory import MemoryShare, NoMemory
@@ -29,6 +29,7 @@ from pegboard.gateways.llm.tool_search.reference_round_trip import reference_rou
 from pegboard.gateways.llm.tool_search.round_trip import ToolSearchRoundTrip, in_order, round_trip_of
 from pegboard.model import Tokens
 from pegboard.protocols import Clock
+from pegboard.token_usage import TokenUsage
 
 LOGGER = logging.getLogger(__name__)
 

@@ -71,7 +71,8 @@ class Filtered:
     tools and a list of the allowed ones, which then are ``kept``; None if the other tools are left out. ``way`` is how
     tools reach the model; ``because`` says why, if the verdict does not. ``call_tool_plan`` is set if they are called
     by `call_tool`, ``deferral`` if some are deferred: then ``kept`` are those whose definitions the model has seen;
-    ``no_call_tool`` says why `call_tool` was not possible. ``board`` is the one that decided, ``barred`` the places
+    ``no_call_tool`` says why `call_tool` was not possible, ``instead`` why the way stands in for deferral, if it does.
+    ``board`` is the one that decided, ``barred`` the places
     that it could not select. ``receipt`` lets the conversation record the answer.
     ``tail`` are the places of the tools that searches found in the conversation, in that order: they come after the
     others.
@@ -90,6 +91,7 @@ class Filtered:
     call_tool_plan: CallToolPlan | None = None
     deferral: DeferralPlan | None = None
     no_call_tool: str = ""
+    instead: str = ""
     barred: frozenset[int] = frozenset()
     because: str = ""
     receipt: Receipt | None = None

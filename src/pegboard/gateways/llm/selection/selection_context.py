@@ -37,7 +37,15 @@ class SelectionContext:
         """The pick of a decision. A selection by words alone stays for the whole conversation, so the next best are
         added."""
         ranked = tuple(each.tool for each in decision.candidates)
-        pick = self.board.pick(Choices(active=decision.active, ranked=ranked))
+        pick = self.board.pick(
+            Choices(
+                active=decision.active,
+                ranked=ranked,
+                query=decision.query,
+                candidates=decision.candidates,
+                comparable=bool(decision.encoder) and not decision.by_rank,
+            )
+        )
         return pick if self.board.is_embedded else pick.widened(MORE_BY_WORDS)
 
     def filtered(self, decision: Decision | None, kept: KeptTools, without: str) -> Filtered:

@@ -13,7 +13,7 @@ from pegboard.gateways.llm.call_tool.disclosure import disclosure
 from pegboard.gateways.llm.call_tool.plan import CallToolPlan, closed, constant_of, prepared
 from pegboard.gateways.llm.conversation.stickiness import ConversationPlace, Stickiness
 from pegboard.gateways.llm.conversation.turn_statistics import TurnStatistics
-from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest, TokenUsage
+from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
 from pegboard.gateways.llm.formats.tool_choice import NOTHING_RELEVANT, KeptTools, left_alone, may_be_picked
 from pegboard.gateways.llm.selection.board_cache import BoardCache, Pick, ToolBoard
 from pegboard.gateways.llm.selection.cache_aware_selection import (
@@ -22,7 +22,7 @@ from pegboard.gateways.llm.selection.cache_aware_selection import (
     wanted,
     with_tool_choice,
 )
-from pegboard.gateways.llm.selection.deferral import not_deferred
+from pegboard.gateways.llm.selection.deferral import NO_SEARCH, emulated_ways, not_deferred, not_emulated
 from pegboard.gateways.llm.selection.deferral_inputs import deferral_of_request, search_of_request
 from pegboard.gateways.llm.selection.policy import Filtered, Policy
 from pegboard.gateways.llm.selection.selection_context import SelectionContext, context_of, everything
@@ -31,6 +31,7 @@ from pegboard.protocols import Clock
 from pegboard.retrieval import QUERIES
 from pegboard.routing import Profile
 from pegboard.settings.llm import Way
+from pegboard.token_usage import TokenUsage
 
 MOST_SHOWN = 3
 """Definitions shown before a user message if the agent's own tools do most of its work."""
@@ -81,7 +82,8 @@ class Selector:
         if tokens < policy.least_tokens:
             reason = f"the tools to select from have {tokens} tokens, and the minimum is {policy.least_tokens}"
             return self._whole(everything(request, reason, context.total), request, policy, owner, counting)
-        return await self._picked(context, counting)
+        wished, barred, instead = _wished(context)
+        return replace(await self._picked(context, counting, wished, barred), instead=instead)
 
     def passed(self, request: LlmRequest, policy: Policy, owner: str) -> None:
         """Record that a request is sent with all its tools without a selection, so that its conversation holds them
@@ -114,14 +116,15 @@ class Selector:
             self.passed(request, policy, owner)
         return found
 
-    async def _picked(self, context: SelectionContext, counting: bool) -> Filtered:
-        """Select by relevance; the cheapest way decides what is sent."""
+    async def _picked(
+        self, context: SelectionContext, counting: bool, wished: tuple[Way, ...], barred: str
+    ) -> Filtered:
+        """Select by relevance; the cheapest of the ``wished`` ways decides what is sent. ``barred`` says why it cannot
+        be deferral, if so."""
         request, policy, board, terms = context.request, context.policy, context.board, context.terms
         decision = await self._decided(context)
         pick, missing = context.pick(decision), without(policy.profile, decision, board)
-        wished = policy.ways_of(request)
         shut = closed(context.codec, request, context.url_query) if "call_tool" in wished else ""
-        barred = not_deferred(context.codec, request, terms, context.url_query) if "defer" in wished else ""
         refused = {"call_tool": shut, "defer": barred}
         if wished == ("defer",) and barred:
             kept = with_tool_choice(request, terms, dict.fromkeys(range(len(request.tools)), "left alone"))
@@ -138,7 +141,7 @@ class Selector:
             why = reached_nothing(policy.profile, kept, missing)
             return replace(context.filtered(decision, kept, missing), left_alone=why, no_call_tool=shut)
         place = await self._stickiness.place(context.owner, request, board, terms, policy.profile.query, context.among)
-        way = await self._way(context, place, ways)
+        way = await self._way(context, place, ways, learns=policy.ways_of(request) == policy.ways)
         found = select_cache_aware(request, board, terms, pick, place.known, way)
         if way == "call_tool":
             filtered = context.by_call_tool(await _plan(context, decision, pick, missing), decision, missing)
@@ -166,7 +169,9 @@ class Selector:
             receipt=self._stickiness.sent(place, request, filtered.sent(len(request.tools)), kept_way, found),
         )
 
-    async def _way(self, context: SelectionContext, place: ConversationPlace, ways: tuple[Way, ...]) -> Way:
+    async def _way(
+        self, context: SelectionContext, place: ConversationPlace, ways: tuple[Way, ...], *, learns: bool
+    ) -> Way:
         constant, search = 0, 0
         if "call_tool" in ways and len(ways) > 1:
             constant = await constant_of(
@@ -174,7 +179,6 @@ class Selector:
             )
         if "defer" in ways and len(ways) > 1:
             search = (await search_of_request(context)).tokens
-        learns = context.policy.ways_of(context.request) == context.policy.ways
         return self._stickiness.way(place, context.board, ways, constant, search, learns=learns)
 
     async def _decided(self, context: SelectionContext) -> Decision:
@@ -197,6 +201,18 @@ class Selector:
             while len(board.recent) > MOST_RECENT:
                 board.recent.popitem(last=False)
         return decision
+
+
+def _wished(context: SelectionContext) -> tuple[tuple[Way, ...], str, str]:
+    """The ways that may be taken; why not by deferral, if so; and why another way emulates it, if one does."""
+    codec, request, terms, query = context.codec, context.request, context.terms, context.url_query
+    wished = context.policy.ways_of(request)
+    barred = not_deferred(codec, request, terms, query) if "defer" in wished else ""
+    if barred != NO_SEARCH:
+        return wished, barred, ""
+    if refused := not_emulated(codec, request, terms, query):
+        return wished, f"{barred}, and {refused}", ""
+    return emulated_ways(codec, request, wished), "", barred
 
 
 def reached_nothing(profile: Profile, kept: KeptTools, missing: str = "") -> str:

@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from pegboard import operating_system
 from pegboard.errors import ConfigError
 from pegboard.events import ShadowMeasured
 from pegboard.gateways.llm.formats.registry import counts
@@ -101,13 +102,13 @@ class Recorder:
             line = ENCODER.encode(recorded) + b"\n"
             size = self._path.stat().st_size if self._path.exists() else 0
             if size and size + len(line) > self._most:
-                self._path.replace(f"{self._path}.1")
+                operating_system.replace_file(self._path, Path(f"{self._path}.1"))
             with self._opened() as file:
                 file.write(line)
 
     def _opened(self) -> BinaryIO:
         """Open for appending; does not follow symbolic links. The caller closes it."""
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | operating_system.NO_FOLLOW
         file = os.fdopen(os.open(self._path, flags, OURS_ALONE), "ab")
         self._path.chmod(OURS_ALONE)
         return file

@@ -15,7 +15,7 @@ from pegboard.gateways.llm.formats.tool_search import MOST_ROUNDS, Document, Fun
 from pegboard.gateways.llm.selection.deferral import DeferralPlan, listed_but_loaded, plan_without_selection
 from pegboard.gateways.llm.selection.policy import Filtered
 from pegboard.gateways.llm.tool_search import tool as search
-from pegboard.gateways.llm.tool_search.round_trip import Find, find_in, has_own_search
+from pegboard.gateways.llm.tool_search.round_trip import Find, find_in
 from pegboard.model import Tool
 
 LOGGER = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ def chained_round_trip(codec: Codec, request: LlmRequest, filtered: Filtered | N
     """The round trip of a request without deferral that continues a history with our searches (`LlmRequest.kept`); None
     for any other request. Searches find nothing: everything is there."""
     format_, deferral = tool_search_of(codec), deferral_of(codec)
-    if request.kept is None or format_ is None or deferral is None or has_own_search(request):
+    if request.kept is None or format_ is None or deferral is None or request.has_own_search:
         return None
     kept = range(len(request.tools)) if filtered is None else filtered.kept.places
     plan = plan_without_selection(deferral, request, kept)

@@ -215,9 +215,4 @@ def find_in(board: ToolBoard, open_: Collection[int], timeout: float) -> Find:
 
 def may_search(request: LlmRequest) -> bool:
     """Not if the request restricts which tools may be called, or forbids calls; nor beside a search of its own."""
-    return request.choice.mode != "none" and request.choice.names is None and not has_own_search(request)
-
-
-def has_own_search(request: LlmRequest) -> bool:
-    """Whether the client has its tools searched for already: by the provider, or by itself."""
-    return bool(request.referenced) or any(tool.deferred or tool.searches for tool in request.tools)
+    return request.choice.mode != "none" and request.choice.names is None and not request.has_own_search

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from pegboard.errors import UpstreamError
 from pegboard.gateways.llm.formats.edits import loaded, written
 from pegboard.gateways.llm.formats.json_reader import text_of
-from pegboard.gateways.llm.formats.protocol import Codec, KeptSearches, Observation, TokenUsage
+from pegboard.gateways.llm.formats.protocol import Codec, KeptSearches, Observation
 from pegboard.gateways.llm.formats.streams import STREAMS
 from pegboard.gateways.llm.formats.tool_search import Document, Joiner, RoundTrip
 from pegboard.gateways.llm.proxy.http_bodies import ResponseWriter, content_coding
 from pegboard.gateways.llm.proxy.model_upstream import Answer, Headers
 from pegboard.gateways.llm.tool_search.reference_round_trip import ReferenceRoundTrip
 from pegboard.inflate import WINDOWS, inflated
+from pegboard.token_usage import TokenUsage
 
 Send = Callable[[bytes], AbstractAsyncContextManager[Answer]]
 """Sends a body to the provider."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pegboard.catalog import compact_json
+from pegboard.catalog.name_lines import name_lines
 from pegboard.errors import ToolNotAvailable
 from pegboard.model import Tool
 from pegboard.protocols import TokenCounter
@@ -26,10 +27,11 @@ def description(pool: str) -> str:
 
 def pool_of(tools: Sequence[Tool], counter: TokenCounter, budget: int | None) -> str:
     """A line per tool if that fits the token budget; else the names; else as many names as fit."""
-    for text in ("\n".join(tool.summary for tool in tools), _names(tools)):
+    names = name_lines([tool.name for tool in tools])
+    for text in ("\n".join(tool.summary for tool in tools), names):
         if budget is None or counter.count([text])[0] <= budget:
             return text
-    kept = counter.cut(_names(tools), budget or 0)
+    kept = counter.cut(names, budget or 0)
     return kept.rpartition(", ")[0]
 
 
@@ -65,14 +67,3 @@ def refused(name: str, available: Sequence[str], *, search: str) -> str:
         remedy = f"Call one of the available tools, or find others with {search!r}."
     payload: dict[str, Any] = ToolNotAvailable(name, available, remedy=remedy).payload()
     return json.dumps(payload, ensure_ascii=False)
-
-
-def _names(tools: Sequence[Tool]) -> str:
-    """The names; those of one MCP server, `mcp__server__tool`, after its prefix, which is said once."""
-    groups: dict[str, list[str]] = {}
-    for tool in tools:
-        prefix, between, own = tool.name.rpartition("__")
-        groups.setdefault(prefix + between, []).append(own)
-    plain = groups.pop("", [])
-    lines = [f"{prefix}: {', '.join(names)}" for prefix, names in groups.items()]
-    return "\n".join([*([", ".join(plain)] if plain else []), *lines])

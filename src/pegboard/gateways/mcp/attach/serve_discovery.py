@@ -6,8 +6,6 @@ import hashlib
 import json
 import os
 import re
-import stat
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,11 +17,12 @@ from urllib.parse import urlsplit
 import httpx2
 from platformdirs import user_state_path
 
+from pegboard import operating_system
+
 HEALTH = "/healthz"
 PATIENCE = 2.0
 """Seconds that a running serve has to answer the health check."""
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 SETTING = re.compile(r"PEGBOARD_(?!DEBUG$)|ALWAYS_AVAILABLE_TOOLS$")
 
 
@@ -65,13 +64,13 @@ def files_hash(files: Sequence[Path]) -> str:
 
 def running_for(files: Sequence[Path], folder: Path) -> str | None:
     """The URL of a running serve of this version with exactly these files, or None. Removes files of dead ones."""
-    if not folder.is_dir() or not _is_ours(folder):
+    if not folder.is_dir() or not operating_system.only_we_write(folder):
         return None
     for path in sorted(folder.glob("*.json")):
         said = _read(path)
         if said is None:
             continue
-        if not _lives(said["pid"]):
+        if not operating_system.is_alive(said["pid"]):
             path.unlink(missing_ok=True)
         elif (
             said["version"] == version("pegboard") and said["files_hash"] == files_hash(files) and _is_well(said, files)
@@ -83,37 +82,12 @@ def running_for(files: Sequence[Path], folder: Path) -> str | None:
 def _read(path: Path) -> dict[str, Any] | None:
     """The content of a file, if it is complete and only this user could have written it."""
     try:
-        said = json.loads(path.read_text("utf-8")) if _is_ours(path) else None
+        said = json.loads(path.read_text("utf-8")) if operating_system.only_we_write(path) else None
     except (OSError, ValueError):
         return None
     kinds = {"url": str, "pid": int, "version": str, "files_hash": str}
     whole = isinstance(said, dict) and all(isinstance(said.get(key), kind) for key, kind in kinds.items())
     return said if whole else None
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether only this user can have written the file: its URL is trusted with every call."""
-    if sys.platform == "win32":
-        return True
-    try:
-        about = path.lstat()
-    except OSError:
-        return False
-    return about.st_uid == os.getuid() and not stat.S_ISLNK(about.st_mode) and not about.st_mode & OTHERS_WRITE
-
-
-def _lives(pid: int) -> bool:
-    if sys.platform == "win32":
-        return True  # signal 0 would end the process on Windows; the health check suffices
-    if pid <= 0:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def _is_well(said: Mapping[str, Any], files: Sequence[Path]) -> bool:
@@ -137,7 +111,7 @@ def _write(path: Path, said: Mapping[str, Any]) -> None:
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(said, file)
-        Path(name).replace(path)
+        operating_system.replace_file(Path(name), path)
     except BaseException:
         with suppress(OSError):
             Path(name).unlink()

@@ -13,6 +13,7 @@ from pegboard.gateways.mcp.transport.auth import Holder
 from pegboard.habits import habits_of
 from pegboard.model import JsonObject
 from pegboard.settings import Exposure
+from pegboard.settings.result_settings import ResultForm
 
 Notify = Callable[[], Awaitable[None]]
 """Notifies a client that its list of tools changed."""
@@ -25,7 +26,8 @@ class Caller:
     ``session`` is the key of its conversation; without one, nothing is kept between its requests. ``modern`` is
     revision 2026-07-28, whose lists may not depend on earlier requests. ``exposure`` is what the connection asked for;
     it overrides the client's own. ``holder`` is the holder of the token it presented, if tokens are required.
-    ``apps`` is whether it shows interfaces of tools (MCP Apps).
+    ``apps`` is whether it shows interfaces of tools (MCP Apps). ``results`` is the form of results that its connection
+    asks for.
     """
 
     session: str | None = None
@@ -34,6 +36,7 @@ class Caller:
     exposure: Exposure | None = None
     holder: Holder | None = None
     apps: bool = False
+    results: ResultForm | None = None
 
     @property
     def limited(self) -> LimitedCaller:

@@ -12,10 +12,11 @@ route      meta-tools that rank by price, speed and reliability too, and always-
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from uuid import uuid4
 
 from pegboard.catalog import Catalog, WireNames, compact_json
+from pegboard.errors import NotApproved, ToolNotAvailable
 from pegboard.gateways.mcp.gateway import meta_definitions
 from pegboard.gateways.mcp.gateway.app_tools import MOST_APPS, is_for_apps, missing_apps
 from pegboard.gateways.mcp.gateway.caller import Caller
@@ -25,6 +26,7 @@ from pegboard.gateways.mcp.gateway.meta_definitions import introduction
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook, is_demoted
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
 from pegboard.model import AgentState, JsonObject, Message, Part, Session, Tool, ToolId, Turn
+from pegboard.results.result_reader import READER
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Exposure, Settings
 
@@ -35,8 +37,14 @@ class CallerView:
     """The catalog view as each caller sees it."""
 
     def __init__(
-        self, settings: Settings, catalog_view: CatalogView, book: SessionBook, toolset: ToolsetView | None
+        self,
+        settings: Settings,
+        catalog_view: CatalogView,
+        book: SessionBook,
+        toolset: ToolsetView | None,
+        is_readable: Callable[[Caller], bool] = lambda caller: False,
     ) -> None:
+        self._is_readable = is_readable
         self.catalog_view = catalog_view
         self.book = book
         self._said: set[str] = set()
@@ -93,8 +101,22 @@ class CallerView:
             await self.catalog_view.started()
         turn = self.turn("", await self.book.get(caller.session), caller)
         allowed = self.board.allowed(turn)
-        tool = self.catalog_view.resolve(name, allowed, self.names(caller), turn, finder=finder)
+        try:
+            tool = self.catalog_view.resolve(name, allowed, self.names(caller), turn, finder=finder)
+        except ToolNotAvailable as error:
+            starting = self.never_listed(caller)
+            if isinstance(error, NotApproved) or not starting:
+                raise
+            remedy = (
+                f"It may be of a server that is still starting ({', '.join(starting)}): call it again in a moment. "
+            )
+            raise ToolNotAvailable(name, error.available, remedy=remedy + error.remedy) from None
         return self.board.catalog[tool]
+
+    def never_listed(self, caller: Caller) -> list[str]:
+        """The servers of this caller that are starting and have never listed their tools."""
+        holder = caller.holder
+        return [name for name in self.catalog_view.never_listed if holder is None or holder.may_see(name)]
 
     def exposure(self, caller: Caller, session: Session) -> Exposure:
         view = self.catalog_view
@@ -115,6 +137,7 @@ class CallerView:
             most=caller.kind.most_tools,
             always_load=caller.kind.always_load,
             budget=budget,
+            reads=self._is_readable(caller),
         )
         self._warn_of_budget(caller, chosen, {each["name"] for each in definitions})
         return chosen, definitions
@@ -228,13 +251,14 @@ def listing(
     most: int | None = None,
     always_load: str | None = None,
     budget: int = 0,
+    reads: bool = False,
 ) -> list[JsonObject]:
     """The definitions of a `tools/list` answer, in an order that depends on the catalog alone (P18).
 
     Always-available tools beyond the client's cap of ``most`` tools are left out, and so is what does not fit into a
     ``budget`` of tokens (0: no limit): always-available tools come first, then the last found. The meta-tools and the
     always-available tools get the key ``always_load`` in their `_meta`. Tools that a search found do not: for a client
-    with its own tool search they would invalidate the prompt cache.
+    with its own tool search they would invalidate the prompt cache. With ``reads``, `read_result` is listed.
     """
     pinned = [tool for tool in always if tool in allowed]
 
@@ -243,10 +267,12 @@ def listing(
         listed = (tool for tool in catalog.tools if tool.id in wanted)
         return [loaded(on_the_wire(tool, names), always_load if tool.id in pinned else None) for tool in listed]
 
+    reader = [READER] if reads else []
     if exposure in ("eager", "native"):
-        return shown(allowed)
+        return [*(loaded(each, always_load) for each in reader), *shown(allowed)]
     routes, dynamic = exposure == "route", exposure == "dynamic"
     first = meta_definitions.routing_definitions() if routes else meta_definitions.definitions(pool, dynamic=dynamic)
+    first = [*first, *reader]
     wanted = pinned if most is None else pinned[: max(0, most - len(first))]
     wanted = [*wanted, *(tool for tool in reversed([*enabled]) if tool in allowed)] if dynamic else wanted
     kept = wanted if not budget else _fitting(catalog, wanted, names, budget - tokens_listed(catalog, first))

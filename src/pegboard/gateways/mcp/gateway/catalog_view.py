@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
-from pegboard.catalog import Catalog, WireNames
+from pegboard.catalog import Catalog, WireNames, continued
 from pegboard.catalog.names import SEPARATOR
 from pegboard.compose import as_configured, rules, summaries
 from pegboard.errors import ToolNotAvailable
@@ -126,6 +126,11 @@ class CatalogView:
             await self._approvals.settled(self._patience)
         self.refresh()
 
+    @property
+    def never_listed(self) -> list[str]:
+        """The servers that are starting and have never listed their tools."""
+        return [status.name for status in self._fleet.status() if not status.heard_of]
+
     async def more_started(self) -> bool:
         """Wait for servers that have never listed their tools, once per process and no longer than a search that found
         nothing certain may take. True if the tools have changed."""
@@ -150,11 +155,12 @@ class CatalogView:
         admitted = self._approvals.admitted(listed) if self._approvals else listed
         catalog = as_configured(self._summaries.put_on(admitted), self._settings)
         catalog = self._toolset.apply(catalog) if self._toolset else catalog
+        catalog = continued(catalog, self.board.catalog)
         held_back = tuple(tool for tool in listed.position if tool not in admitted and self._includes(tool))
         if catalog.fingerprint != self.board.catalog.fingerprint or held_back != self._held_back:
             self._held_back = held_back
             self.board.replace_catalog(catalog)
-            self._named(catalog)
+            self._named(self.board.catalog)
         self._stale = False
 
     async def search_index(self) -> SearchIndex:
@@ -162,7 +168,7 @@ class CatalogView:
         (P25)."""
         catalog = self.catalog
         if self._search_index is None or self._search_index[0] is not catalog:
-            self._search_index = (catalog, await asyncio.to_thread(SearchIndex, catalog.tools, catalog.servers))
+            self._search_index = (catalog, await self.board.search_index())
         return self._search_index[1]
 
     @property

@@ -20,6 +20,7 @@ from pegboard.gateways.mcp.gateway import session_changes
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.gateway.app_tools import app_resource
 from pegboard.gateways.mcp.gateway.call_audit import CallAudit, session_hash
+from pegboard.gateways.mcp.gateway.call_results import CallResults
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView, on_the_wire, tokens_listed, tokens_of
 from pegboard.gateways.mcp.gateway.catalog_view import CatalogView
@@ -42,10 +43,11 @@ from pegboard.gateways.mcp.trust.content import Contents
 from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools
 from pegboard.model import Decision, Fingerprint, JsonObject, Outcome, ServerName, Session, ToolId, Turn
 from pegboard.protocols import Clock, EventSink
+from pegboard.results.result_shaper import ResultShaper
 from pegboard.routing import check_arguments
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
-from pegboard.stores import MemoryRates, MemorySessions, MemorySpend
+from pegboard.stores import MemoryRates, MemoryResults, MemorySessions, MemorySpend
 from pegboard.telemetry.audit_log import AuditLog
 from pegboard.upstreams import NotCarriedOut, Upstream
 from pegboard.upstreams.extension_requests import RELAYED, AnyNotification, extensions_of, merged_settings
@@ -85,6 +87,7 @@ class Gateway:
         upstreams: Callable[[], Sequence[Upstream]] = tuple,
         reach: Callable[[str], Upstream] = _nowhere,
         task_ids: TaskIds | None = None,
+        results: ResultShaper | None = None,
     ) -> None:
         self.announcer = Announcer()
         self.pending_inputs = PendingInputs()
@@ -93,7 +96,11 @@ class Gateway:
             settings, board, fleet, clock=clock, toolset=toolset, approvals=approvals, changed=self._board_changed
         )
         self.book = SessionBook(MemorySessions(clock)) if book is None else book
-        self._caller_view = CallerView(settings, self.view, self.book, toolset)
+        shaper = results or ResultShaper(
+            settings.results, MemoryResults(clock), board.catalog.counter, events=events, clock=clock
+        )
+        self._results = CallResults(settings, shaper)
+        self._caller_view = CallerView(settings, self.view, self.book, toolset, self._results.is_readable)
         pins = None if approvals is None else approvals.contents
         self._later = AfterAnswer()
         self._contents = Contents(settings.scan, events=events, clock=clock, later=self._later, pins=pins)
@@ -128,6 +135,7 @@ class Gateway:
             later=self._later,
             audit=CallAudit(audit or AuditLog(clock=clock), self._later),
             rates=rates or RateLimiter(MemoryRates(clock), settings.rates, clock),
+            results=self._results,
             learner=board.learner,
         )
         self._meta = MetaCalls(
@@ -139,6 +147,7 @@ class Gateway:
             events=events,
             clock=clock,
             contents=ContentSearch(self.resources, self.skills),
+            results=self._results,
         )
         self._events, self._clock = events, clock
 
@@ -265,6 +274,7 @@ class Gateway:
         self._recognize_clients(settings)
         self._caller_view.follow(settings, toolset)
         self._contents.policy = settings.scan
+        self._results.adopt(settings)
         self.view.adopt(settings, board, toolset)
 
     def _recognize_clients(self, settings: Settings) -> None:

@@ -27,8 +27,10 @@ from pegboard.gateways.mcp.transport.signed_ids import Signing
 from pegboard.gateways.mcp.trust.approvals import Approvals
 from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools
 from pegboard.model import Outcome, ServerName
+from pegboard.results.result_shaper import ResultShaper
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
+from pegboard.shared_indexes import SharedIndexes
 from pegboard.stores import MemorySessions, MemorySigningKeys
 from pegboard.upstreams import Changes, Fleet, UpstreamLimits
 from pegboard.upstreams.extension_requests import AnyNotification
@@ -93,6 +95,9 @@ class Host:
         self._reported = Usage(parts.statistics, parts.knowledge.observe)
         self._charges = CallCharges(parts.spend, settings.spend, parts.clock)
         self.rates = RateLimiter(parts.rates, settings.rates, parts.clock)
+        self._indexes = SharedIndexes()
+        counter = Catalog.build([]).counter
+        self._results = ResultShaper(settings.results, parts.results, counter, events=parts.events, clock=parts.clock)
         self._often: tuple[str, ...] = ()
         self._gateways: dict[str, Gateway] = {}
         self.users = UserBoards(
@@ -173,6 +178,7 @@ class Host:
             upstreams=lambda: servers.upstreams,
             reach=servers.reached,
             task_ids=TaskIds(self.signing),
+            results=self._results,
         )
         made.view.renew()
         return made
@@ -241,7 +247,13 @@ class Host:
     def _board(self, settings: Settings, toolset: str, user: str = "") -> RoutingBoard:
         empty, name = Catalog.build([]), _of_user(toolset, user)
         return build_routing(
-            settings, empty, parts=self.parts, patient=False, name=name, connections=self.fleet.connections
+            settings,
+            empty,
+            parts=self.parts,
+            patient=False,
+            name=name,
+            connections=self.fleet.connections,
+            shared=self._indexes,
         )
 
     def _every_gateway(self) -> list[tuple[str, str, Gateway]]:

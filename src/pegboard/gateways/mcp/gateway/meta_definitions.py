@@ -10,6 +10,7 @@ from typing import Any
 
 from pegboard.model import JsonObject, Server
 from pegboard.protocols import TokenCounter
+from pegboard.results.shape import READ
 from pegboard.settings import Exposure
 
 LIST_CATEGORIES = "list_tool_categories"
@@ -21,7 +22,7 @@ EXECUTE = "execute_tool"
 REPORT = "report_outcome"
 SEARCHING = (LIST_CATEGORIES, SEARCH, DESCRIBE, INVOKE)
 ROUTING = (ROUTE, EXECUTE, REPORT)
-META_TOOLS = frozenset({*SEARCHING, *ROUTING})
+META_TOOLS = frozenset({*SEARCHING, *ROUTING, READ})
 """Reserved names: no other tool can have them, whether the meta-tools are listed or not."""
 KINDS = ("tool", "prompt", "resource", "skill")
 """What a search can be for; without one, for all of them."""

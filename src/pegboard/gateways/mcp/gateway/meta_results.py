@@ -16,6 +16,7 @@ from pegboard.gateways.mcp.gateway.example_calls import signature
 from pegboard.gateways.mcp.gateway.meta_definitions import CUT, shared_out
 from pegboard.model import JsonObject, Server, Tool, ToolId
 from pegboard.protocols import TokenCounter
+from pegboard.results.result_reader import READER
 from pegboard.retrieval.categories import describe_category
 from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, stem
 from pegboard.routing import check_arguments
@@ -26,7 +27,7 @@ Result = dict[str, Any]
 SHORT_DESCRIPTION = 300
 META_SCHEMAS: Mapping[str, JsonObject] = {
     each["name"]: each["inputSchema"]
-    for each in [*meta_definitions.definitions(""), *meta_definitions.routing_definitions()]
+    for each in [*meta_definitions.definitions(""), *meta_definitions.routing_definitions(), READER]
 }
 BESIDE_A_CATEGORY = frozenset(
     stem(word)

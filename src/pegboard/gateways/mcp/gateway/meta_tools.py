@@ -15,6 +15,7 @@ from pegboard.events import ToolsSearched
 from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
 from pegboard.gateways.mcp.gateway.app_tools import for_apps_alone
 from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall, session_hash
+from pegboard.gateways.mcp.gateway.call_results import CallResults
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView, on_the_wire
 from pegboard.gateways.mcp.gateway.example_calls import example_calls, how_to_call
@@ -42,6 +43,7 @@ from pegboard.gateways.mcp.resources.resource_listing import Kind
 from pegboard.gateways.mcp.resources.resources import Visible, everything
 from pegboard.model import Decision, JsonObject, Session, Tool, ToolId
 from pegboard.protocols import Clock, EventSink, Filter
+from pegboard.results.shape import READ
 from pegboard.routing import Profile
 from pegboard.routing.economics import Subtask
 
@@ -52,6 +54,7 @@ NOTHING_FITS = (
     "No tool here seems to do that. If one of the nearest tools does, call it; if none does, search with other words, "
     f"open a category with {meta_definitions.LIST_CATEGORIES}, or do without."
 )
+NOTHING_YET = "None of the tools that are known so far seems to do that."
 MOST_CATEGORIES, FEWER_CATEGORIES = 20, 8
 """Categories that are named after a search without results; fewer beside the nearest tools."""
 CATEGORY_TOKENS = 2000
@@ -93,6 +96,7 @@ class MetaCalls:
         events: EventSink,
         clock: Clock,
         contents: ContentSearch,
+        results: CallResults,
     ) -> None:
         self._contents = contents
         self._view = view
@@ -111,6 +115,7 @@ class MetaCalls:
             meta_definitions.ROUTE: self._route,
             meta_definitions.EXECUTE: self._execute,
             meta_definitions.REPORT: self._report,
+            READ: results.read,
         }
 
     async def answer(self, name: str, arguments: JsonObject, context: CallContext) -> Result:
@@ -190,17 +195,23 @@ class MetaCalls:
             found=found,
             nearest=[] if result.tools or "skills" in contents else [each.tool for each in best],
             sure=sure,
-            notes=self._notes(query, result, allowed, nothing=not found and "skills" not in contents),
+            notes=self._notes(arguments, caller, result, allowed, nothing=not found and "skills" not in contents),
             certain=any(sure[tool] in ("high", None) for tool in found),
             result=result,
         )
 
-    def _notes(self, query: str, result: Found, allowed: frozenset[ToolId], *, nothing: bool) -> Result:
+    def _notes(
+        self, arguments: JsonObject, caller: Caller, result: Found, allowed: frozenset[ToolId], *, nothing: bool
+    ) -> Result:
         """What was searched for, if that is not what was written; and advice if nothing matches."""
+        query = arguments["query"]
         spelled = {"searched_for": result.query} if result.query.casefold() != query.casefold() else {}
         notes = spelled | self._by_words(result.decision)
         most = FEWER_CATEGORIES if result.nearest else MOST_CATEGORIES
-        return self._nothing(allowed, most) | {"chance": round(result.chance, 2)} | notes if nothing else notes
+        if not nothing:
+            return notes
+        why = NOTHING_YET if self._never_listed(caller, arguments.get("server")) else NOTHING_FITS
+        return self._nothing(why, allowed, most) | {"chance": round(result.chance, 2)} | notes
 
     async def _matching_contents(self, arguments: JsonObject, caller: Caller) -> Result:
         """The skills, prompts and resources that a search without filters, or for their kind, finds; empty if there is
@@ -227,11 +238,11 @@ class MetaCalls:
         named = named_category(arguments["query"], there)
         return None if named is None else [tool for tool, category in there.items() if category == named]
 
-    def _nothing(self, allowed: frozenset[ToolId], most: int) -> Result:
-        """That nothing fits, and the categories to look through instead."""
+    def _nothing(self, why: str, allowed: frozenset[ToolId], most: int) -> Result:
+        """Why nothing was found, and the categories to look through instead."""
         categories = self._view.catalog_view.categories
         there = dict.fromkeys(category for tool, category in categories.items() if tool in allowed)
-        return {"why": NOTHING_FITS, "categories": list(there)[:most]}
+        return {"why": why, "categories": list(there)[:most]}
 
     async def _list_categories(self, arguments: JsonObject, context: CallContext) -> Result:
         view, caller = self._view, context.caller
@@ -369,9 +380,7 @@ class MetaCalls:
 
     def _never_listed(self, caller: Caller, server: str | None) -> list[str]:
         """The servers, or the one that a search is for, that are starting and have never listed their tools."""
-        holder = caller.holder
-        visible = (each for each in self._fleet.status() if holder is None or holder.may_see(each.name))
-        return [each.name for each in visible if not each.heard_of and server in (None, each.name)]
+        return [name for name in self._view.never_listed(caller) if server in (None, name)]
 
     def _not_ready(self, caller: Caller) -> Result:
         holder = caller.holder

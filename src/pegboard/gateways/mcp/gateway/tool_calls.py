@@ -1,7 +1,7 @@
 """The path of a tool call.
 
-rights and name ─► arguments ─► audit ─► rate and charge ─► server ─► record ─► the server's result, unchanged
-  CallerView        _check    CallAudit   RateLimiter,       Fleet   AfterAnswer
+rights and name ─► arguments ─► audit ─► rate and charge ─► server ─► record ─► the server's result, or its shape
+  CallerView        _check    CallAudit   RateLimiter,       Fleet   AfterAnswer  CallResults
                                           CallCharges
 """
 
@@ -22,6 +22,7 @@ from pegboard.events import CallFinished, CallRejected
 from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall, CallAudit, session_hash
+from pegboard.gateways.mcp.gateway.call_results import RESULTS_META, CallResults
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView
 from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
@@ -46,7 +47,8 @@ MOST_TOOLS = 100
 
 
 class ToolCalls:
-    """Resolves, checks, charges, sends and records calls. Results of servers are relayed untouched (M7)."""
+    """Resolves, checks, charges, sends and records calls. Results of servers are relayed untouched (M7), unless
+    the settings or the client want them shaped."""
 
     def __init__(
         self,
@@ -63,6 +65,7 @@ class ToolCalls:
         later: AfterAnswer,
         audit: CallAudit,
         rates: RateLimiter,
+        results: CallResults,
         learner: HabitLearner | None = None,
     ) -> None:
         self._contents = contents
@@ -71,6 +74,7 @@ class ToolCalls:
         self._view = view
         self._audit = audit
         self._rates = rates
+        self._results = results
         self._fleet = fleet
         self._book = view.book
         self._charges = charges
@@ -105,6 +109,8 @@ class ToolCalls:
         if _is_task(result):
             return self._tasks.created(tool.id, result, caller)
         await self._remember(tool.id, result, caller)
+        if self._results.is_on or caller.results or RESULTS_META in (context.meta or ()):
+            return await self._results.shaped(tool, result, context, listed=listed)
         return result
 
     async def _check(self, tool: Tool, arguments: JsonObject) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import Context
 from typing import Protocol
 
 import mcp_types as types
@@ -77,7 +78,7 @@ class UserBoard:
             on_change=self._on_change,
             on_news=self._on_news,
         )
-        self._task = asyncio.create_task(self._own.run())
+        self._task = asyncio.create_task(self._own.run(), context=Context())  # that of the request has its token
 
     @property
     def idle_for(self) -> float:

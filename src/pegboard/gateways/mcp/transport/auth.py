@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -30,6 +31,8 @@ HOLDER_KEY = "pegboard.holder"
 AUTHORIZATION = b"authorization"
 REALM = 'Bearer realm="pegboard"'
 USER_CHARACTERS = 32
+MOST_HOLDERS = 10_000
+"""Holders of an issuer's tokens that are remembered, each by the hash of the token."""
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 
 
@@ -134,6 +137,7 @@ class Access:
         self._holders: dict[str, Holder] = {}
         self._expiries: dict[str, float] = {}
         self._grants = settings.grants
+        self._by_token: OrderedDict[str, tuple[Claims, Holder]] = OrderedDict()
         self._issuer: Issuer | None = _issuer(settings, self._clock, before._issuer if before else None)
         for name, each in settings.access.items():
             secret = each.hash or hashed(_value(name, each.env or "", known))
@@ -182,13 +186,24 @@ class Access:
         found = self.holder_of(token)
         if found is None and self._issuer is not None:
             try:
-                found = self._by_claims(await self._issuer.claims(token), self._issuer.settings)
+                claims = await self._issuer.claims(token)
             except TokenRefused as reason:
                 raise Unauthorized(shown=True, why=str(reason)) from reason
-            return replace(found, token=token)
+            return self._of_claims(claims, token, self._issuer.settings)
         if found is None:
             raise Unauthorized(shown=True)
         return found
+
+    def _of_claims(self, claims: Claims, token: str, issuer: IssuerSettings) -> Holder:
+        """As `_by_claims`, once for the claims of a token as long as they hold. The claims are those of the issuer's
+        own memory: another object is another check."""
+        secret = hashed(token)
+        known = self._by_token.get(secret)
+        if known is None or known[0] is not claims:
+            self._by_token[secret] = known = claims, replace(self._by_claims(claims, issuer), token=token)
+            while len(self._by_token) > MOST_HOLDERS:
+                self._by_token.popitem(last=False)
+        return known[1]
 
     def _by_claims(self, claims: Claims, issuer: IssuerSettings) -> Holder:
         """The holder of an issuer's token: its subject, with its own scopes and what its claims permit by policy.

@@ -37,7 +37,7 @@ class CallHandler:
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Raises ValidationError for parameters that the protocol does not allow, which the SDK reports."""
-        if ctx.method != CALL or not _is_open(ctx):
+        if ctx.method != CALL or not is_open(ctx, CALL):
             return await call_next(ctx)
         params = ctx.params or {}
         if "task" not in params or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
@@ -61,10 +61,10 @@ class CallHandler:
         return await gateway.pending_inputs.result(ctx, brings, origin, partial(gateway.call, name, arguments, context))
 
 
-def _is_open(ctx: Context) -> bool:
-    """Whether requests of this client are answered: it has introduced itself, with a known revision."""
+def is_open(ctx: Context, method: str) -> bool:
+    """Whether requests of this client are answered: it has introduced itself, with a revision that has the method."""
     connection = connection_of(ctx)
-    known = (CALL, ctx.protocol_version) in methods.CLIENT_REQUESTS
+    known = (method, ctx.protocol_version) in methods.CLIENT_REQUESTS
     return known and connection is not None and connection.initialize_accepted
 
 

@@ -18,6 +18,7 @@ from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.clients import ClientKind
 from pegboard.gateways.mcp.transport.auth import HOLDER_KEY, Holder
 from pegboard.settings import Exposure
+from pegboard.settings.result_settings import ResultForm, form_named
 from pegboard.upstreams.extension_requests import APPS
 
 SESSION_KEY = "pegboard.session"
@@ -29,6 +30,7 @@ SESSION_HEADER = "x-pegboard-session"
 NAMED_PREFIX = "named:"
 EXPOSURE_HEADER = "x-pegboard-exposure"
 EXPOSURE_PARAMETER = "exposure"
+RESULTS_HEADER = "x-pegboard-results"
 
 KindOf = Callable[[str, str | None], ClientKind]
 
@@ -55,7 +57,15 @@ def caller_of(ctx: ServerRequestContext[Any, Any], kind_of: KindOf, exposure: Ex
         wish = request.scope[EXPOSURE_KEY]
     else:
         wish = wished(request.headers, dict(request.query_params))
-    return Caller(session=session, kind=kind, modern=modern, exposure=wish, holder=holder, apps=apps)
+    return Caller(
+        session=session,
+        kind=kind,
+        modern=modern,
+        exposure=wish,
+        holder=holder,
+        apps=apps,
+        results=results_wished(request.headers),
+    )
 
 
 def named_session(name: str, holder: Holder | None) -> str:
@@ -88,6 +98,12 @@ def _handshake_session(ctx: ServerRequestContext[Any, Any], request: Request) ->
 def connection_of(ctx: ServerRequestContext[Any, Any]) -> Connection | None:
     """The SDK's connection object, which holds state between requests but is not exposed to handlers."""
     return getattr(ctx.session, "_connection", None)
+
+
+def results_wished(headers: Mapping[str, str]) -> ResultForm | None:
+    """The form of results that a header asks for. Raises ConfigError for an unknown one."""
+    value = headers.get(RESULTS_HEADER)
+    return form_named(value) if value else None
 
 
 def wished(headers: Mapping[str, str], parameters: Mapping[str, str]) -> Exposure | None:

@@ -18,9 +18,10 @@ from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.transport.call_handler import CallHandler
 from pegboard.gateways.mcp.transport.client_connection import at_end, caller_of
+from pegboard.gateways.mcp.transport.list_handler import ListHandler
 from pegboard.gateways.mcp.transport.offered_capabilities import with_extensions
 from pegboard.gateways.mcp.transport.resource_handlers import ResourceHandlers
-from pegboard.gateways.mcp.transport.results import HANDLER_RESULTS, HINTS, kept, page
+from pegboard.gateways.mcp.transport.results import HANDLER_RESULTS
 from pegboard.gateways.mcp.transport.skill_handlers import SkillHandlers
 from pegboard.gateways.mcp.transport.task_handlers import TaskHandlers
 from pegboard.settings import Exposure
@@ -54,11 +55,6 @@ def wire(
     def connected(ctx: Context) -> Caller:
         return _connected(gateway, ctx, exposure)
 
-    async def list_tools(ctx: Context, params: types.PaginatedRequestParams | None) -> dict[str, Any]:
-        caller = connected(ctx)
-        found = page(await gateway.list_tools(caller), params.cursor if params else None)
-        return kept(ctx, found | HINTS)
-
     async def initialized(ctx: Context, _params: types.NotificationParams | None) -> None:
         caller, client = connected(ctx), ctx.session.client_params
         if caller.session is not None and client is not None:
@@ -70,13 +66,13 @@ def wire(
     async def roots_changed(_ctx: Context, _params: types.NotificationParams | None) -> None:
         gateway.fleet.roots_changed()
 
-    calls = CallHandler(gateway, connected)
+    calls, lists = CallHandler(gateway, connected), ListHandler(gateway, connected)
     tasks = TaskHandlers(gateway, connected)
     handlers = ResourceHandlers(gateway, gateway.pending_inputs, connected, tasks)
     server = GatewayServer(
         "pegboard",
         version=version("pegboard"),
-        on_list_tools=list_tools,  # type: ignore[arg-type]  # the SDK takes dictionaries too
+        on_list_tools=lists.handle,  # type: ignore[arg-type]  # the SDK takes dictionaries too
         on_call_tool=calls.handle,  # type: ignore[arg-type]
         **handlers.handlers(),
         get_tool_input_schema=gateway.input_schema,
@@ -87,7 +83,7 @@ def wire(
     tasks.join(server)
     SkillHandlers(gateway, connected).join(server)
     boundary = RequestStateBoundary(sealed or RequestStateSecurity.ephemeral(), default_audience="pegboard")
-    server.middleware += [boundary, calls, verbatim, _introduces(gateway, exposure)]
+    server.middleware += [boundary, calls, lists, verbatim, _introduces(gateway, exposure)]
     return server
 
 

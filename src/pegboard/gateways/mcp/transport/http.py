@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import Context
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,7 +30,7 @@ from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.host import Host, NoToolset
 from pegboard.gateways.mcp.gateway.user_boards import TooManyUsers
 from pegboard.gateways.mcp.transport import auth, sign_in_pages
-from pegboard.gateways.mcp.transport.client_connection import EXPOSURE_KEY, wished
+from pegboard.gateways.mcp.transport.client_connection import EXPOSURE_KEY, results_wished, wished
 from pegboard.gateways.mcp.transport.gateway_server import wire
 from pegboard.gateways.mcp.transport.handshake_sessions import ResumableSessions
 
@@ -112,7 +114,8 @@ class HttpDoor:
             return self._metadata(path)
         if path != PATH and not path.startswith(f"{PATH}/"):
             if sign_in_pages.is_page(path) and self._host.settings.has_users:
-                return sign_in_pages.answer(scope, self._host.sign_ins.returns)
+                body = await sign_in_pages.form(receive) if scope["method"] == "POST" else b""
+                return sign_in_pages.answer(scope, self._host.sign_ins.returns, body)
             remedy = f"MCP is at {PATH}; models are served if [llm] is configured."
             return _error(ConfigError(f"Nothing is served at {path or '/'!r}.", remedy=remedy), 404)
         request = Request(scope)
@@ -120,6 +123,7 @@ class HttpDoor:
         try:
             holder = await self._host.access.holder(scope["headers"])
             wish = wished(request.headers, dict(request.query_params) if scope["query_string"] else {})
+            results_wished(request.headers)
             user = self._host.user_of(holder)
             endpoint = await self._endpoint(toolset, user)
             auth.check_scope(holder, self._host.scope_of(toolset))
@@ -178,7 +182,8 @@ class HttpDoor:
                 known.scope.cancel()
                 known = None
             if known is None:
-                self._endpoints[key] = await self._tasks.start(self._serve, gateway, toolset, user)
+                opened = self._tasks.start(self._serve, gateway, toolset, user)
+                self._endpoints[key] = await asyncio.create_task(opened, context=Context())  # not the request's
             return self._endpoints[key]
 
     async def _serve(self, gateway: Gateway, toolset: str, user: str, *, task_status: TaskStatus[Endpoint]) -> None:

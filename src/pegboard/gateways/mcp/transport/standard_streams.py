@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import stat
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 from mcp.server.stdio import stdio_server
+
+from pegboard import operating_system
 
 LONGEST_LINE = 256 * 1024 * 1024
 STDIN, STDOUT, STDERR = 0, 1, 2
@@ -23,7 +23,7 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 async def standard_streams() -> AsyncIterator[tuple[Any, Any]]:
     """What `stdio_server` gives. While it is used, both descriptors lead elsewhere (input is empty, output goes to
     standard error), so that no stray line of this process or its children reaches the client."""
-    if sys.platform == "win32" or not (_is_pipe(STDIN) and _is_pipe(STDOUT)):
+    if not operating_system.loop_reads(STDIN, STDOUT):
         async with stdio_server() as streams:
             yield streams
         return
@@ -101,9 +101,7 @@ class Stdout:
 @contextmanager
 def _claimed() -> Iterator[tuple[int, int]]:
     """Descriptors that only the transport knows; the standard ones are put back at the end, blocking as before."""
-    import fcntl
-
-    private = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, STDERR + 1) for each in (STDIN, STDOUT)]
+    private = [operating_system.private_copy(each, STDERR + 1) for each in (STDIN, STDOUT)]
     kept = [os.dup(each) for each in private]
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, STDIN)
@@ -116,12 +114,3 @@ def _claimed() -> Iterator[tuple[int, int]]:
             os.set_blocking(descriptor, True)
             os.dup2(descriptor, standard)
             os.close(descriptor)
-
-
-def _is_pipe(descriptor: int) -> bool:
-    """Whether it is a pipe or a socket: an event loop waits for those alone."""
-    try:
-        mode = os.fstat(descriptor).st_mode
-    except OSError:
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import msgspec
 
 from pegboard.gateways.llm.formats.bedrock.event_frames import FrameObserver
-from pegboard.gateways.llm.formats.protocol import Observation, Observer, TokenUsage, ToolCalled
+from pegboard.gateways.llm.formats.protocol import Observation, Observer, ToolCalled
 from pegboard.gateways.llm.formats.streams import observer
+from pegboard.token_usage import TokenUsage
 
 STREAM = "application/vnd.amazon.eventstream"
 

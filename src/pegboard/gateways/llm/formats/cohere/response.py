@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from pegboard.gateways.llm.formats.protocol import AnswerStarted, Observation, TokenUsage, ToolCalled
+from pegboard.gateways.llm.formats.protocol import AnswerStarted, Observation, ToolCalled
+from pegboard.token_usage import TokenUsage
 
 
 class _Function(msgspec.Struct):

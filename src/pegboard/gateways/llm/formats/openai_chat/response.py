@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from pegboard.gateways.llm.formats.protocol import AnswerStarted, Observation, TokenUsage, ToolCalled
+from pegboard.gateways.llm.formats.protocol import AnswerStarted, Observation, ToolCalled
+from pegboard.token_usage import TokenUsage
 
 
 class _Function(msgspec.Struct):
@@ -38,6 +39,7 @@ class _Choice(msgspec.Struct):
 
 class _PromptDetails(msgspec.Struct):
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
 
 class _Usage(msgspec.Struct):
@@ -79,6 +81,7 @@ class ChatAnswer:
                 input=answer.usage.prompt_tokens or 0,
                 output=answer.usage.completion_tokens or 0,
                 cache_read=(details.cached_tokens or 0) if details else 0,
+                cache_write=(details.cache_write_tokens or 0) if details else 0,
             )
 
     def _calls(self, choice: int, said: _Said) -> Iterator[Observation]:

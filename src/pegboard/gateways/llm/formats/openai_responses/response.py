@@ -7,13 +7,15 @@ from collections.abc import Iterator
 import msgspec
 
 from pegboard.gateways.llm.formats.openai_responses.namespaces import qualified
-from pegboard.gateways.llm.formats.protocol import AnswerStarted, Observation, TokenUsage, ToolCalled
+from pegboard.gateways.llm.formats.protocol import AnswerStarted, Observation, ToolCalled
+from pegboard.token_usage import TokenUsage
 
 CALLS = ("function_call", "custom_tool_call")
 
 
 class _InputDetails(msgspec.Struct):
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
 
 class _Usage(msgspec.Struct):
@@ -70,4 +72,5 @@ class ResponsesAnswer:
                 input=response.usage.input_tokens or 0,
                 output=response.usage.output_tokens or 0,
                 cache_read=(details.cached_tokens or 0) if details else 0,
+                cache_write=(details.cache_write_tokens or 0) if details else 0,
             )

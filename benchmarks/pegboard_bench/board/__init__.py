@@ -1,0 +1,1 @@
+"""Boards of thousands of tools that change: `make bench-board`."""

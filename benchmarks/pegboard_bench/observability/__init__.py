@@ -1,0 +1,1 @@
+"""What the dashboard costs with a million decisions: pages, growth, the live view, and retention."""

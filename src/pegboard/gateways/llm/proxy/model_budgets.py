@@ -1,0 +1,217 @@
+"""Budgets for requests to models: held before a request is sent, settled by what the provider counted.
+
+The store holds and counts, so that processes on one store keep a budget together, and a restart forgets nothing. A
+request that a budget covers is refused if its cost cannot be known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from http import HTTPStatus
+
+import anyio
+
+from pegboard.activity_entries import DAY_SECONDS
+from pegboard.call_charges import FREE, CallCharges, Charge, cost_of
+from pegboard.caller_limits import LimitedCaller
+from pegboard.errors import PegboardError, SpendLimitReached
+from pegboard.events import BudgetUsed
+from pegboard.gateways.llm.formats.registry import codec_for, counts
+from pegboard.gateways.llm.proxy.budget_errors import CostUnknown, ModelBudgetReached, ModelDayBudgetReached
+from pegboard.gateways.llm.proxy.request_audit import RequestContext
+from pegboard.model_prices import ModelPrice, PriceTable
+from pegboard.protocols import Clock, EventSink
+from pegboard.settings.limit_settings import ModelBudgetSettings
+from pegboard.spend_limits import BUDGET, Account, Limits, NanoUsd, dollars, nano_usd
+from pegboard.token_usage import TokenUsage
+
+LOGGER = logging.getLogger(__name__)
+
+BYTES_A_TOKEN = 4
+MOST_INPUT = 200_000
+"""Tokens of input that are held at most: a body may be a picture."""
+TYPICAL_OUTPUT = 1_000
+"""Tokens of output that are held, of which a request may ask for far more than it gets."""
+MOST_WARNED = 10_000
+
+
+class ModelBudgets:
+    """The budgets of a configuration."""
+
+    def __init__(
+        self,
+        budgets: Sequence[ModelBudgetSettings],
+        charges: CallCharges | None,
+        prices: PriceTable,
+        events: EventSink,
+        clock: Clock,
+    ) -> None:
+        self._budgets = budgets if charges is not None else ()
+        self._charges = charges
+        self._prices = prices
+        self._events = events
+        self._clock = clock
+        self._warned = dict[str, int]()
+
+    def cover(self, caller: LimitedCaller) -> bool:
+        """Whether a budget holds for some requests of the caller: their bodies must be read then."""
+        return any(_counts(each, caller) for each in self._budgets)
+
+    @asynccontextmanager
+    async def charged(self, context: RequestContext, caller: LimitedCaller) -> AsyncIterator[None]:
+        """Wraps the sending of a request. Raises ModelBudgetReached, CostUnknown, or StoreError if a budget cannot be
+        checked: the request must not be sent then."""
+        found = self._applying(context, caller)
+        if not found or self._charges is None:
+            yield
+            return
+        price, tokens = self._price(context), _input_tokens(context)
+        amount = price.cost(TokenUsage(input=tokens, output=TYPICAL_OUTPUT)) or FREE
+        held, cost = list[Charge](), FREE
+        try:
+            for each in found:
+                held.append(await self._held(self._charges, each, caller, amount, context))
+            cost = amount
+            yield
+            cost = _cost(context, price, tokens)
+        except PegboardError as error:
+            cost = cost_of(error, cost) if not context.status else _cost(context, price, tokens)
+            raise
+        except BaseException:  # the client has gone: what was sent and said until then is billed
+            cost = _cost(context, price, tokens) if cost else FREE
+            raise
+        finally:
+            with anyio.CancelScope(shield=True):
+                for charge in held:
+                    with suppress(PegboardError):
+                        await self._charges.pay(replace(charge, amount=cost))
+
+    def _applying(self, context: RequestContext, caller: LimitedCaller) -> list[ModelBudgetSettings]:
+        """The budgets that hold for a request. Raises CostUnknown for one whose model cannot be told."""
+        path, request = context.target.path, context.rewritten.request
+        if context.method != "POST" or codec_for(path) is None or counts(path):
+            return []
+        found = [each for each in dict.fromkeys(self._budgets) if _counts(each, caller)]
+        if found and request is None:
+            raise CostUnknown(
+                f"A budget holds for this key, and the request was not read: {context.rewritten.reason or 'no model'}.",
+                remedy="Send a smaller request, unsigned, that names its model.",
+            )
+        return [each for each in found if request and _names(each, request.model)]
+
+    def _price(self, context: RequestContext) -> ModelPrice:
+        model = context.rewritten.request.model if context.rewritten.request else ""
+        price = self._prices.price_of(model)
+        if price is None or price.output is None:
+            raise CostUnknown(
+                f"A budget holds for this key, and the model {model[:200]!r} has no price.",
+                remedy="The operator can give it one in [activity.prices], with `input` and `output`.",
+            )
+        return price
+
+    async def _held(
+        self,
+        charges: CallCharges,
+        budget: ModelBudgetSettings,
+        caller: LimitedCaller,
+        amount: NanoUsd,
+        context: RequestContext,
+    ) -> Charge:
+        """The charge with its reservation; a warning if that takes more than the share at which one is due."""
+        whole = Limits(day=_nano(budget.day), key=_nano(budget.total))
+        part = Limits(day=_nano(budget.day, budget.warn), key=_nano(budget.total, budget.warn))
+        account = Account(session="", key=BUDGET + _account(budget, caller))
+        what = f"A request to {context.target.upstream.name!r}"
+        try:
+            return await charges.hold(what, Charge(account=account, amount=amount, limits=part))
+        except SpendLimitReached as error:
+            self._warn(budget, caller, account, error)
+            context.budget = "warn"
+        try:
+            return await charges.hold(what, Charge(account=account, amount=amount, limits=whole))
+        except SpendLimitReached as error:
+            self._events.emit(_used(budget, caller, error, at=self._clock.time(), refused=True))
+            if error.kind == "day":
+                raise ModelDayBudgetReached(budget, error, amount, self._clock.time()) from error
+            raise ModelBudgetReached(budget, error, amount) from error
+
+    def _warn(
+        self, budget: ModelBudgetSettings, caller: LimitedCaller, account: Account, error: SpendLimitReached
+    ) -> None:
+        """Warn once a day for each budget and whom it counts."""
+        today = int(self._clock.time() // DAY_SECONDS)
+        if self._warned.get(account.key) == today:
+            return
+        if len(self._warned) >= MOST_WARNED:
+            self._warned.clear()
+        self._warned[account.key] = today
+        used = _used(budget, caller, error, at=self._clock.time(), refused=False)
+        LOGGER.warning(
+            "%s of the budget of %s %s for %s are spent or held.",
+            dollars(error.used),
+            dollars(used.limit),
+            used.per,
+            used.whose or "all keys",
+        )
+        self._events.emit(used)
+
+
+def _counts(budget: ModelBudgetSettings, caller: LimitedCaller) -> bool:
+    named = ((caller.name, budget.callers), (caller.tenant, budget.tenants))
+    return all(any(fnmatchcase(name, pattern) for pattern in patterns) for name, patterns in named)
+
+
+def _names(budget: ModelBudgetSettings, model: str) -> bool:
+    """Whether a budget holds for a model; providers differ in whether case matters."""
+    return any(fnmatchcase(model.lower(), name.lower()) for name in budget.models)
+
+
+def _account(budget: ModelBudgetSettings, caller: LimitedCaller) -> str:
+    """What a budget counts, as a name: raising its amounts forgets nothing that was spent."""
+    whose = {"caller": caller.name, "tenant": caller.tenant, "all": ""}[budget.by]
+    counted = ["models", budget.by, budget.callers, budget.tenants, budget.models, whose]
+    return hashlib.sha256(json.dumps(counted).encode()).hexdigest()[:32]
+
+
+def _used(
+    budget: ModelBudgetSettings, caller: LimitedCaller, error: SpendLimitReached, *, at: float, refused: bool
+) -> BudgetUsed:
+    limits: Mapping[str, float | None] = {"day": budget.day, "key": budget.total}
+    return BudgetUsed(
+        at=at,
+        by=budget.by,
+        whose={"caller": caller.name, "tenant": caller.tenant, "all": ""}[budget.by],
+        per="a day" if error.kind == "day" else "in all",
+        used=error.used,
+        limit=_nano(limits[error.kind]) or FREE,
+        refused=refused,
+    )
+
+
+def _input_tokens(context: RequestContext) -> int:
+    """About how many tokens the body has."""
+    request, body = context.rewritten.request, context.rewritten.body
+    size = len(body if body is not None else request.body if request is not None else b"")
+    return min(size // BYTES_A_TOKEN, MOST_INPUT)
+
+
+def _cost(context: RequestContext, price: ModelPrice, tokens: int) -> NanoUsd:
+    """What the provider counted; where it did not, or the client did not wait for it, what went to and fro."""
+    if context.status >= HTTPStatus.BAD_REQUEST:
+        return FREE
+    used = context.used
+    if used is None:
+        used = TokenUsage(input=tokens, output=context.said)
+    elif not context.ended:
+        used = replace(used, output=max(used.output, context.said))
+    return price.cost(used) or FREE
+
+
+def _nano(usd: float | None, share: float = 1.0) -> NanoUsd | None:
+    return None if usd is None else nano_usd(usd * share)

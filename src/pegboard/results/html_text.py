@@ -1,0 +1,71 @@
+"""The text of a web page, one line for each block: headings, items, rows of tables, code and links stay visible."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pegboard.extras import required
+
+PAGE = re.compile(r"\s*(?:<!doctype\s+html|<\?xml[^>]*>\s*<!doctype\s+html|<html[\s>])", re.IGNORECASE)
+UNSEEN = ["script", "style", "noscript", "template", "svg", "head", "iframe", "object", "canvas"]
+INLINE = [
+    *("a", "abbr", "b", "bdi", "bdo", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins", "kbd", "label"),
+    *("mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup", "td", "th", "time", "tt", "u", "var", "wbr"),
+]
+BEFORE = {"li": "- ", "h1": "# ", "h2": "## ", "h3": "### ", "h4": "#### ", "h5": "##### ", "h6": "###### "}
+MOST_MARKS = 3_000
+"""Elements that get a mark: links, cells, items, headings. The rest of a longer page is text alone, for speed."""
+CODE = "\ue000{}\ue001"
+"""Stands for a block of code while blanks are removed."""
+CODES = re.compile("\ue000(\\d+)\ue001")
+BLANKS = re.compile(r"[ \t\r\f\v\u00a0]*\n\s*")
+
+
+def is_page(text: str) -> bool:
+    """Whether a text is a whole HTML page.
+
+    >>> is_page("<!DOCTYPE html><title>a</title>"), is_page("<b>a</b> is not")
+    (True, False)
+    """
+    return PAGE.match(text) is not None
+
+
+def page_text(page: str) -> str:
+    """The page as text. Addresses of links stand behind them in parentheses, and cells are separated by a tab.
+
+    Raises ConfigError if `selectolax` is not installed.
+    """
+    page = page.replace("\ue000", "").replace("\ue001", "")
+    tree = required("selectolax.lexbor", "results").LexborHTMLParser(page)
+    title = tree.css_first("title")
+    named = title.text(strip=True) if title is not None else ""
+    small = page.casefold()
+    tree.strip_tags([tag for tag in UNSEEN if f"<{tag}" in small])
+    if tree.body is None:
+        return str(named)
+    for element in tree.css("a[href],td,th,li,h1,h2,h3,h4,h5,h6,img[alt]")[:MOST_MARKS]:
+        _mark(element)
+    codes: list[str] = []
+    for element in tree.css("pre"):
+        codes.append(element.text())
+        element.inner_html = CODE.format(len(codes) - 1)
+    tree.unwrap_tags([tag for tag in INLINE if f"<{tag}" in small])
+    tree.merge_text_nodes()
+    said = BLANKS.sub("\n", tree.body.text(separator="\n", strip=True)).strip()
+    said = CODES.sub(lambda match: codes[int(match[1])].rstrip(), said)
+    return "\n".join(filter(None, [named if named not in said[:200] else "", said]))
+
+
+def _mark(element: Any) -> None:
+    tag = element.tag
+    if tag == "a":
+        address = element.attributes.get("href") or ""
+        if address and not address.startswith(("#", "javascript:")):
+            element.insert_child(f" ({address})")
+    elif tag in ("td", "th"):
+        element.insert_child("\t")
+    elif tag == "img":
+        element.insert_after(f"[{element.attributes.get('alt')}]")
+    elif element.child is not None:
+        element.child.insert_before(BEFORE[tag])

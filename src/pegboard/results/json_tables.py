@@ -1,0 +1,308 @@
+"""JSON as compact text from which the same JSON can be read again: arrays of objects become tables.
+
+The text is the JSON on one line, in which ``@1`` stands for the first table, and the tables after it::
+
+    {"total":2,"items":@1}
+    @1 3 rows, each with {"state":"open"}
+    id<tab>title<tab>user.login
+    7<tab>Cold start<tab>ann
+
+A cell is a bare text or JSON. An empty cell is null; in a column whose name ends in ``?`` it is a missing field. A
+field of a nested object has a dotted name. Literals of numbers stay as they are written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+LEAST_ROWS = 3
+"""Shorter arrays stay JSON."""
+LEAST_FILL = 0.5
+"""Least share of cells that are there; a sparser array stays JSON."""
+DEEPEST = 6
+"""Levels of nested objects that become columns, and of containers in which tables are looked for."""
+MARKS = ("\ue000", "\ue001")
+"""Characters of the private use area around what is not quoted. A text that contains them is not shaped."""
+MARKED = re.compile(f'"{MARKS[0]}([^"{MARKS[1]}]*){MARKS[1]}"')
+MAYBE_MINUS_ZERO = re.compile(r"-0(?![.\deE])")
+MINUS_ZERO = re.compile(r"(?:^|[\[:,\s])-0\s*(?:$|[,\]}])")
+"""Python's integers have no negative zero. The first pattern is the faster one."""
+SPECIAL = re.compile(
+    r"\x00(?:[\"\[{\s\x00]|-?\d[\d.eE+-]*\x00|(?:true|false|null)\x00|[^\x00]*"
+    r"(?:[\x01-\x1f\x7f\x85\u2028\u2029\ue000\ue001]|\s\x00))"
+)
+"""What a bare cell between two zeros must not be: JSON, a text that begins or ends with a blank, or one with a line
+break."""
+LIKE_JSON = re.compile(r"\x00(?:[\"\[{ \x00]|-?\d[\d.eE+-]*\x00|(?:true|false|null)\x00)")
+"""The same for printable texts that end without a blank."""
+BARE_NAME = re.compile(r'[^\s.,?@"{}\[\]\x00-\x1f\x7f\x85\u2028\u2029\ue000\ue001]+')
+NAME_PART = re.compile(r'("(?:[^"\\]|\\.)*"|[^."?]+)')
+HEADER = re.compile(r"@(\d+) (\d+) rows(?:, each with (\{.*\}))?")
+ENCODED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+Path = tuple[str, ...]
+
+
+class NotShaped(ValueError):  # noqa: N818
+    """The JSON cannot be written as text from which the same is read again."""
+
+
+class _Absent:
+    """A field that an object does not have."""
+
+
+ABSENT = _Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One field of the rows of a table."""
+
+    path: Path
+    values: Sequence[Any]
+
+
+@dataclass(slots=True)
+class JsonTable:
+    """An array of objects: the columns that differ, and the fields that all rows share."""
+
+    rows: int
+    columns: list[Column]
+    shared: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TableText:
+    """``root`` is the JSON with references to the tables, on one line; ``tables`` are their lines, or the first of
+    them."""
+
+    root: str
+    tables: tuple[tuple[str, ...], ...]
+    parsed: tuple[JsonTable, ...]
+
+    @property
+    def left_out(self) -> int:
+        """Rows that were not written."""
+        return sum(table.rows + 2 - len(lines) for table, lines in zip(self.parsed, self.tables, strict=True))
+
+    @property
+    def lines(self) -> list[str]:
+        """All lines. An array that is the whole result needs no line that refers to it."""
+        first = [] if self.root == "@1" else [self.root]
+        return first + [line for table in self.tables for line in table]
+
+
+def parsed_json(text: str) -> Any:
+    """The value of a JSON text, in which literals that Python's floats do not reproduce are marked texts.
+
+    Raises NotShaped for what is no JSON, and for JSON that Python's values cannot hold: a key twice, NaN, -0.
+
+    >>> parsed_json('{"a": [1, 2.5]}')
+    {'a': [1, 2.5]}
+    """
+    if (
+        MARKS[0] in text
+        or MARKS[1] in text
+        or "\\ue00" in text
+        or "\\uE00" in text
+        or (MAYBE_MINUS_ZERO.search(text) and MINUS_ZERO.search(text))
+    ):
+        raise NotShaped
+    try:
+        return json.loads(text, parse_float=_number, parse_constant=_refused, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise NotShaped from error
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON, with the marked literals as they were written."""
+    text = ENCODED(value)
+    return MARKED.sub(r"\1", text) if MARKS[0] in text else text
+
+
+def table_text(value: Any, most_rows: int | None = None) -> TableText:
+    """The value of `parsed_json` as text, with all rows of its tables or the first ``most_rows``."""
+    tables: list[JsonTable] = []
+    root = _with_references(value, tables, 0)
+    lines = tuple(tuple(_lines(at, each, most_rows)) for at, each in enumerate(tables, 1))
+    return TableText(json_text(root), lines, (*tables,))
+
+
+def restored(text: str) -> Any:
+    """The value that `table_text` wrote as these lines: the inverse, by which its losslessness is shown.
+
+    >>> restored('[@1]\\n@1 3 rows, each with {"b":1}\\na\\n7\\nseven\\n')
+    [[{'a': 7, 'b': 1}, {'a': 'seven', 'b': 1}, {'a': None, 'b': 1}]]
+    """
+    lines = text.split("\n")
+    root = "@1" if HEADER.fullmatch(lines[0]) else lines.pop(0)
+    tables: dict[str, list[Any]] = {}
+    while lines and (head := HEADER.fullmatch(lines[0])):
+        rows = int(head[2])
+        names, cells = lines[1].split("\t") if lines[1] else [], lines[2 : 2 + rows]
+        shared = json.loads(head[3]) if head[3] else {}
+        tables[head[1]] = [_object(names, row.split("\t"), shared) for row in cells]
+        lines = lines[2 + rows :]
+    return _resolved(json.loads(re.sub(r'("(?:[^"\\]|\\.)*")|@(\d+)', _referred, root)), tables)
+
+
+def _number(literal: str) -> float | str:
+    value = float(literal)
+    return value if repr(value) == literal else f"{MARKS[0]}{literal}{MARKS[1]}"
+
+
+def _refused(literal: str) -> Any:
+    raise NotShaped(literal)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise NotShaped("a key twice")
+    return found
+
+
+def _with_references(value: Any, tables: list[JsonTable], depth: int) -> Any:
+    """The value with a marked reference in place of each array that is a table."""
+    if depth > DEEPEST:
+        return value
+    if isinstance(value, list):
+        table = table_of(value)
+        if table is not None:
+            tables.append(table)
+            return f"{MARKS[0]}@{len(tables)}{MARKS[1]}"
+        return [_with_references(each, tables, depth + 1) if isinstance(each, list | dict) else each for each in value]
+    if isinstance(value, dict):
+        return {
+            key: _with_references(each, tables, depth + 1) if isinstance(each, list | dict) else each
+            for key, each in value.items()
+        }
+    return value
+
+
+def table_of(rows: Sequence[Any]) -> JsonTable | None:
+    """The array as a table; None if it is none."""
+    if len(rows) < LEAST_ROWS or any(type(row) is not dict or not row for row in rows):
+        return None
+    columns = _columns(rows, (), 0)
+    missing = sum(each.values.count(ABSENT) for each in columns)
+    if missing > (1 - LEAST_FILL) * len(columns) * len(rows):
+        return None
+    table = JsonTable(len(rows), [])
+    for each in columns:
+        first = each.values[0]
+        if first is not ABSENT and _is_plain(first) and all(_is_same(value, first) for value in each.values):
+            table.shared[_dotted(each.path)] = first
+        else:
+            table.columns.append(each)
+    return table
+
+
+def _columns(rows: Sequence[Any], path: Path, depth: int) -> list[Column]:
+    """The columns of objects at ``path``. A field that always is an object becomes several columns."""
+    found: list[Column] = []
+    keys: dict[str, Any] = {}
+    for row in rows:
+        keys.update(row)
+    for key in keys:
+        try:
+            values = list(map(itemgetter(key), rows))
+        except KeyError:
+            values = [row.get(key, ABSENT) for row in rows]
+        nested = depth < DEEPEST and all(type(value) is dict and value for value in values)
+        found += _columns(values, (*path, key), depth + 1) if nested else [Column((*path, key), values)]
+    return found
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float) or value in ([], {})
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """1, 1.0 and true are equal in Python, and three values in JSON."""
+    return type(value) is type(other) and value == other
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(part if BARE_NAME.fullmatch(part) else json_text(part) for part in path)
+
+
+def _lines(number: int, table: JsonTable, most_rows: int | None) -> list[str]:
+    shared = f", each with {json_text(table.shared)}" if table.shared else ""
+    names = "\t".join(_dotted(each.path) + ("?" if ABSENT in each.values else "") for each in table.columns)
+    cells = [_cells(each.values[:most_rows]) for each in table.columns]
+    rows = map("\t".join, zip(*cells, strict=True)) if cells else [""] * min(table.rows, most_rows or table.rows)
+    return [f"@{number} {table.rows} rows{shared}", names, *rows]
+
+
+def _cells(values: Sequence[Any]) -> list[str]:
+    """One column as text, by its type where all values have the same."""
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        return list(values) if _are_bare(values) else [_text(value) for value in values]
+    if kinds == {int} or kinds == {float}:
+        return list(map(repr, values))
+    optional = _Absent in kinds
+    return [_cell(value, optional=optional) for value in values]
+
+
+def _cell(value: Any, *, optional: bool) -> str:
+    if isinstance(value, str):
+        return _text(value)
+    if value is ABSENT:
+        return ""
+    if value is None:
+        return "null" if optional else ""
+    return json_text(value)
+
+
+def _are_bare(values: Sequence[str]) -> bool:
+    """Whether all texts can be cells as they are. A printable text has no line break, and no blank but the space."""
+    joined = "\0".join(values)
+    return "".join(values).isprintable() and " \0" not in f"{joined}\0" and not LIKE_JSON.search(f"\0{joined}\0")
+
+
+def _text(value: str) -> str:
+    return json_text(value) if "\0" in value or SPECIAL.match(f"\0{value}\0") else value
+
+
+def _object(names: Sequence[str], cells: Sequence[str], shared: dict[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for name, cell in zip(names, cells, strict=True) if names else ():
+        if not (cell == "" and name.endswith("?")):
+            _put(made, NAME_PART.findall(name), _value(cell))
+    for name, value in shared.items():
+        _put(made, NAME_PART.findall(name), value)
+    return made
+
+
+def _put(made: dict[str, Any], parts: Sequence[str], value: Any) -> None:
+    *folders, last = (json.loads(part) if part.startswith('"') else part for part in parts)
+    for each in folders:
+        made = made.setdefault(each, {})
+    made[last] = value
+
+
+def _value(cell: str) -> Any:
+    if cell == "":
+        return None
+    try:
+        return json.loads(cell)
+    except ValueError:
+        return cell
+
+
+def _referred(match: re.Match[str]) -> str:
+    return match[1] or f'{{"{MARKS[0]}":{match[2]}}}'
+
+
+def _resolved(value: Any, tables: dict[str, list[Any]]) -> Any:
+    if isinstance(value, dict):
+        if MARKS[0] in value:
+            return tables[str(value[MARKS[0]])]
+        return {key: _resolved(each, tables) for key, each in value.items()}
+    return [_resolved(each, tables) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,254 @@
+"""The shape in which a model gets a tool's result: a pure function of the result, its schema and the policy.
+
+rules       JSON as tables (`json_tables`), repeated lines once (`line_folds`): the text says all that the result says
+with handle pages as text (`html_text`), fields that the schema names (`projection`), head and counts of what is longer
+            than the budget (`excerpts`): the rest is read by the handle under which the result is kept
+
+Errors, results below the threshold, and what no rule makes shorter stay as they are, and so do blocks that are no
+texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pegboard.errors import ConfigError
+from pegboard.model import JsonObject
+from pegboard.protocols import TokenCounter
+from pegboard.results.excerpts import contents, excerpt
+from pegboard.results.html_text import is_page, page_text
+from pegboard.results.json_tables import JsonTable, NotShaped, parsed_json, table_text
+from pegboard.results.line_folds import folded
+from pegboard.results.projection import projected
+
+LEGEND = "[JSON as tables: tab-separated, fields in the first row, empty = null]"
+JOINED = "[{} texts, each the JSON of one row]"
+FRAME = 2_000
+"""Most characters before and after the JSON in a text."""
+LEAST_JOINED = 3
+FAR = 40
+"""Characters for each token of the budget; a text that is longer is cut by any measure."""
+GAP_TOKENS = 20
+ROW_TOKENS = 4
+"""Tokens of a row, at least, for how many rows of a long table are written."""
+HANDLE_LENGTH = 24
+READ = "read_result"
+"""The name of the tool that reads a kept result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapePolicy:
+    """Results of fewer than ``threshold`` tokens stay whole; those of more than ``budget`` are cut, if there may be a
+    handle. ``seconds`` is how long they are kept."""
+
+    threshold: int = 400
+    budget: int = 6_000
+    seconds: float = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapedResult:
+    """``result`` is what the model gets, ``before`` and ``after`` the tokens of its texts, ``rules`` what was done.
+    With ``kept``, the original has to be kept under ``handle``."""
+
+    result: JsonObject
+    before: int
+    after: int
+    rules: tuple[str, ...] = ()
+    handle: str = ""
+    uncut: int = 0
+    """Tokens of what could have been handed on without a handle, about."""
+
+    @property
+    def kept(self) -> bool:
+        return bool(self.handle)
+
+
+@dataclass(frozen=True, slots=True)
+class ShapedText:
+    """A text by the rules: its lines, the tables among them, and whether something is left out."""
+
+    lines: list[str]
+    rules: tuple[str, ...] = ()
+    tables: tuple[JsonTable, ...] = field(default=())
+    lossy: bool = False
+    left_out: int = 0
+    """Lines at the end that were not written, as they are far beyond any budget."""
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+
+def shape(
+    result: JsonObject,
+    policy: ShapePolicy,
+    counter: TokenCounter,
+    *,
+    schema: JsonObject | None = None,
+    handles: bool = False,
+    structured: bool = True,
+) -> ShapedResult:
+    """The result as its model gets it. The same result gives the same bytes.
+
+    ``handles`` is whether the original can be kept. Without ``structured``, `structuredContent` that the texts say too
+    is left out; with it, it stays as it is.
+    """
+    texts = texts_of(result)
+    before = sum(counter.count(texts)) if texts and not result.get("isError") else 0
+    if before < max(1, policy.threshold):
+        return ShapedResult(result=result, before=before, after=before)
+    far = handles and sum(map(len, texts)) > FAR * policy.budget
+    shaped = shaped_texts(
+        texts, schema=schema if handles else None, pages=handles, most_rows=policy.budget // ROW_TOKENS if far else None
+    )
+    said = [each.text for each in shaped]
+    beyond = any(each.left_out for each in shaped)
+    after = before if beyond else sum(counter.count(said))
+    if after >= before and not beyond:
+        shaped, said, after = [ShapedText(text.split("\n")) for text in texts], texts, before
+    rules = tuple(dict.fromkeys(rule for each in shaped for rule in each.rules))
+    handle, uncut = "", after
+    if beyond:
+        written = sum(len(each.lines) for each in shaped)
+        whole = written + sum(each.left_out for each in shaped)
+        uncut = min(before, sum(counter.count(said)) * whole // written)
+    if handles and (beyond or after > policy.budget or any(each.lossy for each in shaped)):
+        handle = handle_of(result)
+        if beyond or after > policy.budget:
+            said, rules = [_cut(shaped, handle, policy, counter)], (*rules, "cut")
+        else:
+            said = [*said[:-1], f"{said[-1]}\n{_how_to_read(handle, policy, whole=True)}"]
+        after = sum(counter.count(said))
+    if not rules or after >= before:
+        return ShapedResult(result=result, before=before, after=before)
+    sent = with_texts(result, said)
+    if not structured and "structuredContent" in sent and is_said(result, texts):
+        sent = {key: value for key, value in sent.items() if key != "structuredContent"}
+        rules = (*rules, "structured")
+    return ShapedResult(result=sent, before=before, after=after, rules=rules, handle=handle, uncut=uncut)
+
+
+def texts_of(result: JsonObject) -> list[str]:
+    """The texts of a result that are for the model."""
+    return [block["text"] for block in result.get("content") or () if _is_for_model(block)]
+
+
+def _is_for_model(block: Any) -> bool:
+    if not isinstance(block, dict) or block.get("type") != "text" or not isinstance(block.get("text"), str):
+        return False
+    audience = (block.get("annotations") or {}).get("audience")
+    return not audience or "assistant" in audience
+
+
+def with_texts(result: JsonObject, texts: Sequence[str]) -> dict[str, Any]:
+    """The result with these texts in place of its own; those of one text take the place of its first."""
+    left, content = list(texts), []
+    for block in result["content"]:
+        if not _is_for_model(block):
+            content.append(block)
+        elif left:
+            content.append({**block, "text": left.pop(0)})
+    return {**result, "content": content}
+
+
+def shaped_texts(
+    texts: Sequence[str], *, schema: JsonObject | None = None, pages: bool, most_rows: int | None = None
+) -> list[ShapedText]:
+    """Texts by the rules. Several texts that are the JSON of one object each become one table."""
+    joined = _joined(texts, most_rows) if len(texts) >= LEAST_JOINED else None
+    return [joined] if joined is not None else [_shaped_text(text, schema, most_rows, pages=pages) for text in texts]
+
+
+def _shaped_text(text: str, schema: JsonObject | None, most_rows: int | None, *, pages: bool) -> ShapedText:
+    framed = framed_json(text)
+    if framed is not None:
+        head, value, tail = framed
+        kept = projected(value, schema) if schema is not None else value
+        lossy = kept != value
+        made = table_text(kept, most_rows)
+        legend = [LEGEND] if made.tables else []
+        lines = [*filter(None, [head]), *legend, *made.lines, *filter(None, [tail])]
+        rules = ("table" if made.tables else "json", *(["projection"] if lossy else []))
+        return ShapedText(lines, rules, made.parsed, lossy, made.left_out)
+    if pages and is_page(text):
+        try:
+            return ShapedText(page_text(text).split("\n"), ("page",), lossy=True)
+        except ConfigError:  # without the extra, pages stay pages
+            return ShapedText(text.split("\n"))
+    said = folded(text)
+    return ShapedText(said.split("\n"), ("fold",) if said != text else ())
+
+
+def framed_json(text: str) -> tuple[str, Any, str] | None:
+    """The JSON object or array in a text, with the text before and after it; None if there is none."""
+    stripped = text.strip()
+    if stripped[:1] in "{[" and stripped[-1:] in "}]":
+        try:
+            return "", parsed_json(stripped), ""
+        except NotShaped:
+            return None
+    starts = [at for mark in ("\n{", "\n[") if (at := stripped.find(mark, 0, FRAME)) >= 0]
+    ends = [at for mark in ("}\n", "]\n", "}", "]") if (at := stripped.rfind(mark)) > len(stripped) - FRAME]
+    if not starts or not ends:
+        return None
+    start, end = min(starts), max(ends) + 1
+    try:
+        return stripped[:start], parsed_json(stripped[start + 1 : end]), stripped[end:].removeprefix("\n")
+    except NotShaped:
+        return None
+
+
+def _joined(texts: Sequence[str], most_rows: int | None) -> ShapedText | None:
+    if any(not text.lstrip().startswith("{") for text in texts):
+        return None
+    try:
+        made = table_text([parsed_json(text) for text in texts], most_rows)
+    except NotShaped:
+        return None
+    if made.root != "@1":
+        return None
+    lines = [LEGEND, JOINED.format(len(texts)), *made.lines]
+    return ShapedText(lines, ("joined", "table"), made.parsed, left_out=made.left_out)
+
+
+def _cut(shaped: Sequence[ShapedText], handle: str, policy: ShapePolicy, counter: TokenCounter) -> str:
+    """Head, counts and tail of texts that are longer than the budget."""
+    lines = [line for each in shaped for line in each.lines]
+    tables = [table for each in shaped for table in each.tables]
+    held = contents(tables) if len(shaped) == 1 else []
+    advice = _how_to_read(handle, policy, whole=False)
+    room = policy.budget - sum(counter.count(["\n".join([*held, advice])])) - GAP_TOKENS
+    head, tail, first, last = excerpt(lines, room, counter, tail=not tables)
+    beyond = sum(each.left_out for each in shaped)
+    gap = f"[lines {first} to {last + beyond} of {len(lines) + beyond} are left out]"
+    return "\n".join(filter(None, [head, gap, tail, *held, advice]))
+
+
+def _how_to_read(handle: str, policy: ShapePolicy, *, whole: bool) -> str:
+    hours = max(1, round(policy.seconds / 3600))
+    if whole:
+        return f'[The original is kept for {hours} hours: {READ} with handle "{handle}" and original true]'
+    return f'[All of it is kept for {hours} hours: {READ} with handle "{handle}" and lines, grep, path or page]'
+
+
+def handle_of(result: JsonObject) -> str:
+    """The name under which a result is kept: a hash of it, so that the same result has the same name."""
+    said = json.dumps(result, sort_keys=True, separators=(",", ":")).encode("ascii")
+    return f"r{hashlib.sha256(said).hexdigest()[:HANDLE_LENGTH]}"
+
+
+def is_said(result: JsonObject, texts: Sequence[str]) -> bool:
+    """Whether the texts say what `structuredContent` does: as JSON, in the wrapper `result` or without it."""
+    structured = result.get("structuredContent")
+    try:
+        said: Any = [json.loads(text) for text in texts]
+    except ValueError:
+        said = list(texts)
+    known = [said, said[0] if len(said) == 1 else said]
+    inner = structured["result"] if isinstance(structured, dict) and structured.keys() == {"result"} else structured
+    return any(each in (structured, inner) for each in known)

@@ -1,0 +1,237 @@
+"""Results as models get them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pegboard.catalog.tokens import BpeCounter
+from pegboard.errors import ArgumentsInvalid
+from pegboard.results.html_text import page_text
+from pegboard.results.json_tables import restored
+from pegboard.results.line_folds import folded, unfolded
+from pegboard.results.projection import projected
+from pegboard.results.result_reader import part_of
+from pegboard.results.shape import LEGEND, ShapePolicy, handle_of, shape
+
+COUNTER = BpeCounter("o200k_base")
+POLICY = ShapePolicy(threshold=50, budget=600)
+ROWS = [{"id": at, "name": f"part {at}", "state": "open", "price": at / 4, "owner": None} for at in range(300)]
+
+
+def result_of(*texts: str, **more: Any) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text} for text in texts], **more}
+
+
+def text_of(result: Any) -> str:
+    return "\n".join(block["text"] for block in result["content"] if block["type"] == "text")
+
+
+def test_an_array_of_objects_becomes_a_table_that_says_the_same() -> None:
+    shaped = shape(result_of(json.dumps(ROWS[:40], indent=2)), POLICY, COUNTER)
+
+    legend, _, table = text_of(shaped.result).partition("\n")
+    assert legend == LEGEND
+    assert restored(table) == ROWS[:40]
+    assert shaped.after < shaped.before / 3
+    assert not shaped.kept
+
+
+def test_text_around_the_json_stays() -> None:
+    shaped = shape(result_of(f"Found 40 parts:\n{json.dumps(ROWS[:40])}\nThat is all."), POLICY, COUNTER)
+
+    assert text_of(shaped.result).startswith(f"Found 40 parts:\n{LEGEND}\n@1 40 rows")
+    assert text_of(shaped.result).endswith("\nThat is all.")
+
+
+def test_texts_of_one_object_each_become_one_table() -> None:
+    shaped = shape(result_of(*(json.dumps(row) for row in ROWS[:40])), POLICY, COUNTER)
+
+    assert len(shaped.result["content"]) == 1
+    assert restored(text_of(shaped.result).partition("row]\n")[2]) == ROWS[:40]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        result_of(json.dumps(ROWS[:1])),
+        result_of(json.dumps(ROWS), isError=True),
+        result_of("def f():\n    return 1\n" + "\n".join(f"x{at} = {at}" for at in range(80))),
+        {"content": [{"type": "image", "data": "AAAA" * 500, "mimeType": "image/png"}]},
+        {"content": []},
+        {"resultType": "input_required", "inputRequests": {}},
+    ],
+    ids=["small", "error", "code", "image", "empty", "question"],
+)
+@pytest.mark.requirement("results.stable")
+def test_what_no_rule_is_for_stays_as_it_is(result: dict[str, Any]) -> None:
+    assert shape(result, POLICY, COUNTER, handles=False).result is result
+
+
+def test_other_blocks_and_fields_stay() -> None:
+    image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+    result = result_of(json.dumps(ROWS[:40]), structuredContent={"other": 1}, _meta={"a": 1})
+    result["content"].append(image)
+
+    shaped = shape(result, POLICY, COUNTER, structured=False).result
+
+    assert (shaped["content"][1], shaped["structuredContent"], shaped["_meta"]) == (image, {"other": 1}, {"a": 1})
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.requirement("results.structured")
+def test_structured_content_that_the_text_says_too_is_left_out_only_where_that_is_allowed(*, wrapped: bool) -> None:
+    structured = {"result": ROWS[:40]} if wrapped else {"items": ROWS[:40]}
+    said = ROWS[:40] if wrapped else structured
+    result = result_of(json.dumps(said), structuredContent=structured)
+
+    assert shape(result, POLICY, COUNTER, structured=True).result["structuredContent"] == structured
+    assert "structuredContent" not in shape(result, POLICY, COUNTER, structured=False).result
+
+
+def test_a_result_above_the_budget_shows_its_head_and_what_it_holds() -> None:
+    result = result_of(json.dumps({"total": 300, "items": ROWS}))
+
+    shaped = shape(result, POLICY, COUNTER, handles=True)
+
+    said = text_of(shaped.result)
+    assert shaped.after <= POLICY.budget
+    assert shaped.handle == handle_of(result)
+    assert f'read_result with handle "{shaped.handle}"' in said
+    assert "@1 holds 300 rows: id: 0 to 299; name: 300 different; price: 0.0 to 74.75" in said
+    assert "\n1\tpart 1\t0.25\n" in said
+    assert "of 304 are left out]" in said
+
+
+def test_the_end_of_a_long_text_is_shown_too() -> None:
+    log = "\n".join(f"2026-01-01 line {at} of the log" for at in range(3000)) + "\nERROR: disk full"
+
+    said = text_of(shape(result_of(log), POLICY, COUNTER, handles=True).result)
+
+    assert said.startswith("2026-01-01 line 0 of the log\n")
+    assert "ERROR: disk full\n[All of it is kept" in said
+
+
+@pytest.mark.requirement("results.handles")
+def test_without_a_handle_nothing_is_left_out() -> None:
+    page = f"<!doctype html><p>{'word ' * 2000}</p>"
+    for text in (page, "\n".join(f"line {at}" for at in range(3000))):
+        result = result_of(text)
+        assert shape(result, POLICY, COUNTER, handles=False).result is result
+
+
+@given(
+    texts=st.lists(
+        st.one_of(
+            st.text(max_size=400),
+            st.lists(st.sampled_from(["a", "b", "}", ""]), max_size=40).map("\n".join),
+            st.lists(st.dictionaries(st.text(max_size=4), st.integers() | st.text(max_size=9)), max_size=20).map(
+                json.dumps
+            ),
+        ),
+        max_size=4,
+    ),
+    handles=st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+@pytest.mark.requirement("results.stable")
+def test_a_shaped_result_is_never_larger_and_always_the_same(texts: list[str], *, handles: bool) -> None:
+    policy = ShapePolicy(threshold=1, budget=100)
+    result = result_of(*texts)
+
+    one, other = (shape(result, policy, COUNTER, handles=handles) for _ in range(2))
+
+    assert json.dumps(one.result) == json.dumps(other.result)
+    assert one.after <= one.before
+    assert sum(COUNTER.count([block["text"] for block in one.result["content"]])) == one.after
+
+
+@given(lines=st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=60))
+@pytest.mark.requirement("results.shapes")
+def test_repeated_lines_can_be_unfolded(lines: list[str]) -> None:
+    text = "\n".join(lines)
+
+    assert unfolded(folded(text)) == text
+
+
+def test_a_page_keeps_headings_links_rows_and_the_blanks_of_code() -> None:
+    page = """<!DOCTYPE html><html><head><title>Manual</title><style>p {color: red}</style></head><body>
+      <h2>Install</h2><p>See <a href="/guide">the <b>guide</b></a>.</p>
+      <ul><li>one</li><li>two</li></ul>
+      <table><tr><th>name</th><th>port</th></tr><tr><td>web</td><td>8080</td></tr></table>
+      <pre><span>def</span> f():
+    return 1</pre><script>track()</script></body></html>"""
+
+    assert page_text(page).split("\n") == [
+        "Manual", "## Install", "See the guide (/guide).", "- one", "- two", "name\tport", "web\t8080", "def f():",
+        "    return 1",
+    ]  # fmt: skip
+
+
+def test_a_page_is_text_and_its_original_is_kept() -> None:
+    page = f"<!doctype html><body>{''.join(f'<div class=row><p>word {at}</p></div>' for at in range(60))}</body>"
+    result = result_of(page)
+
+    shaped = shape(result, POLICY, COUNTER, handles=True)
+
+    assert text_of(shaped.result).startswith("word 0\nword 1\n")
+    assert f'read_result with handle "{shaped.handle}" and original true' in text_of(shaped.result)
+    assert part_of(result, {"handle": "", "original": True}, ShapePolicy(budget=9_000), COUNTER) == page
+
+
+def test_fields_that_the_schema_does_not_name_are_left_out() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"items": {"type": "array", "items": {"$ref": "#/$defs/item"}}},
+        "$defs": {"item": {"properties": {"id": {}, "tags": {"type": "object"}}}},
+    }
+    value = {"items": [{"id": 1, "etag": "x", "tags": {"any": 1}}], "next": None}
+
+    assert projected(value, schema) == {"items": [{"id": 1, "tags": {"any": 1}}]}
+    assert projected(value, {"type": "object", "additionalProperties": True}) == value
+
+
+class TestReading:
+    result = result_of(json.dumps({"total": 300, "items": ROWS}))
+
+    def read(self, **arguments: Any) -> str:
+        return part_of(self.result, {"handle": "r1", **arguments}, POLICY, COUNTER)
+
+    def test_lines(self) -> None:
+        assert self.read(lines="5-6") == "0\tpart 0\t0.0\n1\tpart 1\t0.25"
+
+    def test_lines_with_a_text_come_with_the_names_of_their_fields(self) -> None:
+        assert self.read(grep="part 299|PART 7\t").split("\n") == [
+            "[2 lines contain it]", "fields: id\tname\tprice", "12: 7\tpart 7\t1.75", "304: 299\tpart 299\t74.75",
+        ]  # fmt: skip
+
+    def test_values_by_a_path(self) -> None:
+        assert self.read(path="items[?id==`299`].price | [0]") == "74.75"
+        assert self.read(path="length(items)") == "300"
+
+    def test_all_pages_are_the_whole(self) -> None:
+        pages: list[str] = []
+        while not pages or "\n[more follows" in pages[-1]:
+            pages.append(self.read(page=len(pages) + 1))
+        text = "\n".join(page.partition("\n[more follows")[0] for page in pages)
+
+        assert len(pages) > 3
+        assert restored(text.removeprefix(f"{LEGEND}\n")) == {"total": 300, "items": ROWS}
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            ({"lines": "900"}, "there are lines 1 to 304"),
+            ({"lines": "9-3"}, "there are lines 1 to 304"),
+            ({"path": "items[?"}, "path:"),
+            ({"page": 99}, "pages"),
+            ({"grep": "a", "page": 2}, "grep and page exclude each other"),
+        ],
+    )
+    def test_what_cannot_be_read_is_said(self, arguments: dict[str, Any], said: str) -> None:
+        with pytest.raises(ArgumentsInvalid, match=said):
+            self.read(**arguments)
