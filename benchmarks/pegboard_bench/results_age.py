@@ -43,6 +43,7 @@ MEASURED: Mapping[str, Sequence[str]] = {
     "llm": (f"{BENCH}/llm", *MODELS, *RANKING),
     "mcp": (f"{BENCH}/mcp", *SERVERS),
     "no_match": (f"{BENCH}/no_match", "src/pegboard/retrieval"),
+    "observability": (f"{BENCH}/observability", "src/pegboard/gateways/dashboard", "src/pegboard/stores"),
     "priced": (f"{BENCH}/priced.py", "src/pegboard/routing"),
     "rank": (f"{BENCH}/rank.py", f"{BENCH}/quality.py", f"{BENCH}/latency.py", f"{BENCH}/peers", *RANKING),
     "scan": (f"{BENCH}/scan", "src/pegboard/trust"),
@@ -53,6 +54,7 @@ MEASURED: Mapping[str, Sequence[str]] = {
     "summaries": (f"{BENCH}/summaries.py", "src/pegboard/summaries"),
     "tax": (f"{BENCH}/tax", *RANKING),
     "usage": (f"{BENCH}/usage.py", f"{BENCH}/usage_streams.py", "src/pegboard/routing", "src/pegboard/retrieval"),
+    "users": (f"{BENCH}/users", *SERVERS),
 }
 """What each results file measures, by paths from the repository's root."""
 
