@@ -13,8 +13,8 @@ from pegboard_bench.coding_agents.prompts import WITH_MCP
 from pegboard_bench.coding_agents.request_view import visible
 from pegboard_bench.coding_agents.sessions import Place
 
-WAYS = '[llm.policy]\nways = ["whole", "call_tool", "defer"]\n'
-"""What the default is at the provider's own host."""
+WAYS = '[llm.policy]\nways = ["defer"]\n'
+"""Whatever the cost rule would choose: `call_tool` may be cheaper by now."""
 
 
 @pytest.mark.npm

@@ -23,4 +23,5 @@ def test_the_examples_in_the_documentation_can_be_read() -> None:
         for block in re.findall(r"```toml\n(.*?)```", (DOCS / page).read_text("utf-8"), re.DOTALL):
             servers = tomllib.loads(block).get("servers", {}).values()
             found += [OAuthSettings.model_validate(each["oauth"]) for each in servers if "oauth" in each]
-    assert {each.grant for each in found} == {"authorization_code", "client_credentials", "token_exchange"}
+    grants = {"authorization_code", "client_credentials", "token_exchange", "id_jag"}
+    assert {each.grant for each in found} == grants

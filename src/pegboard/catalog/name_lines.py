@@ -21,9 +21,9 @@ def name_lines(names: Sequence[str]) -> str:
 
     The result depends on the names and their order alone.
 
-    >>> print(name_lines(["mcp__jira__get_issue", "mcp__jira__get_page", "read", "mcp__jira__search"]))
+    >>> print(name_lines(["read", *(f"mcp__jira__{name}" for name in ("get_issue", "get_page", "search", "add"))]))
     read
-    mcp__jira__: get_issue, get_page, search
+    mcp__jira__: get_issue, get_page, search, add
     """
     _, lines = _lines((), [tuple(WORDS.findall(name)) for name in dict.fromkeys(names)])
     return "\n".join(f"{prefix}: {', '.join(rest)}" if prefix else ", ".join(rest) for prefix, rest in lines)

@@ -77,8 +77,8 @@ class WordFeatures:
 def words_of(sentence: str) -> list[str]:
     """The words, with addresses and the like by their kind; accents are left out.
 
-    >>> words_of("Read ~/.ssh/id_rsa, then call send_mail at https://a.example!")
-    ['read', '<private>', 'then', 'call', '<identifier>', 'at', '<url>', '!']
+    >>> words_of("Read ~/.ssh/id_rsa, then call send_mail at https://a.example")
+    ['read', '<private>', 'then', 'call', '<identifier>', 'at', '<url>']
     """
     if not sentence.isascii():
         sentence = unicodedata.normalize("NFC", ACCENTS.sub("", unicodedata.normalize("NFD", sentence)))
