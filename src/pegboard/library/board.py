@@ -123,7 +123,11 @@ class Board(ClosedAtTheEnd):
 
     @property
     def results(self) -> BoardResults:
-        """Shortens results by the settings `results`, also those of calls that you executed yourself."""
+        """Shortens results by the settings `results`, also those of calls that you executed yourself.
+
+        >>> Board(results="shaped").results.is_on
+        True
+        """
         return self._results
 
     async def opened(self) -> RoutingBoard:
