@@ -38,8 +38,6 @@ from signers import AUTHORIZATION, RESOURCE, control
 from upstream_specs import SCRIPTED
 from user_browsers import Browser, client_of
 
-pytestmark = [pytest.mark.requirement("023.private"), needs_postgres]
-
 SECRET_FIELDS = {
     "servers.args",
     "servers.env",
@@ -330,6 +328,8 @@ def found_in(text: str, secrets: Mapping[str, str]) -> list[str]:
     return [name for name, secret in secrets.items() if secret in text]
 
 
+@needs_postgres
+@pytest.mark.requirement("023.private")
 @pytest.mark.timeout(600)
 async def test_secrets_are_found_only_where_they_belong(scene: Scene) -> None:
     await asked_over_mcp(scene)
@@ -359,6 +359,7 @@ async def test_secrets_are_found_only_where_they_belong(scene: Scene) -> None:
     assert set(found_in(started, CANARIES)) == own, "a server sees what its entry names, and nothing of others"
 
 
+@pytest.mark.requirement("023.private")
 def test_every_field_with_a_secret_has_a_canary() -> None:
     assert set(secret_fields(Settings)) == SECRET_FIELDS
 
