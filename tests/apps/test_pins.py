@@ -147,3 +147,11 @@ def test_a_server_that_says_something_else_is_counted_apart(run: Run, run_json: 
     assert "3 of 4 tools" in shown
     assert "1 servers have changed their own title" in shown
     assert [(pin["tool"], pin["new"]) for pin in run_json("pins")["pins"]][:2] == [("", False), ("fork_all", True)]
+
+
+def test_all_of_a_server_is_approved_at_once(run_json: RunJson, run: Run, state: Path) -> None:
+    approved = run_json("pins", "approve", "--all-of", "github")
+
+    assert [(pin["server"], pin["tool"]) for pin in approved["approved"]] == [MERGE]
+    assert pins(state)[PAGE].changed
+    assert "--all-of SERVER" in run("pins", "approve").stderr

@@ -37,6 +37,7 @@ from pegboard.settings.sections import (
 )
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.settings.storage import (
+    NewServerPolicy,
     PinPolicy,
     RetentionSettings,
     ScanPolicy,
@@ -257,8 +258,15 @@ class Settings(BaseSettings):
     users: UserSettings = Field(
         UserSettings(), description="How many users may have connections of their own to servers, and for how long."
     )
-    pins: PinPolicy = Field(
-        "warn", description="What happens to a tool whose definition changed: allow, warn or quarantine."
+    pins: PinPolicy | None = Field(
+        None,
+        description="What happens to a tool whose definition changed, or that its server did not have: allow, warn or "
+        "quarantine; by default quarantine for a team (`[access]` or `[issuer]`), else warn.",
+    )
+    new_servers: NewServerPolicy | None = Field(
+        None,
+        description="What happens to the tools of a server that is added later, where `pins` is quarantine: approve or "
+        "quarantine; by default quarantine for a team, else approve.",
     )
     scan: ScanPolicy = Field(
         "warn", description="What happens to a new definition that seems poisoned: off, warn or quarantine."
@@ -355,6 +363,29 @@ class Settings(BaseSettings):
         False
         """
         return self.host in LOOPBACK and not self.access and self.issuer is None
+
+    @property
+    def is_for_team(self) -> bool:
+        """Whether callers are told apart, so that one person decides on definitions for others.
+
+        >>> Settings().is_for_team
+        False
+        """
+        return bool(self.access) or self.issuer is not None
+
+    @property
+    def pin_policy(self) -> PinPolicy:
+        """What happens to definitions that are not the approved ones.
+
+        >>> Settings().pin_policy, Settings(pins="allow").pin_policy
+        ('warn', 'allow')
+        """
+        return self.pins or ("quarantine" if self.is_for_team else "warn")
+
+    @property
+    def new_server_policy(self) -> NewServerPolicy:
+        """What happens to definitions of servers that are added to known ones."""
+        return self.new_servers or ("quarantine" if self.is_for_team else "approve")
 
     @property
     def public_address(self) -> str:

@@ -14,6 +14,7 @@ Weight = Annotated[float, Field(gt=0, le=1)]
 Days = Annotated[float, Field(ge=0, le=36_500)]
 PinPolicy = Literal["allow", "warn", "quarantine"]
 ScanPolicy = Literal["off", "warn", "quarantine"]
+NewServerPolicy = Literal["approve", "quarantine"]
 
 
 class StateSettings(BaseModel):

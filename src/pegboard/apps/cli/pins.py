@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import glob
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -13,7 +14,7 @@ import typer
 from pegboard.apps.cli.options import Configs, Json, Verbose, examples
 from pegboard.apps.cli.output import plain, print_json, stdout
 from pegboard.catalog.ingest.mcp import tool_from_mcp
-from pegboard.errors import CatalogError, PegboardError
+from pegboard.errors import CatalogError, ConfigError, PegboardError
 from pegboard.model import Pin, Server, ServerName, ToolId, Wording
 from pegboard.trust import Change, ScanResult, changes, scan, scan_server
 
@@ -39,8 +40,10 @@ DIFF_EXAMPLES = examples(
     "pegboard pins diff 'github/*'",
 )
 APPROVE_EXAMPLES = examples(
-    "Approve the current definition of every tool of a server",
-    "pegboard pins approve 'github/*'",
+    "Approve the current definition of every tool of a server, e.g. of a new one",
+    "pegboard pins approve --all-of github",
+    "Of some of them",
+    "pegboard pins approve 'github/list_*'",
     "Everything, of all servers",
     "pegboard pins approve '*'",
     "On the store of another configuration",
@@ -51,7 +54,7 @@ SHOWN = 12
 ITSELF = "(what it says of itself)"
 
 Patterns = Annotated[
-    list[str], typer.Argument(metavar="PATTERN", help="Patterns on server/name, or on the name alone.")
+    list[str] | None, typer.Argument(metavar="PATTERN", help="Patterns on server/name, or on the name alone.")
 ]
 
 app = typer.Typer(rich_markup_mode="markdown", add_completion=False, invoke_without_command=True)
@@ -140,7 +143,11 @@ def diff(
 
 @app.command("approve", epilog=APPROVE_EXAMPLES)
 def approve(
-    patterns: Patterns,
+    patterns: Patterns = None,
+    all_of: Annotated[
+        list[str] | None,
+        typer.Option("--all-of", metavar="SERVER", help="Every definition of this server, and its own texts."),
+    ] = None,
     config: Configs = None,
     as_json: Json = False,
     verbose: Verbose = False,
@@ -150,7 +157,10 @@ def approve(
     A gateway that holds them back lists them again within ten seconds.
     """
 
-    approved = asyncio.run(_on_store(config or [], lambda store: _approve(store, patterns)))
+    chosen = [*(patterns or ()), *(f"{glob.escape(server)}/*" for server in all_of or ())]
+    if not chosen:
+        raise ConfigError("It is not said what to approve.", remedy="Give patterns on server/name, or --all-of SERVER.")
+    approved = asyncio.run(_on_store(config or [], lambda store: _approve(store, chosen)))
     if as_json:
         print_json({"approved": _rows(approved)})
     else:

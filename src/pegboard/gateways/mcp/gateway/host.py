@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import glob
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 
 import mcp_types as types
@@ -14,7 +14,7 @@ from pegboard.call_charges import CallCharges
 from pegboard.caller_limits import RateLimiter
 from pegboard.catalog import Catalog
 from pegboard.compose import Parts, build_routing, opened_parts
-from pegboard.errors import ConfigError, PegboardError
+from pegboard.errors import ConfigError, PegboardError, StoreError
 from pegboard.gateways.key_expiry import warn_of_expiry
 from pegboard.gateways.mcp.gateway.clients import client_rows
 from pegboard.gateways.mcp.gateway.gateway import Gateway
@@ -67,14 +67,16 @@ class Host:
         self.switches = Switches(parts.archive, parts.clock, self._renew_views)
         self._approvals = Approvals(
             parts.pins,
-            settings.pins,
+            settings.pin_policy,
             settings.scan,
             events=parts.events,
             clock=parts.clock,
             changed=self._renew_views,
             exempt=lambda tool: self.fleet.is_placeholder(tool),
             switches=self.switches,
+            doubts=lambda server: self.settings.new_server_policy == "quarantine" and server not in self._founding,
         )
+        self._founding: frozenset[str] = frozenset()
         self.sign_ins = SignIns(settings, parts.clock, local=settings.is_for_one_person)
         self.fleet = Fleet(
             settings.enabled_servers,
@@ -121,6 +123,7 @@ class Host:
         self._often = tuple(glob.escape(str(tool)) for tool in often)
         self._check()
         await self.switches.follow()
+        await self._found()
         await self.signing.renew()
         self.gateway()
         async with self.fleet:
@@ -151,6 +154,12 @@ class Host:
                 if self.parts.learner is not None:
                     await self.parts.learner.book.flush()
                 await self._charges.close()
+
+    async def _found(self) -> None:
+        """On empty state, the servers of this start count as looked at; later ones are new."""
+        with suppress(StoreError):
+            if not await self.parts.pins.get():
+                self._founding = frozenset(self.settings.enabled_servers)
 
     def gateway(self, toolset: str = "", user: str = "") -> Gateway:
         """The gateway of a toolset; without a name, that of the whole board. Raises NoToolset.
@@ -229,7 +238,7 @@ class Host:
         self.rates.adopt(settings.rates)
         self.parts.knowledge.half_life = settings.economics.half_life
         self.parts.resting.adopt(settings.breakers.policy)
-        self._approvals.adopt(settings.pins, settings.scan)
+        self._approvals.adopt(settings.pin_policy, settings.scan)
         changes = await self.fleet.apply(settings.enabled_servers)
         self._by_user = settings.has_users
         self.users.follow(settings)

@@ -34,7 +34,8 @@ class Approvals:
 
     ``changed`` is called when the set of held-back tools changes. Tools are held back under `quarantine`, and if the
     ``switches`` of operators are off; those that are ``exempt`` are ours. ``pinned_as`` says by which id the pin of a
-    tool goes.
+    tool goes. Under `quarantine`, a server that is seen for the first time is not approved by that if one ``doubts``
+    it, by its name.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Approvals:
         exempt: Callable[[ToolId], bool] = lambda tool: False,
         switches: Switches | None = None,
         pinned_as: Callable[[ToolId], ToolId] = lambda tool: tool,
+        doubts: Callable[[str], bool] = lambda server: False,
     ) -> None:
         self._store = store
         self._policy = policy
@@ -56,6 +58,7 @@ class Approvals:
         self._notices = ApprovalNotices(events, clock)
         self._switches = switches
         self._pinned_as = pinned_as
+        self._doubts = doubts
         self.contents = ContentPins(
             store, policy, events=events, clock=clock, is_off=lambda pin, seen: self._is_off(pin, lambda: seen)
         )
@@ -209,7 +212,10 @@ class Approvals:
         doubted = {
             tool
             for tool in seen.keys() - before.keys()
-            if tool in self._pins or tool.server in known or (self._scanning == "quarantine" and self._suspects(tool))
+            if tool in self._pins
+            or tool.server in known
+            or (self._policy == "quarantine" and self._doubts(tool.server))
+            or (self._scanning == "quarantine" and self._suspects(tool))
         }
         texts = {tool: text for tool in seen if (text := text_of(tool, self._taken)) is not None}
         pins: dict[ToolId, Pin] = {}
