@@ -164,7 +164,7 @@ async def test_without_activity_the_other_pages_work(gateway_of: OpenGateway) ->
         tools = await gateway.http.get("/ui/tools")
         assert (await gateway.http.get("/ui/activity.csv")).status_code == 404
 
-    assert "Activity is turned off" in overview.text
+    assert "No activity is kept here" in overview.text
     assert tools.status_code == 200
 
 

@@ -45,6 +45,7 @@ COMMANDS = {
     "init": "Move the MCP servers of the clients on this machine into pegboard.toml, and point each client at Pegboard.",  # noqa: E501
     "mcp": "Serve one MCP client on standard input and output, as a gateway to all configured servers.",
     "serve": "Serve many MCP clients on streamable HTTP, as a gateway to all configured servers, started once.",
+    "ui": "Show the dashboard over the state of this machine, without `pegboard serve`.",
     "up": "Run `pegboard serve` as a service of your session, so that all clients share one process and its servers.",
     "down": "Stop the process that `pegboard up` started, and remove its service. Clients then start servers of their own.",  # noqa: E501
     "login": "Sign in to a server by OAuth, and keep its tokens where the gateways of this user find them.",

@@ -73,10 +73,15 @@ class Viewer:
 class DashboardAccess:
     """Sessions of browsers are kept in memory, with the token, which is checked again at each request."""
 
-    def __init__(self, host: Host, security: TransportSecuritySettings) -> None:
+    def __init__(self, host: Host, security: TransportSecuritySettings, ticket: str = "") -> None:
+        """With a ``ticket``, on this machine only the browser that shows it first may look."""
         self._host = host
         self._guard = TransportSecurityMiddleware(security)
         self._sessions: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        self._ticket = ticket
+        self._entered: set[str] = set()
+        self.cookie = f"{COOKIE}_local" if ticket else COOKIE
+        self.with_ticket = bool(ticket)
         self._form_key = secrets.token_bytes(32)
 
     async def check_origin(self, request: Request) -> None:
@@ -96,6 +101,11 @@ class DashboardAccess:
 
     async def viewer(self, request: Request) -> Viewer:
         """Raises DashboardClosed, Unauthorized without a token, and InsufficientScope."""
+        if self.with_ticket:
+            session = request.cookies.get(self.cookie, "")
+            if session not in self._entered or not self._is_local(request):
+                raise Unauthorized(shown=False)
+            return Viewer(operates=True, form_token=self._form_token(session))
         if self._is_local(request):
             known = request.cookies.get(FORM_COOKIE, "")
             fresh = "" if known else secrets.token_urlsafe(32)
@@ -104,7 +114,7 @@ class DashboardAccess:
             raise DashboardClosed
         if request.headers.get("authorization"):
             return await self._viewer(request.headers["authorization"])
-        session = request.cookies.get(COOKIE, "")
+        session = request.cookies.get(self.cookie, "")
         token = self._token(session)
         if token is None:
             raise Unauthorized(shown=False)
@@ -123,15 +133,21 @@ class DashboardAccess:
 
     async def sign_in(self, token: str) -> str:
         """The name of a new session. Raises Unauthorized, and InsufficientScope for a token that may not look."""
-        await self._viewer(f"Bearer {token}")
         session = secrets.token_urlsafe(32)
+        if self.with_ticket:
+            if not hmac.compare_digest(token.encode(), self._ticket.encode()) or not self._ticket:
+                raise Unauthorized(shown=True)
+            self._ticket = ""
+            self._entered.add(session)
+            return session
+        await self._viewer(f"Bearer {token}")
         self._sessions[session] = (token, self._host.parts.clock.time() + SESSION_SECONDS)
         while len(self._sessions) > MOST_SESSIONS:
             self._sessions.popitem(last=False)
         return session
 
     def sign_out(self, request: Request) -> None:
-        self._sessions.pop(request.cookies.get(COOKIE, ""), None)
+        self._sessions.pop(request.cookies.get(self.cookie, ""), None)
 
     async def _viewer(self, authorization: str) -> Viewer:
         headers = [(AUTHORIZATION, authorization.encode("latin-1", "replace"))]

@@ -22,7 +22,6 @@ from pegboard.gateways.dashboard.activity_pages import ActivityPages
 from pegboard.gateways.dashboard.approval_pages import ApprovalPages
 from pegboard.gateways.dashboard.board_pages import LONGEST_QUERY, BoardPages
 from pegboard.gateways.dashboard.dashboard_access import (
-    COOKIE,
     FORM_COOKIE,
     FORM_FIELD,
     SESSION_SECONDS,
@@ -63,20 +62,25 @@ NAVIGATION = (
     ("try", "Try it"),
     ("settings", "Settings"),
 )
-OFF = "Activity is turned off ([activity] keep)."
+OFF = "No activity is kept here: [activity] keep is off, or in the memory of another process."
 Page = Callable[[Request], Awaitable[dict[str, Any]]]
 
 
 def open_dashboard(
-    host: Host, recorder: ActivityRecorder | None, security: TransportSecuritySettings, ends: Callable[[], bool]
+    host: Host,
+    recorder: ActivityRecorder | None,
+    security: TransportSecuritySettings,
+    ends: Callable[[], bool],
+    *,
+    ticket: str = "",
 ) -> DashboardApp | None:
-    """None if Jinja2 is not installed. ``ends`` says whether the server is about to end."""
+    """None if Jinja2 is not installed. ``ends`` says whether the server is about to end; a ``ticket`` opens it once."""
     try:
         templates = PageTemplates()
     except ConfigError as error:
         LOGGER.info("There is no dashboard: %s", error)
         return None
-    return DashboardApp(host, recorder, security, templates, ends)
+    return DashboardApp(host, recorder, security, templates, ends, ticket)
 
 
 class DashboardApp:
@@ -89,8 +93,9 @@ class DashboardApp:
         security: TransportSecuritySettings,
         templates: PageTemplates,
         ends: Callable[[], bool],
+        ticket: str = "",
     ) -> None:
-        self._access = DashboardAccess(host, security)
+        self._access = DashboardAccess(host, security, ticket)
         self._templates = templates
         self._ends = ends
         self._streams = 0
@@ -137,7 +142,7 @@ class DashboardApp:
         if request.method == "POST":
             return await self._posted(request, path)
         if path == "sign-in":
-            return self._html("sign_in.html", Viewer(), {"error": ""})
+            return self._html("sign_in.html", Viewer(), {"error": "", "ticket": self._access.with_ticket})
         viewer = await self._access.viewer(request)
         if path.startswith("activity"):
             special = await self._of_activity(request, viewer, path)
@@ -196,10 +201,11 @@ class DashboardApp:
             try:
                 session = await self._access.sign_in(token)
             except (Unauthorized, InsufficientScope) as error:
-                return self._html("sign_in.html", Viewer(), {"error": error.message}, status=error.http_status)
+                values = {"error": error.message, "ticket": self._access.with_ticket}
+                return self._html("sign_in.html", Viewer(), values, status=error.http_status)
             answer = RedirectResponse(PATH, HTTPStatus.SEE_OTHER)
             answer.set_cookie(
-                COOKIE,
+                self._access.cookie,
                 session,
                 max_age=int(SESSION_SECONDS),
                 path=PATH,
@@ -212,7 +218,7 @@ class DashboardApp:
         if path == "sign-out":
             self._access.sign_out(request)
             leaving = RedirectResponse(SIGN_IN, HTTPStatus.SEE_OTHER)
-            leaving.delete_cookie(COOKIE, path=PATH)
+            leaving.delete_cookie(self._access.cookie, path=PATH)
             return leaving
         if path == "try":
             query = last(await fields_of(request), "query")

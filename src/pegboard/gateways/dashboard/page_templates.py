@@ -13,7 +13,7 @@ from pegboard.gateways.dashboard.forms import text_field
 from pegboard.spend_limits import NanoUsd, dollars
 
 FOLDER = Path(__file__).parent
-STATIC: Mapping[str, str] = {"style.css": "text/css", "live.js": "text/javascript"}
+STATIC: Mapping[str, str] = {"style.css": "text/css", "live.js": "text/javascript", "enter.js": "text/javascript"}
 """The files that are served, with their media types."""
 
 
