@@ -8,6 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -17,11 +18,14 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from model_bodies import asking
+from pegboard import Settings
 from pegboard.activity_entries import DAY_SECONDS, ActivityEntry, ActivityQuery, ActivityTotals
 from pegboard.activity_report import day_name
+from pegboard.compose import build_routing
 from pegboard.gateways.dashboard.page_templates import when
+from pegboard.routing import PROFILES
 from pegboard.spend_limits import NanoUsd, dollars
-from pegboard.stores import MemoryActivity
+from pegboard.stores import MemoryActivity, MemoryEvents
 from served import Gateway, OpenGateway
 
 PATIENT = {"start_wait": 60}
@@ -284,3 +288,27 @@ async def test_a_query_is_explained(gateway_of: OpenGateway) -> None:
     assert rows[0][:2] == ["tool", "score"]
     assert {row[0] for row in rows[1:]} == {"odd/<b>bold</b>", "odd/plain"}
     assert all("rank" in row[-1] for row in rows[1:])
+
+
+async def test_all_profiles_are_side_by_side_as_each_of_them_decides(gateway_of: OpenGateway) -> None:
+    async with gateway_of(servers={"odd": MARKED_UP}, **PATIENT) as gateway:
+        async with Client(streamable_http_client(gateway.server.url)) as client:
+            await client.list_tools()
+        answer = await gateway.http.post("/ui/try", data={"query": "paint it bold"})
+        dashboard = gateway.server._front._dashboard  # type: ignore[attr-defined]
+        catalog = dashboard._board._host.gateway().view.board.catalog
+        parts = replace(dashboard._board._host.parts, events=MemoryEvents())
+        alone = {
+            name: await build_routing(Settings(profile=name), catalog, parts=parts).explain("paint it bold")
+            for name in PROFILES
+        }
+
+    _, profiles, tools = Cells(answer.text).tables
+    assert [row[0].removesuffix(" (configured)") for row in profiles[1:]] == list(PROFILES) == tools[0][1:]
+    assert [row[2] for row in profiles[1:]] == [f"{len(each.decision.active)} of 2" for each in alone.values()]
+    for row in tools[1:]:
+        for cell, explained in zip(row[1:], alone.values(), strict=True):
+            place = [str(each.tool) for each in explained.order].index(row[0]) + 1
+            offered = str(explained.order[place - 1].tool) in map(str, explained.decision.active)
+            assert cell.startswith(f"{place}. offered" if offered else f"{place}.")
+            assert explained.of_name(row[0])[0].why in cell

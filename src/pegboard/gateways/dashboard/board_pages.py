@@ -9,6 +9,7 @@ from pegboard.activity_entries import DAY_SECONDS, ActivityGroup, ActivityTotals
 from pegboard.errors import PegboardError
 from pegboard.events import ContentSuspected, DefinitionChanged, DefinitionSuspected, Event, ServerCrowds
 from pegboard.gateways.dashboard.forms import tool_field
+from pegboard.gateways.dashboard.profile_comparison import ProfileComparison, compared
 from pegboard.gateways.dashboard.shown_settings import shown_settings
 from pegboard.gateways.key_expiry import lifetimes
 from pegboard.gateways.mcp.gateway.host import Host
@@ -92,6 +93,7 @@ class BoardPages:
     def __init__(self, host: Host, recorder: ActivityRecorder | None) -> None:
         self._host = host
         self._recorder = recorder
+        self._profiles = ProfileComparison(host)
 
     async def tools(self) -> dict[str, Any]:
         parts, catalog = self._host.parts, self._host.gateway().view.board.catalog
@@ -171,9 +173,12 @@ class BoardPages:
         return {"keys": lines, "limits": limits(settings), "clients": [each for each in clients if each.name]}
 
     async def tried(self, query: str) -> dict[str, Any]:
-        """The decision for a query, with the rights of this process, and why each of its best tools is in or out."""
+        """The decision for a query, with the rights of this process, and why each of its best tools is in or out.
+
+        Beside it, what all profiles would decide."""
         query = query[:LONGEST_QUERY]
         values: dict[str, Any] = {"query": query, "found": [], "decision": None, "error": "", "parts": ()}
+        values |= {"profiles": (), "compared": ()}
         if not query.strip():
             return values
         scopes = frozenset(self._host.settings.scopes)
@@ -181,12 +186,15 @@ class BoardPages:
         turn = Turn(messages=(message,), scopes=scopes, state=AgentState(auth=scopes))
         try:
             explained = await self._host.gateway().view.board.explain(turn)
+            profiles = await self._profiles.explained(turn)
         except PegboardError as error:
             return values | {"error": error.message}
         best = explained.order[:EXPLAINED]
         return values | {
             "decision": explained.decision,
             "parts": tuple(dict.fromkeys(name for each in best for name in each.parts)),
+            "profiles": profiles,
+            "compared": compared(profiles, EXPLAINED),
             "found": [(each, explained.of_tool(each.tool)) for each in best],
         }
 

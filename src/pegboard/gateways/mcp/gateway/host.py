@@ -101,7 +101,7 @@ class Host:
         self._reported = Usage(parts.statistics, parts.knowledge.observe)
         self._charges = CallCharges(parts.spend, settings.spend, parts.clock)
         self.rates = RateLimiter(parts.rates, settings.rates, parts.clock)
-        self._indexes = SharedIndexes()
+        self.indexes = SharedIndexes()
         counter = Catalog.build([]).counter
         self._results = ResultShaper(settings.results, parts.results, counter, events=parts.events, clock=parts.clock)
         self._programs = ProgramRunner(settings.programs)
@@ -289,7 +289,7 @@ class Host:
             patient=False,
             name=name,
             connections=self.fleet.connections,
-            shared=self._indexes,
+            shared=self.indexes,
         )
 
     def _every_gateway(self) -> list[tuple[str, str, Gateway]]:
