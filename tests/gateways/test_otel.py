@@ -74,6 +74,7 @@ def common(span: GotSpan) -> None:
     assert span.nanoseconds > 0
 
 
+@pytest.mark.requirement("otel.conventions")
 async def test_a_chat_request_has_the_attributes_that_the_genai_conventions_demand(
     gateway_of: OpenGateway, collector: Collector, upstream: ModelUpstream
 ) -> None:
@@ -127,6 +128,7 @@ async def test_a_failed_model_request_is_an_error_with_the_status_as_its_type(
     assert span.attributes["error.type"] == "529"
 
 
+@pytest.mark.requirement("otel.conventions")
 async def test_a_tool_call_has_the_attributes_that_the_mcp_conventions_demand(
     gateway_of: OpenGateway, collector: Collector
 ) -> None:
@@ -180,6 +182,7 @@ async def test_failures_of_tools_and_of_the_protocol_have_their_types(
     assert read.attributes["mcp.resource.uri"] == "https://a.example/b"
 
 
+@pytest.mark.requirement("otel.conventions")
 async def test_a_search_is_a_retrieval_below_the_clients_request(gateway_of: OpenGateway, collector: Collector) -> None:
     async with traced(gateway_of, collector, exposure="static") as gateway:
         raw = await client_of(gateway)
@@ -195,6 +198,7 @@ async def test_a_search_is_a_retrieval_below_the_clients_request(gateway_of: Ope
     assert not {"gen_ai.retrieval.query.text", "gen_ai.retrieval.documents"} & search.attributes.keys()
 
 
+@pytest.mark.requirement("otel.one-trace")
 async def test_one_trace_leads_from_the_model_request_through_the_mcp_gateway_to_the_server(
     gateway_of: OpenGateway, collector: Collector, upstream: ModelUpstream
 ) -> None:
@@ -217,6 +221,7 @@ async def test_one_trace_leads_from_the_model_request_through_the_mcp_gateway_to
     assert sent.headers["tracestate"] == "vendor=1"
 
 
+@pytest.mark.requirement("otel.conventions")
 async def test_metrics_and_logs_tell_what_happened(
     gateway_of: OpenGateway, collector: Collector, upstream: ModelUpstream
 ) -> None:
@@ -247,6 +252,7 @@ async def test_metrics_and_logs_tell_what_happened(
     assert logs["pegboard.model_request_served"][0]["pegboard.model"] == "gpt-5.4"
 
 
+@pytest.mark.requirement("otel.nothing-secret")
 async def test_no_secret_and_no_text_is_sent_and_content_only_if_it_is_asked_for(
     gateway_of: OpenGateway, collector: Collector, upstream: ModelUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,6 +310,7 @@ async def test_a_trace_that_its_client_does_not_record_is_passed_on_and_not_sent
     assert point.count == 1, "metrics count every request"
 
 
+@pytest.mark.requirement("otel.away")
 async def test_a_collector_that_is_not_there_delays_neither_requests_nor_the_end(
     gateway_of: OpenGateway, upstream: ModelUpstream
 ) -> None:

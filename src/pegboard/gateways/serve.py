@@ -152,13 +152,18 @@ async def serving(
 def readiness_of(
     stack: AsyncExitStack, settings: Settings, parts: Parts, peers: Peers | None, source: Source
 ) -> Readiness:
-    """The readiness checks. The encoder is loaded in the background."""
+    """The readiness checks. The encoder is loaded in the background; one that has a fallback is not needed itself."""
     readiness = Readiness()
     if settings.llm.serves:
-        warming = Warming(parts.encoder)
-        readiness.needed.append(warming.amiss)
-        loading = asyncio.create_task(warming.run())
-        stack.callback(loading.cancel)
+        needed = Warming(parts.fallback or parts.encoder)
+        readiness.needed.append(needed.amiss)
+        warmings = [needed]
+        if parts.fallback is not None:
+            warmings.append(Warming(parts.encoder))
+            readiness.missed.append(warmings[-1].amiss)
+        for each in warmings:
+            loading = asyncio.create_task(each.run())
+            stack.callback(loading.cancel)
     if peers is not None:
         readiness.missed.append(lambda: "" if peers.store_answers else "The state store does not answer.")
     readiness.missed += [lambda: source.refused, parts.amiss]

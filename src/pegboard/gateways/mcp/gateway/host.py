@@ -27,6 +27,7 @@ from pegboard.gateways.mcp.transport.signed_ids import Signing
 from pegboard.gateways.mcp.trust.approvals import Approvals
 from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools
 from pegboard.model import Outcome, ServerName
+from pegboard.programs.runner import ProgramRunner, require_sandbox
 from pegboard.results.result_shaper import ResultShaper
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
@@ -99,6 +100,7 @@ class Host:
         self._indexes = SharedIndexes()
         counter = Catalog.build([]).counter
         self._results = ResultShaper(settings.results, parts.results, counter, events=parts.events, clock=parts.clock)
+        self._programs = ProgramRunner(settings.programs)
         self._often: tuple[str, ...] = ()
         self._gateways: dict[str, Gateway] = {}
         self.users = UserBoards(
@@ -180,6 +182,7 @@ class Host:
             reach=servers.reached,
             task_ids=TaskIds(self.signing),
             results=self._results,
+            programs=self._programs,
         )
         made.view.renew()
         return made
@@ -227,7 +230,10 @@ class Host:
         return self.settings.toolsets[toolset].scope if toolset in self.settings.toolsets else None
 
     def _check(self) -> None:
-        """Raises ConfigError for invalid client rows and toolsets, before they are first used."""
+        """Raises ConfigError for invalid client rows and toolsets, before they are first used, and for programs without
+        their sandbox."""
+        if self.settings.programs.mode != "off":
+            require_sandbox()
         client_rows(self.settings.clients)
         for toolset in self.settings.toolsets:
             self._settings_of(toolset)
