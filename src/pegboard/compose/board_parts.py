@@ -99,7 +99,12 @@ def default_parts(settings: Settings, **replaced: Any) -> Parts:
 
     said = settings.audit_log
     audit = replaced.get("audit") or AuditLog(
-        state.audit_logs.values(), clock=clock, key=said.key_here, values=said.values, required=said.required
+        state.audit_logs.values(),
+        clock=clock,
+        key=said.key_here,
+        values=said.values,
+        required=said.required,
+        acts=state.audit,
     )
 
     async def close() -> None:
