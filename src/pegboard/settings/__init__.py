@@ -388,7 +388,11 @@ class Settings(BaseSettings):
 
     @property
     def new_server_policy(self) -> NewServerPolicy:
-        """What happens to definitions of servers that are added to known ones."""
+        """What happens to definitions of servers that are added to known ones.
+
+        >>> Settings().new_server_policy, Settings(new_servers="quarantine").new_server_policy
+        ('approve', 'quarantine')
+        """
         return self.new_servers or ("quarantine" if self.is_for_team else "approve")
 
     @property
