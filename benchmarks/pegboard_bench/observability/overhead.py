@@ -1,7 +1,8 @@
 """What it costs a gateway to be observed: two of them side by side, one with dashboard, activity and OpenTelemetry.
 
 Bursts of requests go to each in turn, the first of a pair to the other one each time: what else happens on the machine
-meets both. A model request has 120 tools, a call goes to a server on standard streams.
+meets both. A model request has 120 tools, ranked by words, as nothing is to be embedded meanwhile; a call goes to a server
+on standard streams.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ import typer
 
 from pegboard_bench import results
 from pegboard_bench.llm.body import chat_request
-from pegboard_bench.llm.contenders import started, warm
+from pegboard_bench.llm.contenders import started
 
 PYTHON = sys.executable
 RESULTS = Path("bench/results")
 CLIENTS = 8
+WARM_SECONDS = 3.0
 ACCEPT = "application/json, text/event-stream"
 REVISION = "2025-11-25"
 QUIET = '[activity]\nkeep = "off"\n'
@@ -61,11 +63,12 @@ class Burst:
 def configuration(model: str, collector: str, sample: float | None) -> str:
     """The file of a gateway; without a ``sample``, of one that nobody observes."""
     server = f'[servers.bench]\ncommand = "{PYTHON}"\nargs = ["-m", "pegboard_bench.mcp.upstream"]\n'
-    models = f'[llm.upstreams.openai]\nurl = "{model}"\nformat = "openai"\n'
+    common = 'profile = "keyword"\n'
+    models = f'[llm.upstreams.openai]\nurl = "{model}"\nformat = "openai"\n[llm.policy]\nprofile = "keyword"\n'
     if sample is None:
-        return f"dashboard = false\n{QUIET}{server}{models}"
+        return f"{common}dashboard = false\n{QUIET}{server}{models}"
     otel = f'[otel]\nendpoint = "{collector}"\nsample = {sample}\n'
-    return f'dashboard = true\n[activity]\nkeep = "store"\n{otel}{server}{models}'
+    return f'{common}dashboard = true\n[activity]\nkeep = "store"\n{otel}{server}{models}'
 
 
 def opened(stack: ExitStack, folder: Path, samples: Mapping[str, float | None]) -> Iterator[Observed]:
@@ -81,7 +84,6 @@ def opened(stack: ExitStack, folder: Path, samples: Mapping[str, float | None]) 
         command = [PYTHON, "-m", "pegboard", "serve", "--config", str(file), "--log-level", "error", "--port"]
         state = {"PEGBOARD_STATE_DIR": str(place), "XDG_STATE_HOME": str(place)}
         url, process = started(stack, command, place, **state, PEGBOARD_CACHE_DIR=str(folder))
-        warm(f"{url}/openai/v1/chat/completions", chat_request())
         yield Observed(name=name, url=url, process=process, requests=_requests(url))
 
 
@@ -186,7 +188,7 @@ async def pairs(
 ) -> list[tuple[Burst, Burst]]:
     """Bursts at both, one after the other; the first of a pair is the other one each time."""
     for each in (one, other):
-        await burst(each, kind, 1.0, clients)
+        await burst(each, kind, WARM_SECONDS, clients)
     found = []
     for place in range(rounds):
         order = (one, other) if place % 2 else (other, one)
