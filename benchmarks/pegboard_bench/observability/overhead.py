@@ -1,7 +1,7 @@
 """What it costs a gateway to be observed: two of them side by side, one with dashboard, activity and OpenTelemetry.
 
 Bursts of requests go to each in turn, the first of a pair to the other one each time: what else happens on the machine
-meets both. A model request has 120 tools, which are ranked by words, as nothing is to be embedded meanwhile. A call goes
+meets both. A model request has 120 tools, which are ranked by words, as nothing is to be embedded then. A call goes
 to a server on standard streams.
 """
 
