@@ -30,6 +30,8 @@ WRITE_PRICE = 1.25
 """Price of a token written to a prompt cache: what the dearest provider asks."""
 READ_CALL = 500
 """Price of a call of `read_result` and the part that it reads, in input tokens, besides reading the prompt again."""
+READINGS = 2
+"""How many readings on a cut has to be worth."""
 UNNOTICED = 100
 """How many times its own tokens the tools and instructions have before `read_result` is offered from the beginning: it
 then is one percent of them."""
@@ -148,14 +150,14 @@ class RequestResults:
 
 def pays(found: ShapedResult, before: int, *, offered: bool) -> bool:
     """Whether a result should be cut that has ``before`` tokens of prompt in front of it: what is not written to the
-    cache has to be worth a later reading on, and, if `read_result` is not ``offered`` yet, the cache that a tool more
+    cache has to be worth some readings on, and, if `read_result` is not ``offered`` yet, the cache that a tool more
     in the list empties.
 
     >>> cut = ShapedResult(result={}, before=20_000, after=6_000, handle="r1", uncut=20_000)
     >>> pays(cut, 50_000, offered=True), pays(cut, 50_000, offered=False)
     (True, False)
     """
-    needed = READ_CALL + READ_PRICE * before
+    needed = READINGS * (READ_CALL + READ_PRICE * before)
     if not offered:
         needed += (WRITE_PRICE - READ_PRICE) * before
     return WRITE_PRICE * (found.uncut - found.after) >= needed
