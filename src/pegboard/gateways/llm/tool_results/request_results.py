@@ -37,6 +37,9 @@ UNNOTICED = 100
 then is one percent of them."""
 CHARACTERS = 4
 """Of a token, about."""
+SMALLEST = 5_500
+"""Tokens of a prompt, about, below which results stay whole: providers cache prompts from 1,024 to 4,096 tokens on, and
+a prompt must not fall below that."""
 BREAKPOINT = re.compile(rb'\s*,?\s*"cache_control"\s*:\s*\{[^{}]*\}')
 """What clients move from message to message."""
 MOST_REMEMBERED = 64_000_000
@@ -55,10 +58,12 @@ class ShapedRequest:
 
 
 class RequestResults:
-    """Shapes the results of requests. Thread-safe, but for a shape that is made twice."""
+    """Shapes the results of requests, unless the prompt would have fewer than ``smallest`` tokens. Thread-safe, but for
+    a shape that is made twice."""
 
-    def __init__(self, settings: ResultSettings, counter: TokenCounter) -> None:
+    def __init__(self, settings: ResultSettings, counter: TokenCounter, *, smallest: int = SMALLEST) -> None:
         self._settings = settings
+        self._smallest = smallest
         self._policy = ShapePolicy(threshold=settings.threshold, budget=settings.budget, seconds=0.0)
         self._counter = counter
         self._shapes: OrderedDict[bytes, tuple[int, ShapedResult]] = OrderedDict()
@@ -90,7 +95,7 @@ class RequestResults:
             before = max(0, (front + _length(request, result)) // CHARACTERS - less)
             if found.kept and not pays(found, before, offered=offered):
                 found = self._shape(result, chosen, handles=False)
-            if not found.rules:
+            if not found.rules or before + found.after < self._smallest:
                 continue
             if found.kept:
                 offered, tools[found.handle] = True, result.tool
