@@ -92,6 +92,7 @@ class Host:
             ),
             health_timeout=settings.health_timeout,
             admit=self._approvals.check,
+            tracer=parts.tracer,
             sign_ins=self.sign_ins,
         )
         self.parts = parts
