@@ -13,7 +13,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from pegboard.retrieval.index import compressed
+from pegboard.retrieval.index import bit_index
 from pegboard_bench import results
 from pegboard_bench.index.vectors import Vectors, real
 from pegboard_bench.page import write_page
@@ -48,7 +48,7 @@ def main(
         "sizes": sizes,
         "real": len(models.rows),
         "queries": len(models.queries),
-        "exact_up_to": compressed.EXACT_UP_TO,
+        "exact_up_to": bit_index.EXACT_UP_TO,
         "changes": CHANGES,
         "searches": SEARCHES,
         "seconds": seconds,

@@ -14,7 +14,7 @@ import numpy as np
 
 from pegboard.model import Floats, ToolId
 from pegboard.protocols import Filter
-from pegboard.retrieval.index.compressed import CompressedIndex
+from pegboard.retrieval.index.bit_index import CompressedIndex
 from pegboard.retrieval.index.exact import best_places
 from pegboard_bench.index.vectors import NOISE, Vectors
 

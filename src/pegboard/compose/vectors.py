@@ -13,7 +13,7 @@ from pegboard.protocols import Clock, Encoder, VectorIndex
 from pegboard.retrieval import OnnxEncoder
 from pegboard.retrieval.encoders.providers import PROVIDERS
 from pegboard.retrieval.encoders.service import Service
-from pegboard.retrieval.index.compressed import CompressedIndex
+from pegboard.retrieval.index.bit_index import CompressedIndex
 from pegboard.retrieval.index.faiss import FaissIndex
 from pegboard.settings import Settings
 from pegboard.settings.retrieval import ChromaSettings, EncoderSettings

@@ -9,8 +9,8 @@ import pytest
 
 from chroma_server import PROGRAM, needs_chroma
 from pegboard.protocols import VectorIndex
+from pegboard.retrieval.index.bit_index import CompressedIndex
 from pegboard.retrieval.index.chroma import ChromaIndex
-from pegboard.retrieval.index.compressed import CompressedIndex
 from pegboard.retrieval.index.exact import ExactVectors
 from pegboard.retrieval.index.faiss import FaissIndex
 from pegboard_bench.index.server import chroma_server

@@ -24,7 +24,7 @@ from pegboard.protocols import Filter, Hits
 from pegboard.retrieval.index.bit_lists import BitLists, Rows, grown
 
 EXACT_UP_TO = 20_000
-PROBES = 48
+PROBES = 256
 """Lists searched at first; more until enough rows are found that pass the filter."""
 BY_BITS = 4_000
 """Rows that are looked at again by one byte a dimension, at least."""
@@ -163,7 +163,8 @@ class CompressedIndex:
             rows = np.fromiter(chain.from_iterable(named), np.int32)
         else:
             rows = self._all_rows()
-        return rows[self._passes(rows, where)]
+        passes = self._passes(where)
+        return rows if passes is None else rows[passes(rows)]
 
     def _most(self, where: Filter | None) -> int:
         """How many rows can pass at most."""
@@ -186,32 +187,40 @@ class CompressedIndex:
     def _by_bits(self, lists: BitLists, query: Floats, k: int, where: Filter | None) -> Rows:
         """The rows that differ from the query in the fewest bits, of those that pass in the nearest lists."""
         wanted = max(BY_BITS, 4 * k)
+        passes = self._passes(where)
+        enough = k if passes is None else wanted
         found, distances, count = [], [], 0
-        for number, (rows, differ) in enumerate(lists.nearest(query)):
-            if number >= self._probes and count >= max(k, wanted if where else k):
+        for number, (rows, differ, some_gone) in enumerate(lists.nearest(query)):
+            if number >= self._probes and count >= enough:
                 break
-            passing = self._columns.alive[rows]
-            if where is not None:
-                passing &= self._passes(rows, where)
-            found.append(rows[passing])
-            distances.append(differ[passing])
-            count += len(found[-1])
+            if some_gone or passes is not None:
+                passing = self._columns.alive[rows]
+                passing &= True if passes is None else passes(rows)
+                rows, differ = rows[passing], differ[passing]
+            found.append(rows)
+            distances.append(differ)
+            count += len(rows)
         rows, differ = np.concatenate(found), np.concatenate(distances)
         if count <= wanted:
             return rows
         return rows[np.argpartition(differ, wanted)[:wanted]]
 
-    def _passes(self, rows: Rows, where: Filter) -> Mask:
-        passing = np.ones(len(rows), np.bool_)
+    def _passes(self, where: Filter | None) -> Callable[[Rows], Mask] | None:
+        """Which of some rows pass; what is the same for all rows is worked out once."""
+        if where is None:
+            return None
+        tests: list[Callable[[Rows], Mask]] = []
         if where.servers is not None:
             allowed = np.zeros(len(self._servers), np.bool_)
             allowed[[number for server in where.servers if (number := self._servers.get(server)) is not None]] = True
-            passing &= allowed[self._columns.server[rows]]
+            tests.append(lambda rows: allowed[self._columns.server[rows]])
         if where.only is not None:
-            passing &= np.isin(rows, self._rows_of(where.only))
+            only = self._rows_of(where.only)
+            tests.append(lambda rows: np.isin(rows, only))
         if where.excluded:
-            passing &= ~np.isin(rows, self._rows_of(where.excluded))
-        return passing
+            excluded = self._rows_of(where.excluded)
+            tests.append(lambda rows: ~np.isin(rows, excluded))
+        return lambda rows: np.logical_and.reduce([np.ones(len(rows), np.bool_), *(test(rows) for test in tests)])
 
     def _rows_of(self, tools: Iterable[ToolId]) -> Rows:
         return np.array([self._row[tool] for tool in tools if tool in self._row], np.int32)

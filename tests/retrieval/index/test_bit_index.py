@@ -8,8 +8,8 @@ from pegboard.compose import default_parts
 from pegboard.model import Floats
 from pegboard.protocols import Filter
 from pegboard.retrieval.index import bit_lists
+from pegboard.retrieval.index.bit_index import CompressedIndex
 from pegboard.retrieval.index.bit_lists import BitLists
-from pegboard.retrieval.index.compressed import CompressedIndex
 from pegboard.retrieval.index.exact import ExactIndex
 from pegboard.settings import Settings
 from pegboard.testing import FakeEncoder
