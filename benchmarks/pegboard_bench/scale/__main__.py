@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,9 +13,9 @@ from rich.console import Console
 
 from pegboard.retrieval.index import bit_index
 from pegboard_bench import results
-from pegboard_bench.index.vectors import Vectors, real
+from pegboard_bench.index.vectors import real
 from pegboard_bench.page import write_page
-from pegboard_bench.scale.measure import CHANGES, SEARCHES, Measured, measure
+from pegboard_bench.scale.measure import CHANGES, SEARCHES, Measured, measured_apart
 
 SET = "mcp_large"
 QUERIES = 200
@@ -43,7 +41,7 @@ def main(
     figures: dict[str, float] = {}
     for each in sizes:
         STDERR.print(f"{each:,} tools …")
-        enter(figures, each, apart(models, each, seconds))
+        enter(figures, each, measured_apart(models, each, SEED, seconds))
     tables: dict[str, Any] = {
         "sizes": sizes,
         "real": len(models.rows),
@@ -59,16 +57,6 @@ def main(
     if page is not None:
         write_page(page, out)
         STDERR.print(f"Written to {page}")
-
-
-def apart(models: Vectors, size: int, seconds: float) -> Measured:
-    """In a process of its own, so that its memory is its own."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(run, models, size, seconds).result()
-
-
-def run(models: Vectors, size: int, seconds: float) -> Measured:
-    return asyncio.run(measure(models, size, SEED, seconds))
 
 
 def enter(figures: dict[str, float], size: int, found: Measured) -> None:

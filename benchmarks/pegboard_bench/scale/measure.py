@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import multiprocessing
 import re
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,6 +87,16 @@ class Oracle:
             for best, tools in zip(self._best, found, strict=True)
         ]
         return float(np.mean(shares))
+
+
+def measured_apart(models: Vectors, size: int, seed: int, sustained_s: float) -> Measured:
+    """In a process of its own, so that its memory is its own."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_measured, models, size, seed, sustained_s).result()
+
+
+def _measured(models: Vectors, size: int, seed: int, sustained_s: float) -> Measured:
+    return asyncio.run(measure(models, size, seed, sustained_s))
 
 
 async def measure(models: Vectors, size: int, seed: int, sustained_s: float) -> Measured:
