@@ -49,6 +49,7 @@ MEASURED: Mapping[str, Sequence[str]] = {
     ),
     "priced": (f"{BENCH}/priced.py", "src/pegboard/routing"),
     "rank": (f"{BENCH}/rank.py", f"{BENCH}/quality.py", f"{BENCH}/latency.py", f"{BENCH}/peers", *RANKING),
+    "scale": (f"{BENCH}/scale", "src/pegboard/retrieval/index"),
     "scan": (f"{BENCH}/scan", "src/pegboard/trust"),
     "searches": (f"{BENCH}/fleet", "src/pegboard/gateways/mcp/gateway", *RANKING),
     "shaping": (f"{BENCH}/result_shapes", "src/pegboard/results"),
