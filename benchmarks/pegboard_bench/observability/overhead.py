@@ -8,6 +8,7 @@ to a server on standard streams.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import statistics
@@ -36,6 +37,9 @@ ACCEPT = "application/json, text/event-stream"
 REVISION = "2025-11-25"
 QUIET = '[activity]\nkeep = "off"\n'
 TICKS = os.sysconf("SC_CLK_TCK")
+IDENTITY = "@IDENTITY@"
+"""Stands for the id of a JSON-RPC request: two with one id are not to be under way at once."""
+NUMBERS = itertools.count()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +98,12 @@ def _requests(url: str) -> dict[str, bytes]:
     _post(url, {"method": "notifications/initialized"}, session)
     listed = _post(url, {"id": 1, "method": "tools/list"}, session).read()
     name = next(each for each in _names(listed) if each not in ("search_tools", "list_tool_categories"))
-    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": name, "arguments": {"text": "hi"}}}
+    call = {
+        "jsonrpc": "2.0",
+        "id": IDENTITY,
+        "method": "tools/call",
+        "params": {"name": name, "arguments": {"text": "hi"}},
+    }
     chat = json.loads(chat_request()) | {"stream": False}
     return {
         "model": _raw(url, "/openai/v1/chat/completions", chat, {}),
@@ -130,7 +139,7 @@ async def connected(gateway: Observed, clients: int) -> AsyncIterator[list[Calla
 
     def sender(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Callable[[bytes], Any]:
         async def send(request: bytes) -> None:
-            writer.write(request)
+            writer.write(request.replace(IDENTITY.encode(), b"%010d" % next(NUMBERS)))
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
             if b" 200 " not in head.split(b"\r\n")[0]:
                 raise ValueError(head.decode())
