@@ -43,7 +43,10 @@ MEASURED: Mapping[str, Sequence[str]] = {
     "llm": (f"{BENCH}/llm", *MODELS, *RANKING),
     "mcp": (f"{BENCH}/mcp", *SERVERS),
     "no_match": (f"{BENCH}/no_match", "src/pegboard/retrieval"),
-    "observability": (f"{BENCH}/observability", "src/pegboard/gateways/dashboard", "src/pegboard/stores"),
+    "observability": (
+        *(f"{BENCH}/observability", "src/pegboard/gateways/dashboard", "src/pegboard/stores"),
+        "src/pegboard/telemetry",
+    ),
     "priced": (f"{BENCH}/priced.py", "src/pegboard/routing"),
     "rank": (f"{BENCH}/rank.py", f"{BENCH}/quality.py", f"{BENCH}/latency.py", f"{BENCH}/peers", *RANKING),
     "scale": (f"{BENCH}/scale", "src/pegboard/retrieval/index"),
