@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pegboard.apps.cli import logs
+from pegboard.apps.cli import stderr_log
 from pegboard.apps.cli.event_loop import run
 from pegboard.apps.cli.options import Configs, Json, Verbose, examples
 
@@ -45,5 +45,5 @@ def ui(
         if opens:
             webbrowser.open(url)
 
-    logs.set_level("WARNING")
+    stderr_log.set_level("WARNING")
     run(serve_dashboard(settings, started=started))
