@@ -226,13 +226,14 @@ class Board:
         """The tool that a model's call means. Raises ToolNotAvailable and ArgumentsInvalid, each with its remedy.
 
         Without ``decision`` this board's latest decision applies; pass one if several conversations run concurrently.
+        With ``pins`` or ``scan`` a tool that is held back raises NotApproved.
 
         >>> board = Board([{"name": "tide", "description": "When the tide comes"}])
         >>> decision = board.route_now("the tide?")
         >>> str(board.check(Call(name="tide"), decision))
         'local/tide'
         """
-        return self._opened.routing.check(call, self._decided(call, decision), admit=self._admit)
+        return self._opened.checked_routing(call).check(call, self._decided(call, decision), admit=self._admit)
 
     async def execute(self, call: Call, decision: Decision | None = None) -> Result:
         """Check a call and execute it. Errors of the model or the tool become an error result, not an exception.
@@ -247,6 +248,7 @@ class Board:
         """
         routing = await self._shared.wait(self._opened.ready())
         try:
+            self._opened.check_name(call.name)
             asked = self._decided(call, decision)
             tool = await routing.admitted(call, lambda: self._admit(call, asked))
         except PegboardError as error:
@@ -393,4 +395,5 @@ class Board:
     async def _called(self, tool: ToolId, arguments: JsonObject, session: Session) -> Result:
         routing = await self._shared.wait(self._opened.ready())
         definition = routing.catalog[tool] if tool in routing.catalog else Tool(id=tool)
-        return await called(self._shared, self._opened.given.functions.get(tool), definition, arguments, session)
+        function = self._opened.given.functions.get(tool)
+        return await called(self._shared, function, definition, arguments, session, self._opened.check_approved)

@@ -24,7 +24,7 @@ from pegboard.gateways.mcp.gateway.user_boards import UserBoards
 from pegboard.gateways.mcp.tasks.task_ids import TaskIds
 from pegboard.gateways.mcp.transport.auth import Access, Holder
 from pegboard.gateways.mcp.transport.signed_ids import Signing
-from pegboard.gateways.mcp.trust.approvals import Approvals
+from pegboard.gateways.mcp.trust.server_approvals import ServerApprovals
 from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools
 from pegboard.model import Outcome, ServerName
 from pegboard.results.result_shaper import ResultShaper
@@ -62,7 +62,7 @@ class Host:
         _ = settings.audit_log.key  # raises if it is not set
         self.access = Access(settings, clock=parts.clock)
         self.signing = Signing(parts.signing_keys, parts.clock, lasting=settings.session_ttl)
-        self._approvals = Approvals(
+        self._approvals = ServerApprovals(
             parts.pins,
             settings.pins,
             settings.scan,

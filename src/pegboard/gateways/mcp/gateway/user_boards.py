@@ -14,7 +14,7 @@ import mcp_types as types
 from pegboard.compose import Parts
 from pegboard.errors import PegboardError
 from pegboard.gateways.mcp.gateway.gateway import Gateway
-from pegboard.gateways.mcp.trust.approvals import Approvals
+from pegboard.gateways.mcp.trust.server_approvals import ServerApprovals
 from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools, UserApprovals, UserPins
 from pegboard.model import ServerName
 from pegboard.settings import Settings
@@ -49,7 +49,7 @@ class UserBoard:
     ``requests`` is how many of the user's requests are in progress; ``ends`` is called when the board is closed.
     """
 
-    def __init__(self, user: str, fleet: Fleet, parts: Parts, shared: Approvals, settings: Settings) -> None:
+    def __init__(self, user: str, fleet: Fleet, parts: Parts, shared: ServerApprovals, settings: Settings) -> None:
         self.user = user
         self.gateways: dict[str, Gateway] = {}
         self.requests = 0
@@ -60,7 +60,7 @@ class UserBoard:
         def is_own(server: str) -> bool:
             return self.servers.is_own(server)
 
-        self._own = Approvals(
+        self._own = ServerApprovals(
             UserPins(parts.pins, user, is_own),
             settings.pins,
             settings.scan,
@@ -133,7 +133,7 @@ class UserBoards:
         self,
         fleet: Fleet,
         parts: Parts,
-        shared: Approvals,
+        shared: ServerApprovals,
         settings: Callable[[], Settings],
         new_gateway: NewGateway,
         forget: Callable[[str], None],

@@ -13,14 +13,13 @@ from dataclasses import replace
 
 from pegboard.catalog import Catalog
 from pegboard.errors import HeldBack, NotApproved, PegboardError
-from pegboard.gateways.mcp.trust.approval_notices import ApprovalNotices
-from pegboard.gateways.mcp.trust.content_pins import ContentPins
-from pegboard.gateways.mcp.trust.fingerprints import ScannedDefinition, ScannedDefinitions, text_of
 from pegboard.model import Fingerprint, Pin, Server, Tool, ToolId
 from pegboard.protocols import Clock, EventSink, Pins
 from pegboard.settings.storage import PinPolicy, ScanPolicy
 from pegboard.store_health import StoreHealth
 from pegboard.trust import crowds, only_order
+from pegboard.trust.approval_notices import ApprovalNotices
+from pegboard.trust.fingerprints import ScannedDefinition, ScannedDefinitions, text_of
 
 RETRY_SECONDS = 1.0
 """Seconds between retries, while the store does not know everything that is listed."""
@@ -29,7 +28,8 @@ REFRESH_SECONDS = 10.0
 
 
 class Approvals:
-    """The approval state of all listed definitions; shared by all gateways of a process.
+    """The approval state of all definitions that are listed in one place: by the servers of a gateway or of a board, or
+    as a board's own tools.
 
     ``changed`` is called when the set of held-back tools changes. Tools are held back under `quarantine` only; those
     that are ``exempt`` are ours.
@@ -50,7 +50,6 @@ class Approvals:
         self._policy = policy
         self._scanning = scanning
         self._notices = ApprovalNotices(events, clock)
-        self.contents = ContentPins(store, policy, events=events, clock=clock)
         self._changed = changed
         self._exempt = exempt
         self._catalog = self._taken = self._watched = Catalog.build([])
@@ -70,7 +69,6 @@ class Approvals:
     def adopt(self, policy: PinPolicy, scanning: ScanPolicy = "off") -> None:
         """Use these policies from now on."""
         self._policy, self._scanning = policy, scanning
-        self.contents.policy = policy
         self._notices.reset()
         self._take()
         self._judge()
