@@ -28,11 +28,13 @@ TIMES = """
 What an adapter adds to a turn over {tools:.0f} tools: reading the framework's tools and messages, and the board's
 decision; the encoder has seen the asks before. Processor is that of all threads, the median of 15 rounds of 20 turns
 with the lowest and highest round; wall is the median turn with its quartiles. Load is the machine's (processes that
-want to run, on {cores} cores) when the framework's run began: other work ran beside. The goal is 2 ms.
+want to run, on {cores} cores) when the framework's run began: what exceeds the cores is other work that ran beside, and
+makes each of these times longer. The goal is {goal:.0f} ms of processor: {met} of {frameworks:.0f} adapters met it here.
 
 | framework | processor, ms | lowest to highest | wall, ms | quartiles | load |
 |---|---|---|---|---|---|
 """
+GOAL_MS = 2.0
 YES = ("gated", "found", "streamed", "handed_over")
 FAILED = """
 These parts ended with an error:
@@ -44,7 +46,8 @@ def section(results: Mapping[str, Any]) -> str:
     figures, table = results["figures"], results["tables"]["frameworks"]
     head = HEAD.format(command=results["command"], measured=measured(results), **_counts(figures))
     rows = "".join(_row(name, of["release"], figures) for name, of in table.items())
-    times = TIMES.format(cores=results["machine"]["cores"], **_counts(figures))
+    met = sum(figures.get(f"processor_ms/{name}", GOAL_MS + 1) <= GOAL_MS for name in table)
+    times = TIMES.format(cores=results["machine"]["cores"], goal=GOAL_MS, met=met or "none", **_counts(figures))
     times += "".join(_time_row(name, of) for name, of in table.items() if of["added_time"].get("wall_ms"))
     failed = [f"- {name}, {part}: `{why}`\n" for name, of in table.items() for part, why in of["failed"].items()]
     return head + rows + times + (FAILED + "".join(failed) if failed else "")
