@@ -42,10 +42,12 @@ class GatewayProcess:
             "PEGBOARD_STATE_DIR": str(folder / "state"),
             "PEGBOARD_CACHE_DIR": str(folder / "cache"),
         }
+        self.flags: list[str] = []
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         command = [sys.executable, "-m", "pegboard", "serve", "--config", str(self.config), "--port", str(self.port)]
+        command += self.flags
         starts = self.said().count(STARTED)
         with self.log.open("ab") as log:
             process = subprocess.Popen(command, env=self.environment, stdout=subprocess.DEVNULL, stderr=log)

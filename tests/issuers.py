@@ -40,13 +40,15 @@ def new_key(algorithm: str) -> Any:
 
 @dataclass
 class RunningIssuer:
-    """``keys`` are private keys by id, ``opaque`` what introspection says of a token; ``asked`` counts requests."""
+    """``keys`` are private keys by id, ``opaque`` what introspection says of a token; ``asked`` counts requests,
+    ``shown`` is what those who asked about tokens showed."""
 
     url: str
     resource: str = "http://127.0.0.1:7332/mcp"
     keys: dict[str, tuple[str, Any]] = field(default_factory=dict)
     opaque: dict[str, dict[str, Any]] = field(default_factory=dict)
     asked: Counter[str] = field(default_factory=Counter)
+    shown: list[str] = field(default_factory=list)
     delay: float = 0.0
     metadata: dict[str, Any] = field(default_factory=dict)
 
@@ -92,6 +94,7 @@ async def running_issuer(path: str = "") -> AsyncIterator[RunningIssuer]:
         if request.headers.get("authorization") is None:
             return JSONResponse({}, 401)
         form = await request.form()
+        issuer.shown.append(f"{request.headers['authorization']} {form['token']}")
         return JSONResponse(issuer.opaque.get(str(form["token"]), {"active": False}))
 
     routes = [

@@ -26,8 +26,8 @@ __all__ = ["fleet_of"]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="simulates Windows on POSIX")
 PACKAGE = Path(operating_system.__file__).parent
-APART = {"operating_system.py", "upstreams/reaper.py", "routing/schema_worker.py"}
-"""The module itself, and two programs that run without the package."""
+APART = {"operating_system.py", "programs/sandbox_worker.py", "routing/schema_worker.py", "upstreams/reaper.py"}
+"""The module itself, and three programs that run without the package."""
 ASKS = re.compile(
     r"sys\.platform\b(?!`)|os\.name\b|platform\.system|\bimport (?:fcntl|msvcrt|winreg|resource|pwd|grp)\b"
     r"|killpg|os\.get[ug]id|os\.geteuid|add_signal_handler|posix_spawn|malloc_trim|O_NOFOLLOW|os\.replace|os\.link\(|register_at_fork"

@@ -103,8 +103,30 @@ class ResultRead(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramFinished(Event):
+    """A program of a client ended after so many ``calls``, of which ``failed`` had an error.
+
+    It was given results of ``received`` characters, and handed on ``tokens``. ``outcome`` is `ok`, `refused`, `failed`,
+    `time`, `memory`, `calls`, `output` or `crashed`.
+    """
+
+    outcome: str
+    calls: int
+    failed: int
+    seconds: float
+    received: int
+    tokens: int
+    key: str = ""
+    conversation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsListed(Event):
-    """An MCP client was listed ``listed`` of the ``tools`` that it may use. Tokens are those of their definitions."""
+    """An MCP client was listed ``listed`` of the ``tools`` that it may use. Tokens are those of their definitions.
+
+    ``programs`` is whether `run_program` is among them, and why: `on`, `off`, `pays`, `small board`, `loses` or
+    `few tools`.
+    """
 
     exposure: str
     tools: int
@@ -114,6 +136,7 @@ class ToolsListed(Event):
     key: str = ""
     client: str = ""
     conversation: str = ""
+    programs: str = "off"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

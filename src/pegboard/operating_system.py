@@ -1,6 +1,7 @@
 """What differs between Linux, macOS and Windows; nothing else in the package asks which system this is.
 
-Only two programs that do not import pegboard ask for themselves: `upstreams.reaper` and `routing.schema_worker`.
+Only programs that do not import pegboard ask for themselves: `upstreams.reaper`, `routing.schema_worker` and
+`programs.sandbox_worker`.
 """
 
 from __future__ import annotations
@@ -45,6 +46,11 @@ def is_windows() -> bool:
 
 def is_linux() -> bool:
     return PLATFORM == LINUX
+
+
+def apart_from_signals() -> dict[str, Any]:
+    """Options of `subprocess.Popen` for a process that an interrupt of the terminal does not reach."""
+    return {"creationflags": NEW_GROUP} if is_windows() else {"start_new_session": True}
 
 
 # Paths and files
@@ -164,6 +170,14 @@ def kill_group(leader: int) -> None:
     if not is_windows():
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(leader, signal.SIGKILL)
+
+
+def kill_of_group(pid: int, leader: int) -> None:
+    """Kill a process if it still is one of this group, so that its number cannot be another's by now."""
+    if not is_windows() and pid > 0:
+        with suppress(ProcessLookupError, PermissionError):
+            if os.getpgid(pid) == leader:
+                os.kill(pid, signal.SIGKILL)
 
 
 def was_killed(returncode: int | None) -> bool:

@@ -68,6 +68,15 @@ async def test_a_gateway_whose_encoder_does_not_work_is_not_ready(gateway_of: Op
         assert (await gateway.http.get("/readyz")).status_code == 503
 
 
+async def test_a_gateway_whose_encoder_has_a_fallback_is_ready_without_it(gateway_of: OpenGateway) -> None:
+    async with gateway_of(parts={"encoder": Broken(), "fallback": FakeEncoder()}) as gateway:
+        await until(lambda: "does not work" in str(gateway.server.readiness.report()[1]["degraded"]))
+        await until(lambda: gateway.server.readiness.report()[0])
+        answer = await gateway.http.get("/readyz")
+
+    assert (answer.status_code, answer.json()["degraded"]) == (200, ["The encoder does not work."])
+
+
 async def test_without_models_nothing_waits_for_the_encoder(gateway_of: OpenGateway) -> None:
     async with gateway_of(llm={"enabled": False}, parts={"encoder": Loading()}) as gateway:
         assert (await gateway.http.get("/readyz")).status_code == 200

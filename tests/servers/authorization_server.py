@@ -375,6 +375,8 @@ def made(book: Book, path: str) -> Flask:
     def token() -> Any:
         book.asked[request.form.get("grant_type", "")] += 1
         book.forms.append(dict(request.form))
+        if book.options.get("token_echo"):
+            return f"refused: {dict(request.form)} {request.headers.get('authorization')}", 400
         if (status := book.options.get("token_status")) is not None:
             return book.options.get("token_answer", ""), status
         return server.create_token_response()

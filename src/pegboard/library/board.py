@@ -7,36 +7,37 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
 from pegboard.catalog import Catalog
 from pegboard.compose import events_and
 from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.library.board_calls import called
+from pegboard.library.board_results import READ_RESULT, BoardResults
 from pegboard.library.board_router import BoardRouting
 from pegboard.library.configuration import settings_of
+from pegboard.library.context_manager import ClosedAtTheEnd
 from pegboard.library.execution import result_of_error
 from pegboard.library.given_items import given_items
 from pegboard.library.given_tools import given_tools, joined, without
 from pegboard.library.item_search import ItemSearch, Kinds
 from pegboard.library.matches import ToolMatches, with_matches
-from pegboard.library.portal import in_thread
 from pegboard.library.runtime import BoardRuntime
 from pegboard.library.turns import Said
-from pegboard.model import Call, Decision, JsonObject, Outcome, Result, Session, Tool, ToolId, ToolStatistics
+from pegboard.model import Call, Decision, JsonObject, Outcome, Result, Session, ToolId, ToolStatistics
 from pegboard.protocols import Encoder, EventSink, Sessions
 from pegboard.retrieval import Progress
 from pegboard.routing import check_available
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
+from pegboard.settings.result_settings import ResultForm
 
 Gate = Literal["active", "reachable"] | Callable[[Call, Decision], ToolId]
 """Which calls are allowed: calls of active tools, of all tools that the caller may use, or as your own function
 decides."""
 
 
-class Board:
+class Board(ClosedAtTheEnd):
     """Every tool an agent could use; each turn gets the few that it needs.
 
     ``tools`` are functions, schemas in any provider's form, pairs of a schema and a callable, a `Catalog`, or the path
@@ -85,6 +86,7 @@ class Board:
         self._admit = partial(check_available, gate=gate) if isinstance(gate, str) else gate
         self._shared = BoardRuntime(self._settings, {name: part for name, part in parts.items() if part is not None})
         self._opened = BoardRouting(self._shared, given, items)
+        self._results = BoardResults(self._shared, self._opened.definition)
         self._latest: Decision | None = None
         self._first: Board | None = None
         """The board that this one was derived from. The reference keeps it alive: its finalizer closes what both
@@ -118,6 +120,15 @@ class Board:
         'hybrid'
         """
         return self._opened.routing
+
+    @property
+    def results(self) -> BoardResults:
+        """Shortens results by the settings `results`, also those of calls that you executed yourself.
+
+        >>> Board(results="shaped").results.is_on
+        True
+        """
+        return self._results
 
     async def opened(self) -> RoutingBoard:
         """`routing` without blocking the caller's event loop.
@@ -235,10 +246,13 @@ class Board:
         """
         return self._opened.checked_routing(call).check(call, self._decided(call, decision), admit=self._admit)
 
-    async def execute(self, call: Call, decision: Decision | None = None) -> Result:
+    async def execute(
+        self, call: Call, decision: Decision | None = None, *, results: ResultForm | None = None
+    ) -> Result:
         """Check a call and execute it. Errors of the model or the tool become an error result, not an exception.
 
-        Your own async functions run on your event loop, other functions in a thread.
+        Your own async functions run on your event loop, other functions in a thread. ``results`` is the form of this
+        result, such as `whole`, in place of that of the settings.
 
         >>> import asyncio
         >>> board = Board([{"name": "tide", "description": "When the tide comes"}])
@@ -253,12 +267,12 @@ class Board:
             tool = await routing.admitted(call, lambda: self._admit(call, asked))
         except PegboardError as error:
             return result_of_error(None, error)
-        result = await self._called(tool, call.arguments, asked.session)
-        if routing.learner is not None and not result.is_error:
+        result = await self._called(tool, call.arguments, asked.session, results)
+        if tool != READ_RESULT and routing.learner is not None and not result.is_error:
             routing.learner.called(asked.habits, asked.query, [tool])
         return result
 
-    def execute_now(self, call: Call, decision: Decision | None = None) -> Result:
+    def execute_now(self, call: Call, decision: Decision | None = None, *, results: ResultForm | None = None) -> Result:
         """`execute` for synchronous code.
 
         >>> def double(number: int) -> int:
@@ -268,10 +282,10 @@ class Board:
         >>> board.execute_now(Call(name="double", arguments={"number": 21}), board.route_now("double 21")).structured
         42
         """
-        return self._shared.run(self.execute(call, decision))
+        return self._shared.run(self.execute(call, decision, results=results))
 
-    async def call(self, tool: ToolId, arguments: JsonObject) -> Result:
-        """Execute a call that has been checked; `execute` does both.
+    async def call(self, tool: ToolId, arguments: JsonObject, *, results: ResultForm | None = None) -> Result:
+        """Execute a call that has been checked; `execute` does both, and says what ``results`` is.
 
         >>> import asyncio
         >>> from pegboard import ToolId
@@ -279,16 +293,16 @@ class Board:
         >>> asyncio.run(board.call(ToolId("local", "tide"), {})).text
         '16:20'
         """
-        return await self._called(tool, arguments, Session())
+        return await self._called(tool, arguments, Session(), results)
 
-    def call_now(self, tool: ToolId, arguments: JsonObject) -> Result:
+    def call_now(self, tool: ToolId, arguments: JsonObject, *, results: ResultForm | None = None) -> Result:
         """`call` for synchronous code.
 
         >>> from pegboard import ToolId
         >>> Board([({"name": "tide"}, lambda: "16:20")]).call_now(ToolId("local", "tide"), {}).text
         '16:20'
         """
-        return self._shared.run(self.call(tool, arguments))
+        return self._shared.run(self.call(tool, arguments, results=results))
 
     def observe(self, outcome: Outcome) -> None:
         """Record the outcome of a call that you executed yourself, also in the store; `execute` records its own.
@@ -359,6 +373,7 @@ class Board:
         """
         other = copy(self)
         other._opened = BoardRouting(self._shared, given_tools(tools), self._opened.items, aside=True)
+        other._results = BoardResults(self._shared, other._opened.definition)
         other._latest = None
         other._first = self
         return other
@@ -370,30 +385,16 @@ class Board:
         """
         self._shared.close()
 
-    def __enter__(self) -> Board:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Board:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await in_thread(self.close)
-
     def _decided(self, call: Call, decision: Decision | None) -> Decision:
         decision = decision or self._latest
         if decision is None:
             raise ToolNotAvailable(call.name, [], remedy="Route a turn first.")
         return decision
 
-    async def _called(self, tool: ToolId, arguments: JsonObject, session: Session) -> Result:
-        routing = await self._shared.wait(self._opened.ready())
-        definition = routing.catalog[tool] if tool in routing.catalog else Tool(id=tool)
-        function = self._opened.given.functions.get(tool)
-        return await called(self._shared, function, definition, arguments, session, self._opened.check_approved)
+    async def _called(self, tool: ToolId, arguments: JsonObject, session: Session, form: ResultForm | None) -> Result:
+        if tool == READ_RESULT:
+            return await self._results.read(arguments, session=session.id)
+        definition = await self._shared.wait(self._opened.definition(tool))
+        function, admit = self._opened.given.functions.get(tool), self._opened.check_approved
+        result = await called(self._shared, function, definition, arguments, session, admit)
+        return await self._results.shaped(result, session=session.id, form=form)

@@ -15,6 +15,7 @@ from pegboard.compose import Parts, as_configured, build_routing, summaries
 from pegboard.errors import PegboardError
 from pegboard.habits import habits_of
 from pegboard.library.board_approvals import Groups, OwnApprovals
+from pegboard.library.board_results import READ_RESULT, reader
 from pegboard.library.given_tools import GivenTools
 from pegboard.library.item_search import ItemSearch, Kinds, asked_kinds
 from pegboard.library.matches import ToolMatches, matches_of
@@ -58,6 +59,7 @@ class BoardRouting:
         """The board's own tools; may be replaced at any time."""
         self.items = items
         self._aside = aside
+        self._reader = reader() if shared.settings.results.cuts else None
         self._now: tuple[RoutingBoard, BuiltFrom] | None = None
         self._warming: asyncio.Task[None] | None = None
         self._searched: tuple[Catalog, SearchIndex] | None = None
@@ -79,6 +81,11 @@ class BoardRouting:
             async with self.shared.renewing:
                 current = self._current() or await self._renewed(parts)
         return current
+
+    async def definition(self, tool: ToolId) -> Tool:
+        """The definition of a tool as far as it is known; call it in the portal's loop."""
+        catalog = (await self.ready()).catalog
+        return catalog[tool] if tool in catalog else Tool(id=tool)
 
     def forget(self) -> object:
         """Reset after a fork; returns everything that belongs to the parent process."""
@@ -170,7 +177,7 @@ class BoardRouting:
         if routing.learner is not None:
             routing.learner.searched(turn.session.id, routed.habits, routed.query)
         if "tool" in asked:
-            protected = self._protected_tools(routing.catalog)
+            protected = [*self._protected_tools(routing.catalog), *([READ_RESULT] if self._reader else [])]
             decision = widened(with_protected(routed, routing.catalog, protected), routing.catalog, refused)
         else:
             decision = with_active(routed, routing.catalog, [])
@@ -229,6 +236,8 @@ class BoardRouting:
 
     def _catalog(self, own: Groups) -> Catalog:
         groups = {server.name: (server, tools) for server, tools in own}
+        if self._reader is not None:
+            groups[self._reader[0].name] = self._reader
         before = None if self._now is None else self._now[1].catalog
         return Catalog.build([*(groups | dict(self.shared.listed())).values()], before=before)
 

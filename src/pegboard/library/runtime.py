@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pegboard import operating_system
 from pegboard.call_charges import CallCharges
+from pegboard.catalog import BpeCounter
 from pegboard.compose import Parts, default_parts
 from pegboard.errors import ConfigError
 from pegboard.library.board_approvals import server_approvals
 from pegboard.library.portal import Portal
 from pegboard.model import JsonObject, Outcome, Server, Tool, ToolId, ToolStatistics
+from pegboard.results.result_shaper import ResultShaper
 from pegboard.settings import Settings
 from pegboard.usage import Usage
 
@@ -61,6 +63,7 @@ class BoardRuntime:
         self._serving: asyncio.Task[None] | None = None
         self._usage: Usage | None = None
         self._charges: CallCharges | None = None
+        self._shaper: ResultShaper | None = None
         self._counting: asyncio.Task[None] | None = None
         self._approvals: Approvals | None = None
         self.changes = 0
@@ -94,6 +97,9 @@ class BoardRuntime:
                     await self._start(parts)
                 self._usage = Usage(parts.statistics, parts.knowledge.observe, parts.resting.observe)
                 self._charges = CallCharges(parts.spend, self.settings.spend, parts.clock)
+                self._shaper = ResultShaper(
+                    self.settings.results, parts.results, BpeCounter(), events=parts.events, clock=parts.clock
+                )
                 self._counting = asyncio.create_task(_run(self._usage, self._charges, parts, self._approvals))
                 self._parts = parts
             return self._parts
@@ -119,6 +125,12 @@ class BoardRuntime:
         await self.opened()
         assert self._charges is not None  # noqa: S101 - opened together with the parts
         return self._charges
+
+    async def result_shaper(self) -> ResultShaper:
+        """What shortens results; call it in the portal's loop."""
+        await self.opened()
+        assert self._shaper is not None  # noqa: S101 - opened together with the parts
+        return self._shaper
 
     def observe(self, outcome: Outcome) -> None:
         """Record the outcome of a call: at once for the next turn, soon after in the store."""
@@ -223,7 +235,7 @@ class BoardRuntime:
         if self._parts is not None:
             await self._parts.close()
         self._parts = self._fleet = self._serving = self._usage = self._counting = None
-        self._charges = self._approvals = None
+        self._charges = self._shaper = self._approvals = None
 
 
 def _fleet() -> tuple[type[Fleet], type[UpstreamLimits]]:

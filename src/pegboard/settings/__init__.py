@@ -23,6 +23,8 @@ from pegboard.settings.economics import BreakerSettings, EconomicsSettings
 from pegboard.settings.issuer_settings import LOOPBACK, IssuerSettings
 from pegboard.settings.limit_settings import RateSettings
 from pegboard.settings.llm import KeyName, LlmSettings
+from pegboard.settings.otel_settings import OtelSettings
+from pegboard.settings.program_settings import ProgramSettings
 from pegboard.settings.result_settings import ResultSettings
 from pegboard.settings.retrieval import ChromaSettings, EncoderSettings, IndexKind
 from pegboard.settings.sandbox_settings import SandboxSettings
@@ -64,7 +66,7 @@ ToolsetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 Origin = Annotated[str, Field(pattern=r"^(null|[a-z][a-z0-9+.-]*://[^/]+)$")]
 ALWAYS_AVAILABLE = "ALWAYS_AVAILABLE_TOOLS"
 """The environment variable of the lazy-loading PRD, read if Pegboard's own is not set."""
-OF_A_TEXT = {"summaries": "file", "state": "url", "encoder": "provider", "results": "policy"}
+OF_A_TEXT = {"summaries": "file", "state": "url", "encoder": "provider", "results": "policy", "programs": "mode"}
 """The field that is meant if a section is given as a string."""
 
 
@@ -167,6 +169,11 @@ class Settings(BaseSettings):
         description="In which form the results of tools are handed on: whole, shaped or handle; a string alone is the "
         "policy of all tools.",
     )
+    programs: Annotated[ProgramSettings, NoDecode] = Field(
+        ProgramSettings(),
+        description="Whether MCP clients are offered `run_program`: off, on, or auto, where the break-even rule says "
+        "that it pays; and what a program may take. A string alone is the mode.",
+    )
     list_limit: int = Field(
         5_000,
         ge=1,
@@ -240,6 +247,9 @@ class Settings(BaseSettings):
     activity: ActivitySettings = Field(
         ActivitySettings(), description="Where the decisions that the dashboard shows are kept, and whether with texts."
     )
+    otel: OtelSettings = Field(
+        OtelSettings(), description="Where traces, metrics and logs are sent by OpenTelemetry; by default nowhere."
+    )
     rates: tuple[RateSettings, ...] = Field((), description="How often callers, tenants and tools may be served.")
     spend: SpendSettings = Field(SpendSettings(), description="What calls cost, and how much may be spent.")
     economics: EconomicsSettings = Field(
@@ -312,7 +322,7 @@ class Settings(BaseSettings):
             return value
         return json.loads(value) if value.startswith("[") else tuple(filter(None, map(str.strip, value.split(","))))
 
-    @field_validator("summaries", "state", "encoder", "results", mode="before")
+    @field_validator("summaries", "state", "encoder", "results", "programs", mode="before")
     @classmethod
     def _of_a_text(cls, value: Any, info: ValidationInfo) -> Any:
         """A string alone stands for the most important field; in the environment it may be JSON."""

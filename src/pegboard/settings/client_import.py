@@ -14,7 +14,7 @@ from typing import Any
 from pegboard.errors import ConfigError
 from pegboard.settings.client_configs import is_pegboard, servers_of
 from pegboard.settings.client_files import Client
-from pegboard.settings.server_spec import SECRET_NAME, UNKNOWN, VARIABLE, ServerSpec
+from pegboard.settings.server_spec import UNKNOWN, VARIABLE, ServerSpec, secret_arguments
 
 JsonObject = Mapping[str, Any]
 
@@ -258,17 +258,13 @@ def masked(definition: JsonObject) -> dict[str, Any]:
 
 
 def _masked_args(args: Sequence[str]) -> Iterable[str]:
-    secret = False
-    for arg in args:
-        flag, equals, _ = arg.partition("=")
-        named = bool(SECRET_NAME.search(flag))
-        if secret and not arg.startswith("-"):
-            yield HIDDEN
-        elif equals and (named or "://" in arg):
-            yield f"{flag}={HIDDEN}"
+    for shown, secret in secret_arguments(args):
+        if secret:
+            yield shown + HIDDEN
+        elif "=" in shown and "://" in shown:
+            yield shown.partition("=")[0] + "=" + HIDDEN
         else:
-            yield re.sub(r"(?<=://)[^/@\s]*@|(?<=\?).*", HIDDEN, arg) if "://" in arg else arg
-        secret = named and arg.startswith("-") and not equals
+            yield re.sub(r"(?<=://)[^/@\s]*@|(?<=\?).*", HIDDEN, shown) if "://" in shown else shown
 
 
 def _foreign(value: Any) -> str | None:

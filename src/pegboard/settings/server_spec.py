@@ -6,7 +6,7 @@ import hashlib
 import ipaddress
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -182,9 +182,9 @@ class ServerSpec(BaseModel):
     def secrets(self, environment: Mapping[str, str]) -> set[str]:
         """All strings that must not appear in a message (M30).
 
-        These are the values of env and headers, the values of variables, and the words of headers and of values that
-        contain a URL (credentials, parameters). Words of other values are left out, because the folders of a path occur
-        in many legitimate messages.
+        These are the values of env and headers, of flags whose names say so, of variables, and the words of headers and
+        of values that contain a URL (credentials, parameters). Words of other values are left out, because the folders
+        of a path occur in many legitimate messages.
         """
         raw = [*self.args, *self.env.values(), *self.headers.values(), self.url or "", self.command or ""]
         raw += [getattr(self.oauth, key) or "" for key in CLIENT_SECRETS] if self.oauth else []
@@ -195,6 +195,7 @@ class ServerSpec(BaseModel):
             spec = self
         values = [*spec.env.values(), *spec.headers.values(), *filter(None, [spec.url])]
         values += filter(None, (getattr(spec.oauth, key) for key in CLIENT_SECRETS)) if spec.oauth else []
+        values += [secret for _, secret in secret_arguments(spec.args)]
         worded = [*spec.headers.values(), *(value for value in values if "://" in value)]
         found |= set(values) | {word for value in worded for word in WORD_BREAK.split(value)}
         return {secret for secret in found if len(secret) >= SECRET_LENGTH and secret.lower() not in HARMLESS}
@@ -222,6 +223,25 @@ class ServerSpec(BaseModel):
                 remedy="Correct its path.",
             )
         return {key: value or "" for key, value in dotenv_values(path).items()}
+
+
+def secret_arguments(args: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each argument as what may be shown of it, and the secret after that: the value of a flag whose name says so.
+
+    >>> list(secret_arguments(["--port", "1", "--api-key", "k", "--token=t"]))
+    [('--port', ''), ('1', ''), ('--api-key', ''), ('', 'k'), ('--token=', 't')]
+    """
+    follows = False
+    for arg in args:
+        flag, equals, value = arg.partition("=")
+        named = bool(SECRET_NAME.search(flag))
+        if follows and not arg.startswith("-"):
+            yield "", arg
+        elif named and equals:
+            yield flag + equals, value
+        else:
+            yield arg, ""
+        follows = named and arg.startswith("-") and not equals
 
 
 def _hashed(value: object) -> str:

@@ -21,6 +21,7 @@ from pegboard.events import (
     ConfigurationRefused,
     Event,
     ModelRequestServed,
+    ProgramFinished,
     ResultRead,
     ResultShaped,
     RouteDecided,
@@ -86,6 +87,7 @@ class Metrics:
         self._lists = self._counter("mcp_lists", "Lists of tools sent to MCP clients.", "exposure")
         self._unlisted = self._counter("mcp_tokens_saved", "Tokens of tool definitions that these lists left out.")
         self._searched = self._counter("mcp_searches", "Searches for tools by MCP clients.", "ranked_by")
+        self._programs = self._counter("programs", "Programs of MCP clients by how they ended.", "outcome")
         self._servers = self._gauge("servers", "MCP servers by state.", "state")
         self._states: dict[str, str] = {}
         self._takes: Mapping[type[Event], Callable[[Any], None]] = {
@@ -96,6 +98,7 @@ class Metrics:
             CallRejected: self._rejection,
             ResultShaped: self._shape,
             ResultRead: self._reread,
+            ProgramFinished: self._program,
             ServerChanged: self._server,
             ConfigurationRefused: self._refusal,
             ShadowMeasured: self._shadow,
@@ -162,6 +165,9 @@ class Metrics:
 
     def _reread(self, event: ResultRead) -> None:
         self._read.labels(event.server).inc(event.tokens)
+
+    def _program(self, event: ProgramFinished) -> None:
+        self._programs.labels(event.outcome).inc()
 
     def _rejection(self, event: CallRejected) -> None:
         self._rejected.labels(event.reason).inc()

@@ -7,15 +7,12 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from html import unescape
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import mcp_types as types
 import pytest
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.mcp.gateway.host import Host
@@ -23,6 +20,7 @@ from pegboard.settings.server_spec import ServerSpec
 from pegboard.upstreams.oauth.browser_returns import BrowserReturns
 from processes import listening
 from signers import AUTHORIZATION, RESOURCE
+from user_browsers import Browser, client_of, confirmed
 
 pytestmark = pytest.mark.requirement("023.users")
 
@@ -56,52 +54,6 @@ async def door_before(open_door: OpenDoor, personal: str) -> AsyncIterator[str]:
     async with open_door(spec, access=access, exposure="eager", credentials="file") as (url, host):
         host.sign_ins._returns = BrowserReturns(lambda: url.removesuffix("/mcp"))
         yield url
-
-
-def confirmed(page: str) -> dict[str, str]:
-    """The form of the gateway's page, as a person who ticks its box sends it."""
-    mark = re.search(r'name=seen value="([^"]+)"', page)
-    assert mark is not None, page
-    return {"seen": mark.group(1), "me": "yes"}
-
-
-class Browser:
-    """Of the person behind a client: confirms the gateway's page, and consents as ``who``."""
-
-    def __init__(self, who: str) -> None:
-        self.who = who
-        self.asked: list[str] = []
-        self.pages: list[str] = []
-        self._tasks: list[asyncio.Task[None]] = []
-
-    async def __call__(self, _ctx: object, params: Any) -> types.ElicitResult:
-        self.asked.append(params.url)
-        self._tasks.append(asyncio.create_task(self.sign_in(params.url)))
-        return types.ElicitResult(action="accept")
-
-    async def sign_in(self, url: str) -> None:
-        async with httpx2.AsyncClient(trust_env=False, follow_redirects=True, timeout=30) as browser:
-            page = (await browser.get(url)).text
-            self.pages.append(page)
-            await self.consent(browser, await browser.post(url, data=confirmed(page)))
-
-    async def consent(self, browser: httpx2.AsyncClient, page: httpx2.Response) -> None:
-        self.pages.append(page.text)
-        action = re.search(r'<form[^>]*action="([^"]+)"', page.text)
-        assert action is not None, page.text
-        answer = {"answer": "allow", "who": self.who}
-        self.pages.append((await browser.post(page.url.join(unescape(action.group(1))), data=answer)).text)
-
-
-@asynccontextmanager
-async def client_of(door: str, name: str, browser: Any, mode: str) -> AsyncIterator[Client]:
-    async with (
-        httpx2.AsyncClient(trust_env=False, timeout=60, headers={"authorization": f"Bearer key-of-{name}"}) as http,
-        Client(
-            streamable_http_client(door, http_client=http), mode=mode, cache=None, elicitation_callback=browser
-        ) as client,
-    ):
-        yield client
 
 
 async def test_each_user_signs_in_on_a_page_that_names_them(opened: Opened, era: str) -> None:

@@ -17,10 +17,10 @@ from pegboard.gateways.langchain.attention import AdmittedCall, State, ToolAtten
 from pegboard.gateways.langchain.call_gate import refusal
 from pegboard.gateways.langchain.messages import ToolAttentionState, facts_of
 from pegboard.gateways.langchain.model_request import Rendering
+from pegboard.gateways.langchain.tool_results import Answer, ShapedMessages
 from pegboard.gateways.langchain.tools import AGENT
+from pegboard.library.board_results import READ_RESULT
 from pegboard.model import AgentState, Outcome, ToolId
-
-Answer = ToolMessage | Command[Any]
 
 
 class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
@@ -28,9 +28,9 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
 
     It selects among the agent's tools and ``tools``: functions, schemas in any provider's form, pairs of a schema and a
     callable. ``config`` names MCP servers, ``url`` another Pegboard; ``options`` are those of `pegboard.Board`, such as
-    ``profile``, ``k``, ``rules``, ``always_available``, ``encoder``, or ``query="observation"`` to select again after
-    each tool result. ``rendering`` is `native`, or `text` for a prompt whose beginning never changes. ``facts`` reads
-    the facts for preconditions from the agent's state.
+    ``profile``, ``k``, ``rules``, ``always_available``, ``encoder``, ``query="observation"`` to select again after
+    each tool result, or ``results="shaped"`` for results in fewer tokens. ``rendering`` is `native`, or `text` for a
+    prompt whose beginning never changes. ``facts`` reads the facts for preconditions from the agent's state.
 
     >>> from langchain.agents import create_agent
     >>> from langchain_core.language_models.fake_chat_models import FakeListChatModel
@@ -77,7 +77,7 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
             answer = handler(_for(request, admitted))
         finally:
             self._observe(admitted.tool, started, answer)
-        return _under(request.tool_call, answer)
+        return _under(request.tool_call, self._shaper(request, admitted).of(answer))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Answer]]
@@ -92,11 +92,19 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
             answer = await handler(_for(request, admitted))
         finally:
             self._observe(admitted.tool, started, answer)
-        return _under(request.tool_call, answer)
+        return _under(request.tool_call, await self._shaper(request, admitted).aof(answer))
 
     def close(self) -> None:
         """Stop the servers that were started."""
         self.attention.board.close()
+
+    def _shaper(self, request: ToolCallRequest, admitted: AdmittedCall) -> ShapedMessages:
+        return ShapedMessages(
+            results=self.attention.board.results,
+            tool=admitted.tool,
+            config=getattr(request.runtime, "config", None),
+            whole=admitted.tool == READ_RESULT or admitted.runnable.return_direct,
+        )
 
     def _observe(self, tool: ToolId, started: float, answer: Answer | None) -> None:
         """Record the outcome of a registered tool; the board records its own tools and knows whose failure it was."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, ToolException
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
+from pegboard.gateways.langchain.tool_results import conversation_of
 from pegboard.library import Board
+from pegboard.library.board_results import READ_RESULT
 from pegboard.model import JsonObject, Result, Tool, ToolId
 from pegboard.wire_formats import ANYTHING
 
@@ -63,7 +66,7 @@ def fitting(tool: BaseTool | None, arguments: JsonObject) -> JsonObject:
 
 class BoardTool(BaseTool):
     """A tool of the board, which calls its function or server. Arguments come as one mapping, so they may have any
-    names, including those that LangChain uses itself."""
+    names, including those that LangChain uses itself. Results are whole: the middleware shapes those of all tools."""
 
     board: Any
     id: Any
@@ -75,11 +78,15 @@ class BoardTool(BaseTool):
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (self._parse_input(tool_input, tool_call_id),), {}
 
-    def _run(self, arguments: dict[str, Any], /) -> tuple[Any, Result]:
-        return _answer(self.board.call_now(self.id, arguments))
+    def _run(self, arguments: dict[str, Any], /, *, config: RunnableConfig) -> tuple[Any, Result]:
+        if self.id == READ_RESULT:
+            return _answer(self.board.results.read_now(arguments, session=conversation_of(config)))
+        return _answer(self.board.call_now(self.id, arguments, results="whole"))
 
-    async def _arun(self, arguments: dict[str, Any], /) -> tuple[Any, Result]:
-        return _answer(await self.board.call(self.id, arguments))
+    async def _arun(self, arguments: dict[str, Any], /, *, config: RunnableConfig) -> tuple[Any, Result]:
+        if self.id == READ_RESULT:
+            return _answer(await self.board.results.read(arguments, session=conversation_of(config)))
+        return _answer(await self.board.call(self.id, arguments, results="whole"))
 
 
 def langchain_tool(tool: Tool, name: str, board: Board) -> BaseTool:

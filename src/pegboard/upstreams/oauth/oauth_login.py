@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 
@@ -27,6 +29,8 @@ from pegboard.upstreams.oauth.held_tokens import HeldTokens
 from pegboard.upstreams.oauth.person import Person
 
 WHY_CHARACTERS = 300
+STATUS = re.compile(r"[A-Z][a-z ]+ failed:? \(?\d{3}\)?")
+"""How the SDK's errors begin that quote an answer of the authorization server."""
 REGISTER = (
     'Have a client registered by the operators, and write "oauth": {"client_id": "…"} in the entry of the server.'
 )
@@ -142,7 +146,7 @@ def _failures(server: str, settings: OAuthSettings, held: HeldTokens) -> Iterato
     except (OAuthFlowError, OAuthRegistrationError, OAuthTokenError) as error:
         secrets = held.secrets | {each for each in [settings.client_secret] if each}
         raise PegboardError(
-            f"Signing in to {server!r} failed: {_first_line(error, secrets)}.",
+            f"Signing in to {server!r} failed: {_why(error, secrets)}.",
             remedy=REGISTER if isinstance(error, OAuthRegistrationError) else "",
         ) from None
     except ValidationError:
@@ -162,8 +166,22 @@ class _Quiet(logging.Filter):
         return not record.exc_info
 
 
-def _first_line(error: Exception, secrets: set[str]) -> str:
-    text = next(iter(str(error).splitlines()), "")
+def _why(error: Exception, secrets: set[str]) -> str:
+    """What the SDK's error says. Of an answer that it quotes, only OAuth's own fields (RFC 6749, 5.2; RFC 7591, 3.2.2):
+    the rest may repeat what was sent."""
+    text = str(error)
+    if quoting := STATUS.match(text):
+        text = quoting.group() + _fields(text[quoting.end() :])
+    text = next(iter(text.splitlines()), "")
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, "***")
     return printable(text[:WHY_CHARACTERS]).rstrip(".")
+
+
+def _fields(answer: str) -> str:
+    try:
+        said = json.loads(answer[answer.index("{") :])
+    except ValueError:
+        return ""
+    words = [said[name] for name in ("error", "error_description") if isinstance(said.get(name), str)]
+    return "".join(f": {each}" for each in words)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
 from http import HTTPStatus
 
@@ -34,6 +34,7 @@ from pegboard.gateways.llm.proxy.http_bodies import (
 )
 from pegboard.gateways.llm.proxy.keys import IsToken, Keys, NotAllowed, is_local
 from pegboard.gateways.llm.proxy.model_budgets import ModelBudgets
+from pegboard.gateways.llm.proxy.model_spans import ModelSpans
 from pegboard.gateways.llm.proxy.model_upstream import Body, Headers, ModelUpstream
 from pegboard.gateways.llm.proxy.request_audit import OFF, SIGNED, RequestAudit, RequestContext
 from pegboard.gateways.llm.proxy.request_event import served
@@ -79,9 +80,10 @@ class LlmApp:
         rates: RateLimiter | None = None,
         prices: PriceTable = NO_PRICES,
         charges: CallCharges | None = None,
+        spans: ModelSpans | None = None,
     ) -> None:
         """``is_token`` recognizes tokens of the MCP gateway; ``names`` are this server's names in addition to
-        loopback's. Budgets are kept by ``charges``.
+        loopback's. Budgets are kept by ``charges``. With ``spans``, requests to providers are traced.
 
         Raises ConfigError for contradictory options.
         """
@@ -93,6 +95,7 @@ class LlmApp:
         tenants = {name: each.tenant for name, each in settings.keys.items()}
         self._audit = RequestAudit(events, clock, recorder, audit, tenants)
         self._prices = prices
+        self._spans = spans
         self._budgets = ModelBudgets(settings.budgets, charges, prices, events, clock)
         self._rates = rates or RateLimiter(MemoryRates(clock), (), clock)
         self._policies = policies or Policies(settings)
@@ -153,11 +156,12 @@ class LlmApp:
             )
             round_trip = context.rewritten.round_trip
             async with self._budgets.charged(context, self._limited(context.key)):
-                if round_trip is not None and codec is not None:
-                    passing = self._round_trip(context, scope["method"], headers, round_trip, codec, writer)
-                else:
-                    passing = self._pass(context, scope["method"], headers, body, codec, writer)
-                await reader.until_disconnect(passing)
+                with self._spans.traced(context, headers) if self._spans else nullcontext(headers) as sent:
+                    if round_trip is not None and codec is not None:
+                        passing = self._round_trip(context, scope["method"], sent, round_trip, codec, writer)
+                    else:
+                        passing = self._pass(context, scope["method"], sent, body, codec, writer)
+                    await reader.until_disconnect(passing)
         except PegboardError as error:
             context.refused = "" if context.status else error.code
             context.status = context.status or error.http_status
@@ -265,12 +269,15 @@ class LlmApp:
         if codec is not None and context.rewritten.outcome == "shadow":
             filter_ = self._filters[context.target.upstream.name]
             context.shadow = asyncio.create_task(filter_.shadowed(codec, context.rewritten, context.owner))
+        sent = self._clock.monotonic()
         async with context.target.upstream.send(method, context.target.whole, headers, body) as answer:
             context.status = answer.status
             observer = ResponseObserver(codec, answer)
             await writer.begin(answer.status, [*answer.headers, *self._said(context, context.known)])
             try:
                 async for piece in answer.pieces:
+                    if observer.streamed and not context.first_chunk_s:
+                        context.first_chunk_s = self._clock.monotonic() - sent
                     observer.feed(piece)
                     await writer.more(piece)
                 await writer.end()

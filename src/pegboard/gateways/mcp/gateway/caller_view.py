@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from uuid import uuid4
 
 from pegboard.catalog import Catalog, WireNames, compact_json
-from pegboard.errors import NotApproved, ToolNotAvailable
+from pegboard.errors import NotApproved, SwitchedOff, ToolNotAvailable
 from pegboard.gateways.mcp.gateway import meta_definitions
 from pegboard.gateways.mcp.gateway.app_tools import MOST_APPS, is_for_apps, missing_apps
 from pegboard.gateways.mcp.gateway.caller import Caller
@@ -26,11 +26,14 @@ from pegboard.gateways.mcp.gateway.meta_definitions import introduction
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook, is_demoted
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
 from pegboard.model import AgentState, JsonObject, Message, Part, Session, Tool, ToolId, Turn
+from pegboard.programs.break_even import ProgramOffer, offer
 from pegboard.results.result_reader import READER
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Exposure, Settings
 
 LOGGER = logging.getLogger(__name__)
+STATIC_TOKENS = 1_500
+"""Tokens of a static list, about: the meta-tools, and the pool in the description of `search_tools`."""
 
 
 class CallerView:
@@ -105,7 +108,7 @@ class CallerView:
             tool = self.catalog_view.resolve(name, allowed, self.names(caller), turn, finder=finder)
         except ToolNotAvailable as error:
             starting = self.never_listed(caller)
-            if isinstance(error, NotApproved) or not starting:
+            if isinstance(error, NotApproved | SwitchedOff) or not starting:
                 raise
             remedy = (
                 f"It may be of a server that is still starting ({', '.join(starting)}): call it again in a moment. "
@@ -121,6 +124,18 @@ class CallerView:
     def exposure(self, caller: Caller, session: Session) -> Exposure:
         view = self.catalog_view
         return choose(caller, session, self._settings, small=view.is_small, tools=view.size, tokens=view.tokens)
+
+    def programs(self, caller: Caller, session: Session) -> ProgramOffer:
+        """Whether this caller is offered `run_program`, and why. It follows from the settings, the client and the
+        board, so that a list changes only with them."""
+        settings, view = self._settings.programs, self.catalog_view
+        if settings.mode != "auto":
+            return offer(settings, tools=0, listed=0, small=False)
+        if caller.kind.most_tools is not None:
+            return ProgramOffer(offered=False, why="few tools")
+        whole = self.exposure(caller, session) in ("eager", "native")
+        listed = view.tokens if whole else min(view.tokens, STATIC_TOKENS)
+        return offer(settings, tools=view.size, listed=listed, small=view.is_small)
 
     def listed(self, caller: Caller, session: Session) -> tuple[Exposure, list[JsonObject]]:
         """The exposure of a `tools/list` request, and the definitions that it is answered with."""
@@ -138,6 +153,7 @@ class CallerView:
             always_load=caller.kind.always_load,
             budget=budget,
             reads=self._is_readable(caller),
+            runs=self.programs(caller, session).offered,
         )
         self._warn_of_budget(caller, chosen, {each["name"] for each in definitions})
         return chosen, definitions
@@ -252,13 +268,15 @@ def listing(
     always_load: str | None = None,
     budget: int = 0,
     reads: bool = False,
+    runs: bool = False,
 ) -> list[JsonObject]:
     """The definitions of a `tools/list` answer, in an order that depends on the catalog alone (P18).
 
     Always-available tools beyond the client's cap of ``most`` tools are left out, and so is what does not fit into a
     ``budget`` of tokens (0: no limit): always-available tools come first, then the last found. The meta-tools and the
     always-available tools get the key ``always_load`` in their `_meta`. Tools that a search found do not: for a client
-    with its own tool search they would invalidate the prompt cache. With ``reads``, `read_result` is listed.
+    with its own tool search they would invalidate the prompt cache. With ``reads``, `read_result` is listed; with
+    ``runs``, `run_program`.
     """
     pinned = [tool for tool in always if tool in allowed]
 
@@ -267,12 +285,12 @@ def listing(
         listed = (tool for tool in catalog.tools if tool.id in wanted)
         return [loaded(on_the_wire(tool, names), always_load if tool.id in pinned else None) for tool in listed]
 
-    reader = [READER] if reads else []
+    more = [*([READER] if reads else []), *([meta_definitions.program_definition(exposure)] if runs else [])]
     if exposure in ("eager", "native"):
-        return [*(loaded(each, always_load) for each in reader), *shown(allowed)]
+        return [*(loaded(each, always_load) for each in more), *shown(allowed)]
     routes, dynamic = exposure == "route", exposure == "dynamic"
     first = meta_definitions.routing_definitions() if routes else meta_definitions.definitions(pool, dynamic=dynamic)
-    first = [*first, *reader]
+    first = [*first, *more]
     wanted = pinned if most is None else pinned[: max(0, most - len(first))]
     wanted = [*wanted, *(tool for tool in reversed([*enabled]) if tool in allowed)] if dynamic else wanted
     kept = wanted if not budget else _fitting(catalog, wanted, names, budget - tokens_listed(catalog, first))

@@ -42,6 +42,7 @@ from pegboard.gateways.mcp.transport.client_input import PendingInputs
 from pegboard.gateways.mcp.trust.content import Contents
 from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools
 from pegboard.model import Decision, Fingerprint, JsonObject, Outcome, ServerName, Session, ToolId, Turn
+from pegboard.programs.runner import ProgramRunner
 from pegboard.protocols import Clock, EventSink
 from pegboard.results.result_shaper import ResultShaper
 from pegboard.routing import check_arguments
@@ -88,6 +89,7 @@ class Gateway:
         reach: Callable[[str], Upstream] = _nowhere,
         task_ids: TaskIds | None = None,
         results: ResultShaper | None = None,
+        programs: ProgramRunner | None = None,
     ) -> None:
         self.announcer = Announcer()
         self.pending_inputs = PendingInputs()
@@ -100,6 +102,7 @@ class Gateway:
             settings.results, MemoryResults(clock), board.catalog.counter, events=events, clock=clock
         )
         self._results = CallResults(settings, shaper)
+        self._programs = programs or ProgramRunner(settings.programs)
         self._caller_view = CallerView(settings, self.view, self.book, toolset, self._results.is_readable)
         pins = None if approvals is None else approvals.contents
         self._later = AfterAnswer()
@@ -148,6 +151,7 @@ class Gateway:
             clock=clock,
             contents=ContentSearch(self.resources, self.skills),
             results=self._results,
+            programs=self._programs,
         )
         self._events, self._clock = events, clock
 
@@ -194,6 +198,7 @@ class Gateway:
                 key=caller.name,
                 client=caller.kind.name,
                 conversation=session_hash(caller.session),
+                programs=view.programs(caller, session).why,
             )
         )
         return listed
@@ -275,6 +280,7 @@ class Gateway:
         self._caller_view.follow(settings, toolset)
         self._contents.policy = settings.scan
         self._results.adopt(settings)
+        self._programs.adopt(settings.programs)
         self.view.adopt(settings, board, toolset)
 
     def _recognize_clients(self, settings: Settings) -> None:

@@ -20,9 +20,10 @@ INVOKE = "invoke_tool"
 ROUTE = "route_tools"
 EXECUTE = "execute_tool"
 REPORT = "report_outcome"
+RUN = "run_program"
 SEARCHING = (LIST_CATEGORIES, SEARCH, DESCRIBE, INVOKE)
 ROUTING = (ROUTE, EXECUTE, REPORT)
-META_TOOLS = frozenset({*SEARCHING, *ROUTING, READ})
+META_TOOLS = frozenset({*SEARCHING, *ROUTING, READ, RUN})
 """Reserved names: no other tool can have them, whether the meta-tools are listed or not."""
 KINDS = ("tool", "prompt", "resource", "skill")
 """What a search can be for; without one, for all of them."""
@@ -167,6 +168,22 @@ def routing_definitions() -> list[JsonObject]:
             ["name", "useful"],
         ),
     ]
+
+
+def program_definition(exposure: Exposure) -> JsonObject:
+    """`run_program`, with where its functions are shown under this exposure."""
+    searched = exposure not in ("eager", "native", "route")
+    shown = f"as {SEARCH} shows them" if searched else "with the names and arguments that you see"
+    return _definition(
+        RUN,
+        "Run a Python program that calls tools, where a task needs several calls or long results: only what it prints "
+        f"comes back. Tools are async functions, {shown}: `r = await read_file(path='a.txt')`, several at once with "
+        "asyncio.gather. JSON comes as dict or list, other texts as str; a tool's error is raised as RuntimeError. "
+        "No files, no network, no packages; json, re, math, datetime and asyncio can be imported.",
+        {"program": {"type": "string", "minLength": 1, "description": "Python with top-level await"}},
+        ["program"],
+        read_only=False,
+    )
 
 
 def _definition(

@@ -15,6 +15,7 @@ from pegboard.gateways.mcp.gateway.caller_view import on_the_wire
 from pegboard.gateways.mcp.gateway.example_calls import signature
 from pegboard.gateways.mcp.gateway.meta_definitions import CUT, shared_out
 from pegboard.model import JsonObject, Server, Tool, ToolId
+from pegboard.programs.stubs import stub
 from pegboard.protocols import TokenCounter
 from pegboard.results.result_reader import READER
 from pegboard.retrieval.categories import describe_category
@@ -27,7 +28,12 @@ Result = dict[str, Any]
 SHORT_DESCRIPTION = 300
 META_SCHEMAS: Mapping[str, JsonObject] = {
     each["name"]: each["inputSchema"]
-    for each in [*meta_definitions.definitions(""), *meta_definitions.routing_definitions(), READER]
+    for each in [
+        *meta_definitions.definitions(""),
+        *meta_definitions.routing_definitions(),
+        READER,
+        meta_definitions.program_definition("static"),
+    ]
 }
 BESIDE_A_CATEGORY = frozenset(
     stem(word)
@@ -76,13 +82,17 @@ def json_result(value: Result) -> Result:
     return {"content": [{"type": "text", "text": compact_json(value)}], "isError": False}
 
 
-def entry(tool: Tool, name: str, category: str | None = None, sure: str | None = None) -> Result:
-    """A tool as a search shows it: enough for a call with simple arguments. ``sure`` is how sure the match is."""
+def entry(
+    tool: Tool, name: str, category: str | None = None, sure: str | None = None, function: str | None = None
+) -> Result:
+    """A tool as a search shows it: enough for a call with simple arguments. ``sure`` is how sure the match is,
+    ``function`` the tool's name in programs, where they are offered: its signature is that of the function then."""
     description = " ".join(tool.description.split())
     short = description if len(description) <= SHORT_DESCRIPTION else f"{description[:SHORT_DESCRIPTION]}…"
     where = {"server": tool.server} | ({"category": category} if category is not None else {})
     where |= {"sure": sure} if sure is not None else {}
-    return {"name": name, **where, "signature": signature(name, tool), "description": short}
+    shape = signature(name, tool) if function is None else stub(function, tool)
+    return {"name": name, **where, "signature": shape, "description": short}
 
 
 def about(category: str, tools: Sequence[Tool], server: Server | None, said: str | None = None) -> Result:

@@ -37,11 +37,13 @@ from pegboard.gateways.mcp.gateway.meta_results import (
     within_tokens,
 )
 from pegboard.gateways.mcp.gateway.notifications import Announcer
+from pegboard.gateways.mcp.gateway.program_calls import ProgramCalls
 from pegboard.gateways.mcp.gateway.tool_calls import ToolCalls
 from pegboard.gateways.mcp.resources.content_search import ContentSearch
 from pegboard.gateways.mcp.resources.resource_listing import Kind
 from pegboard.gateways.mcp.resources.resources import Visible, everything
 from pegboard.model import Decision, JsonObject, Session, Tool, ToolId
+from pegboard.programs.runner import ProgramRunner
 from pegboard.protocols import Clock, EventSink, Filter
 from pegboard.results.shape import READ
 from pegboard.routing import Profile
@@ -97,6 +99,7 @@ class MetaCalls:
         clock: Clock,
         contents: ContentSearch,
         results: CallResults,
+        programs: ProgramRunner,
     ) -> None:
         self._contents = contents
         self._view = view
@@ -107,6 +110,7 @@ class MetaCalls:
         self._announcer = announcer
         self._likely = likely
         self._offered = LastOffers()
+        self._programs = ProgramCalls(view, calls, programs, self.attempt, events=events, clock=clock)
         self._by_name: Mapping[str, Callable[[JsonObject, CallContext], Awaitable[Result]]] = {
             meta_definitions.LIST_CATEGORIES: self._list_categories,
             meta_definitions.SEARCH: self._search,
@@ -116,6 +120,7 @@ class MetaCalls:
             meta_definitions.EXECUTE: self._execute,
             meta_definitions.REPORT: self._report,
             READ: results.read,
+            meta_definitions.RUN: self._programs.run,
         }
 
     async def answer(self, name: str, arguments: JsonObject, context: CallContext) -> Result:
@@ -161,8 +166,11 @@ class MetaCalls:
         )
         names, categories, catalog = view.names(caller), view.catalog_view.categories, view.board.catalog
 
+        functions = self._programs.functions(caller, session)
+
         def shown(tools: Sequence[ToolId]) -> list[Result]:
-            return [entry(catalog[tool], names.of[tool], categories.get(tool), answer.sure.get(tool)) for tool in tools]
+            where = ((each, categories.get(each), answer.sure.get(each), functions.get(each)) for each in tools)
+            return [entry(catalog[tool], names.of[tool], *more) for tool, *more in where]
 
         listed = {"tools": shown(answer.found)} | search_again(self._never_listed(caller, server)) | answer.notes
         listed |= {"nearest": shown(answer.nearest)} if answer.nearest else {}

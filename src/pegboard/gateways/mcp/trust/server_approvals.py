@@ -9,6 +9,7 @@ from pegboard.model import ToolId
 from pegboard.protocols import Clock, EventSink, Pins
 from pegboard.settings.storage import PinPolicy, ScanPolicy
 from pegboard.trust.approvals import Approvals
+from pegboard.trust.switches import Switches
 
 
 class ServerApprovals(Approvals):
@@ -24,9 +25,23 @@ class ServerApprovals(Approvals):
         clock: Clock,
         changed: Callable[[], None],
         exempt: Callable[[ToolId], bool] = lambda tool: False,
+        switches: Switches | None = None,
+        pinned_as: Callable[[ToolId], ToolId] = lambda tool: tool,
     ) -> None:
-        super().__init__(store, policy, scanning, events=events, clock=clock, changed=changed, exempt=exempt)
-        self.contents = ContentPins(store, policy, events=events, clock=clock)
+        super().__init__(
+            store,
+            policy,
+            scanning,
+            events=events,
+            clock=clock,
+            changed=changed,
+            exempt=exempt,
+            switches=switches,
+            pinned_as=pinned_as,
+        )
+        self.contents = ContentPins(
+            store, policy, events=events, clock=clock, is_off=lambda pin, seen: self.is_off(pin, lambda: seen)
+        )
 
     def adopt(self, policy: PinPolicy, scanning: ScanPolicy = "off") -> None:
         """Use these policies from now on."""

@@ -1,0 +1,81 @@
+"""Whether offering programs costs less than single calls: the break-even rule of `programs = "auto"`.
+
+All sums are in tokens of uncached input, as a provider with a prompt cache bills them: what was read before costs a
+tenth, what is new a quarter more, what the model writes five times as much. A task of n calls with results of r tokens
+takes n + 1 requests with single calls, and each result stays in the prompt. A program takes two requests, and one more
+where it has to be written again; but it is longer than a call, and its definition is carried by every conversation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pegboard.settings.program_settings import ProgramSettings
+
+READ, WRITTEN, OUTPUT = 0.1, 1.25, 5.0
+"""What a token costs, beside one of uncached input: read from the cache, written to it, and generated."""
+CALL = 45.0
+"""Tokens of one call, as the model writes it."""
+PROGRAM = 110.0
+"""Tokens of a program, which loops over its calls."""
+PRINTED = 60.0
+"""Tokens that a program prints."""
+DEFINITION = 190.0
+"""Tokens of the definition of `run_program`."""
+AROUND = 600.0
+"""Tokens of the task and of what else is in the conversation."""
+AGAIN = 0.25
+"""The share of programs that are written a second time, as the first one failed. Not measured: no model took part."""
+LEAST_TOOLS = 11
+"""Up to ten tools, programs are never offered: they are listed whole, and tasks rarely need many of them."""
+MARGIN = 0.8
+"""A program has to cost at most so much of single calls: the rule is about tasks that nobody has seen yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramOffer:
+    """Whether `run_program` is offered, and why: `on`, `off`, `pays`, `small board`, `few tools` or `loses`."""
+
+    offered: bool
+    why: str
+
+
+def offer(settings: ProgramSettings, *, tools: int, listed: float, small: bool) -> ProgramOffer:
+    """The decision for a board of so many ``tools``, of which definitions of ``listed`` tokens are in every request.
+    ``small`` is whether the board is listed whole because it is small.
+
+    >>> offer(ProgramSettings(mode="auto"), tools=100, listed=1500, small=False).why
+    'pays'
+    >>> offer(ProgramSettings(mode="auto"), tools=10, listed=1500, small=False).why
+    'small board'
+    """
+    if settings.mode != "auto":
+        return ProgramOffer(offered=settings.mode == "on", why=settings.mode)
+    if small or tools < LEAST_TOOLS:
+        return ProgramOffer(offered=False, why="small board")
+    pays = pays_off(settings.expected_calls, settings.expected_tokens, listed)
+    return ProgramOffer(offered=pays, why="pays" if pays else "loses")
+
+
+def pays_off(calls: float, tokens: float, listed: float) -> bool:
+    """Whether a program is expected to cost less for a task of so many calls with results of so many tokens each.
+
+    >>> pays_off(calls=8, tokens=400, listed=1500), pays_off(calls=1, tokens=100, listed=1500)
+    (True, False)
+    """
+    return program_bill(listed) <= MARGIN * single_bill(calls, tokens, listed)
+
+
+def single_bill(calls: float, tokens: float, listed: float) -> float:
+    """Expected cost of a task with single calls."""
+    step = CALL + tokens
+    read = (calls + 1) * (listed + AROUND) + step * calls * (calls + 1) / 2
+    return READ * read + calls * (OUTPUT * CALL + WRITTEN * step)
+
+
+def program_bill(listed: float) -> float:
+    """Expected cost of the same task with a program; it does not depend on the calls, which only the gateway sees."""
+    programs = 1 + AGAIN
+    step = PROGRAM + PRINTED
+    read = (programs + 1) * (listed + DEFINITION + AROUND) + step * programs * (programs + 1) / 2
+    return WRITTEN * DEFINITION + READ * read + programs * (OUTPUT * PROGRAM + WRITTEN * step)
