@@ -29,7 +29,7 @@ What an adapter adds to a turn over {tools:.0f} tools: reading the framework's t
 decision; the encoder has seen the asks before. Processor is that of all threads, the median of 15 rounds of 20 turns
 with the lowest and highest round; wall is the median turn with its quartiles. Load is the machine's (processes that
 want to run, on {cores} cores) when the framework's run began: what exceeds the cores is other work that ran beside, and
-makes each of these times longer. The goal is {goal:.0f} ms of processor: {met} of {frameworks:.0f} adapters met it here.
+makes each of these times longer. The goal is {goal:.0f} ms of processor: {met} of {frameworks:.0f} adapters met it.
 
 | framework | processor, ms | lowest to highest | wall, ms | quartiles | load |
 |---|---|---|---|---|---|

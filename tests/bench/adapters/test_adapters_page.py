@@ -93,5 +93,5 @@ def test_the_section_has_a_row_of_each_framework_and_says_what_failed() -> None:
 
     assert "| strands-agents 1.62.0 | 20 of 20 | 9 | yes | yes | yes | yes | 0 | 0 |" in page
     assert "| strands | 1.5 | 1.4 to 2.2 | 1.8 | 1.5 to 2.5 | 3.2 |" in page
-    assert "1 of 1 adapters met it here" in page
+    assert "1 of 1 adapters met it" in page
     assert "- strands, gate: `KeyError`" in page
