@@ -115,6 +115,7 @@ bench-cache: $(READY)     ## what conversations are billed under the providers' 
 
 bench-simulate: $(READY)  ## routing where servers differ in price, latency and failure, in simulated worlds (sets: PEGBOARD_DATA)
 	$(BIN)/python -m pegboard_bench.simulate --page docs/benchmarks.md
+	$(BIN)/python -m pegboard_bench.simulate.calibrated --page docs/benchmarks.md
 
 bench-priced: $(READY)    ## what EHRR's two layers add to retrieval, on one thread (sets: PEGBOARD_DATA)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pegboard_bench.priced --page docs/benchmarks.md
