@@ -24,6 +24,7 @@ from pegboard.gateways.llm.selection.filter import RequestFilter
 from pegboard.gateways.llm.selection.policy_rules import Policies
 from pegboard.gateways.llm.selection.selector import Selector
 from pegboard.gateways.llm.shadow.recorder import Recorder
+from pegboard.gateways.llm.tool_results.request_results import RequestResults
 from pegboard.protocols import Clock
 from pegboard.retrieval.encoders.embedding_caches import ToolEmbeddings
 from pegboard.settings import Settings
@@ -78,6 +79,7 @@ async def open_models(
                 rates=RateLimiter(parts.rates, settings.rates, parts.clock),
                 prices=settings.activity.table,
                 charges=charges,
+                results=RequestResults(settings.results, BpeCounter()),
                 spans=ModelSpans(parts.tracer, histograms) if parts.tracer is not None else None,
             )
             _announce(settings, policies, parts)

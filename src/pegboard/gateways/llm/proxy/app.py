@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from pegboard.call_charges import CallCharges
 from pegboard.caller_limits import ANYONE, LimitedCaller, RateLimiter
+from pegboard.catalog import BpeCounter
 from pegboard.errors import PegboardError
 from pegboard.gateways.llm.conversation.history import ProviderHistories
 from pegboard.gateways.llm.formats.protocol import Codec
@@ -51,12 +52,15 @@ from pegboard.gateways.llm.selection.answer_ids import kept_answer, renamed_body
 from pegboard.gateways.llm.selection.filter import FilterFailed, RequestFilter, RewrittenRequest, TreatmentOf
 from pegboard.gateways.llm.selection.policy_rules import Policies
 from pegboard.gateways.llm.shadow.recorder import Recorder
+from pegboard.gateways.llm.tool_results.request_results import RequestResults
+from pegboard.gateways.llm.tool_results.result_step import ResultStep, Sender, readable
 from pegboard.gateways.llm.tool_search.chain import chained
 from pegboard.gateways.llm.tool_search.search_loop import ToolSearchLoop
 from pegboard.habits import habits_of
 from pegboard.model_prices import NO_PRICES, PriceTable
 from pegboard.protocols import Clock, EventSink
 from pegboard.settings.llm import LlmSettings
+from pegboard.settings.result_settings import ResultSettings
 from pegboard.stores import MemoryRates
 from pegboard.telemetry.audit_log import AuditLog
 
@@ -80,10 +84,12 @@ class LlmApp:
         rates: RateLimiter | None = None,
         prices: PriceTable = NO_PRICES,
         charges: CallCharges | None = None,
+        results: RequestResults | None = None,
         spans: ModelSpans | None = None,
     ) -> None:
         """``is_token`` recognizes tokens of the MCP gateway; ``names`` are this server's names in addition to
-        loopback's. Budgets are kept by ``charges``. With ``spans``, requests to providers are traced.
+        loopback's. Budgets are kept by ``charges``; ``results`` shapes the results of tools. With ``spans``, requests
+        to providers are traced.
 
         Raises ConfigError for contradictory options.
         """
@@ -102,6 +108,8 @@ class LlmApp:
         self._keys = Keys(settings.keys, is_token, clock)
         self._names = names
         self.upstreams = {name: ModelUpstream(name, each, environment) for name, each in settings.upstreams.items()}
+        shaper = results or RequestResults(ResultSettings(), BpeCounter())
+        self._results = ResultStep(shaper, events, clock, most=settings.most_filtered)
         self._unknown = UnknownHeaders()
         self._generic = generic_codecs(settings.upstreams)
 
@@ -197,12 +205,17 @@ class LlmApp:
         if isinstance(found, UnreadBody):
             context.rewritten = filter_.unread(found.why, treatment_of)
             return found.body
+        body, coding, shaped = found.body, parsed.coding, None
+        if self._policies.shapes_results(context.target.upstream.name, context.key, parsed.wishes):
+            shaped = await self._results.shaped(codec, body, coding, treatment_of, _sender(context, parsed))
+        if shaped is not None:
+            body, coding, treatment_of = shaped.body, "", readable(treatment_of, shaped)
         context.rewritten = await filter_.rewrite(
             codec,
-            found.body,
+            body,
             path=context.target.path,
             query=context.target.query,
-            coding=parsed.coding,
+            coding=coding,
             owner=context.owner,
             conversation=parsed.conversation,
             client=parsed.client,
@@ -213,6 +226,8 @@ class LlmApp:
         context.rewritten = chained(codec, context.rewritten, context.target.path)
         if context.rewritten.body is None:
             context.rewritten = replace(context.rewritten, body=renamed_body(context.rewritten.request))
+        if shaped is not None:
+            context.rewritten = self._results.offered(codec, context.rewritten, shaped, context.target.path)
         return found.body if context.rewritten.body is None else context.rewritten.body
 
     def _treatment_of(self, context: RequestContext, parsed: RequestHeaders) -> TreatmentOf:
@@ -247,8 +262,8 @@ class LlmApp:
         """The codec of the body; None if it has no tools, or all of them stay in any case."""
         upstream = context.target.upstream.name
         codec = self._generic.get(upstream) or codec_for(context.target.path) if method == "POST" else None
-        covered = self._budgets.cover(self._limited(context.key))
-        if codec is not None and not covered and self._policies.never_filters(upstream, context.key):
+        read = self._budgets.cover(self._limited(context.key)) or "results" in parsed.wishes
+        if codec is not None and not read and self._policies.never_filters(upstream, context.key):
             context.rewritten = OFF
             return None
         if codec is not None and parsed.is_signed:
@@ -355,6 +370,17 @@ def _caller(context: RequestContext, scope: Scope) -> str:
     """Who is charged for memory, by something a client cannot choose: the gateway key or the address."""
     address = scope.get("client") or ("",)
     return f"key {context.key}" if context.key is not None else f"address {address[0]}"
+
+
+def _sender(context: RequestContext, parsed: RequestHeaders) -> Sender:
+    target = context.target
+    return Sender(
+        path=target.path,
+        query=target.query,
+        client=parsed.client,
+        key=context.key or "",
+        conversation=parsed.conversation,
+    )
 
 
 def _owner(context: RequestContext, headers: Headers) -> str:
