@@ -35,7 +35,8 @@ EHRR over RAG-MCP, calibrated worlds (the paper: success +112.0% / +136.0%, cost
 | | {heads} |
 |---|---|---|---|
 {changes}
-**What a reader of the paper can check.** {verdict} The paper's own numbers do not agree with each other: its table VI
+**What a reader of the paper can check.** {verdict}
+The paper's own numbers do not agree with each other: its table VI
 has 48.4% and 62.1% success for EHRR, its ablation 37.7% for the same system. And LiveMCPBench's own files, with Claude
 Sonnet 4, the same encoder and plain similarity over steps that the model writes, have 78.95% success by their judge,
 which is above both of EHRR's figures: what the paper calls RAG-MCP was asked with the text of the whole task.
