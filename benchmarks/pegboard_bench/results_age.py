@@ -45,6 +45,7 @@ MEASURED: Mapping[str, Sequence[str]] = {
     "no_match": (f"{BENCH}/no_match", "src/pegboard/retrieval"),
     "observability": (f"{BENCH}/observability", "src/pegboard/gateways/dashboard", "src/pegboard/stores"),
     "priced": (f"{BENCH}/priced.py", "src/pegboard/routing"),
+    "programs": (f"{BENCH}/programs", "src/pegboard/programs", "src/pegboard/gateways/mcp/gateway"),
     "rank": (f"{BENCH}/rank.py", f"{BENCH}/quality.py", f"{BENCH}/latency.py", f"{BENCH}/peers", *RANKING),
     "scan": (f"{BENCH}/scan", "src/pegboard/trust"),
     "searches": (f"{BENCH}/fleet", "src/pegboard/gateways/mcp/gateway", *RANKING),

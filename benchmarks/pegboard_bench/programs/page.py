@@ -1,0 +1,78 @@
+"""The section of the benchmark page on programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def section(result: Mapping[str, Any]) -> str:
+    figures: Mapping[str, float] = result["figures"]
+
+    def share(name: str) -> str:
+        return f"{figures[name]:.0%}".replace("%", " %")
+
+    def times(name: str) -> str:
+        return f"{figures[name]:.2f}"
+
+    boards = {"ten": "10", "hundred": "100", "all": "800"}
+    parts = "\n".join(
+        f"| {tools} | {size} | {times(f'tokens_over_single/{size}/{board}')} | "
+        f"{times(f'bill_over_single/{size}/{board}')} | {times(f'tokens_over_parallel/{size}/{board}')} | "
+        f"{times(f'bill_over_parallel/{size}/{board}')} |"
+        for board, tools in boards.items()
+        for size in ("small", "large")
+    )
+    calls = "\n".join(
+        f"| {number} | {times(f'tokens_over_single/calls-{number}')} | {times(f'bill_over_single/calls-{number}')} | "
+        f"{times(f'tokens_over_parallel/calls-{number}')} | {times(f'bill_over_parallel/calls-{number}')} | "
+        f"{figures[f'seconds/single/calls-{number}']:.2f} | {figures[f'seconds/program/calls-{number}']:.2f} |"
+        for number in (1, 2, 4, 8)
+    )
+    waits = ", ".join(
+        f"{name} {1000 * figures[f'healthz_longest_s/{name}']:.0f} ms"
+        for name in ("idle", "loop", "memory", "output", "calls", "value", "deep")
+    )
+    return f"""## Programs instead of round trips
+
+`{result["command"]}`, {result["date"][:10]}, {result["machine"]}. {figures["tasks"]:.0f} tasks of one to eight calls
+over five real servers (git, filesystem, memory, time, everything), on boards of 10, 100 and 800 tools, the rest of which are
+definitions recorded from real tools: {figures["cells"]:.0f} cases. Each task is done with single calls and with
+[one program](programs.md). Calls, programs and the reading of results are written by hand: **no model took part**, so
+this says what right programs cost, not how often a model writes them. Where a tool's definition does not say the form of its
+result, a short program looks at one first. All calls are made; sizes of results are those of the servers.
+
+Tokens are those of all requests of a conversation: definitions, searches, calls, results, answers. The bill is the same
+with a prompt cache that is empty at first (read 0.1, written 1.25, output 5). *Calls* are one for each request; *parallel* are
+independent calls in one request.
+
+Right: single calls {share("success/single")}, programs {share("success/program")}. Tasks of several calls, all boards:
+a program takes {times("tokens_over_single/several")} × the tokens of single calls and {times("bill_over_single/several")} × the
+bill (median of the cases {times("tokens_over_single/median")} and {times("bill_over_single/median")}),
+{times("tokens_over_parallel/several")} × and {times("bill_over_parallel/several")} × those of parallel calls.
+
+| tools | results | tokens over calls | bill over calls | tokens over parallel | bill over parallel |
+|---|---|---|---|---|---|
+{parts}
+
+| calls | tokens over calls | bill over calls | tokens over parallel | bill over parallel | s, calls | s, program |
+|---|---|---|---|---|---|---|
+{calls}
+
+The break-even rule, whose constants come from half of the families of tasks, is judged on the others, with the calls and
+the size of results of each task. It is right if it says "pays" where the program costs at most 0.8 of single calls,
+with a quarter of all programs written twice:
+
+| | right |
+|---|---|
+| costs alone, all boards | {share("rule_right/cost")} |
+| boards of 100 and 800 tools | {share("rule_right/from-100")} |
+| as it is shipped: never at ten tools | {share("rule_right/shipped")} |
+| as it is shipped, against parallel calls | {share("rule_right/shipped-parallel")} |
+| on the families that it is fitted on | {share("rule_right/fitted")} |
+
+At ten tools a program would pay in {share("pays/ten")} of these cases, which have up to eight calls and long results; that it
+is not offered there all the same is a decision, as tasks on such boards rarely have them, and not a finding.
+
+While four hostile programs of a kind run at the same time, the longest answer of `/healthz` takes: {waits}.
+"""
