@@ -19,46 +19,23 @@ from pegboard_bench import results
 from pegboard_bench.page import write_page
 from pegboard_bench.programs import world as worlds
 from pegboard_bench.programs.health import longest_waits
-from pegboard_bench.programs.runs import BOARDS, Cell, boards, with_calls, with_program
+from pegboard_bench.programs.runs import BOARDS, LARGEST, Cell, boards, counted, made
 from pegboard_bench.programs.tasks import FITTED, NUMBERS, tasks
 
 SEED = 7
 
 
 async def measured(folder: Path, demo: Path) -> list[Cell]:
-    """Every task on every board: all single calls first, then all programs, each through a gateway of its own."""
+    """Every task on every board."""
     place = folder / "world"
     place.mkdir()
     world = worlds.make(place, SEED)
-    made = tasks(world)
-    single: dict[tuple[str, str], Any] = {}
-    listed: dict[str, int] = {}
-    async with boards(world, demo, folder / "cache", "off") as there:
-        for name, board in there.items():
-            listed[name] = board.tokens
-            for task in made:
-                single[name, task.name] = await with_calls(board, task)
-            _say(f"single calls on {name}")
     cells = []
-    async with boards(world, demo, folder / "cache", "on") as there:
-        for name, board in there.items():
-            for task in made:
-                program, tokens, printed = await with_program(board, task)
-                ways, found, of_result, of_call = single[name, task.name]
-                cells.append(
-                    Cell(
-                        task=task,
-                        board=name,
-                        listed=listed[name],
-                        result_tokens=of_result,
-                        call_tokens=of_call,
-                        program_tokens=tokens,
-                        printed_tokens=printed,
-                        found=found,
-                        ways=ways | {"program": program},
-                    )
-                )
-            _say(f"programs on {name}")
+    async with boards(world, demo, folder / "cache") as there:
+        for task in tasks(world):
+            of = await made(there[LARGEST], task)
+            cells += [await counted(name, board, task, of) for name, board in there.items()]
+            _say(f"{task.name}: {of.right}")
     return cells
 
 
@@ -156,12 +133,14 @@ def rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
 def main(
     demo: Annotated[Path, typer.Option(help="Folder of the installed servers.")] = Path(".demo"),
     out: Annotated[Path, typer.Option(help="Folder of results files.")] = Path("bench/results"),
+    hostile: Annotated[bool, typer.Option(help="Whether hostile programs run too.")] = True,
     page: Annotated[Path | None, typer.Option(help="The page of all benchmarks, to be written again.")] = None,
 ) -> None:
     """Programs beside single calls, over real servers."""
     with tempfile.TemporaryDirectory(prefix="pegboard-programs-") as folder:
         cells = asyncio.run(measured(Path(folder), demo.absolute()))
-        waits = asyncio.run(longest_waits(Path(folder) / "health", demo.absolute()))
+        _say("every task was done; now the hostile programs")
+        waits = asyncio.run(longest_waits(Path(folder) / "health", demo.absolute())) if hostile else {}
     figures = figures_of(cells) | fitted(cells) | {f"healthz_longest_s/{name}": of for name, of in waits.items()}
     tables = {"cells": rows(cells)}
     path = results.write(

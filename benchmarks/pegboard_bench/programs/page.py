@@ -36,20 +36,21 @@ def section(result: Mapping[str, Any]) -> str:
     return f"""## Programs instead of round trips
 
 `{result["command"]}`, {result["date"][:10]}, {result["machine"]}. {figures["tasks"]:.0f} tasks of one to eight calls
-over five real servers (git, filesystem, memory, time, everything), on boards of 10, 100 and 800 tools, the rest of which are
-definitions recorded from real tools: {figures["cells"]:.0f} cases. Each task is done with single calls and with
-[one program](programs.md). Calls, programs and the reading of results are written by hand: **no model took part**, so
-this says what right programs cost, not how often a model writes them. Where a tool's definition does not say the form of its
-result, a short program looks at one first. All calls are made; sizes of results are those of the servers.
+over five real servers (git, filesystem, memory, time, everything), on boards of 10, 100 and 800 tools, the rest of
+which are definitions recorded from real tools: {figures["cells"]:.0f} cases. Each task is done with single calls and
+with [one program](programs.md); both are made on the largest board and counted on all three. Calls, programs and the
+reading of results are written by hand: **no model took part**, so this says what right programs cost, not how often a
+model writes them. Where a tool's definition does not say the form of its result, a short program looks at one first.
 
 Tokens are those of all requests of a conversation: definitions, searches, calls, results, answers. The bill is the same
-with a prompt cache that is empty at first (read 0.1, written 1.25, output 5). *Calls* are one for each request; *parallel* are
-independent calls in one request.
+with a prompt cache that is empty at first (read 0.1, written 1.25, output 5). *Calls* are one for each request;
+*parallel* are independent calls in one request.
 
 Right: single calls {share("success/single")}, programs {share("success/program")}. Tasks of several calls, all boards:
-a program takes {times("tokens_over_single/several")} × the tokens of single calls and {times("bill_over_single/several")} × the
-bill (median of the cases {times("tokens_over_single/median")} and {times("bill_over_single/median")}),
-{times("tokens_over_parallel/several")} × and {times("bill_over_parallel/several")} × those of parallel calls.
+a program takes {times("tokens_over_single/several")} × the tokens of single calls and
+{times("bill_over_single/several")} × the bill (median of the cases {times("tokens_over_single/median")} and
+{times("bill_over_single/median")}); of parallel calls {times("tokens_over_parallel/several")} × and
+{times("bill_over_parallel/several")} ×.
 
 | tools | results | tokens over calls | bill over calls | tokens over parallel | bill over parallel |
 |---|---|---|---|---|---|
@@ -59,8 +60,8 @@ bill (median of the cases {times("tokens_over_single/median")} and {times("bill_
 |---|---|---|---|---|---|---|
 {calls}
 
-The break-even rule, whose constants come from half of the families of tasks, is judged on the others, with the calls and
-the size of results of each task. It is right if it says "pays" where the program costs at most 0.8 of single calls,
+The break-even rule, whose constants come from half of the families of tasks, is judged on the others, with the calls
+and the size of results of each task. It is right if it says "pays" where the program costs at most 0.8 of single calls,
 with a quarter of all programs written twice:
 
 | | right |
@@ -71,8 +72,8 @@ with a quarter of all programs written twice:
 | as it is shipped, against parallel calls | {share("rule_right/shipped-parallel")} |
 | on the families that it is fitted on | {share("rule_right/fitted")} |
 
-At ten tools a program would pay in {share("pays/ten")} of these cases, which have up to eight calls and long results; that it
-is not offered there all the same is a decision, as tasks on such boards rarely have them, and not a finding.
+At ten tools a program would pay in {share("pays/ten")} of these cases, which have up to eight calls and long results.
+That it is not offered there all the same is a decision, as tasks on such boards rarely have them, and no finding.
 
 While four hostile programs of a kind run at the same time, the longest answer of `/healthz` takes: {waits}.
 """

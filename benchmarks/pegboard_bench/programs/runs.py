@@ -1,6 +1,8 @@
-"""Runs every task on every board, with single calls and with a program, through a gateway before real servers.
+"""Does every task with single calls and with a program, through a gateway before real servers.
 
-The searches rank by words and a bag of words: which tool is found is not what is measured here.
+Searches are made on every board. Calls and programs are made on the largest one, and counted on all: they are the same
+on each, and what differs is what a conversation carries besides. The searches rank by words and a bag of words: which
+tool is found is not what is measured here.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from pegboard.catalog import Catalog, compact_json
 from pegboard.compose import default_parts
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.host import open_host
+from pegboard.gateways.mcp.gateway.meta_definitions import RUN
 from pegboard.gateways.mcp.transport.gateway_server import wire
 from pegboard.programs.function_names import function_names
 from pegboard.settings import Settings
@@ -40,7 +43,7 @@ USED = (
 BESIDE = ("git/git_status", "filesystem/search_files")
 REAL = 50
 """Tools of the real servers."""
-MODES = ("off", "on")
+LARGEST = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,37 +72,48 @@ class Cell:
     ways: Mapping[str, Measured]
 
 
-class Board:
-    """One gateway and its client. ``tools`` are the names on the wire by `server/name`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What a task's single calls and programs were and what they answered: (name, arguments, text, seconds)."""
 
-    def __init__(self, gateway: Gateway, client: Client, definitions: Sequence[types.Tool]) -> None:
+    calls: Sequence[tuple[dict[str, Any], str, float]]
+    programs: Sequence[tuple[str, str, float]]
+    right: Mapping[str, bool]
+
+
+class Board:
+    """One gateway and its client. ``names`` are those on the wire by `server/name`."""
+
+    def __init__(self, gateway: Gateway, client: Client, listed: Sequence[types.Tool]) -> None:
         self.client = client
-        shown = [each.model_dump(by_alias=True, exclude_none=True) for each in definitions]
+        shown = [each.model_dump(by_alias=True, exclude_none=True) for each in listed]
         kept = [{key: each.get(key, "") for key in ("name", "description", "inputSchema")} for each in shown]
-        self.definitions = "\n".join(compact_json(each) for each in kept)
+        self.with_programs = "\n".join(compact_json(each) for each in kept)
+        self.definitions = "\n".join(compact_json(each) for each in kept if each["name"] != RUN)
         self.searches = any(each["name"] == "search_tools" for each in kept)
         self.tokens = sum(COUNTER.count([self.definitions]))
         names = gateway.view.names(None)
         self.names = {str(tool): name for tool, name in names.of.items()}
         self.functions = {name: function for function, name in function_names(names.of.values()).items()}
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
-        """The text that a tool answers, and whether it is no error."""
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool, float]:
+        """The text that a tool answers, whether it is no error, and the seconds that it took."""
+        started = time.monotonic()
         result = await self.client.call_tool(name, dict(arguments))
         text = "\n".join(each.text for each in result.content if isinstance(each, types.TextContent))
-        return text, not result.is_error
+        return text, not result.is_error, time.monotonic() - started
 
 
 @asynccontextmanager
-async def boards(world: World, demo: Path, cache: Path, mode: str) -> AsyncIterator[dict[str, Board]]:
-    """The three boards of one host, with or without programs."""
+async def boards(world: World, demo: Path, cache: Path) -> AsyncIterator[dict[str, Board]]:
+    """The three boards of one host."""
     toolsets = {
         "ten": {"tools": (*USED, *BESIDE)},
         "hundred": {"tools": ("git/*", "time/*", "filesystem/*", "memory/*", "everything/*", *_padding())},
     }
     specs = servers_of({"servers": servers(world, demo, BOARDS["all"] - REAL)}, cache / "servers.toml")
-    options: dict[str, Any] = {"toolsets": toolsets, "programs": mode}
-    options |= {"cache_dir": cache, "state_dir": cache / mode, "start_wait": 60.0, "call_timeout": 120.0}
+    options: dict[str, Any] = {"toolsets": toolsets, "programs": "on", "scan": "off"}
+    options |= {"cache_dir": cache, "state_dir": cache / "state", "start_wait": 60.0, "call_timeout": 120.0}
     settings = Settings(servers=specs, **options)
     parts = default_parts(settings, encoder=FakeEncoder(), embeddings=MemoryEmbeddings(), events=MemoryEvents())
     async with open_host(settings, parts) as host:
@@ -108,10 +122,10 @@ async def boards(world: World, demo: Path, cache: Path, mode: str) -> AsyncItera
         try:
             for name in BOARDS:
                 gateway = host.gateway("" if name == "all" else name)
+                await gateway.list_tools()  # a client does not wait so long for its first answer
                 client = Client(wire(gateway), cache=None)
                 await client.__aenter__()
                 clients.append(client)
-                await client.call_tool("list_tool_categories", {})
                 made[name] = Board(gateway, client, (await client.list_tools()).tools)
             yield made
         finally:
@@ -125,76 +139,82 @@ def _padding() -> tuple[str, ...]:
     return tuple(f"office/{each['name']}" for each in tools)
 
 
-async def with_calls(board: Board, task: Task) -> tuple[dict[str, Measured], bool, float, float]:
-    """Single calls, one in each request and independent ones together; whether the search found the tool; tokens of a
-    result and of a call."""
-    started = time.monotonic()
-    ways = {way: Conversation(COUNTER, board.definitions, task.text) for way in ("single", "parallel")}
-    found, right = await _searched(board, task, list(ways.values()))
-    results, calls = [], []
+async def made(board: Board, task: Task) -> Made:
+    """The task's calls and programs, on the board where they are made."""
+    right = {"single": True, "program": True}
+    calls, programs, text = [], [], ""
     for step in task.steps:
-        name, arguments = board.names[step.tool], step.arguments
-        if board.searches:
-            name, arguments = "invoke_tool", {"name": name, "arguments": arguments}
-        text, fine = await board.call(name, arguments)
-        right = right and fine
-        results.append(text)
-        calls.append(compact_json({"name": name, "arguments": arguments}))
-    for said, text in zip(calls, results, strict=True):
-        ways["single"].write(said)
-        ways["single"].read(text)
-    if task.independent:
-        ways["parallel"].write(*calls)
-        for text in results:
-            ways["parallel"].read(text)
-    else:
-        ways["parallel"] = ways["single"]
-    for conversation in {id(each): each for each in ways.values()}.values():
-        conversation.write(task.answer)
-    seconds = time.monotonic() - started
-    measured = {
-        way: Measured(tokens=each.tokens, bill=each.bill, requests=each.requests, right=right, seconds=seconds)
-        for way, each in ways.items()
-    }
-    steps = len(task.steps)
-    return measured, found, sum(COUNTER.count(results)) / steps, sum(COUNTER.count(calls)) / steps
-
-
-async def with_program(board: Board, task: Task) -> tuple[Measured, int, int]:
-    """A program, after one that looks at a result where its form is not known; tokens of it and of what it prints."""
-    started = time.monotonic()
-    conversation = Conversation(COUNTER, board.definitions, task.text)
-    _, right = await _searched(board, task, [conversation])
-    function = board.functions[board.names[task.steps[0].tool]]
-    text = call = ""
+        text, fine, seconds = await board.call(
+            "invoke_tool", {"name": board.names[step.tool], "arguments": step.arguments}
+        )
+        right["single"] = right["single"] and fine
+        calls.append((step.arguments, text, seconds))
     for program in filter(None, (task.look, task.program)):
-        written = program.replace("TOOL", function)
-        call = compact_json({"name": "run_program", "arguments": {"program": written}})
-        conversation.write(call)
-        text, fine = await board.call("run_program", {"program": written})
-        conversation.read(text)
-        right = right and fine
-    conversation.write(task.answer)
-    right = right and text.strip() == task.answer
-    measured = Measured(
-        tokens=conversation.tokens,
-        bill=conversation.bill,
-        requests=conversation.requests,
-        right=right,
-        seconds=time.monotonic() - started,
+        written = program.replace("TOOL", board.functions[board.names[task.steps[0].tool]])
+        text, fine, seconds = await board.call(RUN, {"program": written})
+        right["program"] = right["program"] and fine
+        programs.append((program, text, seconds))
+    right["program"] = right["program"] and text.strip() == task.answer
+    return Made(calls=calls, programs=programs, right=right)
+
+
+async def counted(name: str, board: Board, task: Task, of: Made) -> Cell:
+    """What the task costs on one board."""
+    search = compact_json({"name": "search_tools", "arguments": {"query": task.search}})
+    found = await board.call("search_tools", {"query": task.search}) if board.searches else None
+    tool = board.names[task.steps[0].tool]
+
+    def begun(definitions: str) -> Conversation:
+        conversation = Conversation(COUNTER, definitions, task.text)
+        if found is not None:
+            conversation.write(search)
+            conversation.read(found[0])
+        return conversation
+
+    def call(arguments: Mapping[str, Any]) -> str:
+        plain = {"name": tool, "arguments": arguments}
+        return compact_json({"name": "invoke_tool", "arguments": plain} if board.searches else plain)
+
+    ways = {
+        "single": begun(board.definitions),
+        "parallel": begun(board.definitions),
+        "program": begun(board.with_programs),
+    }
+    calls, results = [call(arguments) for arguments, _, _ in of.calls], [text for _, text, _ in of.calls]
+    for written, text in zip(calls, results, strict=True):
+        ways["single"].write(written)
+        ways["single"].read(text)
+    together = (
+        [(calls, results)] if task.independent else [([one], [text]) for one, text in zip(calls, results, strict=True)]
     )
-    written_tokens, printed = COUNTER.count([call, text])
-    return measured, written_tokens, printed
-
-
-async def _searched(board: Board, task: Task, conversations: Sequence[Conversation]) -> tuple[bool, bool]:
-    """The search that comes first where tools are not listed: whether it found the tool, and was answered."""
-    if not board.searches:
-        return True, True
-    arguments = {"query": task.search}
-    text, fine = await board.call("search_tools", arguments)
-    for conversation in conversations:
-        conversation.write(compact_json({"name": "search_tools", "arguments": arguments}))
-        conversation.read(text)
-    wanted = board.names[task.steps[0].tool]
-    return wanted in [each["name"] for each in json.loads(text).get("tools", ())], fine
+    for several, texts in together:
+        ways["parallel"].write(*several)
+        ways["parallel"].read("\n".join(texts))
+    for program, text, _ in of.programs:
+        written = program.replace("TOOL", board.functions[tool])
+        ways["program"].write(compact_json({"name": RUN, "arguments": {"program": written}}))
+        ways["program"].read(text)
+    for conversation in ways.values():
+        conversation.write(task.answer)
+    seconds = {"single": sum(took for _, _, took in of.calls), "program": sum(took for _, _, took in of.programs)}
+    last = compact_json({"name": RUN, "arguments": {"program": of.programs[-1][0]}})
+    return Cell(
+        task=task,
+        board=name,
+        listed=board.tokens,
+        result_tokens=sum(COUNTER.count(results)) / len(results),
+        call_tokens=sum(COUNTER.count(calls)) / len(calls),
+        program_tokens=sum(COUNTER.count([last])),
+        printed_tokens=sum(COUNTER.count([of.programs[-1][1]])),
+        found=found is None or tool in [each["name"] for each in json.loads(found[0]).get("tools", ())],
+        ways={
+            way: Measured(
+                tokens=each.tokens,
+                bill=each.bill,
+                requests=each.requests,
+                right=of.right["program" if way == "program" else "single"],
+                seconds=seconds["program" if way == "program" else "single"],
+            )
+            for way, each in ways.items()
+        },
+    )
