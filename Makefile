@@ -8,7 +8,11 @@ PEGBOARD_DATA := $(abspath $(wildcard .demo/sets))
 endif
 bench bench-%: export PEGBOARD_DATA := $(PEGBOARD_DATA)
 
+<<<<<<< HEAD
 .PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-programs bench-observability bench-age bench-sets clean
+=======
+.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-tasks bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-observability bench-age bench-sets clean
+>>>>>>> main
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -59,7 +63,7 @@ bench-live: $(READY)      ## what a small model calls with the tools that each m
 		--method full --method pruned --method attention --method semantic --method hybrid --model-tasks 12 \
 		--cache .demo/embeddings --page docs/benchmarks.md
 
-bench-all: bench bench-rank bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-control-tools bench-usage bench-live    ## every benchmark there is; results go to bench/results
+bench-all: bench bench-rank bench-tasks bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-control-tools bench-usage bench-live    ## every benchmark there is; results go to bench/results
 
 .demo/untuned/model.onnx: | $(READY)    # the encoder as published: what tuning gave is measured beside it
 	$(PYTHON) -m venv .demo/encoder
@@ -130,6 +134,11 @@ bench-programs: $(READY)  ## programs beside single calls over real servers: tok
 bench-agents: $(VENV)/.sdks   ## agents of thirty turns, beside LangChain's and LangGraph's own ways (sets: PEGBOARD_DATA)
 	$(BIN)/python scripts/install_servers.py .demo
 	env OMP_NUM_THREADS=1 $(BIN)/python -m pegboard_bench.agents --page docs/benchmarks.md
+
+bench-tasks: $(VENV)/.sdks    ## whole tasks over real MCP servers by every way to give an agent its tools; an hour on two cores, and what was broken off goes on
+	$(BIN)/python scripts/install_task_servers.py .demo
+	$(BIN)/python scripts/install_clients.py .demo/clients
+	$(BIN)/pegboard bench tasks --servers .demo --page docs/benchmarks.md $(TASKS_ARGS)
 
 bench-coding-agents: $(READY)    ## real coding agents from npm, directly and through the gateway; half an hour on two cores, and what was broken off goes on
 	$(BIN)/python scripts/install_agents.py .demo/agents

@@ -19,6 +19,7 @@ from pegboard.records import (
     SessionRecord,
     SessionState,
     StatisticsRecord,
+    SwitchRecord,
 )
 from pegboard.traffic import Seen
 
@@ -76,6 +77,7 @@ RECORDS = {
         approved_text=st.none() | definitions,
         seen_text=st.none() | definitions,
     ),
+    "switch": st.builds(SwitchRecord, server=texts, name=texts, definition=texts, who=texts, at=moments),
     "embedding": st.builds(EmbeddingRecord, key=texts, vector=st.binary(max_size=8)),
 }
 everything = st.tuples(

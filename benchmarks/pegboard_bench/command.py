@@ -13,6 +13,7 @@ import typer
 from pegboard.apps.cli.options import Configs, Json, Verbose, examples
 from pegboard.errors import ConfigError
 from pegboard_bench.sets.command import app as sets_app
+from pegboard_bench.whole_tasks import command as whole_tasks
 
 if TYPE_CHECKING:
     from typing import Any
@@ -41,6 +42,7 @@ OWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 app = typer.Typer(rich_markup_mode="markdown", add_completion=False, invoke_without_command=True)
 app.add_typer(sets_app, name="sets")
+app.command("tasks", epilog=whole_tasks.EXAMPLES)(whole_tasks.tasks)
 
 
 def main() -> None:

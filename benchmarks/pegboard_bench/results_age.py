@@ -53,6 +53,7 @@ MEASURED: Mapping[str, Sequence[str]] = {
     "simulate": (f"{BENCH}/simulate", "src/pegboard/routing"),
     "state": (f"{BENCH}/state", "src/pegboard/stores"),
     "summaries": (f"{BENCH}/summaries.py", "src/pegboard/summaries"),
+    "tasks": (f"{BENCH}/whole_tasks", "scripts/install_task_servers.py", *MODELS, *SERVERS, *RANKING),
     "tax": (f"{BENCH}/tax", *RANKING),
     "usage": (f"{BENCH}/usage.py", f"{BENCH}/usage_streams.py", "src/pegboard/routing", "src/pegboard/retrieval"),
     "users": (f"{BENCH}/users", *SERVERS),

@@ -4,6 +4,7 @@
 
 The scored sets stand on one board with the tools of public catalogs (`wide_board`). Each request is asked as it stands,
 and with the name of its tool's service put in; of the latter it is counted how often a tool of that service is first.
+Names that are ordinary words (`linear`, `google maps`) are put in as they are typed, in lower case, and counted apart.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ from pegboard_bench.wide_board import wide_sets
 SEED = 4
 FORMS = ("{query} Use {service} for it.", "In {service}: {query}", "{query} (on {service})", "With {service}, {query}")
 METRICS = ("recall@5", "mrr")
+Named = tuple[str, frozenset[str], int]
+"""A request with a service's name in it, the servers of that name, and the number of the query."""
 STDERR = Console(stderr=True)
 
 
@@ -90,7 +93,7 @@ async def _methods(catalog: Catalog, settings: Settings, parts: Parts) -> dict[s
 async def _of_set(dataset: ToolSet, methods: Mapping[str, Search]) -> dict[str, float]:
     canonical = ranking_metrics.canonical_ids(dataset.catalog)
     goals = [ranking_metrics.goals(query.relevant, query.any_of, canonical) for query in dataset.queries]
-    asked = list(named(dataset))
+    asked = {"named": list(named(dataset)), "ordinary": list(named(dataset, ordinary=True))}
     found: dict[str, float] = {}
     for method, search in methods.items():
         rows = [
@@ -98,27 +101,39 @@ async def _of_set(dataset: ToolSet, methods: Mapping[str, Search]) -> dict[str, 
             for query, goal in zip(dataset.queries, goals, strict=True)
         ]
         found |= {f"{metric}/{dataset.name}/{method}": _mean([row[metric] for row in rows]) for metric in METRICS}
-        if asked and method in ("hybrid", "hybrid_without_named", "bm25f"):
-            ranked = [await search(text) for text, _, _ in asked]
-            firsts = [answer[0].server in servers for answer, (_, servers, _) in zip(ranked, asked, strict=True)]
-            again = [
-                ranking_metrics.score(goals[number], answer, canonical)["recall@5"]
-                for answer, (_, _, number) in zip(ranked, asked, strict=True)
-            ]
-            found[f"named_first/{dataset.name}/{method}"] = _mean(firsts)
-            found[f"named_recall@5/{dataset.name}/{method}"] = _mean(again)
+        if method in ("hybrid", "hybrid_without_named", "bm25f"):
+            for kind, requests in asked.items():
+                found |= await _of_named(kind, dataset, method, search, requests)
     return found
 
 
-def named(dataset: ToolSet) -> Iterator[tuple[str, frozenset[str], int]]:
-    """Requests with the service's name put in, the servers of that name, and the number of the query.
+async def _of_named(
+    kind: str, dataset: ToolSet, method: str, search: Search, asked: Sequence[Named]
+) -> dict[str, float]:
+    """How often a named service is first, and the recall."""
+    if not asked:
+        return {}
+    canonical = ranking_metrics.canonical_ids(dataset.catalog)
+    goals = [ranking_metrics.goals(query.relevant, query.any_of, canonical) for query in dataset.queries]
+    ranked = [await search(text) for text, _, _ in asked]
+    firsts = [answer[0].server in servers for answer, (_, servers, _) in zip(ranked, asked, strict=True)]
+    again = [
+        ranking_metrics.score(goals[number], answer, canonical)["recall@5"]
+        for answer, (_, _, number) in zip(ranked, asked, strict=True)
+    ]
+    return {
+        f"{kind}/{dataset.name}/{method}": float(len(asked)),
+        f"{kind}_first/{dataset.name}/{method}": _mean(firsts),
+        f"{kind}_recall@5/{dataset.name}/{method}": _mean(again),
+    }
 
-    Only requests for tools of one server whose name is no ordinary word.
-    """
+
+def named(dataset: ToolSet, *, ordinary: bool = False) -> Iterator[Named]:
+    """Requests with the service's name put in. Only for tools of one server, whose name is or is not ``ordinary``."""
     draw = random.Random(SEED)  # noqa: S311  # a sample, no secret
     for number, query in enumerate(dataset.queries):
         service = _service(query)
-        if service and not all(word in common_words() for word in service):
+        if service and all(word in common_words() for word in service) == ordinary:
             form = draw.choice(FORMS)
             text = form.format(query=query.text.strip(), service=" ".join(service))
             yield text, _servers(service, dataset.catalog.tools), number

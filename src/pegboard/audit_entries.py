@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from pegboard.spend_limits import NanoUsd
 
-Happened = Literal["call", "request", "lost"]
-"""A tool call, a request to a model, or lines that could not be written."""
+Happened = Literal["call", "request", "lost", "act"]
+"""A tool call, a request to a model, lines that could not be written, or an act of an operator."""
 AuditOutcome = Literal["ok", "tool_error", "server_error", "caller_error", "refused", "cancelled", "unknown"]
 OUTCOMES: tuple[AuditOutcome, ...] = (
     "ok",
@@ -48,7 +48,7 @@ class AuditEntry:
 
     at: float
     event: Happened
-    door: Literal["mcp", "llm"]
+    door: Literal["mcp", "llm", "ui"]
     caller: str = ""
     tenant: str = ""
     session: str = ""
@@ -64,6 +64,8 @@ class AuditEntry:
     decision: str = ""
     called: tuple[str, ...] = ()
     lost: int = 0
+    act: str = ""
+    """What an operator did; ``arguments`` is then the fingerprint of the definition that it was done to."""
     torn: str = ""
     """The digest of an unfinished line before this one, that a process left which died while it wrote."""
 

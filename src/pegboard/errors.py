@@ -12,7 +12,8 @@ PegboardError
 ├── ResultNotKept        a result that is not kept, or not any more
 ├── RequestNotUnderstood a model request whose tools cannot be read; it is forwarded unchanged
 ├── ToolNotAvailable     a call of a tool that is unknown, hidden from the caller, or not active now
-│   └── NotApproved      a call of a tool whose definition has not been approved
+│   ├── NotApproved      a call of a tool whose definition has not been approved
+│   └── SwitchedOff      a call of a tool that an operator has switched off
 └── ArgumentsInvalid     a call whose arguments do not match the tool's schema
 """
 
@@ -198,6 +199,19 @@ class NotApproved(ToolNotAvailable):
 
     def payload(self) -> dict[str, Any]:
         return super().payload() | {"why": self.why}
+
+
+class SwitchedOff(ToolNotAvailable):
+    """A tool that an operator has switched off, or whose server is; or the definition that it has was rejected."""
+
+    code = "switched_off"
+    http_status = 403
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(
+            tool, [], remedy="Use another tool, or ask the gateway's operator, who can switch it on again."
+        )
+        self.message = f"Tool {tool!r} was switched off by an operator."
 
 
 class ArgumentsInvalid(PegboardError):  # noqa: N818

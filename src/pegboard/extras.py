@@ -23,6 +23,7 @@ EXTRAS = {
     "jwt": "gateway",
     "mcp": "mcp",
     "mcp_types": "mcp",
+    "opentelemetry": "otel",
     "msgspec": "mcp",
     "prometheus_client": "gateway",
     "rich": "cli",

@@ -48,6 +48,11 @@ def is_linux() -> bool:
     return PLATFORM == LINUX
 
 
+def apart_from_signals() -> dict[str, Any]:
+    """Options of `subprocess.Popen` for a process that an interrupt of the terminal does not reach."""
+    return {"creationflags": NEW_GROUP} if is_windows() else {"start_new_session": True}
+
+
 # Paths and files
 
 

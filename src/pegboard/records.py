@@ -12,7 +12,7 @@ from pydantic import Field
 
 from pegboard.spend_limits import Meter, MeterKind
 
-Kind = Literal["session", "statistics", "lesson", "habit", "meter", "hold", "pin", "embedding"]
+Kind = Literal["session", "statistics", "lesson", "habit", "meter", "hold", "pin", "switch", "embedding"]
 Key = tuple[str, ...]
 
 Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
@@ -165,6 +165,22 @@ class PinRecord(_Checked):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchRecord(_Checked):
+    """A tool that an operator has switched off, or with an empty ``name`` a server; ``who`` did so ``at`` a moment.
+
+    ``definition`` is the fingerprint of the only definition that it holds for; empty for any.
+    """
+
+    names: ClassVar = ("server", "name")
+    record: Literal["switch"] = "switch"
+    server: Text
+    name: Text
+    definition: Text
+    who: Text
+    at: Moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingRecord(_Checked):
     """``vector`` is float32, little-endian; ``key`` is the hash of provider, model and text."""
 
@@ -182,6 +198,7 @@ Record = (
     | MeterRecord
     | HoldRecord
     | PinRecord
+    | SwitchRecord
     | EmbeddingRecord
 )
 
@@ -193,6 +210,7 @@ RECORDS: dict[Kind, type[Record]] = {
     "meter": MeterRecord,
     "hold": HoldRecord,
     "pin": PinRecord,
+    "switch": SwitchRecord,
     "embedding": EmbeddingRecord,
 }
 KINDS: tuple[Kind, ...] = tuple(RECORDS)

@@ -101,6 +101,7 @@ def test_what_is_kept_is_shown_and_where(run_json: RunJson, run: Run) -> None:
         "meter": 3,
         "hold": 0,
         "pin": 2,
+        "switch": 0,
         "embedding": 0,
     }
     assert found["spent_usd"] == {"today": 1.0, "in_all": 1.0}
@@ -137,7 +138,8 @@ def test_tables_are_shown_where_they_are_asked_for(run_json: RunJson, run: Run) 
 def test_an_export_takes_its_place_whole_and_is_its_owners_alone(run_json: RunJson, machine: Path) -> None:
     done = run_json("state", "export", machine / "state.jsonl")
 
-    assert done["written"] == {"session": 1, "statistics": 2, "lesson": 1, "habit": 2, "meter": 3, "hold": 0, "pin": 2}
+    written = {"session": 1, "statistics": 2, "lesson": 1, "habit": 2, "meter": 3, "hold": 0, "pin": 2, "switch": 0}
+    assert done["written"] == written
     assert stat.S_IMODE((machine / "state.jsonl").stat().st_mode) == 0o600
     assert len((machine / "state.jsonl").read_text().splitlines()) == 1 + 11 + 1
     assert {path.name for path in machine.iterdir()} == {"pegboard.toml", "state.jsonl"}

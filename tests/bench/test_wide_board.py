@@ -58,3 +58,4 @@ def test_a_service_is_named_by_the_words_of_its_own_name() -> None:
     assert "mcp" not in text
     assert "tell the team that we are late" in text
     assert (servers, number) == (frozenset({"mattermost-mcp"}), 0)
+    assert list(named(sets()[0], ordinary=True)) == []

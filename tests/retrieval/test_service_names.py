@@ -33,6 +33,10 @@ def named(query: str, tools: list[Tool]) -> set[str]:
         ("time: create a ticket", {"time"}),
         ("post it to Slack", {"slack"}),
         ("buy ten of them with acme", {"erp"}),
+        ("post it in slack, please", {"slack"}),
+        ("using slack tell them that we are late", set()),  # it may be any word there
+        ("the parcel must be there on time", set()),
+        ("there is little left in the slack", set()),
         ("what time is it, and how much slack is there?", set()),  # ordinary words
         ("a ticket on that mcp server", set()),
         ("", set()),
@@ -40,6 +44,27 @@ def named(query: str, tools: list[Tool]) -> set[str]:
 )
 def test_the_tools_of_a_named_service_score(query: str, servers: set[str]) -> None:
     assert named(query, board()) == servers
+
+
+def test_ordinary_words_in_the_place_of_a_name_name_a_service_of_exactly_these_words() -> None:
+    maps = [fake_tool("find_place", "Find a place", server=server) for server in ("google_maps", "google_drive")]
+    tools = [*board(), *maps]
+
+    assert named("find a bakery with google maps", tools) == {"google_maps"}
+    assert named("find a bakery in google", tools) == set()
+    assert named("find a bakery with the old maps of google for me", tools) == set()
+
+
+def test_a_whole_name_in_its_place_says_more_than_one_of_its_words() -> None:
+    tools = [*board(), *(fake_tool("sync", server=server) for server in ("zendesk-chat", "zendesk-guide"))]
+
+    assert named("answer the customer in zendesk chat", tools) == {"zendesk-chat"}
+
+
+def test_the_owner_of_a_server_is_no_part_of_its_whole_name() -> None:
+    assert named("keep it in notion.", [*board(), fake_tool("add_page", server="@harbour/notion-mcp")]) == {
+        "@harbour/notion-mcp"
+    }
 
 
 def test_a_word_that_many_servers_use_names_none() -> None:

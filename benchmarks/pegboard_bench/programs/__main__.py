@@ -4,12 +4,13 @@ single calls and with a program, on boards of 10, 100 and 800 tools, and what th
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean, median
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,7 +19,7 @@ from pegboard.programs.break_even import AGAIN, LEAST_TOOLS, MARGIN, OUTPUT, REA
 from pegboard_bench import results
 from pegboard_bench.page import write_page
 from pegboard_bench.programs import world as worlds
-from pegboard_bench.programs.health import longest_waits
+from pegboard_bench.programs.health import AT_ONCE, HOSTILE, longest_waits
 from pegboard_bench.programs.runs import BOARDS, LARGEST, Cell, boards, counted, made
 from pegboard_bench.programs.tasks import FITTED, NUMBERS, tasks
 
@@ -133,19 +134,27 @@ def rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
 def main(
     demo: Annotated[Path, typer.Option(help="Folder of the installed servers.")] = Path(".demo"),
     out: Annotated[Path, typer.Option(help="Folder of results files.")] = Path("bench/results"),
-    hostile: Annotated[bool, typer.Option(help="Whether hostile programs run too.")] = True,
+    part: Annotated[Literal["all", "tasks", "hostile"], typer.Option(help="One part alone.")] = "all",
     page: Annotated[Path | None, typer.Option(help="The page of all benchmarks, to be written again.")] = None,
 ) -> None:
     """Programs beside single calls, over real servers."""
+    path = out / "programs.json"
     with tempfile.TemporaryDirectory(prefix="pegboard-programs-") as folder:
-        cells = asyncio.run(measured(Path(folder), demo.absolute()))
-        _say("every task was done; now the hostile programs")
-        waits = asyncio.run(longest_waits(Path(folder) / "health", demo.absolute())) if hostile else {}
-    figures = figures_of(cells) | fitted(cells) | {f"healthz_longest_s/{name}": of for name, of in waits.items()}
-    tables = {"cells": rows(cells)}
-    path = results.write(
-        "programs", command="make bench-programs", seed=SEED, figures=figures, tables=tables, folder=out
-    )
+        if part != "hostile":
+            cells = asyncio.run(measured(Path(folder), demo.absolute()))
+            figures, tables = (
+                figures_of(cells) | fitted(cells) | {"load/tasks": os.getloadavg()[0]},
+                {"cells": rows(cells)},
+            )
+            results.write(
+                "programs", command="make bench-programs", seed=SEED, figures=figures, tables=tables, folder=out
+            )
+        if part != "tasks":
+            waits = asyncio.run(longest_waits(Path(folder) / "health", demo.absolute()))
+            named = {f"healthz_longest_s/{name}": of for name, of in waits.items()} | {
+                "load/hostile": os.getloadavg()[0]
+            }
+            results.extend(path, "hostile", figures=named, table={"programs": dict(HOSTILE), "at_once": AT_ONCE})
     _say(f"Written to {path}")
     if page is not None:
         write_page(page, out)

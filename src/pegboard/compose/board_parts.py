@@ -38,6 +38,7 @@ from pegboard.stores.retention import RetentionJob
 from pegboard.stores.state import open_state
 from pegboard.telemetry.audit_log import AuditLog
 from pegboard.telemetry.event_log import FanOut, LogEvents
+from pegboard.telemetry.trace_spans import Tracer
 
 
 @runtime_checkable
@@ -57,6 +58,8 @@ class Parts:
     embeddings: Embeddings
     definitions: Definitions
     events: EventSink
+    tracer: Tracer | None
+    """Starts the spans of OpenTelemetry; None if the settings do not turn it on."""
     clock: Clock
     sessions: Sessions
     signing_keys: SigningKeys
@@ -96,7 +99,12 @@ def default_parts(settings: Settings, **replaced: Any) -> Parts:
 
     said = settings.audit_log
     audit = replaced.get("audit") or AuditLog(
-        state.audit_logs.values(), clock=clock, key=said.key_here, values=said.values, required=said.required
+        state.audit_logs.values(),
+        clock=clock,
+        key=said.key_here,
+        values=said.values,
+        required=said.required,
+        acts=state.audit,
     )
 
     async def close() -> None:
@@ -111,6 +119,7 @@ def default_parts(settings: Settings, **replaced: Any) -> Parts:
         "embeddings": state.embeddings,
         "definitions": state.definitions,
         "events": events_and(),
+        "tracer": None,
         "clock": clock,
         "sessions": state.sessions,
         "signing_keys": state.signing_keys,

@@ -12,9 +12,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pegboard.errors import PegboardError
 from pegboard.gateways.dashboard.dashboard_app import PATH as DASHBOARD
 from pegboard.gateways.http_api.api_app import PATHS as API_PATHS
+from pegboard.gateways.http_spans import TracedApp
 from pegboard.gateways.origins import OriginCheck
 from pegboard.gateways.readiness import PATHS, Readiness, Watch
 from pegboard.telemetry.metrics import Metrics
+from pegboard.telemetry.trace_spans import Tracer
 
 BODY_SECONDS = 60.0
 OURS = ("/mcp", "/healthz", "/oauth", "/.well-known/oauth-protected-resource")
@@ -53,7 +55,8 @@ class Front:
     ``dashboard`` without one.
 
     Web pages may use models only under the host names of this server: they cannot rebind their own. ``underway`` is the
-    number of model requests that are not finished; ``quiet`` is set while it is 0.
+    number of model requests that are not finished; ``quiet`` is set while it is 0. With a ``tracer``, requests to
+    models and to the HTTP API have a span; those to MCP have one for each message.
     """
 
     def __init__(
@@ -66,11 +69,13 @@ class Front:
         dashboard: ASGIApp | None = None,
         readiness: Readiness,
         metrics: Metrics | None = None,
+        tracer: Tracer | None = None,
         body_seconds: float = BODY_SECONDS,
     ) -> None:
         self._mcp = mcp
         self._models = models
-        self._api = api
+        self._api = TracedApp(api, tracer, routed=True) if api is not None and tracer is not None else api
+        self._traced_models = TracedApp(models, tracer) if models is not None and tracer is not None else models
         self._dashboard = dashboard
         self._body_seconds = body_seconds
         self._origins = OriginCheck(security)
@@ -114,7 +119,7 @@ class Front:
         self.underway += 1
         self.quiet.clear()
         try:
-            await models(scope, receive, send)
+            await (self._traced_models or models)(scope, receive, send)
         finally:
             self.underway -= 1
             if not self.underway:

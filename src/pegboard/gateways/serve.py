@@ -38,6 +38,8 @@ from pegboard.settings import Settings
 from pegboard.telemetry.activity_recorder import ActivityRecorder
 from pegboard.telemetry.event_log import AccessLog
 from pegboard.telemetry.metrics import Metrics
+from pegboard.telemetry.otel.otel_lifetime import opened_otel
+from pegboard.telemetry.otel.prometheus_points import points_of
 
 LOGGER = logging.getLogger(__name__)
 
@@ -95,9 +97,12 @@ async def serving(
         url = f"http://{_name(settings.host)}:{listening.getsockname()[1]}{PATH}"
         metrics = Metrics(version("pegboard"))
         recorder = ActivityRecorder(settings.activity.table) if settings.activity.keep != "off" else None
-        events = events_and(AccessLog(), metrics, *([recorder] if recorder else []), *sinks)
         async with AsyncExitStack() as stack:
-            parts = await stack.enter_async_context(opened_parts(settings, events=events, **replaced))
+            otel = await stack.enter_async_context(opened_otel(settings.otel, lambda: points_of(metrics.registry)))
+            more = [each for each in (recorder, otel) if each is not None]
+            events = events_and(AccessLog(), metrics, *more, *sinks)
+            given = {"events": events, "tracer": otel.tracer if otel is not None else None} | replaced
+            parts = await stack.enter_async_context(opened_parts(settings, **given))
             if recorder is not None and parts.activity is not None:
                 await stack.enter_async_context(recorder.running(parts.activity))
             host = await stack.enter_async_context(open_host(settings, parts))
@@ -108,7 +113,8 @@ async def serving(
             def is_token(token: str) -> bool:
                 return host.access.is_token(token)
 
-            models = await stack.enter_async_context(open_models(settings, parts, is_token))
+            histograms = otel.histograms if otel is not None else None
+            models = await stack.enter_async_context(open_models(settings, parts, is_token, histograms))
             api = await stack.enter_async_context(open_api(host, OriginCheck(door.security)))
             readiness = readiness_of(stack, settings, parts, peers, source)
             dashboard = (
@@ -124,6 +130,7 @@ async def serving(
                 dashboard=dashboard,
                 readiness=readiness,
                 metrics=metrics if settings.metrics else None,
+                tracer=parts.tracer,
                 body_seconds=settings.body_timeout,
             )
             read_again = await stack.enter_async_context(source.followed(host, models.prepare))

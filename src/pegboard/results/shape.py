@@ -43,7 +43,7 @@ READ = "read_result"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapePolicy:
     """Results of fewer than ``threshold`` tokens stay whole; those of more than ``budget`` are cut, if there may be a
-    handle. ``seconds`` is how long they are kept."""
+    handle. ``seconds`` is how long they are kept; 0 means as long as whoever reads them has them."""
 
     threshold: int = 400
     budget: int = 6_000
@@ -230,10 +230,10 @@ def _cut(shaped: Sequence[ShapedText], handle: str, policy: ShapePolicy, counter
 
 
 def _how_to_read(handle: str, policy: ShapePolicy, *, whole: bool) -> str:
-    hours = max(1, round(policy.seconds / 3600))
+    kept = f"kept for {max(1, round(policy.seconds / 3600))} hours" if policy.seconds else "kept"
     if whole:
-        return f'[The original is kept for {hours} hours: {READ} with handle "{handle}" and original true]'
-    return f'[All of it is kept for {hours} hours: {READ} with handle "{handle}" and lines, grep, path or page]'
+        return f'[The original is {kept}: {READ} with handle "{handle}" and original true]'
+    return f'[All of it is {kept}: {READ} with handle "{handle}" and lines, grep, path or page]'
 
 
 def handle_of(result: JsonObject) -> str:

@@ -12,12 +12,14 @@ from collections.abc import Iterator, Sequence, Set
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from pegboard.model import Floats, Tool
 from pegboard.retrieval.name_words import GENERIC, LEADING_VERBS
 from pegboard.retrieval.named_servers import LABEL
+from pegboard.retrieval.placed_names import placed_names
 from pegboard.retrieval.postings import Postings
 from pegboard.retrieval.slots import CatalogChange, Slots
 from pegboard.retrieval.speller import common_words
@@ -41,15 +43,20 @@ LEAST = 0.15
 """Words that say less name nothing."""
 IF_COMMON = 0.5
 """The share that is left of an ordinary word written like a name, such as `Slack`."""
+IF_PLACED = 0.75
+"""The share that is left of an ordinary word that is all of a name, where a service would be named: `in slack`."""
 CAPITALIZED = re.compile(r"(?<=[\w,;)] )[A-Z]\w+")
 """Capitalized words that begin no sentence."""
+
+
+Name = TypeVar("Name", str, frozenset[str])
 
 
 class ServiceNames:
     """For each tool a number from 0 to 1, shape (n,): how much information the named words of its service have.
 
-    The information of a word is ln(servers / servers that use it), up to `SURE`. An ordinary word, such as `time`,
-    counts only where it is written like a name.
+    The information of words is ln(servers / servers that use all of them), up to `SURE`. An ordinary word, such as
+    `time`, counts only where it is written like a name or stands in the place of one (`placed_names`).
     """
 
     def __init__(self, tools: Sequence[Tool]) -> None:
@@ -65,14 +72,16 @@ class ServiceNames:
         for server, of_server in groups.items():
             self._servers[server] = ServerNames(server, len(of_server), Counter(map(_lead, of_server)))
         self._named_by: dict[str, frozenset[str]] = {}
+        self._whole: dict[frozenset[str], frozenset[str]] = {}
         for server, names in self._servers.items():
-            self._name(server, frozenset(), names.words)
+            self._name(server, ServerNames(server, 0, Counter()), names)
 
     def changed(self, change: CatalogChange) -> ServiceNames:
         """The names of the changed catalog."""
         other = copy(self)
         other._slots = change.slots
-        other._servers, other._named_by = self._servers.copy(), self._named_by.copy()
+        other._servers = self._servers.copy()
+        other._named_by, other._whole = self._named_by.copy(), self._whole.copy()
         other._number = self._number.copy()
         other._server_of = np.full(change.slots.size, -1, np.int32)
         other._server_of[: len(self._server_of)] = self._server_of
@@ -99,40 +108,54 @@ class ServiceNames:
         after = ServerNames(server, before.tools + len(new) - len(gone), leads)
         if after.tools:
             self._servers[server] = after
-        self._name(server, before.words, after.words)
+        self._name(server, before, after)
 
-    def _name(self, server: str, before: frozenset[str], words: frozenset[str]) -> None:
-        for word in before - words:
-            self._named_by[word] -= {server}
-        for word in words - before:
-            self._named_by[word] = self._named_by.get(word, frozenset()) | {server}
+    def _name(self, server: str, before: ServerNames, after: ServerNames) -> None:
+        _replace(self._named_by, server, before.words, after.words)
+        _replace(self._whole, server, before.whole, after.whole)
 
     def scores(self, query: str) -> Floats:
         out = np.zeros(self._slots.size, np.float32)
-        for word, weight in self._named(query):
-            at = np.isin(self._server_of, [self._number[server] for server in self._named_by[word]])
+        for servers, weight in (*self._named(query), *self._placed(query)):
+            at = np.isin(self._server_of, [self._number[server] for server in servers])
             out[at] = np.maximum(out[at], np.float32(weight))
         return self._slots.in_order(out)
 
-    def _named(self, query: str) -> Iterator[tuple[str, float]]:
-        """The words of the query that name a service, with what they say."""
+    def _named(self, query: str) -> Iterator[tuple[frozenset[str], float]]:
+        """The services that a word of the query names, with what it says."""
         label = LABEL.match(query)
         labels = set(raw_words(label.group(1))) if label else set()
         capitalized = {word for match in CAPITALIZED.finditer(query) for word in raw_words(match.group())}
         for word in self._named_by.keys() & set(raw_words(query)):
-            weight = self._weight(word)
+            weight = self._weight({word})
             if weight < LEAST:
                 continue
             if word in labels or word not in common_words():
-                yield word, weight
+                yield self._named_by[word], weight
             elif word in capitalized:
-                yield word, weight * IF_COMMON
+                yield self._named_by[word], weight * IF_COMMON
 
-    def _weight(self, word: str) -> float:
-        """The share of `SURE` that a word says, 0 to 1."""
-        naming = [self._number[server] for server in self._named_by[word]]
-        using = {*naming, *self._server_of[self._texts.of(word)].tolist()}
-        return min(1.0, math.log(len(self._servers) / len(using)) / SURE) if naming else 0.0
+    def _placed(self, query: str) -> Iterator[tuple[frozenset[str], float]]:
+        """The services whose whole names stand where one would be named, with what the names say."""
+        for said in placed_names(query):
+            words = frozenset(filter(may_name, said))
+            servers = self._whole.get(words)
+            if not servers:
+                continue
+            ordinary = len(words) == 1 and words <= common_words()
+            weight = self._weight(words) * (IF_PLACED if ordinary else 1.0)
+            if weight >= LEAST:
+                yield servers, weight
+
+    def _weight(self, words: Set[str]) -> float:
+        """The share of `SURE` that words say together, 0 to 1."""
+        using = set.intersection(*map(self._using, words))
+        return min(1.0, math.log(len(self._servers) / len(using)) / SURE) if using else 0.0
+
+    def _using(self, word: str) -> set[int]:
+        """The numbers of the servers that a word names, and of those whose tools use it; none if it names no server."""
+        naming = {self._number[server] for server in self._named_by[word]}
+        return naming and naming.union(self._server_of[self._texts.of(word)].tolist())
 
 
 @dataclass(frozen=True)
@@ -146,14 +169,32 @@ class ServerNames:
     @cached_property
     def words(self) -> frozenset[str]:
         """The words that name it: those of its name, and of products that most of its tools begin with."""
-        if not self.tools:
-            return frozenset()
-        words = [word for word in dict.fromkeys(raw_words(self.server)) if may_name(word)]
+        return self._words.union(self._products)
+
+    @cached_property
+    def whole(self) -> frozenset[frozenset[str]]:
+        """The names that stand for it alone: that of the server without its owner's, and each product's."""
+        own = self._words.intersection(raw_words(self.server.rpartition("/")[2]))
+        return frozenset([*([own] if own else ()), *(frozenset([word]) for word in self._products)])
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        words = {word for word in raw_words(self.server) if may_name(word)} if self.tools else set()
+        return frozenset(words if len(words) <= MOST_WORDS else ())
+
+    @cached_property
+    def _products(self) -> frozenset[str]:
         least = max(LEAST_TOOLS, OF_SERVER * self.tools)
-        products = (word for word, times in self.leads.items() if times >= least)
-        return frozenset(words if len(words) <= MOST_WORDS else ()).union(
-            word for word in products if may_name(word) and word not in LEADING_VERBS
-        )
+        found = (word for word, times in self.leads.items() if times >= least)
+        return frozenset(word for word in found if may_name(word) and word not in LEADING_VERBS)
+
+
+def _replace(named_by: dict[Name, frozenset[str]], server: str, before: Set[Name], after: Set[Name]) -> None:
+    """Change which names stand for a server."""
+    for name in before - after:
+        named_by[name] -= {server}
+    for name in after - before:
+        named_by[name] = named_by.get(name, frozenset()) | {server}
 
 
 def _lead(tool: Tool) -> str:

@@ -23,6 +23,7 @@ from pegboard.settings.economics import BreakerSettings, EconomicsSettings
 from pegboard.settings.issuer_settings import LOOPBACK, IssuerSettings
 from pegboard.settings.limit_settings import RateSettings
 from pegboard.settings.llm import KeyName, LlmSettings
+from pegboard.settings.otel_settings import OtelSettings
 from pegboard.settings.program_settings import ProgramSettings
 from pegboard.settings.result_settings import ResultSettings
 from pegboard.settings.retrieval import ChromaSettings, EncoderSettings, IndexKind
@@ -245,6 +246,9 @@ class Settings(BaseSettings):
     )
     activity: ActivitySettings = Field(
         ActivitySettings(), description="Where the decisions that the dashboard shows are kept, and whether with texts."
+    )
+    otel: OtelSettings = Field(
+        OtelSettings(), description="Where traces, metrics and logs are sent by OpenTelemetry; by default nowhere."
     )
     rates: tuple[RateSettings, ...] = Field((), description="How often callers, tenants and tools may be served.")
     spend: SpendSettings = Field(SpendSettings(), description="What calls cost, and how much may be spent.")

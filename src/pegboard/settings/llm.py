@@ -12,6 +12,7 @@ from pydantic_core import PydanticKnownError
 
 from pegboard.settings.key_rotation import KeyHash, RotatedKey
 from pegboard.settings.limit_settings import ModelBudgetSettings
+from pegboard.settings.result_settings import ResultForm
 from pegboard.settings.services import KeyVariable
 from pegboard.wire_formats import upstream_formats
 
@@ -52,6 +53,8 @@ class PolicySettings(BaseModel):
     requests of a conversation. ``allowed_tools``: the upstream can be told which tools may be called now. ``ways``: how
     tools may reach the model; of several, the one with the least expected cost is used.
 
+    ``results`` is the form in which the results of tools are sent (docs/results.md), by the options of `[results]`.
+
     With ``way_back``, the model can search for tools that were filtered out, and sees a summary of them of
     ``search_tokens``. ``hidden_call`` is then `ask` by default, and `pass` otherwise.
     """
@@ -80,6 +83,7 @@ class PolicySettings(BaseModel):
     way_back: bool | None = None
     hidden_call: HiddenCall | None = None
     search_tokens: int | None = Field(default=None, ge=0)
+    results: ResultForm | None = None
 
     def over(self, before: PolicySettings) -> PolicySettings:
         """This policy, with unset options taken from ``before``. Patterns of ``never`` accumulate."""

@@ -63,6 +63,10 @@ class ActivityBook:
         """The entries that the event begins or changes."""
         return self._takes[type(event)](event)
 
+    def forget(self, conversation: str) -> None:
+        """Forget the last entry of a conversation: a later call in it is not tied to what was erased."""
+        self._last.pop(conversation, None)
+
     def _decided(self, event: RouteDecided) -> list[ActivityEntry]:
         if event.turn_id:
             _remember(self._decisions, event.turn_id, event)

@@ -89,6 +89,12 @@ class ActivityRecorder:
                     return
                 await asyncio.sleep(0)
 
+    async def forget(self, conversation: str) -> int:
+        """Remove the decisions of a conversation, by its mark, and what would bring them back; the number."""
+        await self.flush()
+        self._book.forget(conversation)
+        return await self.store.forget(conversations=[conversation])
+
     @contextmanager
     def watched(self) -> Iterator[Watcher]:
         """The entries that are stored from now on."""

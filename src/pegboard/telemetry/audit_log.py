@@ -38,8 +38,9 @@ class AuditUnavailable(PegboardError):  # noqa: N818
 class AuditLog:
     """Takes entries, and writes them to each of the logs in their order. Without logs it does nothing.
 
-    ``key`` makes digests of arguments that nobody else can guess; with ``values`` the arguments are kept too. With
-    ``required``, `check` raises while a log cannot be written. Await `close` at the end.
+    Acts of operators are written before they are done: to ``acts`` if there are no logs. ``key`` makes digests of
+    arguments that nobody else can guess; with ``values`` the arguments are kept too. With ``required``, `check`
+    raises while a log cannot be written. Await `close` at the end.
     """
 
     def __init__(
@@ -50,8 +51,11 @@ class AuditLog:
         key: bytes = b"",
         values: bool = False,
         required: bool = False,
+        acts: AuditLines | None = None,
     ) -> None:
-        self._waiting = [_Waiting(log) for log in logs]
+        self._logs = list(logs)
+        self._acts = [acts] if acts is not None and not self._logs else self._logs
+        self._waiting = [_Waiting(log) for log in self._logs]
         self.clock = clock
         self._key = key
         self._values = values
@@ -69,6 +73,12 @@ class AuditLog:
     def put(self, entry: AuditEntry) -> None:
         for each in self._waiting:
             each.put(entry)
+
+    async def act(self, entry: AuditEntry) -> None:
+        """Write what an operator is about to do. Raises StoreError if a log does not take it: then it must not be
+        done."""
+        for log in self._acts:
+            await log.append([entry])
 
     def digested(self, given: Any) -> tuple[str, str]:
         """The digest of the arguments of a call, and the arguments as text if they are kept."""

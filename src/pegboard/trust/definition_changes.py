@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any
+from typing import Any, Literal
 
 from pegboard.catalog import ordered
 from pegboard.trust.findings import escaped
@@ -21,6 +21,8 @@ CONTEXT = 8
 """Words and spaces shown on each side of a change."""
 MOST_WORDS = 4000
 """Maximum words and spaces of a text whose words are compared one by one."""
+Part = tuple[Literal["same", "gone", "new"], str]
+MARKS: Mapping[str, str] = {"same": "{}", "gone": "[-{}-]", "new": "{{+{}+}}"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +41,18 @@ class Change:
         >>> Change(place="description", before="Adds two numbers", after="Adds three numbers").marked
         'Adds [-two-]{+three+} numbers'
         """
+        return "".join(MARKS[kind].format(text) for kind, text in self.parts)
+
+    @property
+    def parts(self) -> list[Part]:
+        """Both versions in their order, with invisible characters escaped; what did not change is shortened.
+
+        >>> Change(place="description", before="Adds two numbers", after="Adds three numbers").parts
+        [('same', 'Adds '), ('gone', 'two'), ('new', 'three'), ('same', ' numbers')]
+        """
         if self.before is None or self.after is None:
-            return "".join(_sides(self.before or "", self.after or ""))
-        return "".join(_words(self.before, self.after))
+            return list(_sides(self.before or "", self.after or ""))
+        return list(_words(self.before, self.after))
 
 
 def only_order(before: str, after: str) -> bool:
@@ -90,7 +101,7 @@ def _leaves(value: Any, place: str) -> Iterator[tuple[str, str]]:
         yield place, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _words(before: str, after: str) -> Iterator[str]:
+def _words(before: str, after: str) -> Iterator[Part]:
     old, new = WORDS.findall(before), WORDS.findall(after)
     if max(len(old), len(new)) > MOST_WORDS:
         yield from _sides(before, after)
@@ -98,14 +109,16 @@ def _words(before: str, after: str) -> Iterator[str]:
     operations = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     for at, (kind, start, end, to_start, to_end) in enumerate(operations):
         if kind == "equal":
-            yield _shortened(old[start:end], begins=at == 0, ends=at == len(operations) - 1)
+            yield "same", _shortened(old[start:end], begins=at == 0, ends=at == len(operations) - 1)
         else:
             yield from _sides("".join(old[start:end]), "".join(new[to_start:to_end]))
 
 
-def _sides(gone: str, new: str) -> Iterator[str]:
-    yield f"[-{escaped(gone)}-]" if gone else ""
-    yield f"{{+{escaped(new)}+}}" if new else ""
+def _sides(gone: str, new: str) -> Iterator[Part]:
+    if gone:
+        yield "gone", escaped(gone)
+    if new:
+        yield "new", escaped(new)
 
 
 def _shortened(same: list[str], *, begins: bool, ends: bool) -> str:

@@ -23,6 +23,7 @@ from pegboard.events import ServerChanged
 from pegboard.model import JsonObject, ServerName, ToolId
 from pegboard.protocols import Clock, Definitions, EventSink
 from pegboard.settings.server_spec import ServerSpec
+from pegboard.telemetry.trace_spans import Tracer
 from pegboard.upstreams.extension_requests import AnyNotification
 from pegboard.upstreams.fleet_options import HEALTH_TIMEOUT, FleetOptions
 from pegboard.upstreams.limits import DEFAULT_LIMITS, UpstreamLimits
@@ -93,6 +94,7 @@ class Fleet:
         health_timeout: float = HEALTH_TIMEOUT,
         admit: Callable[[ToolId], None] = lambda tool: None,
         sign_ins: SignIns | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         self._events = events
         self._clock = clock
@@ -115,6 +117,7 @@ class Fleet:
             admit=admit,
             sign_ins=sign_ins,
             sign_in_questions=self._sign_in_questions,
+            tracer=tracer,
         )
         self._servers = {name: self._made(spec) for name, spec in specs.items()}
         self._client_connections = ClientConnections(self._start_for_client)

@@ -13,6 +13,7 @@ from pegboard.upstreams.server_requests import ConnectedClients
 from pegboard.upstreams.shared_tools import SharedTools
 
 if TYPE_CHECKING:
+    from pegboard.telemetry.trace_spans import Tracer
     from pegboard.upstreams.oauth.sign_ins import SignIns
     from pegboard.upstreams.sign_in_questions import SignInQuestions
 
@@ -28,7 +29,7 @@ class FleetOptions:
     ``admit`` is called right before a call is sent, once the server is connected, and raises for a tool that has
     changed since it was chosen. ``clients`` can be asked for their roots outside any request. ``shared_tools`` has the
     definitions that several connections list alike. ``sign_ins`` has the tokens for servers that want one; without it,
-    none is sent.
+    none is sent. ``tracer`` starts a span for each request, if that is turned on.
     """
 
     connect_timeout: float
@@ -45,3 +46,4 @@ class FleetOptions:
     shared_tools: SharedTools = field(default_factory=SharedTools)
     sign_ins: SignIns | None = None
     sign_in_questions: SignInQuestions | None = None
+    tracer: Tracer | None = None

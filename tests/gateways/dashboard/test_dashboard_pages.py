@@ -24,6 +24,8 @@ from pegboard.spend_limits import NanoUsd, dollars
 from pegboard.stores import MemoryActivity
 from served import Gateway, OpenGateway
 
+PATIENT = {"start_wait": 60}
+"""The server is there when a page is asked for, however busy the machine is."""
 MARKED_UP = {"command": sys.executable, "args": [str(Path(__file__).parents[2] / "servers" / "marked_up.py")]}
 TODAY = int(time.time() // DAY_SECONDS)
 
@@ -204,7 +206,9 @@ async def test_the_export_has_every_entry_and_no_formula(gateway_of: OpenGateway
 
 async def test_traffic_of_both_gateways_is_on_the_pages_at_once(gateway_of: OpenGateway) -> None:
     body = asking("openai_chat", "what is alpha?", tools=[f"tool_{number}" for number in range(30)], model="gpt-x")
-    async with gateway_of(activity={"texts": True, "prices": {"gpt*": 2.0}}, servers={"odd": MARKED_UP}) as gateway:
+    async with gateway_of(
+        activity={"texts": True, "prices": {"gpt*": 2.0}}, servers={"odd": MARKED_UP}, **PATIENT
+    ) as gateway:
         assert (await gateway.http.post("/openai/v1/chat/completions", json=body)).status_code == 200
         async with Client(streamable_http_client(gateway.server.url)) as client:
             await client.list_tools()
@@ -224,7 +228,7 @@ async def test_traffic_of_both_gateways_is_on_the_pages_at_once(gateway_of: Open
 
 
 async def test_texts_are_kept_only_if_the_settings_say_so(gateway_of: OpenGateway) -> None:
-    async with gateway_of(servers={"odd": MARKED_UP}) as gateway:
+    async with gateway_of(servers={"odd": MARKED_UP}, **PATIENT) as gateway:
         async with Client(streamable_http_client(gateway.server.url)) as client:
             await client.call_tool("search_tools", {"query": "a private matter"})
         exported = await gateway.http.get("/ui/activity.csv")
@@ -250,10 +254,10 @@ async def test_markup_of_servers_and_clients_is_shown_as_text(gateway_of: OpenGa
             )
         ]
     )
-    async with gateway_of(parts={"activity": store}, servers={"odd": MARKED_UP}, eager_tools=0) as gateway:
+    async with gateway_of(parts={"activity": store}, servers={"odd": MARKED_UP}, **PATIENT, eager_tools=0) as gateway:
         async with Client(streamable_http_client(gateway.server.url)) as client:
             await client.list_tools()
-        pages = ["", "/activity", "/activity/evil", "/tools", "/conversations", "/clients", "/settings"]
+        pages = ["", "/activity", "/activity/evil", "/tools", "/conversations", "/clients", "/settings", "/approvals"]
         answers = [await gateway.http.get(f"/ui{each}") for each in pages]
         typed = 'paint </textarea>"><script>alert(1)</script><img src=x onerror=alert(1)>'
         answers.append(await gateway.http.post("/ui/try", data={"query": typed}))
@@ -271,7 +275,7 @@ async def test_markup_of_servers_and_clients_is_shown_as_text(gateway_of: OpenGa
 
 
 async def test_a_query_is_explained(gateway_of: OpenGateway) -> None:
-    async with gateway_of(servers={"odd": MARKED_UP}) as gateway:
+    async with gateway_of(servers={"odd": MARKED_UP}, **PATIENT) as gateway:
         async with Client(streamable_http_client(gateway.server.url)) as client:
             await client.list_tools()
         answer = await gateway.http.post("/ui/try", data={"query": "paint it bold"})

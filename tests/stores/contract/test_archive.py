@@ -24,6 +24,7 @@ from pegboard.records import (
     SessionRecord,
     SessionState,
     StatisticsRecord,
+    SwitchRecord,
 )
 from pegboard.spend_limits import Account, Limits, nano_usd
 from pegboard.stores.redis import record_stores
@@ -36,6 +37,7 @@ from records import everything, held
 
 LOG, NOW = ToolId("git", "log"), ToolId("time", "now")
 ONE = Account(session="one", key="alice")
+OFF = SwitchRecord(server="git", name="", definition="", who="ann", at=1_000.5)
 A, B = (Fingerprint(letter * 64) for letter in "ab")
 
 
@@ -51,6 +53,7 @@ async def fill(backend: Backend) -> None:
     await spend.reserve(ONE, nano_usd(2), Limits())
     await backend.pins().put({LOG: A, NOW: A})
     await backend.pins().put({LOG: B})
+    await backend.archive().write([OFF])
     await backend.embeddings().put({"k2": np.array([1.5, -1 / 3], np.float32), "k1": np.zeros(2, np.float32)})
 
 
@@ -61,7 +64,7 @@ async def of(backend: Backend, kind: Kind) -> list[Record]:
 async def test_records_say_what_the_stores_hold_in_the_order_of_their_keys(lasting: Backend) -> None:
     await fill(lasting)
 
-    session, first, second, lesson, habit, *meters, hold, changed, same, k1, k2 = await held(lasting.archive())
+    session, first, second, lesson, habit, *meters, hold, changed, same, off, k1, k2 = await held(lasting.archive())
 
     assert session == SessionRecord(
         key=session_key("one"),
@@ -88,6 +91,7 @@ async def test_records_say_what_the_stores_hold_in_the_order_of_their_keys(lasti
     assert (hold.amount, hold.expires) == (nano_usd(2), 1_000.0 + HOLD)
     assert changed == PinRecord(server="git", name="log", approved=A, seen=B)
     assert same == PinRecord(server="time", name="now", approved=A, seen=A)
+    assert off == OFF
     assert [k1.key, k2.key] == ["k1", "k2"]
     assert np.frombuffer(k2.vector, np.float32).tolist() == [1.5, float(np.float32(-1 / 3))]
 
@@ -97,7 +101,8 @@ async def test_a_store_says_where_it_is_what_it_holds_and_how_much_that_takes(la
 
     about = await lasting.archive().about()
 
-    expected = {"session": 1, "statistics": 2, "lesson": 1, "habit": 1, "meter": 3, "hold": 1, "pin": 2, "embedding": 2}
+    expected = {"session": 1, "statistics": 2, "lesson": 1, "habit": 1, "meter": 3, "hold": 1, "pin": 2, "switch": 1}
+    expected["embedding"] = 2
     assert (about.counts, about.bytes > 100, float(about.version[:3]) > 3) == (expected, True, True)
     assert any(name.startswith("last use") for name in about.migrations)
     assert about.replicas == (None if about.backend == "sqlite" else 0)
@@ -112,7 +117,7 @@ async def test_what_is_carried_to_another_store_is_there_as_it_was(
 
     taken = await there.archive().write(records)
 
-    assert taken == len(records) == 13
+    assert taken == len(records) == 14
     assert await held(there.archive()) == records
     loaded = await there.sessions().load(session_key("one"))
     assert loaded == await lasting.sessions().load(session_key("one"))
@@ -232,9 +237,9 @@ async def test_records_are_removed_by_their_keys(lasting: Backend) -> None:
 async def test_all_of_a_kind_can_be_removed(lasting: Backend) -> None:
     await fill(lasting)
 
-    assert [await lasting.archive().remove(kind) for kind in KINDS] == [1, 2, 1, 1, 3, 1, 2, 2]
+    assert [await lasting.archive().remove(kind) for kind in KINDS] == [1, 2, 1, 1, 3, 1, 2, 1, 2]
     assert await held(lasting.archive()) == []
-    assert [await lasting.archive().remove(kind) for kind in KINDS] == [0] * 8
+    assert [await lasting.archive().remove(kind) for kind in KINDS] == [0] * 9
 
 
 async def test_what_was_not_used_for_long_is_removed_and_the_total_of_a_key_is_not(

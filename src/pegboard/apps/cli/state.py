@@ -68,6 +68,7 @@ WORDS = {
     "meter": ("meter of spending", "meters of spending"),
     "hold": ("amount held back", "amounts held back"),
     "pin": ("pin", "pins"),
+    "switch": ("thing switched off", "things switched off"),
     "embedding": ("embedding", "embeddings"),
     "activity": ("decision", "decisions"),
     "definition": ("listing of a server", "listings of servers"),

@@ -8,20 +8,19 @@ from typing import Any
 from pegboard.activity_entries import DAY_SECONDS, ActivityGroup, ActivityTotals
 from pegboard.errors import PegboardError
 from pegboard.events import ContentSuspected, DefinitionChanged, DefinitionSuspected, Event, ServerCrowds
+from pegboard.gateways.dashboard.forms import tool_field
 from pegboard.gateways.dashboard.shown_settings import shown_settings
 from pegboard.gateways.key_expiry import lifetimes
 from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.model import AgentState, Message, Part, Pin, ToolId, ToolStatistics, Turn
-from pegboard.records import MeterRecord
+from pegboard.records import MeterRecord, SwitchRecord
 from pegboard.settings import Settings
 from pegboard.settings.limit_settings import BudgetSettings, RateSettings
 from pegboard.spend_limits import BUDGET
 from pegboard.telemetry.activity_recorder import ActivityRecorder
-from pegboard.trust.definition_changes import Change, changes
 from pegboard.upstreams.status import ServerStatus
 
 MOST_TOOLS = 500
-MOST_CHANGED = 50
 MOST_USED = 200
 USED_DAYS = 30
 MOST_KEYS = 500
@@ -39,20 +38,33 @@ class ToolLine:
     statistics: ToolStatistics | None
     pin: Pin | None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedDefinition:
-    """A definition that is not the approved one; ``changes`` is None if a text is missing."""
-
-    tool: ToolId
-    new: bool
-    changes: list[Change] | None
+    @property
+    def target(self) -> str:
+        """As a form names it."""
+        return tool_field(self.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLine:
+    """``off`` says whether an operator has switched the server off."""
+
     status: ServerStatus
     statistics: ToolStatistics | None
+    off: bool
+
+    @property
+    def target(self) -> str:
+        """As a form names it."""
+        return tool_field(ToolId(self.status.name, ""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchedLine:
+    """What is switched off; ``target`` is what a form calls it."""
+
+    target: str
+    tool: ToolId
+    switch: SwitchRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +96,6 @@ class BoardPages:
     async def tools(self) -> dict[str, Any]:
         parts, catalog = self._host.parts, self._host.gateway().view.board.catalog
         statistics, pins = await parts.statistics.read(), await parts.pins.get()
-        changed = sorted(tool for tool, pin in pins.items() if pin.changed)
-        wordings = await parts.pins.wordings(changed[:MOST_CHANGED])
         lines = [
             ToolLine(
                 id=tool.id,
@@ -99,24 +109,20 @@ class BoardPages:
         lines.sort(key=lambda line: (-(line.statistics.calls if line.statistics else 0), line.id))
         return {
             "servers": [
-                ServerLine(status=status, statistics=statistics.get(ToolId(status.name, "")))
+                ServerLine(
+                    status=status,
+                    statistics=statistics.get(ToolId(status.name, "")),
+                    off=self._host.switches.is_server_off(status.name),
+                )
                 for status in self._host.fleet.status()
             ],
             "tools": lines[:MOST_TOOLS],
             "left_out": max(0, len(lines) - MOST_TOOLS),
-            "pins": self._host.settings.pins,
-            "scan": self._host.settings.scan,
-            "changed": [
-                ChangedDefinition(
-                    tool=tool,
-                    new=pins[tool].new,
-                    changes=_changes(wordings[tool].approved, wordings[tool].seen, new=pins[tool].new)
-                    if tool in wordings
-                    else None,
-                )
-                for tool in changed[:MOST_CHANGED]
+            "changed": sum(pin.changed for pin in pins.values()),
+            "off": [
+                SwitchedLine(target=tool_field(tool), tool=tool, switch=switch)
+                for tool, switch in sorted(self._host.switches.off.items())
             ],
-            "more_changed": max(0, len(changed) - MOST_CHANGED),
             "used": await self._used_tools(),
             "notices": [] if self._recorder is None else [_notice(each) for each in reversed(self._recorder.notices)],
         }
@@ -231,12 +237,6 @@ def _whom(limit: RateSettings | BudgetSettings) -> str:
     named += [f"tenants {', '.join(limit.tenants)}"] if limit.tenants != ("*",) else []
     named += [f"tools {', '.join(limit.tools)}"] if limit.tools != ("*",) else []
     return f"{whose}{' (' if named else ''}{'; '.join(named)}{')' if named else ''}"
-
-
-def _changes(approved: str | None, seen: str | None, *, new: bool) -> list[Change] | None:
-    if seen is None or (approved is None and not new):
-        return None
-    return changes(approved, seen)
 
 
 def _notice(event: Event) -> tuple[float, str, str]:

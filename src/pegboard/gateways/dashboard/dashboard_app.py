@@ -1,6 +1,6 @@
 """The dashboard as an ASGI application: access, paths and headers.
 
-host and origin ─► static files ─► sign-in ─► viewer ─► page ─► headers
+host and origin ─► static files ─► sign-in ─► viewer ─► page, or form token ─► act ─► headers
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import parse_qs, unquote
+from urllib.parse import unquote
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.requests import ClientDisconnect, Request
@@ -19,14 +19,19 @@ from starlette.types import Receive, Scope, Send
 
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.dashboard.activity_pages import ActivityPages
+from pegboard.gateways.dashboard.approval_pages import ApprovalPages
 from pegboard.gateways.dashboard.board_pages import LONGEST_QUERY, BoardPages
 from pegboard.gateways.dashboard.dashboard_access import (
     COOKIE,
+    FORM_COOKIE,
+    FORM_FIELD,
     SESSION_SECONDS,
     DashboardAccess,
     DashboardRefused,
     Viewer,
 )
+from pegboard.gateways.dashboard.forms import fields_of, last
+from pegboard.gateways.dashboard.operator_acts import DONE, OperatorActs
 from pegboard.gateways.dashboard.page_templates import STATIC, PageTemplates
 from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.gateways.mcp.transport.auth import InsufficientScope, Unauthorized
@@ -36,14 +41,13 @@ LOGGER = logging.getLogger(__name__)
 
 PATH = "/ui"
 SIGN_IN = f"{PATH}/sign-in"
-MOST_BODY = 64 * 1024
 MOST_STREAMS = 20
 HEADERS: Mapping[str, str] = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-frame-options": "DENY",
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
@@ -53,6 +57,7 @@ NAVIGATION = (
     ("", "Overview"),
     ("activity", "Activity"),
     ("tools", "Tools and servers"),
+    ("approvals", "Approvals"),
     ("conversations", "Conversations"),
     ("clients", "Clients and keys"),
     ("try", "Try it"),
@@ -75,7 +80,7 @@ def open_dashboard(
 
 
 class DashboardApp:
-    """Serves `PATH` and what is below it. Nothing that it serves changes state, but for sessions of browsers."""
+    """Serves `PATH` and what is below it. Only the forms of operators change state, and sessions of browsers."""
 
     def __init__(
         self,
@@ -90,11 +95,13 @@ class DashboardApp:
         self._ends = ends
         self._streams = 0
         self._board = BoardPages(host, recorder)
+        self._acts = OperatorActs(host, recorder)
         self._activity = (
             ActivityPages(recorder, host.parts.archive, host.parts.clock.time) if recorder is not None else None
         )
         self._pages: Mapping[str, tuple[str, Page]] = {
             "tools": ("tools.html", lambda _: self._board.tools()),
+            "approvals": ("approvals.html", ApprovalPages(host).approvals),
             "clients": ("clients.html", lambda _: self._board.clients()),
             "try": ("try.html", lambda _: self._board.tried("")),
             "settings": ("settings.html", self._settings),
@@ -142,7 +149,8 @@ class DashboardApp:
                 return self._message(viewer, OFF, HTTPStatus.OK)
             return self._message(viewer, "There is no such page.", HTTPStatus.NOT_FOUND)
         template, page = found
-        return self._html(template, viewer, await page(request), path)
+        done = DONE.get(request.query_params.get("done", ""), "")
+        return self._html(template, viewer, {**await page(request), "done": done}, path)
 
     async def _of_activity(self, request: Request, viewer: Viewer, path: str) -> Response | None:
         """The stream, the CSV and the page of one decision; None for the list."""
@@ -182,9 +190,9 @@ class DashboardApp:
             self._streams -= 1
 
     async def _posted(self, request: Request, path: str) -> Response:
-        """Signing in and out, and a query to try: none of them is for an address."""
+        """Signing in and out, a query to try, and acts of operators: none of them is for an address."""
         if path == "sign-in":
-            token = (await _form(request)).get("token", "").strip()
+            token = last(await fields_of(request), "token").strip()
             try:
                 session = await self._access.sign_in(token)
             except (Unauthorized, InsufficientScope) as error:
@@ -207,8 +215,12 @@ class DashboardApp:
             leaving.delete_cookie(COOKIE, path=PATH)
             return leaving
         if path == "try":
-            query = (await _form(request)).get("query", "")
+            query = last(await fields_of(request), "query")
             return self._html("try.html", viewer, await self._board.tried(query[:LONGEST_QUERY]), path)
+        if path in self._acts.paths:
+            fields = await fields_of(request)
+            self._access.check_form(request, viewer, last(fields, FORM_FIELD))
+            return RedirectResponse(f"{PATH}/{await self._acts.do(path, viewer, fields)}", HTTPStatus.SEE_OTHER)
         raise DashboardRefused("POST is not for this path.", HTTPStatus.METHOD_NOT_ALLOWED)
 
     async def _settings(self, _: Request) -> dict[str, Any]:
@@ -235,18 +247,10 @@ class DashboardApp:
     def _html(
         self, template: str, viewer: Viewer | None, values: Mapping[str, Any], path: str = "-", *, status: int = 200
     ) -> Response:
-        shared = {"navigation": NAVIGATION if viewer is not None else (), "path": path, "root": PATH, "viewer": viewer}
-        return HTMLResponse(self._templates.render(template, {**shared, **values}), status)
-
-
-async def _form(request: Request) -> dict[str, str]:
-    """The fields of a form, the last of each name. Raises DashboardRefused for other bodies and for long ones."""
-    if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
-        raise DashboardRefused("The body is not that of a form.", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BODY:
-            raise DashboardRefused("The body is too long.", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
-    return {name: found[-1] for name, found in fields.items()}
+        pages = NAVIGATION if viewer is not None else ()
+        shared = {"navigation": pages, "path": path, "root": PATH, "viewer": viewer}
+        shared |= {"form_field": FORM_FIELD, "done": ""}
+        page = HTMLResponse(self._templates.render(template, {**shared, **values}), status)
+        if viewer is not None and viewer.form_cookie:
+            page.set_cookie(FORM_COOKIE, viewer.form_cookie, path=PATH, httponly=True, samesite="strict")
+        return page

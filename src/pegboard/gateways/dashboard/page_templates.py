@@ -9,6 +9,7 @@ from typing import Any
 
 from pegboard.activity_report import day_name
 from pegboard.extras import required
+from pegboard.gateways.dashboard.forms import text_field
 from pegboard.spend_limits import NanoUsd, dollars
 
 FOLDER = Path(__file__).parent
@@ -34,6 +35,7 @@ class PageTemplates:
             "when": when,
             "day": day_name,
             "visible": visible,
+            "field": text_field,
         }
         self.static = {name: (FOLDER / "static" / name).read_bytes() for name in STATIC}
 

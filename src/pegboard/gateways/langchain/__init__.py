@@ -7,7 +7,7 @@
 | `model_request` | a decision as a request: schemas in ``tools``, or text and one constant tool |
 | `call_gate` | the tool that a call means, or the refusal for the model |
 | `messages` | LangChain's messages and state as a turn and its facts; what is checkpointed |
-| `tool_results` | results in fewer tokens, in the messages of tools |
+| `shaped_messages` | results in fewer tokens, in the messages of tools |
 | `toolsets` | the tools of each request, and the board that selects among them |
 | `tools` | LangChain's tools as the board's, and the board's as LangChain's |
 | `scripted_model` | a chat model for tests and tutorials |

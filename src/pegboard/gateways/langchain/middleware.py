@@ -17,7 +17,7 @@ from pegboard.gateways.langchain.attention import AdmittedCall, State, ToolAtten
 from pegboard.gateways.langchain.call_gate import refusal
 from pegboard.gateways.langchain.messages import ToolAttentionState, facts_of
 from pegboard.gateways.langchain.model_request import Rendering
-from pegboard.gateways.langchain.tool_results import Answer, ShapedMessages
+from pegboard.gateways.langchain.shaped_messages import Answer, ShapedMessages
 from pegboard.gateways.langchain.tools import AGENT
 from pegboard.library.board_results import READ_RESULT
 from pegboard.model import AgentState, Outcome, ToolId

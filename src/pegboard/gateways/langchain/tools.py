@@ -11,7 +11,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from pegboard.gateways.langchain.tool_results import conversation_of
+from pegboard.gateways.langchain.shaped_messages import conversation_of
 from pegboard.library import Board
 from pegboard.library.board_results import READ_RESULT
 from pegboard.model import JsonObject, Result, Tool, ToolId

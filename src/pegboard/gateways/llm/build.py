@@ -18,16 +18,19 @@ from pegboard.gateways.llm.proxy.app import LlmApp
 from pegboard.gateways.llm.proxy.config_checks import notes, warnings
 from pegboard.gateways.llm.proxy.current_app import RANKED_BY, Models
 from pegboard.gateways.llm.proxy.keys import IsToken
+from pegboard.gateways.llm.proxy.model_spans import ModelSpans
 from pegboard.gateways.llm.selection.board_cache import BoardCache
 from pegboard.gateways.llm.selection.filter import RequestFilter
 from pegboard.gateways.llm.selection.policy_rules import Policies
 from pegboard.gateways.llm.selection.selector import Selector
 from pegboard.gateways.llm.shadow.recorder import Recorder
+from pegboard.gateways.llm.tool_results.request_results import RequestResults
 from pegboard.protocols import Clock
 from pegboard.retrieval.encoders.embedding_caches import ToolEmbeddings
 from pegboard.settings import Settings
 from pegboard.settings.storage import SpendSettings
 from pegboard.telemetry.event_log import FanOut
+from pegboard.telemetry.otel.histograms import Histograms
 from pegboard.telemetry.shadow_counts import FILE, ShadowCounts
 
 LOGGER = logging.getLogger(__name__)
@@ -35,11 +38,12 @@ LOGGER = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def open_models(
-    settings: Settings, parts: Parts, is_token: IsToken = lambda text: False
+    settings: Settings, parts: Parts, is_token: IsToken = lambda text: False, histograms: Histograms | None = None
 ) -> AsyncIterator[Models]:
     """The LLM gateway with connections to the configured upstreams, and to those of later configurations.
 
-    ``is_token`` recognizes the MCP gateway's tokens. Raises ConfigError.
+    ``is_token`` recognizes the MCP gateway's tokens; ``histograms`` gets the tokens that providers count.
+    Raises ConfigError.
     """
     await asyncio.to_thread(BpeCounter().count, [""])  # loads its tables before the first request
     async with AsyncExitStack() as stack:
@@ -75,6 +79,8 @@ async def open_models(
                 rates=RateLimiter(parts.rates, settings.rates, parts.clock),
                 prices=settings.activity.table,
                 charges=charges,
+                results=RequestResults(settings.results, BpeCounter()),
+                spans=ModelSpans(parts.tracer, histograms) if parts.tracer is not None else None,
             )
             _announce(settings, policies, parts)
             return app

@@ -96,6 +96,13 @@ MIGRATIONS = (
     Migration("sums of activity", activity_sums.table("bigint", "double precision", ACTIVITY_SUMS)),
     Migration("usage in activity", activity_rows.usage_columns("bigint")),
     Migration("kept results", result_rows.table("bytea", "double precision", "bigint")),
+    Migration(
+        "switches",
+        (
+            "CREATE TABLE switches (server text, name text, definition text NOT NULL, who text NOT NULL, "
+            "at double precision NOT NULL, PRIMARY KEY (server, name))",
+        ),
+    ),
 )
 """Existing rows count as used when they are migrated."""
 

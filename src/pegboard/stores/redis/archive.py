@@ -17,6 +17,7 @@ from pegboard.stores.redis.record_stores import RecordStore, scanned
 from pegboard.stores.redis.sessions import RedisReplicas, SessionRecords
 from pegboard.stores.redis.spend import HoldRecords, MeterRecords
 from pegboard.stores.redis.statistics import LessonRecords, StatisticsRecords
+from pegboard.stores.redis.switch_records import SwitchRecords
 from pegboard.stores.retention import check_age, is_over, live
 
 
@@ -34,6 +35,7 @@ class RedisArchive:
             "meter": MeterRecords(server, clock),
             "hold": HoldRecords(server, clock),
             "pin": PinRecords(server, clock),
+            "switch": SwitchRecords(server, clock),
             "embedding": EmbeddingRecords(server, clock, ttl=embeddings_ttl),
         }
 

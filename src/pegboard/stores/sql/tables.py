@@ -126,6 +126,7 @@ TABLES: dict[Kind, Table] = {
         primary=("kind", "name", "reservation"),
     ),
     "pin": Table(kind="pin", name="pins"),
+    "switch": Table(kind="switch", name="switches", better="at"),
     "embedding": Table(kind="embedding", name="embeddings", stamp="used", rows=("key", "vector", "used")),
 }
 

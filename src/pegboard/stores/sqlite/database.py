@@ -84,6 +84,13 @@ STATE_MIGRATIONS = (
         "rate limits",
         ("CREATE TABLE rate_meters (key TEXT PRIMARY KEY, arrival REAL NOT NULL) WITHOUT ROWID",),
     ),
+    Migration(
+        "switches",
+        (
+            "CREATE TABLE switches (server TEXT, name TEXT, definition TEXT NOT NULL, who TEXT NOT NULL, "
+            "at REAL NOT NULL, PRIMARY KEY (server, name)) WITHOUT ROWID",
+        ),
+    ),
 )
 """Existing rows count as used when they are migrated. Files older than named migrations already have the tables of the
 first one, without averages."""

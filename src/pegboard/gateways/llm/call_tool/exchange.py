@@ -22,6 +22,7 @@ from pegboard.gateways.llm.formats.tool_search import (
     SearchTool,
     ToolSearchCodec,
 )
+from pegboard.gateways.llm.tool_results.result_reads import MOST_READS, ResultReads, reads_alone
 from pegboard.gateways.llm.tool_search.tool import refused
 from pegboard.model import JsonObject, Tool
 from pegboard.routing import check_lightly
@@ -76,6 +77,8 @@ class CallToolSearchCodec:
         self._inner = inner
         self._dialect = dialect
         self._gate = gate
+        self.reads: ResultReads | None = None
+        """Answers `read_result`, which the model calls as it is, or through `call_tool`."""
         self._judging = Reader(own=gate.own, passes=gate.passes, meant=gate.meant, offered=offered)
         self._handing_on = Reader(own=gate.own, passes=self._can_be_sent, meant=gate.meant, drops=True, offered=offered)
 
@@ -98,7 +101,7 @@ class CallToolSearchCodec:
         """The calls of an answer that the gateway has to answer, each with its meaning; empty if the answer is the
         client's: it was cut off, or contains a call that passes."""
         asked = self._inner.calls(answer) if self._inner.waits(answer) else []
-        read = ((call, unwrapped(call.arguments, self._gate.own)) for call in asked if self.is_ours(call.name))
+        read = ((call, self._unwrapped(call)) for call in asked if self.is_ours(call.name))
         calls = [(call, None if meant is None else self._gate.meant(meant)) for call, meant in read]
         passing = len(calls) < len(asked) or any(call and self._gate.passes(call) for _, call in calls)
         return [] if passing else calls
@@ -108,19 +111,34 @@ class CallToolSearchCodec:
 
     def merged(self, answers: Sequence[Document], hides: Hides) -> Document:
         last = self._dialect.translated(answers[-1], self._handing_on)
-        return self._inner.merged([*answers[:-1], last], lambda _: False)
+        return self._inner.merged([*answers[:-1], last], self.is_read)
 
     def joiner(self) -> Joiner:
         return CallToolJoiner(self._inner.joiner(), self)
 
     def is_ours(self, name: str) -> bool:
-        return name == self._gate.own
+        return name == self._gate.own or self.is_read(name)
+
+    def is_read(self, name: str) -> bool:
+        return self.reads is not None and self.reads.named(name)
+
+    async def answer(self, call: FunctionCall, meant: TranslatedCall | None) -> str:
+        """The gateway's answer to a call."""
+        if self.reads is not None and self.reads.named(call.name):
+            return await self.reads.answer(call.arguments)
+        if self.reads is not None and meant is not None and self.reads.named(meant.name):
+            return await self.reads.answer(meant.arguments)
+        return self._gate.answer(meant)
+
+    def _unwrapped(self, call: FunctionCall) -> TranslatedCall | None:
+        return None if self.is_read(call.name) else unwrapped(call.arguments, self._gate.own)
 
     def hides_of(self, answer: Document | None) -> Hides:
         """Calls of `call_tool` are hidden if none of them can be translated; in an answer that was cut off they stay
         visible."""
-        sent = answer is not None and (bool(self.calls(answer)) or not self.waits(answer))
-        return lambda name: self.is_ours(name) and not sent
+        native = [] if answer is None else [call for call in self.calls(answer) if not self.is_read(call.name)]
+        sent = answer is not None and (bool(native) or not self.waits(answer))
+        return lambda name: self.is_read(name) or (self.is_ours(name) and not sent)
 
     def judging(self) -> Translator:
         """For a stream that continues: calls that do not pass stay unchanged."""
@@ -201,7 +219,9 @@ class CallToolRoundTrip:
 
     def body(self) -> bytes:
         """The current body of the request."""
-        return self.format.continued(self.rewritten, self.exchanges) if self.exchanges else self.rewritten
+        reads = self.format.reads
+        body = self.rewritten if reads is None else self.format.extended(self.rewritten, [reads.definition])
+        return self.format.continued(body, self.exchanges) if self.exchanges else body
 
     def held(self, name: str) -> bool:
         """Calls of `call_tool` are buffered; calls that pass have been renamed by then."""
@@ -212,11 +232,15 @@ class CallToolRoundTrip:
 
     def goes_on(self, answer: Document) -> bool:
         """Whether the gateway has to answer the calls."""
-        return len(self.exchanges) < MOST_ROUNDS and bool(self.format.waiting(answer))
+        waiting = self.format.waiting(answer)
+        reads = self.format.reads
+        if waiting and reads is not None and reads_alone(reads, [call for call, _ in waiting]):
+            return reads.rounds < MOST_READS
+        return bool(waiting) and len(self.exchanges) - (reads.rounds if reads else 0) < MOST_ROUNDS
 
     async def answer(self, answer: Document) -> None:
         """Answer the calls; the next `body` includes the results."""
-        results = [(call, self.gate.answer(meant)) for call, meant in self.format.waiting(answer)]
+        results = [(call, await self.format.answer(call, meant)) for call, meant in self.format.waiting(answer)]
         self.exchanges.append(SearchExchange(answer=answer, results=results))
 
 

@@ -16,6 +16,7 @@ from pegboard.errors import PegboardError
 from pegboard.gateways.llm.formats.anthropic.call_tool import MessagesCallTool
 from pegboard.gateways.llm.formats.anthropic.request import AnthropicMessages
 from pegboard.gateways.llm.formats.anthropic.tool_references import MessagesDeferral
+from pegboard.gateways.llm.formats.anthropic.tool_results import MessagesResults
 from pegboard.gateways.llm.formats.anthropic.tool_search import MessagesToolSearch
 from pegboard.gateways.llm.formats.bedrock.call_tool import ConverseCallTool
 from pegboard.gateways.llm.formats.bedrock.request import BedrockConverse
@@ -26,6 +27,7 @@ from pegboard.gateways.llm.formats.cohere.request import CohereChat
 from pegboard.gateways.llm.formats.cohere.tool_search import CohereToolSearch
 from pegboard.gateways.llm.formats.gemini.call_tool import ContentsCallTool
 from pegboard.gateways.llm.formats.gemini.request import Gemini
+from pegboard.gateways.llm.formats.gemini.tool_results import ContentsResults
 from pegboard.gateways.llm.formats.gemini.tool_search import ContentsToolSearch
 from pegboard.gateways.llm.formats.generic.payload_policy import filtering_of
 from pegboard.gateways.llm.formats.generic.request import Generic
@@ -41,13 +43,16 @@ from pegboard.gateways.llm.formats.model_providers import (
 )
 from pegboard.gateways.llm.formats.openai_chat.call_tool import ChatCallTool
 from pegboard.gateways.llm.formats.openai_chat.request import OpenAIChat
+from pegboard.gateways.llm.formats.openai_chat.tool_results import ChatResults
 from pegboard.gateways.llm.formats.openai_chat.tool_search import ChatToolSearch
 from pegboard.gateways.llm.formats.openai_responses.call_tool import ResponsesCallTool
 from pegboard.gateways.llm.formats.openai_responses.request import OpenAIResponses
 from pegboard.gateways.llm.formats.openai_responses.search_output import ResponsesDeferral
+from pegboard.gateways.llm.formats.openai_responses.tool_results import ResponsesResults
 from pegboard.gateways.llm.formats.openai_responses.tool_search import ResponsesToolSearch
 from pegboard.gateways.llm.formats.protocol import Codec
 from pegboard.gateways.llm.formats.tool_references import DeferralCodec
+from pegboard.gateways.llm.formats.tool_results import ToolResultCodec
 from pegboard.gateways.llm.formats.tool_search import ToolSearchCodec
 from pegboard.settings.llm import UpstreamSettings
 
@@ -60,8 +65,8 @@ class Format:
     """A wire format: the ``provider`` whose API has it, and the code that handles it. Stateless.
 
     ``paths`` matches the end of the path of POST requests with this body, ``counting`` that of requests that count
-    another request's tokens. ``tool_search``, ``call_tool`` and ``deferral`` are None if the format does not support
-    them. With ``keeps_history`` a request can continue an earlier answer by its id.
+    another request's tokens. ``tool_search``, ``call_tool``, ``deferral`` and ``results`` are None if the format does
+    not support them. With ``keeps_history`` a request can continue an earlier answer by its id.
     """
 
     codec: Codec
@@ -71,6 +76,7 @@ class Format:
     tool_search: ToolSearchCodec | None = None
     call_tool: CallToolCodec | None = None
     deferral: DeferralCodec | None = None
+    results: ToolResultCodec | None = None
     keeps_history: bool = False
 
     @property
@@ -85,6 +91,7 @@ FORMATS: tuple[Format, ...] = (
         paths=re.compile(r"/chat/completions/?$"),
         tool_search=ChatToolSearch(),
         call_tool=ChatCallTool(),
+        results=ChatResults(),
     ),
     Format(
         codec=OpenAIResponses(),
@@ -94,6 +101,7 @@ FORMATS: tuple[Format, ...] = (
         tool_search=ResponsesToolSearch(),
         call_tool=ResponsesCallTool(),
         deferral=ResponsesDeferral(),
+        results=ResponsesResults(),
         keeps_history=True,
     ),
     Format(
@@ -108,6 +116,7 @@ FORMATS: tuple[Format, ...] = (
         tool_search=MessagesToolSearch(),
         call_tool=MessagesCallTool(),
         deferral=MessagesDeferral(),
+        results=MessagesResults(),
     ),
     Format(
         codec=Gemini(),
@@ -116,6 +125,7 @@ FORMATS: tuple[Format, ...] = (
         counting=re.compile(r":countTokens$"),
         tool_search=ContentsToolSearch(),
         call_tool=ContentsCallTool(),
+        results=ContentsResults(),
     ),
     Format(
         codec=BedrockConverse(),
@@ -159,6 +169,12 @@ def tool_search_of(codec: Codec) -> ToolSearchCodec | None:
     """The tool search of this format; None if it has none."""
     found = _row(codec)
     return None if found is None else found.tool_search
+
+
+def results_of(codec: Codec) -> ToolResultCodec | None:
+    """The results of tools in this format; None if they are not known."""
+    found = _row(codec)
+    return None if found is None else found.results
 
 
 def call_tool_of(codec: Codec) -> CallToolCodec | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
 from http import HTTPStatus
 
@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from pegboard.call_charges import CallCharges
 from pegboard.caller_limits import ANYONE, LimitedCaller, RateLimiter
+from pegboard.catalog import BpeCounter
 from pegboard.errors import PegboardError
 from pegboard.gateways.llm.conversation.history import ProviderHistories
 from pegboard.gateways.llm.formats.protocol import Codec
@@ -34,6 +35,7 @@ from pegboard.gateways.llm.proxy.http_bodies import (
 )
 from pegboard.gateways.llm.proxy.keys import IsToken, Keys, NotAllowed, is_local
 from pegboard.gateways.llm.proxy.model_budgets import ModelBudgets
+from pegboard.gateways.llm.proxy.model_spans import ModelSpans
 from pegboard.gateways.llm.proxy.model_upstream import Body, Headers, ModelUpstream
 from pegboard.gateways.llm.proxy.request_audit import OFF, SIGNED, RequestAudit, RequestContext
 from pegboard.gateways.llm.proxy.request_event import served
@@ -50,12 +52,15 @@ from pegboard.gateways.llm.selection.answer_ids import kept_answer, renamed_body
 from pegboard.gateways.llm.selection.filter import FilterFailed, RequestFilter, RewrittenRequest, TreatmentOf
 from pegboard.gateways.llm.selection.policy_rules import Policies
 from pegboard.gateways.llm.shadow.recorder import Recorder
+from pegboard.gateways.llm.tool_results.request_results import RequestResults
+from pegboard.gateways.llm.tool_results.result_step import ResultStep, Sender, readable
 from pegboard.gateways.llm.tool_search.chain import chained
 from pegboard.gateways.llm.tool_search.search_loop import ToolSearchLoop
 from pegboard.habits import habits_of
 from pegboard.model_prices import NO_PRICES, PriceTable
 from pegboard.protocols import Clock, EventSink
 from pegboard.settings.llm import LlmSettings
+from pegboard.settings.result_settings import ResultSettings
 from pegboard.stores import MemoryRates
 from pegboard.telemetry.audit_log import AuditLog
 
@@ -79,9 +84,12 @@ class LlmApp:
         rates: RateLimiter | None = None,
         prices: PriceTable = NO_PRICES,
         charges: CallCharges | None = None,
+        results: RequestResults | None = None,
+        spans: ModelSpans | None = None,
     ) -> None:
         """``is_token`` recognizes tokens of the MCP gateway; ``names`` are this server's names in addition to
-        loopback's. Budgets are kept by ``charges``.
+        loopback's. Budgets are kept by ``charges``; ``results`` shapes the results of tools. With ``spans``, requests
+        to providers are traced.
 
         Raises ConfigError for contradictory options.
         """
@@ -93,12 +101,15 @@ class LlmApp:
         tenants = {name: each.tenant for name, each in settings.keys.items()}
         self._audit = RequestAudit(events, clock, recorder, audit, tenants)
         self._prices = prices
+        self._spans = spans
         self._budgets = ModelBudgets(settings.budgets, charges, prices, events, clock)
         self._rates = rates or RateLimiter(MemoryRates(clock), (), clock)
         self._policies = policies or Policies(settings)
         self._keys = Keys(settings.keys, is_token, clock)
         self._names = names
         self.upstreams = {name: ModelUpstream(name, each, environment) for name, each in settings.upstreams.items()}
+        shaper = results or RequestResults(ResultSettings(), BpeCounter())
+        self._results = ResultStep(shaper, events, clock, most=settings.most_filtered)
         self._unknown = UnknownHeaders()
         self._generic = generic_codecs(settings.upstreams)
 
@@ -153,11 +164,12 @@ class LlmApp:
             )
             round_trip = context.rewritten.round_trip
             async with self._budgets.charged(context, self._limited(context.key)):
-                if round_trip is not None and codec is not None:
-                    passing = self._round_trip(context, scope["method"], headers, round_trip, codec, writer)
-                else:
-                    passing = self._pass(context, scope["method"], headers, body, codec, writer)
-                await reader.until_disconnect(passing)
+                with self._spans.traced(context, headers) if self._spans else nullcontext(headers) as sent:
+                    if round_trip is not None and codec is not None:
+                        passing = self._round_trip(context, scope["method"], sent, round_trip, codec, writer)
+                    else:
+                        passing = self._pass(context, scope["method"], sent, body, codec, writer)
+                    await reader.until_disconnect(passing)
         except PegboardError as error:
             context.refused = "" if context.status else error.code
             context.status = context.status or error.http_status
@@ -193,12 +205,17 @@ class LlmApp:
         if isinstance(found, UnreadBody):
             context.rewritten = filter_.unread(found.why, treatment_of)
             return found.body
+        body, coding, shaped = found.body, parsed.coding, None
+        if self._policies.shapes_results(context.target.upstream.name, context.key, parsed.wishes):
+            shaped = await self._results.shaped(codec, body, coding, treatment_of, _sender(context, parsed))
+        if shaped is not None:
+            body, coding, treatment_of = shaped.body, "", readable(treatment_of, shaped)
         context.rewritten = await filter_.rewrite(
             codec,
-            found.body,
+            body,
             path=context.target.path,
             query=context.target.query,
-            coding=parsed.coding,
+            coding=coding,
             owner=context.owner,
             conversation=parsed.conversation,
             client=parsed.client,
@@ -209,6 +226,8 @@ class LlmApp:
         context.rewritten = chained(codec, context.rewritten, context.target.path)
         if context.rewritten.body is None:
             context.rewritten = replace(context.rewritten, body=renamed_body(context.rewritten.request))
+        if shaped is not None:
+            context.rewritten = self._results.offered(codec, context.rewritten, shaped, context.target.path)
         return found.body if context.rewritten.body is None else context.rewritten.body
 
     def _treatment_of(self, context: RequestContext, parsed: RequestHeaders) -> TreatmentOf:
@@ -243,8 +262,8 @@ class LlmApp:
         """The codec of the body; None if it has no tools, or all of them stay in any case."""
         upstream = context.target.upstream.name
         codec = self._generic.get(upstream) or codec_for(context.target.path) if method == "POST" else None
-        covered = self._budgets.cover(self._limited(context.key))
-        if codec is not None and not covered and self._policies.never_filters(upstream, context.key):
+        read = self._budgets.cover(self._limited(context.key)) or "results" in parsed.wishes
+        if codec is not None and not read and self._policies.never_filters(upstream, context.key):
             context.rewritten = OFF
             return None
         if codec is not None and parsed.is_signed:
@@ -265,12 +284,15 @@ class LlmApp:
         if codec is not None and context.rewritten.outcome == "shadow":
             filter_ = self._filters[context.target.upstream.name]
             context.shadow = asyncio.create_task(filter_.shadowed(codec, context.rewritten, context.owner))
+        sent = self._clock.monotonic()
         async with context.target.upstream.send(method, context.target.whole, headers, body) as answer:
             context.status = answer.status
             observer = ResponseObserver(codec, answer)
             await writer.begin(answer.status, [*answer.headers, *self._said(context, context.known)])
             try:
                 async for piece in answer.pieces:
+                    if observer.streamed and not context.first_chunk_s:
+                        context.first_chunk_s = self._clock.monotonic() - sent
                     observer.feed(piece)
                     await writer.more(piece)
                 await writer.end()
@@ -348,6 +370,17 @@ def _caller(context: RequestContext, scope: Scope) -> str:
     """Who is charged for memory, by something a client cannot choose: the gateway key or the address."""
     address = scope.get("client") or ("",)
     return f"key {context.key}" if context.key is not None else f"address {address[0]}"
+
+
+def _sender(context: RequestContext, parsed: RequestHeaders) -> Sender:
+    target = context.target
+    return Sender(
+        path=target.path,
+        query=target.query,
+        client=parsed.client,
+        key=context.key or "",
+        conversation=parsed.conversation,
+    )
 
 
 def _owner(context: RequestContext, headers: Headers) -> str:

@@ -188,7 +188,7 @@ class ResponseObserver:
             self._observer = codec.observe(headers.get(b"content-type", ""))
         self._inflater = Inflater(coding) if coding in WINDOWS else None
         self._came = self._inflated = self._events = 0
-        self._streamed = headers.get(b"content-type", "").startswith("text/event-stream")
+        self.streamed = headers.get(b"content-type", "").startswith("text/event-stream")
         self.id = ""
         self.called: list[str] = []
         self.used: TokenUsage | None = None
@@ -196,7 +196,7 @@ class ResponseObserver:
     @property
     def said(self) -> int:
         """About how many tokens came: one an event, or a quarter of the bytes."""
-        return self._events if self._streamed else max(self._came, self._inflated) // 4
+        return self._events if self.streamed else max(self._came, self._inflated) // 4
 
     def feed(self, piece: bytes) -> None:
         self._events += piece.count(b"data:")

@@ -68,6 +68,8 @@ class ModelUpstream:
         expand = Expander(f"The upstream {name!r}", known, ".", SecretReader(known))
         self._settings = settings
         self._base = settings.url
+        address = URL(settings.url)
+        self.host, self.port = address.host or "", address.port or 0
         self._own = {key.lower().encode(): (expand(value) or "").encode() for key, value in settings.headers.items()}
         self._key = _key(name, settings, known)
         self._http: aiohttp.ClientSession | None = None

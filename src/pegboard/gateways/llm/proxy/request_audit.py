@@ -51,6 +51,8 @@ class RequestContext:
     rewritten: RewrittenRequest = NOT_READ
     shadow: Shadow | None = None
     added_ms: float = 0.0
+    first_chunk_s: float = 0.0
+    """Seconds from sending a request whose answer streams until the first part of it."""
     status: int = 0
     called: tuple[str, ...] = ()
     used: TokenUsage | None = None

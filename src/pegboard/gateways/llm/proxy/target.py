@@ -17,7 +17,7 @@ from pegboard.gateways.llm.selection.policy_rules import WISH
 from pegboard.protection import marking_headers
 
 LOGGER = logging.getLogger(__name__)
-KNOWN = ("k", "budget", "threshold", "never", "filter", "way-back", "key", "conversation")
+KNOWN = ("k", "budget", "threshold", "never", "filter", "way-back", "results", "key", "conversation")
 """Known headers of model requests, without their prefix."""
 OF_MCP = frozenset({"session", "exposure", "forwarded"})
 """Headers of the MCP gateway, which a client may send everywhere."""

@@ -15,6 +15,7 @@ from pegboard.gateways.llm.selection.policy import Policy
 from pegboard.gateways.llm.tool_search.round_trip import ToolSearchTerms
 from pegboard.routing import Profile, profile_named
 from pegboard.settings.llm import LlmSettings, PolicySettings, RuleOfPolicy, UpstreamSettings, Way
+from pegboard.settings.result_settings import ResultForm, form_named
 
 WISH = "x-pegboard-"
 """Prefix of the headers in which a request states its wishes."""
@@ -61,7 +62,8 @@ class WishNotUnderstood(PegboardError):  # noqa: N818
 class Treatment:
     """How a request is treated: whether and by which policy its tools are selected, and what happens if that fails.
 
-    In the ``shadow`` tools are selected while the request passes unchanged, whatever fails.
+    In the ``shadow`` tools are selected while the request passes unchanged, whatever fails. ``results`` is the form in
+    which the results of tools are sent.
     """
 
     policy: Policy
@@ -70,6 +72,7 @@ class Treatment:
     fails_open: bool = True
     tool_search: ToolSearchTerms = NO_TOOL_SEARCH
     shadow: bool = False
+    results: ResultForm = "whole"
 
 
 class Policies:
@@ -105,14 +108,20 @@ class Policies:
             for key in keys
         )
 
+    def shapes_results(self, upstream: str, key: str | None, wishes: Mapping[str, str]) -> bool:
+        """Whether the results of a request may be shaped, whatever its model."""
+        models = {"", *(rule.model for rule in self._settings.rules)}
+        return "results" in wishes or any(self._of(upstream, each, key).results != "whole" for each in models)
+
     def never_filters(self, upstream: str, key: str | None) -> bool:
-        """Whether no request of this key to this upstream is filtered, whatever its model: then bodies need not be
-        read."""
+        """Whether no request of this key to this upstream is filtered, or has its results shaped, whatever its model:
+        then bodies need not be read."""
         return self._never(upstream, key)
 
     def _nothing_for(self, upstream: str, key: str | None) -> bool:
         models = {"", *(rule.model for rule in self._settings.rules)}
-        return not any(self._resolved(upstream, model, key).filters for model in models)
+        all_ = (self._resolved(upstream, model, key) for model in models)
+        return not any(each.filters or each.results != "whole" for each in all_)
 
     def _resolved(self, upstream: str, model: str, key: str | None) -> Treatment:
         said = self._settings.policy.over(_start(self._settings.upstreams[upstream]))
@@ -180,13 +189,15 @@ def treatment(
         ),
         fails_open=bool(said.shadow) or said.fail != "closed",
         shadow=bool(said.shadow),
+        results=said.results or "whole",
     )
 
 
 def narrowed(given: Treatment, wishes: Mapping[str, str]) -> Treatment:
-    """The treatment narrowed by a request's wishes: fewer tools and tokens than the policy allows, never more."""
+    """The treatment narrowed by a request's wishes: fewer tools and tokens than the policy allows, never more; and the
+    form of results that it wants."""
     profile, never, filters = given.policy.profile, given.policy.never, given.filters
-    tool_search = given.tool_search
+    tool_search, results = given.tool_search, given.results
     for name, value in wishes.items():
         match name:
             case "k":
@@ -203,13 +214,26 @@ def narrowed(given: Treatment, wishes: Mapping[str, str]) -> Treatment:
                 filters = filters and not (given.optional and value.strip().lower() in OFF)
             case "way-back":
                 tool_search = NO_TOOL_SEARCH if value.strip().lower() in OFF else tool_search
+            case "results":
+                results = _form(value) or results
     try:
         profile.check()
     except ConfigError as error:
         raise WishNotUnderstood(error.message, remedy=error.remedy) from error
     return replace(
-        given, policy=replace(given.policy, profile=profile, never=never), filters=filters, tool_search=tool_search
+        given,
+        policy=replace(given.policy, profile=profile, never=never),
+        filters=filters,
+        tool_search=tool_search,
+        results=results,
     )
+
+
+def _form(value: str) -> ResultForm | None:
+    try:
+        return form_named(value.strip().lower())
+    except ConfigError as error:
+        raise WishNotUnderstood(error.message, remedy=error.remedy) from error
 
 
 def _whole(name: str, value: str) -> int:

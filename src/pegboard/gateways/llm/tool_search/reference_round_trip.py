@@ -14,6 +14,7 @@ from pegboard.gateways.llm.formats.tool_references import Found, ReferenceExchan
 from pegboard.gateways.llm.formats.tool_search import MOST_ROUNDS, Document, FunctionCall, ToolSearchCodec
 from pegboard.gateways.llm.selection.deferral import DeferralPlan, listed_but_loaded, plan_without_selection
 from pegboard.gateways.llm.selection.policy import Filtered
+from pegboard.gateways.llm.tool_results.result_reads import MOST_READS, ResultReads, reads_alone
 from pegboard.gateways.llm.tool_search import tool as search
 from pegboard.gateways.llm.tool_search.round_trip import Find, find_in
 from pegboard.model import Tool
@@ -33,6 +34,7 @@ class ReferenceRoundTrip:
     exchanges: list[ReferenceExchange] = field(default_factory=list)
     searches: int = 0
     found: list[str] = field(default_factory=list)
+    reads: ResultReads | None = None
 
     @property
     def rounds(self) -> Sequence[frozenset[int]]:
@@ -43,6 +45,8 @@ class ReferenceRoundTrip:
         """The current body of the request. After the last search all tools are in the prompt, and none searches; if the
         provider's history has loaded some, the others are, and the search is there, as that history demands."""
         body = self._plain
+        if self.reads is not None:
+            body = self.format.extended(body, [self.reads.definition])
         if not self.exchanges or (self._is_last and self.request.kept is not None):
             return body
         return self.plan.codec.continued(body, self.request, self.exchanges)
@@ -62,7 +66,11 @@ class ReferenceRoundTrip:
 
     @property
     def _is_last(self) -> bool:
-        return len(self.exchanges) >= MOST_ROUNDS
+        return self._asked() >= MOST_ROUNDS
+
+    def _asked(self) -> int:
+        """Repetitions for something else than reads."""
+        return sum(1 for each in self.exchanges if not reads_alone(self.reads, [call for call, _ in each.results]))
 
     @property
     def _plain(self) -> bytes:
@@ -75,7 +83,9 @@ class ReferenceRoundTrip:
 
     def held(self, name: str) -> bool:
         """Whether a call of this tool is buffered."""
-        return name == self.plan.codec.call_name(self.plan.tools.search)
+        return name == self.plan.codec.call_name(self.plan.tools.search) or (
+            self.reads is not None and self.reads.named(name)
+        )
 
     def hides(self, name: str) -> bool:
         """Whether a call of this tool never reaches the client."""
@@ -84,7 +94,9 @@ class ReferenceRoundTrip:
     def goes_on(self, answer: Document) -> bool:
         """Whether the gateway has to answer: all calls are searches."""
         calls = self.format.calls(answer)
-        may = bool(calls) and len(self.exchanges) < MOST_ROUNDS and self.format.waits(answer)
+        alone = reads_alone(self.reads, calls)
+        left = self.reads is not None and self.reads.rounds < MOST_READS if alone else not self._is_last
+        may = bool(calls) and left and self.format.waits(answer)
         return may and all(self.held(call.name) for call in calls)
 
     async def answer(self, answer: Document) -> None:
@@ -93,6 +105,8 @@ class ReferenceRoundTrip:
         self.exchanges.append(ReferenceExchange(answer=answer, results=results))
 
     async def _found(self, call: FunctionCall) -> Found:
+        if self.reads is not None and self.reads.named(call.name):
+            return await self.reads.answer(call.arguments)
         self.searches += 1
         query = query_of(call.arguments)
         if not query:

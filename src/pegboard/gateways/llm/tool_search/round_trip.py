@@ -22,6 +22,7 @@ from pegboard.gateways.llm.formats.tool_search import (
 )
 from pegboard.gateways.llm.selection.board_cache import ToolBoard
 from pegboard.gateways.llm.selection.policy import Filtered
+from pegboard.gateways.llm.tool_results.result_reads import MOST_READS, ResultReads, reads_alone
 from pegboard.gateways.llm.tool_search import tool as search
 from pegboard.model import Tool, Turn
 from pegboard.settings.llm import HiddenCall
@@ -71,24 +72,30 @@ class ToolSearchRoundTrip:
     searches: int = 0
     found: list[str] = field(default_factory=list)
     rounds: list[frozenset[int]] = field(default_factory=list)
+    reads: ResultReads | None = None
 
     def body(self) -> bytes:
         """The current body of the request."""
         body = in_order(self.codec, self.request, self.kept, self.tail)
         if self.tool is not None and self._may_search():
             body = self.format.offer(body, self.tool)
+        if self.reads is not None:
+            body = self.format.extended(body, [self.reads.definition])
         return self.format.continued(body, self.exchanges) if self.exchanges else body
 
     def held(self, name: str) -> bool:
         """Whether a call of this tool is buffered: the gateway answers it if no call for the client comes with it."""
-        return self.is_search(name) or (self.hidden_call != "pass" and self.is_hidden(name))
+        return self._is_ours(name) or (self.hidden_call != "pass" and self.is_hidden(name))
 
     def hides(self, name: str) -> bool:
         """Whether a call of this tool never reaches the client.
 
         A hidden tool is one that the caller offered: its calls go to the caller unless the guard answers them.
         """
-        return self.is_search(name) or (self.hidden_call == "guard" and self.is_hidden(name))
+        return self._is_ours(name) or (self.hidden_call == "guard" and self.is_hidden(name))
+
+    def _is_ours(self, name: str) -> bool:
+        return self.is_search(name) or (self.reads is not None and self.reads.named(name))
 
     def is_search(self, name: str) -> bool:
         return self.tool is not None and name == self.tool.name
@@ -101,7 +108,7 @@ class ToolSearchRoundTrip:
     def goes_on(self, answer: Document) -> bool:
         """Whether the gateway has to answer: all calls are buffered ones."""
         calls = self.format.calls(answer)
-        may = bool(calls) and len(self.exchanges) < MOST_ROUNDS and self.format.waits(answer)
+        may = bool(calls) and self._rounds_left(calls) and self.format.waits(answer)
         return may and all(self.held(call.name) for call in calls)
 
     async def answer(self, answer: Document) -> None:
@@ -109,12 +116,23 @@ class ToolSearchRoundTrip:
         before = self.kept
         results = [(call, await self._result(call)) for call in self.format.calls(answer)]
         self.exchanges.append(SearchExchange(answer=answer, results=results))
-        if not self.kept and len(self.exchanges) == MOST_ROUNDS:
+        if not self.kept and self._asked() == MOST_ROUNDS:
             self.kept = frozenset(range(len(self.request.tools)))  # a history with calls needs tools (P14)
         self.rounds.append(self.kept)
         self.found += [self.request.tools[place].name for place in sorted(self.kept - before)]
 
+    def _asked(self) -> int:
+        """Repetitions for something else than reads."""
+        return sum(1 for each in self.exchanges if not reads_alone(self.reads, [call for call, _ in each.results]))
+
+    def _rounds_left(self, calls: Sequence[FunctionCall]) -> bool:
+        if self.reads is not None and reads_alone(self.reads, calls):
+            return self.reads.rounds < MOST_READS
+        return self._asked() < MOST_ROUNDS
+
     async def _result(self, call: FunctionCall) -> str:
+        if self.reads is not None and self.reads.named(call.name):
+            return await self.reads.answer(call.arguments)
         if self.is_search(call.name):
             return await self._searched(query_of(call.arguments))
         back = {place for place in self.open if self.request.tools[place].name == call.name}
@@ -140,7 +158,7 @@ class ToolSearchRoundTrip:
 
     def _may_search(self) -> bool:
         """Not in the last repetition; nor after a search if a call is required, as the search was that call."""
-        asked = len(self.exchanges)
+        asked = self._asked()
         return asked < MOST_ROUNDS and not (asked and self.request.choice.mode == "required")
 
     def _shown(self) -> frozenset[str]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from uuid import uuid4
 
 from pegboard.catalog import Catalog, WireNames, compact_json
-from pegboard.errors import NotApproved, ToolNotAvailable
+from pegboard.errors import NotApproved, SwitchedOff, ToolNotAvailable
 from pegboard.gateways.mcp.gateway import meta_definitions
 from pegboard.gateways.mcp.gateway.app_tools import MOST_APPS, is_for_apps, missing_apps
 from pegboard.gateways.mcp.gateway.caller import Caller
@@ -108,7 +108,7 @@ class CallerView:
             tool = self.catalog_view.resolve(name, allowed, self.names(caller), turn, finder=finder)
         except ToolNotAvailable as error:
             starting = self.never_listed(caller)
-            if isinstance(error, NotApproved) or not starting:
+            if isinstance(error, NotApproved | SwitchedOff) or not starting:
                 raise
             remedy = (
                 f"It may be of a server that is still starting ({', '.join(starting)}): call it again in a moment. "

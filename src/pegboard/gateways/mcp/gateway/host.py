@@ -25,6 +25,7 @@ from pegboard.gateways.mcp.tasks.task_ids import TaskIds
 from pegboard.gateways.mcp.transport.auth import Access, Holder
 from pegboard.gateways.mcp.transport.signed_ids import Signing
 from pegboard.gateways.mcp.trust.approvals import Approvals
+from pegboard.gateways.mcp.trust.switches import Switches
 from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools
 from pegboard.model import Outcome, ServerName
 from pegboard.programs.runner import ProgramRunner, require_sandbox
@@ -63,6 +64,7 @@ class Host:
         _ = settings.audit_log.key  # raises if it is not set
         self.access = Access(settings, clock=parts.clock)
         self.signing = Signing(parts.signing_keys, parts.clock, lasting=settings.session_ttl)
+        self.switches = Switches(parts.archive, parts.clock, self._renew_views)
         self._approvals = Approvals(
             parts.pins,
             settings.pins,
@@ -71,6 +73,7 @@ class Host:
             clock=parts.clock,
             changed=self._renew_views,
             exempt=lambda tool: self.fleet.is_placeholder(tool),
+            switches=self.switches,
         )
         self.sign_ins = SignIns(settings, parts.clock, local=settings.is_for_one_person)
         self.fleet = Fleet(
@@ -89,6 +92,7 @@ class Host:
             ),
             health_timeout=settings.health_timeout,
             admit=self._approvals.check,
+            tracer=parts.tracer,
             sign_ins=self.sign_ins,
         )
         self.parts = parts
@@ -103,7 +107,13 @@ class Host:
         self._often: tuple[str, ...] = ()
         self._gateways: dict[str, Gateway] = {}
         self.users = UserBoards(
-            self.fleet, parts, self._approvals, lambda: self.settings, self._new_gateway, self.sign_ins.forget
+            self.fleet,
+            parts,
+            self._approvals,
+            self.switches,
+            lambda: self.settings,
+            self._new_gateway,
+            self.sign_ins.forget,
         )
 
     @asynccontextmanager
@@ -111,11 +121,18 @@ class Host:
         often = await self._usage.most_called(self.settings.often_used, self.settings.enabled_servers)
         self._often = tuple(glob.escape(str(tool)) for tool in often)
         self._check()
+        await self.switches.follow()
         await self.signing.renew()
         self.gateway()
         async with self.fleet:
             running = (
-                *(self._usage.run(), self._reported.run(), self._charges.run(), self._approvals.run()),
+                *(
+                    self._usage.run(),
+                    self._reported.run(),
+                    self._charges.run(),
+                    self._approvals.run(),
+                    self.switches.run(),
+                ),
                 *((self.parts.learner.book.run(),) if self.parts.learner is not None else ()),
                 *(self.parts.retirement.run(), self._save_sessions(), self.signing.run()),
                 *(warn_of_expiry(lambda: self.settings, self.parts.clock), self.users.run()),
@@ -177,7 +194,7 @@ class Host:
             audit=self.parts.audit,
             rates=self.rates,
             approvals=approvals,
-            upstreams=lambda: servers.upstreams,
+            upstreams=lambda: [each for each in servers.upstreams if not self.switches.is_server_off(each.server.name)],
             reach=servers.reached,
             task_ids=TaskIds(self.signing),
             results=self._results,
@@ -218,6 +235,11 @@ class Host:
         self._by_user = settings.has_users
         self.users.follow(settings)
         return changes
+
+    async def review(self) -> None:
+        """Take in at once what was approved: otherwise that takes some seconds."""
+        await self._approvals.ask()
+        self.users.review()
 
     def count(self, outcome: Outcome) -> None:
         """Count a call that a client executed and reported. It opens no breaker: one client's word would hide a server

@@ -15,6 +15,7 @@ from pegboard.compose import Parts
 from pegboard.errors import PegboardError
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.trust.approvals import Approvals
+from pegboard.gateways.mcp.trust.switches import Switches
 from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools, UserApprovals, UserPins
 from pegboard.model import ServerName
 from pegboard.settings import Settings
@@ -49,7 +50,9 @@ class UserBoard:
     ``requests`` is how many of the user's requests are in progress; ``ends`` is called when the board is closed.
     """
 
-    def __init__(self, user: str, fleet: Fleet, parts: Parts, shared: Approvals, settings: Settings) -> None:
+    def __init__(
+        self, user: str, fleet: Fleet, parts: Parts, shared: Approvals, switches: Switches, settings: Settings
+    ) -> None:
         self.user = user
         self.gateways: dict[str, Gateway] = {}
         self.requests = 0
@@ -60,14 +63,17 @@ class UserBoard:
         def is_own(server: str) -> bool:
             return self.servers.is_own(server)
 
+        pins = UserPins(parts.pins, user, is_own)
         self._own = Approvals(
-            UserPins(parts.pins, user, is_own),
+            pins,
             settings.pins,
             settings.scan,
             events=parts.events,
             clock=parts.clock,
             changed=self.renew,
             exempt=lambda tool: self.servers.is_placeholder(tool),
+            switches=switches,
+            pinned_as=pins.key,
         )
         self.approvals = UserApprovals(shared, self._own, is_own)
         self.servers = UserServers(
@@ -109,6 +115,10 @@ class UserBoard:
         for gateway in self.gateways.values():
             gateway.view.renew()
 
+    def review(self) -> None:
+        """Something may have been approved."""
+        self._own.wake()
+
     def close(self) -> None:
         for end in self.ends:
             end()
@@ -134,6 +144,7 @@ class UserBoards:
         fleet: Fleet,
         parts: Parts,
         shared: Approvals,
+        switches: Switches,
         settings: Callable[[], Settings],
         new_gateway: NewGateway,
         forget: Callable[[str], None],
@@ -142,6 +153,7 @@ class UserBoards:
         self._fleet = fleet
         self._parts = parts
         self._shared = shared
+        self._switches = switches
         self._settings = settings
         self._new_gateway = new_gateway
         self._forget = forget
@@ -152,7 +164,7 @@ class UserBoards:
         if user not in self._boards:
             settings = self._settings()
             self._make_room(settings.users.most)
-            self._boards[user] = UserBoard(user, self._fleet, self._parts, self._shared, settings)
+            self._boards[user] = UserBoard(user, self._fleet, self._parts, self._shared, self._switches, settings)
         self._boards.move_to_end(user)
         self._boards[user].touch()
         return self._boards[user]
@@ -181,6 +193,11 @@ class UserBoards:
         """The tools of shared servers may have changed."""
         for board in self._boards.values():
             board.renew()
+
+    def review(self) -> None:
+        """Something may have been approved."""
+        for board in self._boards.values():
+            board.review()
 
     def follow(self, settings: Settings) -> None:
         """Use these settings from now on. Without a server that is connected by user, no user has a board."""

@@ -22,7 +22,7 @@ FIXED = (
     *("host", "port", "allowed_hosts", "start_wait", "connect_timeout", "call_timeout", "lazy", "idle_stop"),
     *("often_used", "session_ttl", "encoder", "encoder_threads", "cache_dir", "state_dir", "index", "chroma"),
     *("state", "statistics", "replica_url", "metrics", "log_format", "drain_wait", "drain_timeout"),
-    "allowed_origins",
+    *("allowed_origins", "otel"),
 )
 """Settings that take effect only at start."""
 FIXED_OF_LLM = ("record", "most_recorded")

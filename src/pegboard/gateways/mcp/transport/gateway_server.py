@@ -20,11 +20,13 @@ from pegboard.gateways.mcp.transport.call_handler import CallHandler
 from pegboard.gateways.mcp.transport.client_connection import at_end, caller_of
 from pegboard.gateways.mcp.transport.list_handler import ListHandler
 from pegboard.gateways.mcp.transport.offered_capabilities import with_extensions
+from pegboard.gateways.mcp.transport.request_spans import trace_requests
 from pegboard.gateways.mcp.transport.resource_handlers import ResourceHandlers
 from pegboard.gateways.mcp.transport.results import HANDLER_RESULTS
 from pegboard.gateways.mcp.transport.skill_handlers import SkillHandlers
 from pegboard.gateways.mcp.transport.task_handlers import TaskHandlers
 from pegboard.settings import Exposure
+from pegboard.telemetry.trace_spans import Tracer
 
 BEGINNINGS = ("initialize", "server/discover")
 Context = ServerRequestContext[Any, Any]
@@ -44,12 +46,16 @@ class GatewayServer(Server[Any]):
 
 
 def wire(
-    gateway: Gateway, sealed: RequestStateSecurity | None = None, *, exposure: Exposure | None = None
+    gateway: Gateway,
+    sealed: RequestStateSecurity | None = None,
+    *,
+    exposure: Exposure | None = None,
+    tracer: Tracer | None = None,
 ) -> Server[Any]:
     """A server for both protocol eras.
 
     ``sealed`` protects the request states that clients hold; by default only this process can open them. ``exposure``
-    is what a client on standard input and output asks for.
+    is what a client on standard input and output asks for. With a ``tracer``, each request has a span.
     """
 
     def connected(ctx: Context) -> Caller:
@@ -84,6 +90,8 @@ def wire(
     SkillHandlers(gateway, connected).join(server)
     boundary = RequestStateBoundary(sealed or RequestStateSecurity.ephemeral(), default_audience="pegboard")
     server.middleware += [boundary, calls, lists, verbatim, _introduces(gateway, exposure)]
+    if tracer is not None:
+        trace_requests(server, tracer)
     return server
 
 

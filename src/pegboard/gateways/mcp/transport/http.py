@@ -189,7 +189,9 @@ class HttpDoor:
     async def _serve(self, gateway: Gateway, toolset: str, user: str, *, task_status: TaskStatus[Endpoint]) -> None:
         """Serve one endpoint until the door closes, the toolset is removed or the user is forgotten."""
         sealed = self._host.signing.states(f"pegboard/{toolset}@{user}" if user else f"pegboard/{toolset}")
-        manager = ResumableSessions(wire(gateway, sealed), security_settings=self.security)
+        manager = ResumableSessions(
+            wire(gateway, sealed, tracer=self._host.parts.tracer), security_settings=self.security
+        )
         with anyio.CancelScope() as scope:
             if user:
                 self._host.users.board(user).ends.append(scope.cancel)

@@ -6,13 +6,14 @@ import signal
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-from pegboard.compose import opened_parts
+from pegboard.compose import events_and, opened_parts
 from pegboard.gateways.mcp.gateway.host import open_host
 from pegboard.gateways.mcp.transport.config_reload import Source
 from pegboard.gateways.mcp.transport.gateway_server import wire
 from pegboard.gateways.mcp.transport.standard_streams import standard_streams
 from pegboard.settings import Exposure, Settings
 from pegboard.stores import MemorySessions, MemorySigningKeys
+from pegboard.telemetry.otel.otel_lifetime import opened_otel
 
 
 async def serve_stdio(
@@ -31,10 +32,12 @@ async def serve_stdio(
     async with AsyncExitStack() as stack:
         settings, load = settings.for_one_person, source.load
         source = replace(source, load=lambda: load().for_one_person)
-        parts = await stack.enter_async_context(opened_parts(settings))
+        otel = await stack.enter_async_context(opened_otel(settings.otel))
+        traced = {} if otel is None else {"events": events_and(otel), "tracer": otel.tracer}
+        parts = await stack.enter_async_context(opened_parts(settings, **traced))
         parts = replace(parts, sessions=MemorySessions(parts.clock), signing_keys=MemorySigningKeys(), replicas=None)
         host = await stack.enter_async_context(open_host(settings, parts))
         read, write = await stack.enter_async_context(standard_streams())
-        server = wire(host.gateway(toolset), exposure=exposure)
+        server = wire(host.gateway(toolset), exposure=exposure, tracer=parts.tracer)
         async with source.followed(host):
             await server.run(read, write, server.create_initialization_options())

@@ -12,11 +12,12 @@ from contextlib import suppress
 from dataclasses import replace
 
 from pegboard.catalog import Catalog
-from pegboard.errors import HeldBack, NotApproved, PegboardError
+from pegboard.errors import HeldBack, NotApproved, PegboardError, SwitchedOff
 from pegboard.gateways.mcp.trust.approval_notices import ApprovalNotices
 from pegboard.gateways.mcp.trust.content_pins import ContentPins
 from pegboard.gateways.mcp.trust.fingerprints import ScannedDefinition, ScannedDefinitions, text_of
-from pegboard.model import Fingerprint, Pin, Server, Tool, ToolId
+from pegboard.gateways.mcp.trust.switches import Switches
+from pegboard.model import NEVER, Fingerprint, Pin, Server, Tool, ToolId
 from pegboard.protocols import Clock, EventSink, Pins
 from pegboard.settings.storage import PinPolicy, ScanPolicy
 from pegboard.store_health import StoreHealth
@@ -31,8 +32,9 @@ REFRESH_SECONDS = 10.0
 class Approvals:
     """The approval state of all listed definitions; shared by all gateways of a process.
 
-    ``changed`` is called when the set of held-back tools changes. Tools are held back under `quarantine` only; those
-    that are ``exempt`` are ours.
+    ``changed`` is called when the set of held-back tools changes. Tools are held back under `quarantine`, and if the
+    ``switches`` of operators are off; those that are ``exempt`` are ours. ``pinned_as`` says by which id the pin of a
+    tool goes.
     """
 
     def __init__(
@@ -45,12 +47,18 @@ class Approvals:
         clock: Clock,
         changed: Callable[[], None],
         exempt: Callable[[ToolId], bool] = lambda tool: False,
+        switches: Switches | None = None,
+        pinned_as: Callable[[ToolId], ToolId] = lambda tool: tool,
     ) -> None:
         self._store = store
         self._policy = policy
         self._scanning = scanning
         self._notices = ApprovalNotices(events, clock)
-        self.contents = ContentPins(store, policy, events=events, clock=clock)
+        self._switches = switches
+        self._pinned_as = pinned_as
+        self.contents = ContentPins(
+            store, policy, events=events, clock=clock, is_off=lambda pin, seen: self._is_off(pin, lambda: seen)
+        )
         self._changed = changed
         self._exempt = exempt
         self._catalog = self._taken = self._watched = Catalog.build([])
@@ -80,11 +88,12 @@ class Approvals:
     def admitted(self, catalog: Catalog) -> Catalog:
         """The catalog without held-back tools and without servers' unapproved texts about themselves, in the same
         order."""
-        if not self._strict:
+        if not self.is_strict:
             return catalog
         groups = [
             (self._introduced(server), [tool for tool in catalog.of_server(name) if self._admits(tool)])
             for name, server in catalog.servers.items()
+            if self._switches is None or not self._switches.is_server_off(name)
         ]
         return Catalog.build(groups, counter=catalog.counter)
 
@@ -94,7 +103,9 @@ class Approvals:
         return pin is None or pin.new
 
     def check(self, tool: ToolId) -> None:
-        """Raises NotApproved for a tool that is held back."""
+        """Raises NotApproved for a tool that is held back, and SwitchedOff."""
+        if self._is_off(tool, lambda: self._definition_of(tool)):
+            raise SwitchedOff(str(tool))
         if tool in self._held_back:
             raise NotApproved(str(tool), self._why(tool))
 
@@ -110,6 +121,10 @@ class Approvals:
         self._judge()  # before the first await: a call may be waiting for this very server
         if self._unnoted:
             await self.ask()
+
+    def wake(self) -> None:
+        """Ask the store in the next moment."""
+        self._wanted.set()
 
     async def settled(self, timeout: float) -> None:
         """Wait until the store has been asked about everything that is listed, or has failed."""
@@ -207,7 +222,7 @@ class Approvals:
     @property
     def is_strict(self) -> bool:
         """Whether any definition can be held back."""
-        return self._strict
+        return self._strict or (self._switches is not None and bool(self._switches.off))
 
     @property
     def _strict(self) -> bool:
@@ -237,13 +252,26 @@ class Approvals:
         self._taken = self._catalog
 
     def _introduced(self, server: Server) -> Server:
-        if not self._holds(ToolId(server.name, ""), self._definitions.of_server(server)):
+        whole, seen = ToolId(server.name, ""), self._definitions.of_server(server)
+        if not self._holds(whole, seen) and not self._is_off(whole, lambda: seen.fingerprint):
             return server
         own = server.description == server.title
         return replace(server, instructions="", title="", description="" if own else server.description)
 
     def _admits(self, tool: Tool) -> bool:
-        return self._exempt(tool.id) or not self._holds(tool.id, self._definitions.of(tool))
+        if self._is_off(tool.id, lambda: self._definitions.of(tool).fingerprint):
+            return False
+        return not self._strict or self._exempt(tool.id) or not self._holds(tool.id, self._definitions.of(tool))
+
+    def _is_off(self, tool: ToolId, definition: Callable[[], Fingerprint]) -> bool:
+        """Whether an operator has switched the tool off, for all or as it is pinned."""
+        if self._switches is None:
+            return False
+        pinned = self._pinned_as(tool)
+        return self._switches.is_off(tool, definition) or (pinned != tool and self._switches.is_off(pinned, definition))
+
+    def _definition_of(self, tool: ToolId) -> Fingerprint:
+        return self._definitions.of(self._catalog[tool]).fingerprint if tool in self._catalog else NEVER
 
     def _holds(self, tool: ToolId, seen: ScannedDefinition) -> bool:
         if self._fits(tool, seen):

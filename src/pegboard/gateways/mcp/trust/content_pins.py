@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pegboard.catalog import compact_json
 from pegboard.errors import PegboardError
@@ -28,9 +28,19 @@ class ContentPins:
     until it is approved, and one that the store cannot tell about is left out too.
     """
 
-    def __init__(self, store: Pins, policy: PinPolicy, *, events: EventSink, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Pins,
+        policy: PinPolicy,
+        *,
+        events: EventSink,
+        clock: Clock,
+        is_off: Callable[[ToolId, Fingerprint], bool] = lambda pin, seen: False,
+    ) -> None:
+        """``is_off`` says whether an operator has rejected this definition of an item."""
         self.policy: PinPolicy = policy
         self._store = store
+        self._is_off = is_off
         self._events = events
         self._clock = clock
         self._known: dict[ToolId, Pin] = {}
@@ -45,7 +55,7 @@ class ContentPins:
         shown = []
         for pin, item in named:
             seen, approved = print_of(item), pins[pin].approved if pin in pins else None
-            held_back = self.policy == "quarantine" and approved != seen
+            held_back = (self.policy == "quarantine" and approved != seen) or self._is_off(pin, seen)
             if approved is not None and approved != seen:
                 self._tell(pin, approved, seen, held_back=held_back)
             if not held_back:

@@ -27,7 +27,7 @@ class ApprovedTools(Protocol):
     def is_new(self, tool: ToolId) -> bool: ...
 
     def check(self, tool: ToolId) -> None:
-        """Raises NotApproved for a tool that is held back."""
+        """Raises NotApproved for a tool that is held back, and SwitchedOff."""
         ...
 
     async def settled(self, timeout: float) -> None: ...
@@ -53,6 +53,7 @@ class UserApprovals:
         groups = [
             (parts[self._is_own(name)].servers[name], parts[self._is_own(name)].of_server(name))
             for name in catalog.servers
+            if name in parts[self._is_own(name)].servers
         ]
         return Catalog.build(groups, counter=catalog.counter)
 
@@ -83,7 +84,7 @@ class UserPins:
         self._is_own = is_own
 
     async def get(self, tools: Sequence[ToolId] | None = None) -> Mapping[ToolId, Pin]:
-        return self._named(await self._store.get(None if tools is None else [self._key(each) for each in tools]))
+        return self._named(await self._store.get(None if tools is None else [self.key(each) for each in tools]))
 
     async def put(
         self,
@@ -94,7 +95,7 @@ class UserPins:
     ) -> Mapping[ToolId, Pin]:
         return self._named(
             await self._store.put(
-                self._keyed(seen), texts=self._keyed(texts), doubted=[self._key(each) for each in doubted]
+                self._keyed(seen), texts=self._keyed(texts), doubted=[self.key(each) for each in doubted]
             )
         )
 
@@ -102,13 +103,13 @@ class UserPins:
         await self._store.approve(self._keyed(tools))
 
     async def wordings(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Wording]:
-        return self._named(await self._store.wordings([self._key(each) for each in tools]))
+        return self._named(await self._store.wordings([self.key(each) for each in tools]))
 
-    def _key(self, tool: ToolId) -> ToolId:
+    def key(self, tool: ToolId) -> ToolId:
         return ToolId(f"{tool.server}{self._suffix}", tool.name) if self._is_own(tool.server) else tool
 
     def _keyed(self, by_tool: Mapping[ToolId, T]) -> dict[ToolId, T]:
-        return {self._key(tool): each for tool, each in by_tool.items()}
+        return {self.key(tool): each for tool, each in by_tool.items()}
 
     def _named(self, by_key: Mapping[ToolId, T]) -> dict[ToolId, T]:
         return {

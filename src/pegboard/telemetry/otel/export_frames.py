@@ -1,0 +1,71 @@
+"""What a gateway tells its exporter process: frames of MessagePack, each with its length before it."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, BinaryIO, NamedTuple
+
+import msgspec
+
+HEADER = struct.Struct(">I")
+
+
+class SpanRecord(NamedTuple):
+    """Times are nanoseconds since the epoch; ``links`` are trace and span ids."""
+
+    name: str
+    kind: str
+    trace_id: bytes
+    span_id: bytes
+    parent: bytes
+    state: str
+    start: int
+    end: int
+    attributes: dict[str, Any]
+    error: str
+    message: str
+    links: list[tuple[bytes, bytes]]
+
+
+class LogRecord(NamedTuple):
+    """``at`` is nanoseconds since the epoch, ``severity`` a SeverityNumber."""
+
+    name: str
+    at: int
+    severity: int
+    attributes: dict[str, Any]
+    trace_id: bytes
+    span_id: bytes
+
+
+class ExportFrame(msgspec.Struct, kw_only=True):
+    """The first one has ``setup``. ``metrics`` are as `Histograms.metrics` has them, since ``began`` until ``now``.
+
+    ``lost`` counts the records that found no room since the last frame."""
+
+    setup: dict[str, Any] | None = None
+    spans: list[tuple[Any, ...]] = []
+    logs: list[tuple[Any, ...]] = []
+    metrics: list[list[Any]] = []
+    began: int = 0
+    now: int = 0
+    lost: int = 0
+
+
+def written(frame: ExportFrame) -> bytes:
+    body = msgspec.msgpack.encode(frame)
+    return HEADER.pack(len(body)) + body
+
+
+def read(stream: BinaryIO) -> ExportFrame | None:
+    """The next frame; None at the end.
+
+    >>> import io
+    >>> read(io.BytesIO(written(ExportFrame(lost=2)))).lost
+    2
+    """
+    head = stream.read(HEADER.size)
+    if len(head) < HEADER.size:
+        return None
+    body = stream.read(HEADER.unpack(head)[0])
+    return msgspec.msgpack.decode(body, type=ExportFrame)
