@@ -41,7 +41,7 @@ def section(result: Mapping[str, Any]) -> str:
     load = "" if busy is None else f" Others used the machine too: {busy:.0f} processes wanted to run on its cores."
     return f"""## Programs instead of round trips
 
-`{result["command"]}`, {result["date"][:10]}, {result["machine"]}. {figures["tasks"]:.0f} tasks of one to eight calls
+`{result["command"]}`, {result["date"][:10]}. {figures["tasks"]:.0f} tasks of one to eight calls
 over five real servers (git, filesystem, memory, time, everything), on boards of 10, 100 and 800 tools, the rest of
 which are definitions recorded from real tools: {figures["cells"]:.0f} cases. Each task is done with single calls and
 with [one program](programs.md); both are made on the largest board and counted on all three. Calls, programs and the
