@@ -8,7 +8,7 @@ PEGBOARD_DATA := $(abspath $(wildcard .demo/sets))
 endif
 bench bench-%: export PEGBOARD_DATA := $(PEGBOARD_DATA)
 
-.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-tasks bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-programs bench-observability bench-age bench-sets clean
+.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-tasks bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-programs bench-observability bench-age bench-sets clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -59,7 +59,7 @@ bench-live: $(READY)      ## what a small model calls with the tools that each m
 		--method full --method pruned --method attention --method semantic --method hybrid --model-tasks 12 \
 		--cache .demo/embeddings --page docs/benchmarks.md
 
-bench-all: bench bench-rank bench-tasks bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-control-tools bench-usage bench-live    ## every benchmark there is; results go to bench/results
+bench-all: bench bench-rank bench-tasks bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-control-tools bench-usage bench-live    ## every benchmark there is; results go to bench/results
 
 .demo/untuned/model.onnx: | $(READY)    # the encoder as published: what tuning gave is measured beside it
 	$(PYTHON) -m venv .demo/encoder
@@ -102,6 +102,10 @@ bench-no-match: $(READY)  ## is "nothing fits" told from "something fits", on se
 bench-index: $(READY)     ## the indexes for vectors: what they cost and find, on one core (sets: PEGBOARD_DATA)
 	$(BIN)/python scripts/install_chroma.py .demo/chroma
 	taskset -c 1 env OMP_NUM_THREADS=1 $(BIN)/python -m pegboard_bench.index --page docs/benchmarks.md
+
+bench-scale: $(READY)     ## the compressed index from a thousand to a million tools, on one thread; ten minutes (sets: PEGBOARD_DATA)
+	mkdir -p .demo/embeddings
+	env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pegboard_bench.scale --page docs/benchmarks.md
 
 bench-llm: $(READY)       ## a request through the LLM gateway, beside LiteLLM's proxy; needs wrk
 	$(BIN)/python scripts/install_litellm.py .demo/litellm
@@ -157,8 +161,9 @@ bench-users: $(READY)     ## two hundred users with tokens of their own through 
 bench-board: $(READY)     ## boards of thousands of tools that change: the next turn, memory, the first decision; two minutes (sets: PEGBOARD_DATA)
 	$(BIN)/python -m pegboard_bench.board --page docs/benchmarks.md
 
-bench-observability: $(READY)    ## the dashboard over a million decisions in SQLite and PostgreSQL: pages, growth, live view, retention; ten minutes
+bench-observability: $(READY)    ## the dashboard over a million decisions in SQLite and PostgreSQL: pages, growth, live view, retention; and what a gateway loses by being observed; 15 minutes
 	$(BIN)/python -m pegboard_bench.observability --write
+	$(BIN)/python -m pegboard_bench.observability.overhead --write
 
 bench-compat: $(READY)    ## pip's resolutions of Pegboard beside forty packages for agents, and what the library alone takes; about 15 minutes
 	$(BIN)/python -m pegboard_bench.compat --page docs/benchmarks.md

@@ -24,6 +24,7 @@ from pegboard_bench.mcp import page as mcp_page
 from pegboard_bench.no_match import page as no_match_page
 from pegboard_bench.programs import page as programs_page
 from pegboard_bench.result_shapes import page as result_shapes_page
+from pegboard_bench.scale import page as scale_page
 from pegboard_bench.scan import page as scan_page
 from pegboard_bench.simulate import page as simulate_page
 from pegboard_bench.state import page as state_page
@@ -53,6 +54,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "gate": gate_page.section,
     "usage": usage_page.section,
     "index": index_page.section,
+    "scale": scale_page.section,
     "board": board_page.section,
     "state": state_page.section,
     "shaping": result_shapes_page.section,

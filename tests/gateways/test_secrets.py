@@ -14,7 +14,7 @@ import pytest
 
 from model_bodies import asking
 from model_upstream import ModelUpstream
-from pegboard.apps.cli.logs import JsonFormatter
+from pegboard.apps.cli.stderr_log import JsonFormatter
 from pegboard.events import Event, ModelRequestServed
 from pegboard.gateways.access_keys import hashed
 from pegboard.stores import MemoryEvents

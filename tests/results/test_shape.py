@@ -235,3 +235,35 @@ class TestReading:
     def test_what_cannot_be_read_is_said(self, arguments: dict[str, Any], said: str) -> None:
         with pytest.raises(ArgumentsInvalid, match=said):
             self.read(**arguments)
+
+
+@pytest.mark.parametrize("front", ["", "Contents of http://127.0.0.1/a:\n", "It cannot be simplified:\nSource: a\n"])
+def test_a_page_becomes_text_also_behind_the_lines_that_a_tool_puts_in_front_of_it(front: str) -> None:
+    page = "<!DOCTYPE html><html><body>" + "<p>A sentence <b>of</b> the page.</p>" * 60 + "</body></html>"
+
+    shaped = shape(result_of(front + page), POLICY, COUNTER, handles=True)
+
+    assert text_of(shaped.result).startswith(f"{front}A sentence")
+    assert "<p>" not in text_of(shaped.result)
+    assert shaped.kept
+
+
+@pytest.mark.parametrize("front", ["```html\n", "Write <code> as\n", "{}\n", "x" * 700 + "\n"])
+def test_a_page_that_is_an_example_stays_as_it_is(front: str) -> None:
+    page = "<html><body>" + "<p>A sentence of the page.</p>" * 60 + "</body></html>"
+
+    assert shape(result_of(front + page), POLICY, COUNTER, handles=True).rules in ((), ("cut",))
+
+
+def test_rows_that_python_printed_become_a_table_of_the_same_values() -> None:
+    shaped = shape(result_of(repr(ROWS[:40])), POLICY, COUNTER)
+
+    assert restored(text_of(shaped.result).partition("\n")[2]) == ROWS[:40]
+    assert text_of(shaped.result).startswith("[Python values as tables")
+
+
+@pytest.mark.parametrize(
+    "other", [{"at": b"7"}, {"at": (1, 2)}, {"at": {1, 2}}, {7: "a"}, {"at": float("nan")}, {"at": 1j}]
+)
+def test_values_that_json_does_not_have_stay_as_python_printed_them(other: Any) -> None:
+    assert shape(result_of(repr([*ROWS[:40], other])), POLICY, COUNTER).rules == ()

@@ -22,6 +22,7 @@ from pegboard.results.result_reader import part_of
 from pegboard.results.shape import ShapedResult, ShapePolicy, framed_json, shape, texts_of
 from pegboard_bench import results
 from pegboard_bench.page import write_page
+from pegboard_bench.result_shapes.billing import billed
 from pegboard_bench.result_shapes.checker import first_answer, second_answer
 from pegboard_bench.result_shapes.questions import Question, questions
 from pegboard_bench.result_shapes.recordings import Recording, recordings
@@ -171,12 +172,24 @@ def main(
     out: Annotated[Path, typer.Option(help="Folder of results files.")] = Path("bench/results"),
     toon: Annotated[Path | None, typer.Option(help="Folder with the package toon_format.")] = None,
     page: Annotated[Path | None, typer.Option(help="The page of all benchmarks, to be written again.")] = None,
+    part: Annotated[str, typer.Option(help="shapes, billing, or all.")] = "all",
     digest_only: Annotated[bool, typer.Option("--digest", hidden=True)] = False,
 ) -> None:
     recorded = recordings()
     if digest_only:
         print(digest(recorded))  # noqa: T201
         return
+    if part != "billing":
+        print(shapes(recorded, out, toon))  # noqa: T201
+    if part != "shapes":
+        of_billing, table = billed(recorded, SEED)
+        results.extend(out / "shaping.json", "billing", figures=of_billing, table=table)
+    if page is not None:
+        write_page(page, out)
+
+
+def shapes(recorded: Sequence[Recording], out: Path, toon: Path | None) -> Path:
+    """Measure what shapes save and say, in a new results file."""
     asked = questions(recorded, QUESTIONS, SEED)
     figures: dict[str, float] = {}
     tools: dict[str, dict[str, int]] = defaultdict(lambda: {"results": 0, "before": 0, "shaped": 0, "handle": 0})
@@ -226,10 +239,7 @@ def main(
         "budget": POLICY.budget,
         "missed": missed,
     }
-    path = results.write("shaping", command=COMMAND, seed=SEED, figures=figures, tables=tables, folder=out)
-    print(path)  # noqa: T201
-    if page is not None:
-        write_page(page, out)
+    return results.write("shaping", command=COMMAND, seed=SEED, figures=figures, tables=tables, folder=out)
 
 
 def _result(text: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pegboard.results.json_tables import HEADER, NotShaped, json_text, parsed_json, restored
 from pegboard.results.line_folds import unfolded
-from pegboard.results.shape import JOINED, LEGEND
+from pegboard.results.shape import JOINED, LEGEND, PYTHON_LEGEND
 from pegboard_bench.result_shapes.questions import Path, Question
 
 GAP = re.compile(r"\[lines (\d+) to (\d+) of (\d+) are left out\]")
@@ -58,7 +58,11 @@ def _plain(text: str) -> str:
 
 def value_in(text: str, path: Path) -> tuple[bool, Any]:
     """The value at a path of the JSON that a text holds, whole or cut; false if it is not there."""
-    lines = [line for line in NOTE.sub("", text).split("\n") if line != LEGEND and not ROW.fullmatch(line)]
+    lines = [
+        line
+        for line in NOTE.sub("", text).split("\n")
+        if line not in (LEGEND, PYTHON_LEGEND) and not ROW.fullmatch(line)
+    ]
     if (gap := next((at for at, line in enumerate(lines) if GAP.fullmatch(line)), None)) is not None:
         return _in_part(lines[:gap], path)
     start = next((at for at, line in enumerate(lines) if line[:1] in ("{", "[", "@")), 0)

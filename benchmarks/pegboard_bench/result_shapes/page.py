@@ -24,6 +24,16 @@ PEERS = """
 |---|---|---|
 | as they were sent | {before:,.0f} | |
 """
+BILLED = """
+{conversations:.0f} conversations of agents are constructed around the recorded results, sent in the LLM gateway's
+shapes, and billed by the simulated [prompt caches](prompt-cache.md) of {models}.
+The ratio is to the same conversation with whole results. Half of the results are asked a question; what the text does
+not say is read by `read_result`, in a request of its own, whose call is paid as output. {heavy:.0f} conversations have
+more than 30 % of their tokens in results.
+
+| form | all together | median where results are large | median | most | above 1.01 | readings on |
+|---|---|---|---|---|---|---|
+"""
 NAMES = {"minified": "without blanks", "toon": "TOON, where it is shorter", "shaped": "`shaped`"}
 BIGGEST = 20
 
@@ -44,7 +54,8 @@ The first tokens of each result, as many as `handle` gives, answer {figures["ans
 second in another process, {"give the same bytes" if figures["stable"] else "differ"}. `handle` cuts what is above
 {tables["budget"]:,} tokens.
 """
-    return head + forms + "\n" + text + _peers(figures) + _times(figures) + _tools(tables["tools"])
+    billed = _billed(figures, tables["billing"]) if "billing" in tables else ""
+    return head + forms + "\n" + text + _peers(figures) + _times(figures) + billed + _tools(tables["tools"])
 
 
 def _form(figures: Mapping[str, float], form: str) -> str:
@@ -52,6 +63,17 @@ def _form(figures: Mapping[str, float], form: str) -> str:
         f"| `{form}` | {figures[f'tokens/{form}']:,.0f} | {figures[f'saved/{form}']:.1%} | "
         f"{figures[f'answered/{form}']:.1%} | {figures[f'within/{form}']:.1%} | {figures[f'recoverable/{form}']:.1%} |"
     )
+
+
+def _billed(figures: Mapping[str, float], table: Mapping[str, Any]) -> str:
+    rows = [
+        f"| `{form}` | {figures[f'billed/{form}/total']:.2f} | {figures[f'billed/{form}/median-heavy']:.2f} | "
+        f"{figures[f'billed/{form}/median']:.2f} | {figures[f'billed/{form}/most']:.3f} | "
+        f"{figures[f'billed/{form}/above']:.0f} | {figures[f'billed/{form}/reads']:.0f} |"
+        for form in ("shaped", "handle")
+    ]
+    counts = {name: figures[f"billed/{name}"] for name in ("conversations", "heavy")}
+    return BILLED.format(models=", ".join(table["models"]), **counts) + "\n".join(rows) + "\n"
 
 
 def _peers(figures: Mapping[str, float]) -> str:

@@ -13,6 +13,7 @@ from pegboard.protocols import Clock, Encoder, VectorIndex
 from pegboard.retrieval import OnnxEncoder
 from pegboard.retrieval.encoders.providers import PROVIDERS
 from pegboard.retrieval.encoders.service import Service
+from pegboard.retrieval.index.bit_index import CompressedIndex
 from pegboard.retrieval.index.faiss import FaissIndex
 from pegboard.settings import Settings
 from pegboard.settings.retrieval import ChromaSettings, EncoderSettings
@@ -73,6 +74,8 @@ def indexes(settings: Settings, encoder: Encoder | None, clock: Clock) -> IndexO
     """
     if encoder is None or settings.index == "exact":
         return lambda board: None
+    if settings.index == "compressed":
+        return lambda board: CompressedIndex(encoder.dimensions)
     if settings.index == "faiss":
         return lambda board: FaissIndex(encoder.dimensions)
     space = hashlib.sha256(f"{encoder.provider}\0{encoder.model}\0{encoder.dimensions}".encode()).hexdigest()[:12]

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pegboard.errors import PegboardError
 from pegboard.gateways.dashboard.dashboard_app import PATH as DASHBOARD
+from pegboard.gateways.events_endpoint import PATH as EVENTS
 from pegboard.gateways.http_api.api_app import PATHS as API_PATHS
 from pegboard.gateways.http_spans import TracedApp
 from pegboard.gateways.origins import OriginCheck
@@ -70,6 +71,7 @@ class Front:
         readiness: Readiness,
         metrics: Metrics | None = None,
         tracer: Tracer | None = None,
+        feed: ASGIApp | None = None,
         body_seconds: float = BODY_SECONDS,
     ) -> None:
         self._mcp = mcp
@@ -77,6 +79,7 @@ class Front:
         self._api = TracedApp(api, tracer, routed=True) if api is not None and tracer is not None else api
         self._traced_models = TracedApp(models, tracer) if models is not None and tracer is not None else models
         self._dashboard = dashboard
+        self._feed = feed
         self._body_seconds = body_seconds
         self._origins = OriginCheck(security)
         self._watch = Watch(readiness, metrics, security)
@@ -95,6 +98,8 @@ class Front:
             send = _closing(send)
         if path in PATHS:
             await self._watch(scope, receive, send)
+        elif path == EVENTS and self._feed is not None:
+            await self._feed(scope, receive, send)
         elif path in API_PATHS and self._api is not None:
             await self._api(scope, receive, send)
         elif self._dashboard is not None and (path == DASHBOARD or path.startswith(f"{DASHBOARD}/")):

@@ -23,6 +23,7 @@ from pegboard.gateways.asgi import Front
 from pegboard.gateways.connections import Connections
 from pegboard.gateways.dashboard.dashboard_app import open_dashboard
 from pegboard.gateways.drain import DrainableServer
+from pegboard.gateways.events_endpoint import EventFeed, EventFeedApp
 from pegboard.gateways.http_api.api_app import open_api
 from pegboard.gateways.llm.build import open_models
 from pegboard.gateways.mcp.attach.serve_discovery import announce, health, running_folder
@@ -99,8 +100,8 @@ async def serving(
         recorder = ActivityRecorder(settings.activity.table) if settings.activity.keep != "off" else None
         async with AsyncExitStack() as stack:
             otel = await stack.enter_async_context(opened_otel(settings.otel, lambda: points_of(metrics.registry)))
-            more = [each for each in (recorder, otel) if each is not None]
-            events = events_and(AccessLog(), metrics, *more, *sinks)
+            more, feed = [each for each in (recorder, otel) if each is not None], EventFeed()
+            events = events_and(AccessLog(), metrics, feed, *more, *sinks)
             given = {"events": events, "tracer": otel.tracer if otel is not None else None} | replaced
             parts = await stack.enter_async_context(opened_parts(settings, **given))
             if recorder is not None and parts.activity is not None:
@@ -131,6 +132,7 @@ async def serving(
                 readiness=readiness,
                 metrics=metrics if settings.metrics else None,
                 tracer=parts.tracer,
+                feed=EventFeedApp(feed, host, door.security, lambda: readiness.draining),
                 body_seconds=settings.body_timeout,
             )
             read_again = await stack.enter_async_context(source.followed(host, models.prepare))

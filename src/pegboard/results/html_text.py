@@ -8,6 +8,9 @@ from typing import Any
 from pegboard.extras import required
 
 PAGE = re.compile(r"\s*(?:<!doctype\s+html|<\?xml[^>]*>\s*<!doctype\s+html|<html[\s>])", re.IGNORECASE)
+BEHIND = re.compile(r"\n\s*(?:<!doctype\s+html|<html[\s>])", re.IGNORECASE)
+FRONT = 600
+"""Most characters before a page: fetch says where it is from."""
 UNSEEN = ["script", "style", "noscript", "template", "svg", "head", "iframe", "object", "canvas"]
 INLINE = [
     *("a", "abbr", "b", "bdi", "bdo", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins", "kbd", "label"),
@@ -29,6 +32,20 @@ def is_page(text: str) -> bool:
     (True, False)
     """
     return PAGE.match(text) is not None
+
+
+def page_start(text: str) -> int | None:
+    """Where the page in a text begins, which a few lines without tags or fenced code may precede; None if it has none.
+
+    >>> page_start("Contents of /a:\\n<html><body>a</body></html>"), page_start("```\\n<html>")
+    (15, None)
+    """
+    if is_page(text):
+        return 0
+    found = BEHIND.search(text, 0, FRONT + 20)
+    if found is None or found.start() > FRONT or any(sign in text[: found.start()] for sign in ("<", "```", "{")):
+        return None
+    return found.start()
 
 
 def page_text(page: str) -> str:

@@ -20,12 +20,14 @@ from pegboard.errors import ConfigError
 from pegboard.model import JsonObject
 from pegboard.protocols import TokenCounter
 from pegboard.results.excerpts import contents, excerpt
-from pegboard.results.html_text import is_page, page_text
+from pegboard.results.html_text import page_start, page_text
 from pegboard.results.json_tables import JsonTable, NotShaped, parsed_json, table_text
 from pegboard.results.line_folds import folded
 from pegboard.results.projection import projected
+from pegboard.results.python_values import parsed_python
 
 LEGEND = "[JSON as tables: tab-separated, fields in the first row, empty = null]"
+PYTHON_LEGEND = "[Python values as tables of JSON: tab-separated, fields in the first row, empty = null]"
 JOINED = "[{} texts, each the JSON of one row]"
 FRAME = 2_000
 """Most characters before and after the JSON in a text."""
@@ -165,19 +167,26 @@ def shaped_texts(
 
 
 def _shaped_text(text: str, schema: JsonObject | None, most_rows: int | None, *, pages: bool) -> ShapedText:
-    framed = framed_json(text)
+    framed, legend_of = framed_json(text), LEGEND
+    if framed is None and (written := parsed_python(text)) is not None:
+        framed, legend_of = ("", written, ""), PYTHON_LEGEND
     if framed is not None:
         head, value, tail = framed
         kept = projected(value, schema) if schema is not None else value
         lossy = kept != value
         made = table_text(kept, most_rows)
-        legend = [LEGEND] if made.tables else []
+        legend = [legend_of] if made.tables else []
+        if legend_of == PYTHON_LEGEND and not made.tables:
+            return ShapedText(text.split("\n"))
         lines = [*filter(None, [head]), *legend, *made.lines, *filter(None, [tail])]
         rules = ("table" if made.tables else "json", *(["projection"] if lossy else []))
         return ShapedText(lines, rules, made.parsed, lossy, made.left_out)
-    if pages and is_page(text):
+    start = page_start(text) if pages else None
+    if start is not None:
+        front = text[:start].rstrip()
         try:
-            return ShapedText(page_text(text).split("\n"), ("page",), lossy=True)
+            said = "\n".join(filter(None, [front, page_text(text[start:])]))
+            return ShapedText(said.split("\n"), ("page",), lossy=True)
         except ConfigError:  # without the extra, pages stay pages
             return ShapedText(text.split("\n"))
     said = folded(text)

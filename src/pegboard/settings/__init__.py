@@ -278,7 +278,8 @@ class Settings(BaseSettings):
     )
     index: IndexKind = Field(
         "exact",
-        description="Index that hybrid searches for tools: exact, faiss (in this process) or chroma (a server).",
+        description="Index that hybrid searches for tools: exact, compressed or faiss (in this process), or chroma (a "
+        "server).",
     )
     chroma: ChromaSettings = Field(ChromaSettings(), description="The Chroma server.")
     encoder: Annotated[EncoderSettings, NoDecode] = Field(

@@ -18,7 +18,7 @@ NEEDED: dict[ProviderName, tuple[str, ...]] = {
 """Options that have no default for a provider."""
 OF_AZURE = ("deployment", "api_version")
 
-IndexKind = Literal["exact", "faiss", "chroma"]
+IndexKind = Literal["exact", "compressed", "faiss", "chroma"]
 
 
 class EncoderSettings(BaseModel):

@@ -120,7 +120,7 @@ def parsed(name: str, sent: Mapping[str, Any]) -> LlmRequest:
 
 
 def shaped(name: str, sent: Mapping[str, Any], form: Any = "handle", by: RequestResults | None = None) -> ShapedRequest:
-    found = (by or RequestResults(OPTIONS, COUNTER)).shaped(CODECS[name], parsed(name, sent), form)
+    found = (by or RequestResults(OPTIONS, COUNTER, smallest=0)).shaped(CODECS[name], parsed(name, sent), form)
     assert found is not None
     return found
 
@@ -146,9 +146,10 @@ def test_over_random_conversations_what_was_valid_stays_valid_and_what_was_sent_
         talk=conversations(),
         results=st.lists(st.sampled_from(RESULTS), min_size=30, max_size=30),
         form=st.sampled_from(["shaped", "handle"]),
+        smallest=st.sampled_from([0, 2_000]),
     )
-    def holds(talk: Any, results: list[str], form: str) -> None:
-        remembers = RequestResults(OPTIONS, COUNTER)
+    def holds(talk: Any, results: list[str], form: str, smallest: int) -> None:
+        remembers = RequestResults(OPTIONS, COUNTER, smallest=smallest)
         before: list[Any] = []
         offered = False
         for turn in range(len(talk)):
@@ -159,7 +160,8 @@ def test_over_random_conversations_what_was_valid_stays_valid_and_what_was_sent_
                 made = json.loads(found.body)
                 assert problems(name, made) == []
                 assert said_in(name, made)[: len(before)] == before
-                assert shaped(name, sent, form).body == found.body
+                fresh = RequestResults(OPTIONS, COUNTER, smallest=smallest)
+                assert shaped(name, sent, form, by=fresh).body == found.body
                 assert not offered or found.reads is not None
                 before, offered = said_in(name, made), found.reads is not None
 
@@ -187,7 +189,7 @@ def test_what_stays_whole(name: str) -> None:
     """Errors, tools that the policy leaves, reads of files, results of nobody, and everything in the form `whole`."""
     assert shaped(name, talk_body(name, asked(SMALL, tool="weather_forecast"), [SMALL])).told == []
     sent = talk_body(name, asked(SMALL), [SMALL])
-    assert RequestResults(OPTIONS, COUNTER).shaped(CODECS[name], parsed(name, sent), "whole") is None
+    assert RequestResults(OPTIONS, COUNTER, smallest=0).shaped(CODECS[name], parsed(name, sent), "whole") is None
     text = json.dumps(sent).replace("unit_1", "mcp__disk__read_file")
     assert shaped(name, json.loads(text)).told == []
     text = json.dumps(sent).replace("unit_1", "mcp__files__read_file")
@@ -207,11 +209,11 @@ def test_an_agents_own_tools_stay_whole_unless_a_pattern_names_them() -> None:
     request = replace(request, tools=own)
     codec = CODECS["anthropic"]
 
-    found = RequestResults(OPTIONS, COUNTER).shaped(codec, request, "shaped")
+    found = RequestResults(OPTIONS, COUNTER, smallest=0).shaped(codec, request, "shaped")
     assert found is not None
     assert found.told == []
     named = ResultSettings(threshold=50, budget=400, tools={"*/unit_1": "shaped"})
-    found = RequestResults(named, COUNTER).shaped(codec, request, "shaped")
+    found = RequestResults(named, COUNTER, smallest=0).shaped(codec, request, "shaped")
     assert found is not None
     assert len(found.told) == 1
 
@@ -238,6 +240,16 @@ def test_nothing_is_cut_where_nobody_could_read_on() -> None:
         found = shaped("openai_responses", sent | changed)
         assert found.reads is None
         assert b"left out" not in found.body
+
+
+def test_a_prompt_does_not_become_too_short_for_a_cache() -> None:
+    """Providers cache prompts of some thousand tokens and more."""
+    sent = talk_body("anthropic", asked(SMALL), [SMALL])
+    assert shaped("anthropic", sent, by=RequestResults(OPTIONS, COUNTER)).told == []
+    longer = talk_body(
+        "anthropic", (UserTurn(said="words and " * 4_000, steps=asked(SMALL)[0].steps, end=""),), [SMALL]
+    )
+    assert len(shaped("anthropic", longer, by=RequestResults(OPTIONS, COUNTER)).told) == 1
 
 
 def test_a_cut_that_costs_more_than_it_saves_is_not_made() -> None:

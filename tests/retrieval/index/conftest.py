@@ -9,6 +9,7 @@ import pytest
 
 from chroma_server import PROGRAM, needs_chroma
 from pegboard.protocols import VectorIndex
+from pegboard.retrieval.index.bit_index import CompressedIndex
 from pegboard.retrieval.index.chroma import ChromaIndex
 from pegboard.retrieval.index.exact import ExactVectors
 from pegboard.retrieval.index.faiss import FaissIndex
@@ -25,7 +26,16 @@ def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.url
 
 
-@pytest.fixture(params=["exact", "faiss", "faiss lists", pytest.param("chroma", marks=needs_chroma)])
+@pytest.fixture(
+    params=[
+        "exact",
+        "faiss",
+        "faiss lists",
+        "compressed",
+        "compressed lists",
+        pytest.param("chroma", marks=needs_chroma),
+    ]
+)
 def make_index(request: pytest.FixtureRequest) -> MakeIndex:
     """A new index each time, of 8 dimensions. `faiss lists` is approximate from the third vector on."""
     if request.param == "chroma":
@@ -35,5 +45,7 @@ def make_index(request: pytest.FixtureRequest) -> MakeIndex:
         "exact": lambda: ExactVectors(D),
         "faiss": lambda: FaissIndex(D),
         "faiss lists": lambda: FaissIndex(D, approximate_above=2, probes=48),
+        "compressed": lambda: CompressedIndex(D),
+        "compressed lists": lambda: CompressedIndex(D, exact_up_to=2),
     }
     return made[request.param]

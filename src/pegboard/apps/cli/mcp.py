@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 import typer
 
-from pegboard.apps.cli import logs
+from pegboard.apps.cli import stderr_log
 from pegboard.apps.cli.event_loop import run
 from pegboard.apps.cli.options import Configs, Exposure, Json, LogFormat, LogLevel, Profile, Verbose, examples
 from pegboard.errors import ConfigError
@@ -53,7 +53,7 @@ def mcp(
     files = [] if command and not config else config or own_files()
     if not files and not command:
         raise nothing_given(", or give a server's command after --")
-    logs.set_level(log_level and log_level.upper())
+    stderr_log.set_level(log_level and log_level.upper())
     if not (command or profile or no_attach) and _attached(files, exposure, toolset):
         return
     from pegboard.gateways.mcp import serve_stdio
@@ -63,9 +63,9 @@ def mcp(
     read = partial(given, files, servers=servers, profile=profile, exposure=exposure, log_format=log_format)
     source = Source.of(files, lambda: read().settings)
     configured = read()
-    logs.set_format(configured.settings.log_format)
+    stderr_log.set_format(configured.settings.log_format)
     for note in configured.notes:
-        logs.OURS.warning(note)
+        stderr_log.OURS.warning(note)
     wish = None if exposure == "auto" else exposure
     run(serve_stdio(configured.settings, source, toolset=toolset or "", exposure=wish))
 
@@ -88,7 +88,7 @@ def _attached(files: Sequence[Path], exposure: str | None, toolset: str | None) 
         return False
     from pegboard.gateways.mcp.attach.bridge import bridge_stdio
 
-    logs.OURS.info("Attached to the `pegboard serve` at %s; no server is started here.", url)
+    stderr_log.OURS.info("Attached to the `pegboard serve` at %s; no server is started here.", url)
     url = f"{url}/{quote(toolset)}" if toolset else url
     run(bridge_stdio(f"{url}?{urlencode({'exposure': exposure})}" if exposure else url))
     return True

@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from pegboard import __version__
-from pegboard.apps.cli import logs
+from pegboard.apps.cli import stderr_log
 from pegboard.apps.cli.options import examples
 from pegboard.errors import CatalogError, ConfigError, PegboardError
 from pegboard.extras import missing_extra
@@ -33,6 +33,8 @@ GROUP = "pegboard.commands"
 COMMANDS = {
     "audit": "Show what tool definitions cost, per server: the tokens that every request carries, and their price.",
     "audit-log": "Show who called which tools and models, from the log that [audit_log] turns on.",
+    "logs": "Follow what happens in a gateway: decisions, calls, searches, requests to models, servers that come and go.",  # noqa: E501
+    "top": "Watch a gateway: requests a second, tokens billed and saved, the tools that are called, the health of servers.",  # noqa: E501
     "report": "Show what was decided, what models cost, and what was saved, by day, model, key, client, tool and conversation.",  # noqa: E501
     "route": "Show which tools a request would be given, with their scores and why.",
     "rank": "Rank the tools of a labelled set for each of its queries.",
@@ -88,7 +90,7 @@ class Program(TyperGroup):
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> NoReturn:
         words = list(sys.argv[1:] if args is None else args)
         debugging = _has(words, "--verbose") or bool(os.environ.get("PEGBOARD_DEBUG"))
-        with logs.to_stderr(debugging=debugging):
+        with stderr_log.to_stderr(debugging=debugging):
             try:
                 code = super().main(words, *rest, **extra | {"standalone_mode": False})
                 sys.stdout.flush()

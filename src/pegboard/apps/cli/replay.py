@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import typer
 
-from pegboard.apps.cli import logs
+from pegboard.apps.cli import stderr_log
 from pegboard.apps.cli.options import Configs, Json, Verbose, examples
 from pegboard.apps.cli.output import cells, plain, print_json, stdout, table
 from pegboard.apps.cli.shadow import interval, rounded, said
@@ -87,7 +87,7 @@ def replay(
     from pegboard.apps.cli.configs import own_files
     from pegboard.settings import load_settings
 
-    logs.set_level(None)
+    stderr_log.set_level(None)
     outcome = asyncio.run(run(log, load_settings(config or own_files()), context.obj))
     if as_json:
         print_json(payload(outcome))
@@ -120,7 +120,7 @@ async def _one(replay: RecordReplay, number: int, line: bytes, outcome: ReplayRe
         outcome.turns.append(await replay.compare(DECODER.decode(line)))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         outcome.broken[number] = str(error)
-        logs.OURS.warning("Line %d of %s is skipped: %s", number, outcome.log, error)
+        stderr_log.OURS.warning("Line %d of %s is skipped: %s", number, outcome.log, error)
     except NotReplayed as error:
         outcome.left_out[error.why] += 1
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from pegboard.apps.cli import logs
+from pegboard.apps.cli import stderr_log
 from pegboard.apps.cli.event_loop import run
 from pegboard.apps.cli.options import Configs, Exposure, Json, LogFormat, LogLevel, Profile, Verbose, examples
 
@@ -58,19 +58,19 @@ def serve(
     files = config or own_files()
     if not files:
         raise nothing_given()
-    logs.set_level((log_level or "info").upper())
+    stderr_log.set_level((log_level or "info").upper())
     read = partial(given, files, profile=profile, exposure=exposure, host=host, port=port, log_format=log_format)
     source = Source.of(files, lambda: read().settings)
     configured = read()
-    logs.set_format(configured.settings.log_format)
+    stderr_log.set_format(configured.settings.log_format)
     for note in configured.notes:
-        logs.OURS.warning(note)
+        stderr_log.OURS.warning(note)
 
     def started(url: str) -> None:
         if as_json:
             sys.stdout.write(json.dumps({"url": url}) + "\n")
             sys.stdout.flush()
-        logs.OURS.info("Serving MCP at %s", url)
+        stderr_log.OURS.info("Serving MCP at %s", url)
 
     _keep_little()
     run(serve_http(configured.settings, source, started=started))

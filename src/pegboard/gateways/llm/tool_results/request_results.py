@@ -30,11 +30,16 @@ WRITE_PRICE = 1.25
 """Price of a token written to a prompt cache: what the dearest provider asks."""
 READ_CALL = 500
 """Price of a call of `read_result` and the part that it reads, in input tokens, besides reading the prompt again."""
+READINGS = 2
+"""How many readings on a cut has to be worth."""
 UNNOTICED = 100
 """How many times its own tokens the tools and instructions have before `read_result` is offered from the beginning: it
 then is one percent of them."""
 CHARACTERS = 4
 """Of a token, about."""
+SMALLEST = 5_500
+"""Tokens of a prompt, about, below which results stay whole: providers cache prompts from 1,024 to 4,096 tokens on, and
+a prompt must not fall below that."""
 BREAKPOINT = re.compile(rb'\s*,?\s*"cache_control"\s*:\s*\{[^{}]*\}')
 """What clients move from message to message."""
 MOST_REMEMBERED = 64_000_000
@@ -53,10 +58,12 @@ class ShapedRequest:
 
 
 class RequestResults:
-    """Shapes the results of requests. Thread-safe, but for a shape that is made twice."""
+    """Shapes the results of requests, unless the prompt would have fewer than ``smallest`` tokens. Thread-safe, but for
+    a shape that is made twice."""
 
-    def __init__(self, settings: ResultSettings, counter: TokenCounter) -> None:
+    def __init__(self, settings: ResultSettings, counter: TokenCounter, *, smallest: int = SMALLEST) -> None:
         self._settings = settings
+        self._smallest = smallest
         self._policy = ShapePolicy(threshold=settings.threshold, budget=settings.budget, seconds=0.0)
         self._counter = counter
         self._shapes: OrderedDict[bytes, tuple[int, ShapedResult]] = OrderedDict()
@@ -88,7 +95,7 @@ class RequestResults:
             before = max(0, (front + _length(request, result)) // CHARACTERS - less)
             if found.kept and not pays(found, before, offered=offered):
                 found = self._shape(result, chosen, handles=False)
-            if not found.rules:
+            if not found.rules or before + found.after < self._smallest:
                 continue
             if found.kept:
                 offered, tools[found.handle] = True, result.tool
@@ -148,14 +155,14 @@ class RequestResults:
 
 def pays(found: ShapedResult, before: int, *, offered: bool) -> bool:
     """Whether a result should be cut that has ``before`` tokens of prompt in front of it: what is not written to the
-    cache has to be worth a later reading on, and, if `read_result` is not ``offered`` yet, the cache that a tool more
+    cache has to be worth some readings on, and, if `read_result` is not ``offered`` yet, the cache that a tool more
     in the list empties.
 
     >>> cut = ShapedResult(result={}, before=20_000, after=6_000, handle="r1", uncut=20_000)
     >>> pays(cut, 50_000, offered=True), pays(cut, 50_000, offered=False)
     (True, False)
     """
-    needed = READ_CALL + READ_PRICE * before
+    needed = READINGS * (READ_CALL + READ_PRICE * before)
     if not offered:
         needed += (WRITE_PRICE - READ_PRICE) * before
     return WRITE_PRICE * (found.uncut - found.after) >= needed

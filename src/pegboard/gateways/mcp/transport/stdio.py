@@ -13,6 +13,7 @@ from pegboard.gateways.mcp.transport.gateway_server import wire
 from pegboard.gateways.mcp.transport.standard_streams import standard_streams
 from pegboard.settings import Exposure, Settings
 from pegboard.stores import MemorySessions, MemorySigningKeys
+from pegboard.telemetry.activity_recorder import ActivityRecorder
 from pegboard.telemetry.otel.otel_lifetime import opened_otel
 
 
@@ -33,8 +34,12 @@ async def serve_stdio(
         settings, load = settings.for_one_person, source.load
         source = replace(source, load=lambda: load().for_one_person)
         otel = await stack.enter_async_context(opened_otel(settings.otel))
-        traced = {} if otel is None else {"events": events_and(otel), "tracer": otel.tracer}
-        parts = await stack.enter_async_context(opened_parts(settings, **traced))
+        recorder = ActivityRecorder(settings.activity.table) if settings.activity.keep == "store" else None
+        events = events_and(*(each for each in (otel, recorder) if each is not None))
+        tracer = None if otel is None else otel.tracer
+        parts = await stack.enter_async_context(opened_parts(settings, events=events, tracer=tracer))
+        if recorder is not None and parts.activity is not None:
+            await stack.enter_async_context(recorder.running(parts.activity))
         parts = replace(parts, sessions=MemorySessions(parts.clock), signing_keys=MemorySigningKeys(), replicas=None)
         host = await stack.enter_async_context(open_host(settings, parts))
         read, write = await stack.enter_async_context(standard_streams())

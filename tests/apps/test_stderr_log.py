@@ -8,22 +8,22 @@ from datetime import datetime
 
 import pytest
 
-from pegboard.apps.cli import logs
+from pegboard.apps.cli import stderr_log
 
 
 @pytest.fixture(autouse=True)
 def _level() -> None:
-    logs.OURS.setLevel(logging.NOTSET)
+    stderr_log.OURS.setLevel(logging.NOTSET)
 
 
 def failed(capsys: pytest.CaptureFixture[str], *, debugging: bool) -> dict[str, str]:
     """What is logged of an exception."""
-    with logs.to_stderr(debugging=debugging):
-        logs.set_format("json")
+    with stderr_log.to_stderr(debugging=debugging):
+        stderr_log.set_format("json")
         try:
             raise ValueError("the text of a request")
         except ValueError:
-            logs.OURS.exception("It failed\non two lines")
+            stderr_log.OURS.exception("It failed\non two lines")
     (line,) = capsys.readouterr().err.splitlines()
     return dict(json.loads(line))
 
@@ -45,16 +45,16 @@ def test_the_text_of_an_exception_is_for_developers(capsys: pytest.CaptureFixtur
 
 
 def test_fields_stand_beside_the_message_and_never_take_its_place(capsys: pytest.CaptureFixture[str]) -> None:
-    with logs.to_stderr(debugging=True):
-        logs.set_format("json")
-        logs.OURS.info("Said", extra={"fields": {"status": 200, "message": "other"}})
+    with stderr_log.to_stderr(debugging=True):
+        stderr_log.set_format("json")
+        stderr_log.OURS.info("Said", extra={"fields": {"status": 200, "message": "other"}})
     said = json.loads(capsys.readouterr().err)
 
     assert (said["message"], said["status"]) == ("Said", 200)
 
 
 def test_text_is_the_form_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:
-    with logs.to_stderr(debugging=True):
-        logs.OURS.info("Said")
+    with stderr_log.to_stderr(debugging=True):
+        stderr_log.OURS.info("Said")
 
     assert capsys.readouterr().err == "pegboard: INFO: Said\n"

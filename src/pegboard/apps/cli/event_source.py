@@ -1,0 +1,128 @@
+"""Where `pegboard logs` and `pegboard top` get what happens: a running `pegboard serve`, else a store of activity."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pegboard.activity_entries import ActivityEntry, ActivityQuery
+from pegboard.apps.cli.configs import own_files
+from pegboard.clock import SYSTEM_CLOCK
+from pegboard.errors import ConfigError
+from pegboard.extras import required
+from pegboard.settings import Settings, load_settings
+from pegboard.stores.state import open_state
+
+TOKEN = "PEGBOARD_TOKEN"  # noqa: S105
+EVENTS = "/events"
+EVERY = 0.5
+PATIENCE = 10.0
+AT_ONCE = 1_000
+OVERLAP = 120.0
+"""Seconds of entries that are read again, as calls change them later."""
+Happened = dict[str, Any]
+
+
+async def happened(files: Sequence[Path] | None, url: str | None, *, since: float) -> AsyncIterator[list[Happened]]:
+    """What happened from a moment on (seconds since the epoch), the earliest first, and then what happens; an empty
+    list now and then where nothing does. Ends when the gateway does.
+
+    Raises ConfigError where there is no gateway and no store.
+    """
+    address = url or await asyncio.to_thread(_running, files)
+    if address is not None:
+        async for batch in _served(address, since):
+            yield batch
+        return
+    settings = load_settings(files or own_files())
+    if settings.activity.keep != "store":
+        raise ConfigError(
+            "No `pegboard serve` runs with this configuration, and no activity is in a store.",
+            remedy='Start it; give --url; or set [activity] keep = "store", which `pegboard mcp` writes to, too.',
+        )
+    async for batch in _stored(settings, since):
+        yield batch
+
+
+def _running(files: Sequence[Path] | None) -> str | None:
+    required("httpx2", "remote")
+    from pegboard.gateways.mcp.attach.serve_discovery import running_folder, running_for
+
+    return running_for(files or own_files(), running_folder())
+
+
+async def _served(url: str, since: float) -> AsyncIterator[list[Happened]]:
+    httpx2 = required("httpx2", "remote")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(f"--url {url!r} is no address.", remedy="Write it as http://127.0.0.1:7332.")
+    address = parts._replace(path=EVENTS, query="", fragment="").geturl()
+    token = os.environ.get(TOKEN, "")
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    timeout = httpx2.Timeout(PATIENCE, read=None)
+    try:
+        async with (
+            httpx2.AsyncClient(trust_env=False, timeout=timeout, headers=headers) as http,
+            http.stream("GET", address) as answer,
+        ):
+            if answer.status_code != httpx2.codes.OK:
+                raise _refused(answer.status_code, await answer.aread())
+            async for line in answer.aiter_lines():
+                if line.startswith("data: "):
+                    said = json.loads(line[6:])
+                    if said.get("at", since) >= since:
+                        yield [said]
+                elif line.startswith(":"):
+                    yield []
+    except httpx2.HTTPError as error:
+        raise ConfigError(
+            f"The gateway at {parts.netloc.rpartition('@')[2]} cannot be reached: {type(error).__name__}.",
+            remedy="Check --url, and that `pegboard serve` runs.",
+        ) from error
+
+
+def _refused(status: int, body: bytes) -> ConfigError:
+    try:
+        said = json.loads(body)
+        message, remedy = str(said["message"]), str(said.get("remedy", ""))
+    except (ValueError, KeyError, TypeError):
+        message, remedy = f"The gateway answered with status {status}.", ""
+    if status == 401:
+        remedy = f"Put a token with the scope ui:viewer into the variable {TOKEN}."
+    return ConfigError(message, remedy=remedy)
+
+
+async def _stored(settings: Settings, since: float) -> AsyncIterator[list[Happened]]:
+    """Entries of a store, each again if it has changed."""
+    state = open_state(settings, SYSTEM_CLOCK)
+    known: dict[str, ActivityEntry] = {}
+    try:
+        if state.activity is None:
+            raise ConfigError("This store keeps no activity.", remedy="Keep state in PostgreSQL or in files.")
+        while True:
+            found = await state.activity.find(ActivityQuery(since=since), AT_ONCE)
+            fresh = [each for each in reversed(found) if known.get(each.id) != each]
+            known = {each.id: each for each in found}
+            yield [entry_fields(each) for each in fresh]
+            since = max(since, time.time() - OVERLAP)
+            await asyncio.sleep(EVERY)
+    finally:
+        await state.close()
+
+
+def entry_fields(entry: ActivityEntry) -> Happened:
+    """An entry without what it does not have, and without the text of a user.
+
+    >>> entry_fields(ActivityEntry(id="a", at=1.0, door="mcp", kind="list", tools=3))
+    {'event': 'list', 'id': 'a', 'at': 1.0, 'door': 'mcp', 'tools': 3}
+    """
+    said = asdict(entry)
+    kept = {name: value for name, value in said.items() if value and name not in ("text", "kind", "scores")}
+    return {"event": entry.kind, **kept}

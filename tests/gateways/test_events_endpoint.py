@@ -1,0 +1,121 @@
+"""What `pegboard logs` and `pegboard top` show of a gateway that serves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from doors import Raw
+from pegboard.activity_entries import ActivityEntry
+from pegboard.apps.cli import app
+from pegboard.apps.cli.event_source import happened
+from pegboard.clock import SYSTEM_CLOCK
+from pegboard.settings import load_settings
+from pegboard.stores.state import open_state
+from served import Gateway, OpenGateway
+
+TOOL = {"type": "function", "function": {"name": "print_invoice", "description": "Print", "parameters": {}}}
+
+
+async def used(gateway: Gateway) -> None:
+    body = {"model": "gpt-5.4", "messages": [{"role": "user", "content": "canary-text"}], "tools": [TOOL]}
+    await gateway.http.post("/openai/v1/chat/completions", json=body, headers={"authorization": "Bearer canary-bearer"})
+    raw = await Raw(http=gateway.http, url="/mcp").begin()
+    await raw.names()
+    await raw.post("tools/call", {"name": "no_such_tool", "arguments": {"text": "canary-argument"}})
+
+
+async def run(name: str, *words: str) -> str:
+    """What a command prints; it waits, so it runs in a thread."""
+    result = await asyncio.to_thread(CliRunner().invoke, app, [name, *words])
+    assert result.exit_code == 0, result.output
+    return str(result.output)
+
+
+@pytest.mark.requirement("logs.follow")
+async def test_logs_show_what_happened_without_texts_and_secrets_and_filter_it(gateway_of: OpenGateway) -> None:
+    async with gateway_of() as gateway:
+        await used(gateway)
+        url = str(gateway.http.base_url)
+        lines = [json.loads(each) for each in (await run("logs", "--url", url, "--no-follow", "--json")).splitlines()]
+        text = await run("logs", "--url", url, "--no-follow", "--kind", "ModelRequest*")
+        none = await run("logs", "--url", url, "--no-follow", "--server", "no-such-server")
+    kinds = {each["event"] for each in lines}
+    assert {"ModelRequestServed", "ToolsListed", "CallRejected"} <= kinds
+    [shown] = text.splitlines()
+    assert "ModelRequestServed" in shown
+    assert "model=gpt-5.4" in shown
+    assert "\x1b" not in text, "no colours where there is no terminal"
+    assert none == ""
+    assert "canary" not in json.dumps(lines)
+
+
+@pytest.mark.requirement("logs.follow")
+async def test_what_happens_later_is_followed_until_the_gateway_ends(gateway_of: OpenGateway) -> None:
+    async with gateway_of() as gateway:
+        heard = happened(None, str(gateway.http.base_url), since=0.0)
+        first = await anext(heard)
+        await used(gateway)
+        kinds = [said["event"] async for batch in heard for said in batch if _ends(said, gateway)]
+    assert first[0]["event"] == "Servers"
+    assert "CallRejected" in kinds
+
+
+def _ends(said: dict[str, Any], gateway: Gateway) -> bool:
+    """Ends the gateway at the last event of its use."""
+    if said["event"] == "CallRejected":
+        gateway.server.end(0)
+    return True
+
+
+@pytest.mark.requirement("top.once")
+async def test_top_prints_one_frame_with_the_figures_of_the_last_minute(gateway_of: OpenGateway) -> None:
+    async with gateway_of() as gateway:
+        await used(gateway)
+        figures: dict[str, Any] = json.loads(await run("top", "--url", str(gateway.http.base_url), "--json"))
+        frame = await run("top", "--url", str(gateway.http.base_url), "--once")
+    assert figures["requests_a_second"] > 0
+    assert figures["latency"]["models"][0] == 1
+    assert "Last minute" in frame
+    assert "requests/s" in frame
+    assert "\x1b" not in frame
+
+
+async def test_events_need_a_token_where_the_dashboard_does(gateway_of: OpenGateway) -> None:
+    async with gateway_of(allowed_hosts=("gate.example",)) as gateway:
+        answer = await gateway.http.get("/events")
+        result = await asyncio.to_thread(
+            CliRunner().invoke, app, ["logs", "--url", str(gateway.http.base_url), "--no-follow"]
+        )
+    assert answer.status_code == 403
+    assert "open only on this machine" in result.output
+
+
+async def test_without_a_gateway_the_store_of_stdio_gateways_is_read(tmp_path: Path) -> None:
+    config = tmp_path / "pegboard.toml"
+    config.write_text(f'state_dir = "{tmp_path}"\n[activity]\nkeep = "store"\n')
+    state = open_state(load_settings([config]), SYSTEM_CLOCK)
+    assert state.activity is not None
+    entry = ActivityEntry(
+        id="a", at=time.time(), door="mcp", kind="search", text="canary-text", called=("jira/find",), latency_ms=3.0
+    )
+    await state.activity.put([entry])
+    await state.close()
+    said = json.loads(await run("logs", "--config", str(config), "--no-follow", "--json"))
+    figures = json.loads(await run("top", "--config", str(config), "--json"))
+    assert (said["event"], said["called"]) == ("search", ["jira/find"])
+    assert "canary" not in json.dumps(said)
+    assert figures["tools"] == [["jira/find", 1, 0]]
+
+
+async def test_without_a_gateway_and_a_store_the_error_says_what_to_do(tmp_path: Path) -> None:
+    config = tmp_path / "pegboard.toml"
+    config.write_text(f'state_dir = "{tmp_path}"\n')
+    result = await asyncio.to_thread(CliRunner().invoke, app, ["top", "--config", str(config), "--once"])
+    assert "No `pegboard serve` runs" in result.output
