@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard_bench import priced_page, rank_page, results, summaries_page, usage_page
+from pegboard_bench.adapters import page as adapters_page
 from pegboard_bench.agents import page as agents_page
 from pegboard_bench.board import page as board_page
 from pegboard_bench.cache import page as cache_page
@@ -49,6 +50,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "simulate": simulate_page.section,
     "priced": priced_page.section,
     "agents": agents_page.section,
+    "adapters": adapters_page.section,
     "coding_agents": coding_agents_page.section,
     "control_tools": control_tools_page.section,
     "gate": gate_page.section,
