@@ -8,6 +8,7 @@ to a server on standard streams.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import statistics
@@ -34,8 +35,14 @@ CLIENTS = 8
 WARM_SECONDS = 3.0
 ACCEPT = "application/json, text/event-stream"
 REVISION = "2025-11-25"
-QUIET = '[activity]\nkeep = "off"\n'
+QUIET = 'dashboard = false\n[activity]\nkeep = "off"\n'
+WAYS = ("off", "on", "otel", "tenth", "activity")
+"""`on` is the dashboard, activity in files and OpenTelemetry with every trace; `otel`, `tenth` (of the traces) and
+`activity` are its parts alone; `off` is none."""
 TICKS = os.sysconf("SC_CLK_TCK")
+IDENTITY = "@IDENTITY@"
+"""Stands for the id of a JSON-RPC request: two with one id are not to be under way at once."""
+NUMBERS = itertools.count()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,27 +67,27 @@ class Burst:
     exporter: float
 
 
-def configuration(model: str, collector: str, sample: float | None) -> str:
-    """The file of a gateway; without a ``sample``, of one that nobody observes."""
+def configuration(model: str, collector: str, way: str) -> str:
+    """The file of a gateway that is observed in one of the `WAYS`."""
     server = f'[servers.bench]\ncommand = "{PYTHON}"\nargs = ["-m", "pegboard_bench.mcp.upstream"]\n'
     common = 'profile = "keyword"\n'
     models = f'[llm.upstreams.openai]\nurl = "{model}"\nformat = "openai"\n[llm.policy]\nprofile = "keyword"\n'
-    if sample is None:
-        return f"{common}dashboard = false\n{QUIET}{server}{models}"
-    otel = f'[otel]\nendpoint = "{collector}"\nsample = {sample}\n'
-    return f'{common}dashboard = true\n[activity]\nkeep = "store"\n{otel}{server}{models}'
+    shown = 'dashboard = true\n[activity]\nkeep = "store"\n' if way in ("on", "activity") else QUIET
+    sample = {"on": 1.0, "otel": 1.0, "tenth": 0.1}.get(way)
+    otel = f'[otel]\nendpoint = "{collector}"\nsample = {sample}\n' if sample else ""
+    return f"{common}{shown}{otel}{server}{models}"
 
 
-def opened(stack: ExitStack, folder: Path, samples: Mapping[str, float | None]) -> Iterator[Observed]:
+def opened(stack: ExitStack, folder: Path, ways: Sequence[str]) -> Iterator[Observed]:
     """Gateways that serve until the stack closes, with one provider and one collector that cost next to nothing."""
     mock = [PYTHON, "-m", "pegboard_bench.llm.mock"]
     model, _ = started(stack, mock, folder)
     collector, _ = started(stack, mock, folder)
-    for name, sample in samples.items():
+    for name in ways:
         place = folder / name
         place.mkdir()
         file = place / "pegboard.toml"
-        file.write_text(configuration(model, collector, sample))
+        file.write_text(configuration(model, collector, name))
         command = [PYTHON, "-m", "pegboard", "serve", "--config", str(file), "--log-level", "error", "--port"]
         state = {"PEGBOARD_STATE_DIR": str(place), "XDG_STATE_HOME": str(place)}
         url, process = started(stack, command, place, **state, PEGBOARD_CACHE_DIR=str(folder))
@@ -94,7 +101,12 @@ def _requests(url: str) -> dict[str, bytes]:
     _post(url, {"method": "notifications/initialized"}, session)
     listed = _post(url, {"id": 1, "method": "tools/list"}, session).read()
     name = next(each for each in _names(listed) if each not in ("search_tools", "list_tool_categories"))
-    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": name, "arguments": {"text": "hi"}}}
+    call = {
+        "jsonrpc": "2.0",
+        "id": IDENTITY,
+        "method": "tools/call",
+        "params": {"name": name, "arguments": {"text": "hi"}},
+    }
     chat = json.loads(chat_request()) | {"stream": False}
     return {
         "model": _raw(url, "/openai/v1/chat/completions", chat, {}),
@@ -130,7 +142,7 @@ async def connected(gateway: Observed, clients: int) -> AsyncIterator[list[Calla
 
     def sender(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Callable[[bytes], Any]:
         async def send(request: bytes) -> None:
-            writer.write(request)
+            writer.write(request.replace(IDENTITY.encode(), b"%010d" % next(NUMBERS)))
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
             if b" 200 " not in head.split(b"\r\n")[0]:
                 raise ValueError(head.decode())
@@ -219,18 +231,18 @@ def compared(found: Sequence[tuple[Burst, Burst]], alone: Sequence[tuple[Burst, 
 
 
 async def overhead_figures(folder: Path, rounds: int, seconds: float) -> tuple[dict[str, float], dict[str, Any]]:
-    """The figures of each kind of request, with every trace sampled and with a tenth; and the load meanwhile."""
+    """The figures of each kind of request and each way; and the load meanwhile."""
     figures, load = dict[str, float](), [os.getloadavg()[0]]
-    samples: dict[str, float | None] = {"off": None, "on": 1.0, "tenth": 0.1}
     with ExitStack() as stack:
-        gateways = {each.name: each for each in opened(stack, folder, samples)}
+        gateways = {each.name: each for each in opened(stack, folder, WAYS)}
         for kind in ("model", "call"):
-            for name in ("on", "tenth"):
+            for name in WAYS[1:]:
                 both = gateways["off"], gateways[name]
                 many = await pairs(*both, kind, rounds=rounds, seconds=seconds, clients=CLIENTS)
                 alone = await pairs(*both, kind, rounds=rounds, seconds=seconds / 2, clients=1)
                 figures |= {f"overhead/{kind}/{name}/{key}": each for key, each in compared(many, alone).items()}
                 load.append(os.getloadavg()[0])
+                typer.echo(f"{kind} {name}: {compared(many, alone)}")
     return figures, {
         "rounds": rounds,
         "seconds": seconds,
