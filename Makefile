@@ -8,7 +8,7 @@ PEGBOARD_DATA := $(abspath $(wildcard .demo/sets))
 endif
 bench bench-%: export PEGBOARD_DATA := $(PEGBOARD_DATA)
 
-.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-live bench-rank bench-tasks bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-observability bench-age bench-sets clean
+.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-adapters bench-live bench-rank bench-tasks bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-programs bench-observability bench-age bench-sets clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -59,7 +59,7 @@ bench-live: $(READY)      ## what a small model calls with the tools that each m
 		--method full --method pruned --method attention --method semantic --method hybrid --model-tasks 12 \
 		--cache .demo/embeddings --page docs/benchmarks.md
 
-bench-all: bench bench-rank bench-tasks bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-control-tools bench-usage bench-live    ## every benchmark there is; results go to bench/results
+bench-all: bench bench-rank bench-tasks bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-adapters bench-agents bench-coding-agents bench-control-tools bench-usage bench-live    ## every benchmark there is; results go to bench/results
 
 .demo/untuned/model.onnx: | $(READY)    # the encoder as published: what tuning gave is measured beside it
 	$(PYTHON) -m venv .demo/encoder
@@ -127,6 +127,10 @@ bench-results: $(READY)   ## results of real tools in fewer tokens: what is save
 	$(BIN)/python -m pip install --quiet --upgrade --target .demo/toon 'toon-format==1.2.0'
 	$(BIN)/python -m pegboard_bench.result_shapes --toon .demo/toon --page docs/benchmarks.md
 
+bench-programs: $(READY)  ## programs beside single calls over real servers: tokens, success, time, and the break-even rule; ten minutes
+	$(BIN)/python scripts/install_servers.py .demo
+	$(BIN)/python -m pegboard_bench.programs --page docs/benchmarks.md
+
 bench-agents: $(VENV)/.sdks   ## agents of thirty turns, beside LangChain's and LangGraph's own ways (sets: PEGBOARD_DATA)
 	$(BIN)/python scripts/install_servers.py .demo
 	env OMP_NUM_THREADS=1 $(BIN)/python -m pegboard_bench.agents --page docs/benchmarks.md
@@ -144,6 +148,10 @@ bench-coding-agents: $(READY)    ## real coding agents from npm, directly and th
 bench-control-tools: $(READY)    ## the control tools of ten agent frameworks from PyPI, directly and through the gateway
 	$(BIN)/python scripts/install_frameworks.py .demo/frameworks
 	$(BIN)/python -m pegboard_bench.control_tools --page docs/benchmarks.md
+
+bench-adapters: $(READY)    ## agents of eleven frameworks from PyPI behind their adapters: tools offered, gate, way back, rights, streams, time a turn; a quarter of an hour
+	$(BIN)/python scripts/install_frameworks.py .demo/frameworks
+	$(BIN)/python -m pegboard_bench.adapters --page docs/benchmarks.md
 
 bench-state: $(READY)     ## what sessions, statistics and limits cost on each store (Redis and PostgreSQL where they answer)
 	$(BIN)/python -m pegboard_bench.state --page docs/benchmarks.md

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard_bench import priced_page, rank_page, results, summaries_page, usage_page
+from pegboard_bench.adapters import page as adapters_page
 from pegboard_bench.agents import page as agents_page
 from pegboard_bench.board import page as board_page
 from pegboard_bench.cache import page as cache_page
@@ -22,6 +23,7 @@ from pegboard_bench.llm import deferral_page
 from pegboard_bench.llm import page as llm_page
 from pegboard_bench.mcp import page as mcp_page
 from pegboard_bench.no_match import page as no_match_page
+from pegboard_bench.programs import page as programs_page
 from pegboard_bench.result_shapes import page as result_shapes_page
 from pegboard_bench.scale import page as scale_page
 from pegboard_bench.scan import page as scan_page
@@ -48,6 +50,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "simulate": simulate_page.section,
     "priced": priced_page.section,
     "agents": agents_page.section,
+    "adapters": adapters_page.section,
     "coding_agents": coding_agents_page.section,
     "control_tools": control_tools_page.section,
     "gate": gate_page.section,
@@ -57,6 +60,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "board": board_page.section,
     "state": state_page.section,
     "shaping": result_shapes_page.section,
+    "programs": programs_page.section,
     "scan": scan_page.section,
     "hostile": hostile_page.section,
     "users": users_page.section,

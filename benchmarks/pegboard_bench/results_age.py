@@ -27,6 +27,10 @@ MODELS = ("src/pegboard/gateways/llm", "src/pegboard/prompt_cache", "src/pegboar
 SERVERS = ("src/pegboard/gateways/mcp", "src/pegboard/upstreams")
 BENCH = "benchmarks/pegboard_bench"
 MEASURED: Mapping[str, Sequence[str]] = {
+    "adapters": (
+        *(f"{BENCH}/adapters", "tests/adapters", "scripts/install_frameworks.py"),
+        *("src/pegboard/adapters", "src/pegboard/library", *RANKING),
+    ),
     "agents": (f"{BENCH}/agents", "src/pegboard/gateways/langchain", "src/pegboard/library", *RANKING),
     "board": (f"{BENCH}/board", "src/pegboard/library", *RANKING),
     "cache": (f"{BENCH}/cache", *MODELS),
@@ -48,6 +52,7 @@ MEASURED: Mapping[str, Sequence[str]] = {
         "src/pegboard/telemetry",
     ),
     "priced": (f"{BENCH}/priced.py", "src/pegboard/routing"),
+    "programs": (f"{BENCH}/programs", "src/pegboard/programs", "src/pegboard/gateways/mcp/gateway"),
     "rank": (f"{BENCH}/rank.py", f"{BENCH}/quality.py", f"{BENCH}/latency.py", f"{BENCH}/peers", *RANKING),
     "scale": (f"{BENCH}/scale", "src/pegboard/retrieval/index"),
     "scan": (f"{BENCH}/scan", "src/pegboard/trust"),

@@ -18,7 +18,7 @@ from agent_framework import (
     ResponseStream,
     tool,
 )
-from scenario import Call, Driver, Functions, Script, main
+from scenario import Call, Driver, Functions, Script, halves, main
 
 from pegboard import Board
 from pegboard.adapters.agent_framework import pegboard_middleware
@@ -43,7 +43,10 @@ class Scripted(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
         if stream:
 
             async def streamed() -> Any:
-                yield ChatResponseUpdate(role="assistant", contents=[self.answer(messages, options)])
+                answer = self.answer(messages, options)
+                texts = [Content.from_text(half) for half in halves(answer.text)] if answer.text else [answer]
+                for content in texts:
+                    yield ChatResponseUpdate(role="assistant", contents=[content])
 
             return ResponseStream(streamed(), finalizer=ChatResponse.from_updates)
 
@@ -66,8 +69,8 @@ class AgentFramework(Driver):
         if not stream:
             return str((await agent.run(ask)).text)
         running = agent.run(ask, stream=True)
-        async for _ in running:
-            pass
+        async for update in running:
+            script.streamed.append(update.text)
         return str((await running.get_final_response()).text)
 
     async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.base import Handoff
 from autogen_agentchat.conditions import MaxMessageTermination, TextMentionTermination
+from autogen_agentchat.messages import ModelClientStreamingChunkEvent
 from autogen_agentchat.teams import Swarm
 from autogen_core import FunctionCall
 from autogen_core.model_context import UnboundedChatCompletionContext
@@ -23,7 +24,7 @@ from autogen_core.models import (
     UserMessage,
 )
 from autogen_core.tools import FunctionTool, StaticWorkbench
-from scenario import Call, Driver, Functions, Script, main
+from scenario import Call, Driver, Functions, Script, halves, main
 
 from pegboard import Board
 from pegboard.adapters.autogen import PegboardWorkbench, listed
@@ -52,7 +53,8 @@ class Scripted(ChatCompletionClient):
     async def create_stream(self, messages: Sequence[Any], **more: Any) -> Any:
         result = await self.create(messages, **more)
         if isinstance(result.content, str):
-            yield result.content
+            for half in halves(result.content):
+                yield half
         yield result
 
     async def close(self) -> None:
@@ -101,6 +103,7 @@ class AutoGen(Driver):
         if not stream:
             return str((await agent.run(task=ask)).messages[-1].content)
         events = [event async for event in agent.run_stream(task=ask)]
+        script.streamed += [event.content for event in events if isinstance(event, ModelClientStreamingChunkEvent)]
         return str(events[-1].messages[-1].content)
 
     async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from crewai import Agent, BaseLLM, Crew, Task
+from crewai.llms.base_llm import llm_call_context
 from crewai.tools import tool
-from scenario import Call, Driver, Functions, Script, main
+from scenario import Call, Driver, Functions, Script, halves, main
 
 from pegboard import Board
 from pegboard.adapters.crewai import PegboardHook, offered
@@ -30,12 +31,14 @@ class Scripted(BaseLLM):
         if isinstance(reply, Call):
             function = {"name": reply.name, "arguments": json.dumps(reply.arguments)}
             return [{"id": f"c{len(self.script.shown)}", "type": "function", "function": function}]
+        if self.stream:
+            with llm_call_context():
+                for half in halves(reply):
+                    self._emit_stream_chunk_event(half, more.get("from_task"), more.get("from_agent"))
         return reply
 
 
 class CrewAI(Driver):
-    streams = False
-
     def __init__(self, board: Board) -> None:
         self.selector = ToolSelector(board)
         self.hook = PegboardHook(self.selector)
@@ -47,7 +50,7 @@ class CrewAI(Driver):
         return Agent(llm=model, tools=self.tools(functions), verbose=False, **fields)
 
     async def run(self, ask: str, script: Script, functions: Functions, *, stream: bool = False) -> str:
-        return await self._ended([self.agent(script, functions)], ask)
+        return await self._ended([self.agent(script, functions)], ask, script.streamed if stream else None)
 
     async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:
         """An agent that delegates to a coworker by crewAI's own tool."""
@@ -65,10 +68,15 @@ class CrewAI(Driver):
         script.shown[:] = [shown[0], *rest.shown]
         return said
 
-    async def _ended(self, agents: list[Agent], ask: str) -> str:
+    async def _ended(self, agents: list[Agent], ask: str, streamed: list[str] | None = None) -> str:
         task = Task(description=ask, expected_output="A line", agent=agents[0])
-        crew = Crew(agents=agents, tasks=[task], verbose=False)
-        return str(await asyncio.to_thread(crew.kickoff))
+        crew = Crew(agents=agents, tasks=[task], verbose=False, stream=streamed is not None)
+        if streamed is None:
+            return str(await asyncio.to_thread(crew.kickoff))
+        running = await crew.kickoff_async()
+        async for chunk in running:
+            streamed.append(chunk.content)
+        return str(running.result)
 
     def tools(self, functions: Functions) -> list[Any]:
         return [tool(each.__name__)(each) for each in functions]

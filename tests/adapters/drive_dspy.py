@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import dspy
+from dspy.clients.engines.streaming import EngineChunk
 from scenario import Call, Driver, Functions, Script, main
 
 from pegboard import Board
@@ -37,12 +39,20 @@ class Scripted(dspy.BaseLM):
         return [self.answer(messages)]
 
     async def acall(self, prompt: Any = None, messages: Any = None, **_: Any) -> Any:
-        return [self.answer(messages)]
+        answer, listener = self.answer(messages), dspy.settings.send_stream
+        if listener is not None:
+            for part in re.findall(r"\s*\S+", answer):
+                await listener.send(chunk(part))
+        return [answer]
+
+
+def chunk(part: str) -> EngineChunk:
+    """A part of an answer, as models of DSPy's own send it to listeners of the predictor that asked."""
+    delta = SimpleNamespace(delta=SimpleNamespace(content=part))
+    return EngineChunk(predict_id=id(dspy.settings.caller_predict), choices=[delta])
 
 
 class DSPy(Driver):
-    streams = False
-
     def __init__(self, board: Board) -> None:
         self.selector = ToolSelector(board)
 
@@ -50,8 +60,22 @@ class DSPy(Driver):
         return PegboardReAct("question -> answer", list(tools), selector=self.selector)
 
     async def run(self, ask: str, script: Script, functions: Functions, *, stream: bool = False) -> str:
+        module = self.module(self.tools(functions))
         with dspy.context(lm=Scripted(script)):
-            return str((await self.module(self.tools(functions)).acall(question=ask)).answer)
+            if not stream:
+                return str((await module.acall(question=ask)).answer)
+            listeners = [
+                dspy.streaming.StreamListener("next_tool_name", allow_reuse=True),
+                dspy.streaming.StreamListener("answer"),
+            ]
+            running = dspy.streamify(module, stream_listeners=listeners, is_async_program=True)
+            said = ""
+            async for part in running(question=ask):
+                if isinstance(part, dspy.Prediction):
+                    said = part.answer
+                elif isinstance(part, dspy.streaming.StreamResponse):
+                    script.streamed.append(part.chunk)
+            return said
 
     async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:
         """A module that has a second one as a tool."""

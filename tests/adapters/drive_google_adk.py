@@ -12,7 +12,7 @@ from google.adk.models import BaseLlm, LlmResponse
 from google.adk.runners import InMemoryRunner
 from google.adk.tools import FunctionTool
 from google.genai import types
-from scenario import Call, Driver, Functions, Script, main
+from scenario import Call, Driver, Functions, Script, halves, main
 
 from pegboard import Board
 from pegboard.adapters.google_adk import PegboardPlugin, declared
@@ -32,7 +32,8 @@ class Scripted(BaseLlm):
         else:
             part = types.Part(text=reply)
         if stream and part.text:
-            yield LlmResponse(content=types.Content(role="model", parts=[part]), partial=True)
+            for half in halves(part.text):
+                yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=half)]), partial=True)
         yield LlmResponse(content=types.Content(role="model", parts=[part]))
 
 
@@ -43,7 +44,7 @@ class GoogleADK(Driver):
 
     async def run(self, ask: str, script: Script, functions: Functions, *, stream: bool = False) -> str:
         agent = LlmAgent(name="office", model=Scripted(model="scripted", script=script), tools=self.tools(functions))
-        return await self._ended(agent, ask, stream=stream)
+        return await self._ended(agent, ask, script.streamed if stream else None)
 
     async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:
         model, tools = Scripted(model="scripted", script=script), self.tools(functions)
@@ -51,11 +52,11 @@ class GoogleADK(Driver):
         first = LlmAgent(name="office", model=model, tools=tools, sub_agents=[second])
         return await self._ended(first, ask)
 
-    async def _ended(self, agent: LlmAgent, ask: str, *, stream: bool = False) -> str:
+    async def _ended(self, agent: LlmAgent, ask: str, streamed: list[str] | None = None) -> str:
         runner = InMemoryRunner(agent=agent, app_name="app", plugins=[PegboardPlugin(self.selector)])
         session = await runner.session_service.create_session(app_name="app", user_id="u")
         said = ""
-        mode = StreamingMode.SSE if stream else StreamingMode.NONE
+        mode = StreamingMode.NONE if streamed is None else StreamingMode.SSE
         async for event in runner.run_async(
             user_id="u",
             session_id=session.id,
@@ -63,6 +64,8 @@ class GoogleADK(Driver):
             run_config=RunConfig(streaming_mode=mode),
         ):
             texts = [part.text for part in (event.content.parts if event.content else None) or () if part.text]
+            if streamed is not None and event.partial:
+                streamed += texts
             said = texts[-1] if texts else said
         return said
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from haystack import component
 from haystack.components.agents import Agent
-from haystack.dataclasses import ChatMessage, ToolCall
+from haystack.dataclasses import ChatMessage, StreamingChunk, ToolCall
 from haystack.tools import Tool
-from scenario import SCHEMA, Call, Driver, Functions, Script, main
+from scenario import SCHEMA, Call, Driver, Functions, Script, halves, main
 
 from pegboard import Board
 from pegboard.adapters.haystack import pegboard_hooks
@@ -25,6 +25,8 @@ class Scripted:
     def run(self, messages: list[ChatMessage], tools: Any = None, streaming_callback: Any = None) -> Any:
         results = [each.result for message in messages for each in message.tool_call_results]
         reply = self.script.reply([tool.name for tool in tools or ()], results)
+        for half in halves(reply) if isinstance(reply, str) and streaming_callback else ():
+            streaming_callback(StreamingChunk(content=half))
         if isinstance(reply, Call):
             call = ToolCall(id=f"c{len(self.script.shown)}", tool_name=reply.name, arguments=reply.arguments)
             return {"replies": [ChatMessage.from_assistant(tool_calls=[call])]}
@@ -32,19 +34,26 @@ class Scripted:
 
     @component.output_types(replies=list[ChatMessage])
     async def run_async(self, messages: list[ChatMessage], tools: Any = None, streaming_callback: Any = None) -> Any:
-        return self.run(messages, tools)
+        parts: list[StreamingChunk] = []
+        answer = self.run(messages, tools, parts.append if streaming_callback else None)
+        for part in parts:
+            await streaming_callback(part)
+        return answer
 
 
 class Haystack(Driver):
-    streams = False
-
     def __init__(self, board: Board) -> None:
         self.selector = ToolSelector(board)
         self.hooks = dict(pegboard_hooks(self.selector))
 
     async def run(self, ask: str, script: Script, functions: Functions, *, stream: bool = False) -> str:
         agent = Agent(chat_generator=Scripted(script), tools=self.tools(functions), hooks=self.hooks)
-        result = await agent.run_async(messages=[ChatMessage.from_user(ask)])
+
+        async def note(chunk: StreamingChunk) -> None:
+            script.streamed.append(chunk.content)
+
+        more = {"streaming_callback": note} if stream else {}
+        result = await agent.run_async(messages=[ChatMessage.from_user(ask)], **more)
         return str(result["messages"][-1].text)
 
     async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from llama_index.core.agent.workflow import AgentWorkflow
+from llama_index.core.agent.workflow import AgentStream, AgentWorkflow
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata, ToolCallBlock
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.tools import FunctionTool
-from scenario import Call, Driver, Functions, Script, main
+from scenario import Call, Driver, Functions, Script, halves, main
 
 from pegboard import Board
 from pegboard.adapters.llama_index import PegboardFunctionAgent
@@ -41,7 +41,13 @@ class Scripted(FunctionCallingLLM):
         self, tools: Any, user_msg: Any = None, chat_history: Any = None, **_: Any
     ) -> Any:
         async def streamed() -> Any:
-            yield self._answer(chat_history, tools)
+            answer = self._answer(chat_history, tools)
+            said = answer.message.content or ""
+            for end, half in enumerate(halves(said) if said else ()):
+                so_far = ChatMessage(role="assistant", content=said if end else half)
+                yield ChatResponse(message=so_far, delta=half)
+            if not said:
+                yield answer
 
         return streamed()
 
@@ -70,8 +76,9 @@ class LlamaIndex(Driver):
     async def run(self, ask: str, script: Script, functions: Functions, *, stream: bool = False) -> str:
         running = self.agent(script, functions, streaming=stream).run(ask)
         if stream:
-            async for _ in running.stream_events():
-                pass
+            async for event in running.stream_events():
+                if isinstance(event, AgentStream):
+                    script.streamed.append(event.delta)
         return str(await running)
 
     async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:

@@ -12,12 +12,22 @@ from openai.types.responses import (
     ResponseFunctionToolCall,
     ResponseOutputMessage,
     ResponseOutputText,
+    ResponseTextDeltaEvent,
     ResponseUsage,
 )
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
-from scenario import Call, Driver, Functions, Script, main
+from scenario import Call, Driver, Functions, Script, halves, main
 
-from agents import Agent, Model, ModelResponse, Runner, Usage, function_tool, set_tracing_disabled
+from agents import (
+    Agent,
+    Model,
+    ModelResponse,
+    RawResponsesStreamEvent,
+    Runner,
+    Usage,
+    function_tool,
+    set_tracing_disabled,
+)
 from pegboard import Board
 from pegboard.adapters.openai_agents import PegboardAgent, RunSelector
 
@@ -49,6 +59,18 @@ class Scripted(Model):
         return ModelResponse(output=self.output(**asked), usage=Usage(), response_id=None)
 
     async def stream_response(self, *given: Any, **asked: Any) -> Any:
+        output = self.output(*given, **asked)
+        if isinstance(output[0], ResponseOutputMessage):
+            for half in halves(output[0].content[0].text):
+                yield ResponseTextDeltaEvent(
+                    type="response.output_text.delta",
+                    delta=half,
+                    item_id="m",
+                    content_index=0,
+                    output_index=0,
+                    sequence_number=0,
+                    logprobs=[],
+                )
         usage = ResponseUsage(
             input_tokens=1,
             output_tokens=1,
@@ -61,7 +83,7 @@ class Scripted(Model):
             created_at=0,
             model="scripted",
             object="response",
-            output=self.output(*given, **asked),
+            output=output,
             tool_choice="auto",
             tools=[],
             parallel_tool_calls=False,
@@ -78,7 +100,7 @@ class OpenAIAgents(Driver):
         agent = PegboardAgent(
             name="office", tools=self.tools(functions), model=Scripted(script), selector=self.selector
         )
-        return await self._ended(agent, ask, stream=stream)
+        return await self._ended(agent, ask, script.streamed if stream else None)
 
     async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:
         model, tools = Scripted(script), self.tools(functions)
@@ -86,13 +108,14 @@ class OpenAIAgents(Driver):
         first = PegboardAgent(name="office", tools=tools, model=model, selector=self.selector, handoffs=[second])
         return await self._ended(first, ask)
 
-    async def _ended(self, agent: Agent[Any], ask: str, *, stream: bool = False) -> str:
+    async def _ended(self, agent: Agent[Any], ask: str, streamed: list[str] | None = None) -> str:
         config = self.selector.run_config()
-        if not stream:
+        if streamed is None:
             return str((await Runner.run(agent, ask, run_config=config)).final_output)
         running = Runner.run_streamed(agent, ask, run_config=config)
-        async for _ in running.stream_events():
-            pass
+        async for event in running.stream_events():
+            if isinstance(event, RawResponsesStreamEvent) and isinstance(event.data, ResponseTextDeltaEvent):
+                streamed.append(event.data.delta)
         return str(running.final_output)
 
     def tools(self, functions: Functions) -> list[Any]:

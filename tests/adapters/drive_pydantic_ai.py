@@ -17,7 +17,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
-from scenario import Call, Driver, Functions, Script, main
+from scenario import Call, Driver, Functions, Script, halves, main
 
 from pegboard import Board
 from pegboard.adapters.pydantic_ai import PegboardCapability
@@ -40,7 +40,8 @@ def model(script: Script) -> FunctionModel:
         if isinstance(reply, Call):
             yield {0: DeltaToolCall(name=reply.name, json_args='{"id": "7"}', tool_call_id=f"c{len(script.shown)}")}
         else:
-            yield reply
+            for half in halves(reply):
+                yield half
 
     return FunctionModel(whole, stream_function=streamed)
 
@@ -63,6 +64,7 @@ class PydanticAI(Driver):
         if not stream:
             return str((await agent.run(ask)).output)
         async with agent.run_stream(ask) as running:
+            script.streamed += [part async for part in running.stream_text(delta=True, debounce_by=None)]
             return str(await running.get_output())
 
     async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:

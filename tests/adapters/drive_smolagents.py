@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Any
 
-from scenario import Call, Driver, Functions, Script, main
+from scenario import Call, Driver, Functions, Script, halves, main
 from smolagents import Tool
 from smolagents.models import (
     ChatMessage,
+    ChatMessageStreamDelta,
     ChatMessageToolCall,
     ChatMessageToolCallFunction,
+    ChatMessageToolCallStreamDelta,
     MessageRole,
     Model,
 )
@@ -26,14 +29,26 @@ class Scripted(Model):
         super().__init__()
         self.script = script
 
-    def generate(self, messages: Any, tools_to_call_from: Any = None, **_: Any) -> ChatMessage:
+    def call(self, messages: Any, tools: Any) -> ChatMessageToolCallFunction:
         results = [str(message.content) for message in messages if message.role == MessageRole.TOOL_RESPONSE]
-        reply = self.script.reply([tool.name for tool in tools_to_call_from or ()], results)
+        reply = self.script.reply([tool.name for tool in tools or ()], results)
         if isinstance(reply, str):
             reply = Call("final_answer", {"answer": reply})
-        function = ChatMessageToolCallFunction(name=reply.name, arguments=reply.arguments)
+        return ChatMessageToolCallFunction(name=reply.name, arguments=reply.arguments)
+
+    def generate(self, messages: Any, tools_to_call_from: Any = None, **_: Any) -> ChatMessage:
+        function = self.call(messages, tools_to_call_from)
         call = ChatMessageToolCall(id=f"c{len(self.script.shown)}", type="function", function=function)
         return ChatMessage(role=MessageRole.ASSISTANT, content="", tool_calls=[call])
+
+    def generate_stream(self, messages: Any, tools_to_call_from: Any = None, **_: Any) -> Any:
+        function = self.call(messages, tools_to_call_from)
+        name, place = function.name, f"c{len(self.script.shown)}"
+        for half in halves(json.dumps(function.arguments)):
+            part = ChatMessageToolCallFunction(name=name, arguments=half)
+            call = ChatMessageToolCallStreamDelta(index=0, id=place, type="function", function=part)
+            yield ChatMessageStreamDelta(tool_calls=[call])
+            name = ""
 
 
 class FunctionTool(Tool):
@@ -49,8 +64,6 @@ class FunctionTool(Tool):
 
 
 class SmolAgents(Driver):
-    streams = False
-
     def __init__(self, board: Board) -> None:
         self.selector = ToolSelector(board)
 
@@ -60,7 +73,14 @@ class SmolAgents(Driver):
         )
 
     async def run(self, ask: str, script: Script, functions: Functions, *, stream: bool = False) -> str:
-        return str(await asyncio.to_thread(self.agent(script, self.tools(functions)).run, ask))
+        if not stream:
+            return str(await asyncio.to_thread(self.agent(script, self.tools(functions)).run, ask))
+        agent = self.agent(script, self.tools(functions), stream_outputs=True)
+        steps = await asyncio.to_thread(lambda: list(agent.run(ask, stream=True)))
+        for step in steps:
+            if isinstance(step, ChatMessageStreamDelta):
+                script.streamed += [call.function.arguments for call in step.tool_calls]
+        return str(steps[-1].output)
 
     async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:
         """An agent that manages a second one."""

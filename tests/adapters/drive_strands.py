@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from scenario import Call, Driver, Functions, Script, main
+from scenario import Call, Driver, Functions, Script, halves, main
 from strands import Agent, tool
 from strands.models import Model
 from strands.multiagent import Swarm
@@ -40,7 +40,8 @@ class Scripted(Model):
             yield {"contentBlockDelta": {"delta": {"toolUse": {"input": json.dumps(reply.arguments)}}}}
         else:
             yield {"contentBlockStart": {"start": {}}}
-            yield {"contentBlockDelta": {"delta": {"text": reply}}}
+            for half in halves(reply):
+                yield {"contentBlockDelta": {"delta": {"text": half}}}
         yield {"contentBlockStop": {}}
         yield {"messageStop": {"stopReason": "tool_use" if isinstance(reply, Call) else "end_turn"}}
 
@@ -63,6 +64,7 @@ class Strands(Driver):
         result: Any = None
         async for event in agent.stream_async(ask):
             result = event.get("result", result)
+            script.streamed.append(event.get("data", ""))
         return str(result).strip()
 
     async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:

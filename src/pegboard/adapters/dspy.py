@@ -1,7 +1,9 @@
 """DSPy: a `ReAct` that shows its model the tools of each step and checks each call.
 
-ReAct has no hook per step; the call of its predictor is one. Names of tools are text instead of a `Literal`, so that a
-call of another tool is refused instead of ending the trajectory. `finish` is never left out.
+ReAct has no hook per step; the call of its predictor is one. The predictor stays the module's own and is given the
+signature of the step, so that what knows it by identity (stream listeners, optimizers) finds it. Names of tools are
+text instead of a `Literal`, so that a call of another tool is refused instead of ending the trajectory. `finish` is
+never left out.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class PegboardReAct(dspy.ReAct):
     def _call_with_potential_trajectory_truncation(self, module: Any, trajectory: Any, **inputs: Any) -> Any:
         if module is self.react:
             turn = self._selector.select_now(self._choices(), _said(inputs, trajectory), inputs)
-            module = self._step(turn)
+            inputs["signature"] = self._step(turn)
         return super()._call_with_potential_trajectory_truncation(module, trajectory, **inputs)
 
     async def _async_call_with_potential_trajectory_truncation(
@@ -51,14 +53,14 @@ class PegboardReAct(dspy.ReAct):
     ) -> Any:
         if module is self.react:
             turn = await self._selector.select(self._choices(), _said(inputs, trajectory), inputs)
-            module = self._step(turn)
+            inputs["signature"] = self._step(turn)
         return await super()._async_call_with_potential_trajectory_truncation(module, trajectory, **inputs)
 
     def _choices(self) -> list[Any]:
         return [tool for name, tool in self.tools.items() if name != FINISH]
 
     def _step(self, turn: TurnTools[Any]) -> Any:
-        """The predictor of one step, with the demonstrations and the model of the module's own."""
+        """The signature of one step."""
         search = _search_tool(self._selector, turn)
         self.tools.turn, self.tools.search = turn, search
         shown = [*turn.tools, *([search] if turn.has_search else ())]
@@ -69,9 +71,7 @@ class PegboardReAct(dspy.ReAct):
             signature = self._signatures[names] = made.with_updated_fields("next_tool_name", type_=str)
             while len(self._signatures) > MOST_SIGNATURES:
                 self._signatures.popitem(last=False)
-        predictor = copy.copy(self.react)
-        predictor.signature = signature
-        return predictor
+        return signature
 
 
 class GatedTools(dict[str, Any]):

@@ -38,7 +38,6 @@ class PegboardToolCallingAgent(ToolCallingAgent):
         self._search = TurnSearch()
         self._turn: TurnTools[Any] | None = None
         self._found: list[str] = []
-        self._refused: list[str] = []
         super().__init__(tools=tools, model=model, **fields)
 
     def initialize_system_prompt(self) -> str:
@@ -55,7 +54,7 @@ class PegboardToolCallingAgent(ToolCallingAgent):
         """Those of the next step."""
         every = list(super().tools_and_managed_agents)
         said = self.write_memory_to_messages()
-        turn = self._selector.select_now(every, said, self, found=self._found, refused=self._refused)
+        turn = self._selector.select_now(every, said, self, found=self._found)
         self._turn = turn
         return [*turn.tools, *([self._search] if turn.has_search else ())]
 
@@ -65,7 +64,6 @@ class PegboardToolCallingAgent(ToolCallingAgent):
         if turn is None or turn.board is None or tool_name in self.managed_agents:
             return super().execute_tool_call(tool_name, arguments)
         if (refusal := turn.refusal(tool_name)) is not None:
-            self._refused.append(tool_name)
             return refusal
         if tool_name == SEARCH_TOOLS and turn.has_search:
             query = arguments.get("query") if isinstance(arguments, dict) else arguments

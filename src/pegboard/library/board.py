@@ -237,13 +237,14 @@ class Board(ClosedAtTheEnd):
         """The tool that a model's call means. Raises ToolNotAvailable and ArgumentsInvalid, each with its remedy.
 
         Without ``decision`` this board's latest decision applies; pass one if several conversations run concurrently.
+        With ``pins`` or ``scan`` a tool that is held back raises NotApproved.
 
         >>> board = Board([{"name": "tide", "description": "When the tide comes"}])
         >>> decision = board.route_now("the tide?")
         >>> str(board.check(Call(name="tide"), decision))
         'local/tide'
         """
-        return self._opened.routing.check(call, self._decided(call, decision), admit=self._admit)
+        return self._opened.checked_routing(call).check(call, self._decided(call, decision), admit=self._admit)
 
     async def execute(
         self, call: Call, decision: Decision | None = None, *, results: ResultForm | None = None
@@ -261,6 +262,7 @@ class Board(ClosedAtTheEnd):
         """
         routing = await self._shared.wait(self._opened.ready())
         try:
+            self._opened.check_name(call.name)
             asked = self._decided(call, decision)
             tool = await routing.admitted(call, lambda: self._admit(call, asked))
         except PegboardError as error:
@@ -393,5 +395,6 @@ class Board(ClosedAtTheEnd):
         if tool == READ_RESULT:
             return await self._results.read(arguments, session=session.id)
         definition = await self._shared.wait(self._opened.definition(tool))
-        result = await called(self._shared, self._opened.given.functions.get(tool), definition, arguments, session)
+        function, admit = self._opened.given.functions.get(tool), self._opened.check_approved
+        result = await called(self._shared, function, definition, arguments, session, admit)
         return await self._results.shaped(result, session=session.id, form=form)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from pegboard.errors import SpendLimitReached, StoreError
+from pegboard.errors import NotApproved, SpendLimitReached, StoreError
 from pegboard.library.execution import outcome, result_of_error, result_of_server, result_of_value
 from pegboard.library.given_tools import Function
 from pegboard.library.portal import in_thread
@@ -28,15 +28,21 @@ class CallEnd:
 
 
 async def called(
-    shared: BoardRuntime, function: Function | None, tool: Tool, arguments: JsonObject, session: Session
+    shared: BoardRuntime,
+    function: Function | None,
+    tool: Tool,
+    arguments: JsonObject,
+    session: Session,
+    admit: Callable[[ToolId], None],
 ) -> Result:
-    """The result of a call. Whatever a tool raises becomes an error result, and so does a spend limit that is reached:
-    the tool is not called then."""
+    """The result of a call. Whatever a tool raises becomes an error result, and so does a spend limit that is reached
+    or a definition that ``admit`` raises NotApproved for: the tool is not called then."""
     try:
+        admit(tool.id)
         async with _charged(shared, session, tool) as end:
             result, end.failure = await _executed(shared, function, tool.id, arguments, session)
             return result
-    except (SpendLimitReached, StoreError) as error:
+    except (NotApproved, SpendLimitReached, StoreError) as error:
         return result_of_error(tool.id, error)
 
 

@@ -14,13 +14,14 @@ from pegboard.catalog import Catalog
 from pegboard.compose import Parts, as_configured, build_routing, summaries
 from pegboard.errors import PegboardError
 from pegboard.habits import habits_of
+from pegboard.library.board_approvals import Groups, OwnApprovals
 from pegboard.library.board_results import READ_RESULT, reader
 from pegboard.library.given_tools import GivenTools
 from pegboard.library.item_search import ItemSearch, Kinds, asked_kinds
 from pegboard.library.matches import ToolMatches, matches_of
 from pegboard.library.runtime import BoardRuntime, reset_at_fork
 from pegboard.library.turns import Said, remembered, turn_of
-from pegboard.model import Decision, Tool, ToolId, Turn
+from pegboard.model import Call, Decision, Tool, ToolId, Turn
 from pegboard.protection import kind_of, known_classes
 from pegboard.protocols import VectorIndex
 from pegboard.retrieval import Progress
@@ -34,12 +35,14 @@ LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltFrom:
-    """What a routing was built from: opened parts, own tools, how often servers had changed theirs, and the catalog
-    before the settings changed it."""
+    """What a routing was built from: opened parts, own tools, how often servers had changed theirs, how often other
+    tools of the board's own were held back, and the catalog before the settings changed it."""
 
     parts: Parts
     given: GivenTools
     changes: int
+    approvals: OwnApprovals
+    held_back: int
     catalog: Catalog
 
 
@@ -70,6 +73,8 @@ class BoardRouting:
     async def ready(self) -> RoutingBoard:
         """The routing; call it in the portal's loop."""
         parts = await self.shared.opened()
+        if self._now is not None:
+            await self._now[1].approvals.refresh()
         current = self._current()
         if current is None:
             await asyncio.to_thread(known_classes)  # reads a table, once
@@ -94,12 +99,40 @@ class BoardRouting:
             return None
         (routing, seen), shared = self._now, self.shared
         fresh = seen.parts is shared.parts and seen.given is self.given and seen.changes == shared.changes
-        return routing if fresh else None
+        return routing if fresh and seen.held_back == seen.approvals.changes else None
+
+    def check_approved(self, tool: ToolId) -> None:
+        """Raises NotApproved for a tool that is held back."""
+        self.shared.check_approved(tool)
+        if self._now is not None:
+            self._now[1].approvals.check(tool)
+
+    def check_name(self, name: str) -> None:
+        """Raises NotApproved for a call of a tool of the board's own that is held back."""
+        own = (tool for _, tools in self.given.groups for tool in tools) if self._is_watched else ()
+        for tool in own:
+            if name in (tool.name, str(tool.id)):
+                self.check_approved(tool.id)
+
+    def checked_routing(self, call: Call) -> RoutingBoard:
+        """`routing`, unless the call is of a tool that is held back: raises NotApproved."""
+        routing = self.routing
+        self.check_name(call.name)
+        return routing
+
+    @property
+    def _is_watched(self) -> bool:
+        return self._now is not None and self._now[1].approvals.is_on
 
     async def _renewed(self, parts: Parts) -> RoutingBoard:
         settings, given, changes = self.shared.settings, self.given, self.shared.changes
-        catalog = self._catalog(given)
         before = self._now
+        approvals = (
+            OwnApprovals(settings, parts) if before is None or before[1].parts is not parts else before[1].approvals
+        )
+        own = await approvals.admitted(given.groups)
+        held_back = approvals.changes
+        catalog = self._catalog(own)
         if before is None or before[1].parts is not parts:
             mine = replace(parts, index=_in_memory, fallback_index=_in_memory) if self._aside else parts
             patient = settings.index_wait is None
@@ -112,7 +145,10 @@ class BoardRouting:
                 named = as_configured(summaries(settings).put_on(catalog), settings)
                 await asyncio.to_thread(routing.replace_catalog, named)
                 self._warm(routing)
-        self._now = (routing, BuiltFrom(parts=parts, given=given, changes=changes, catalog=catalog))
+        seen = BuiltFrom(
+            parts=parts, given=given, changes=changes, approvals=approvals, held_back=held_back, catalog=catalog
+        )
+        self._now = (routing, seen)
         return routing
 
     def _warm(self, routing: RoutingBoard) -> None:
@@ -198,8 +234,8 @@ class BoardRouting:
         if self._warming is not None and not self._warming.done():
             await asyncio.wait([self._warming], timeout=self.shared.settings.index_wait)
 
-    def _catalog(self, given: GivenTools) -> Catalog:
-        groups = {server.name: (server, tools) for server, tools in given.groups}
+    def _catalog(self, own: Groups) -> Catalog:
+        groups = {server.name: (server, tools) for server, tools in own}
         if self._reader is not None:
             groups[self._reader[0].name] = self._reader
         before = None if self._now is None else self._now[1].catalog

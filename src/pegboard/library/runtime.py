@@ -16,6 +16,7 @@ from pegboard.call_charges import CallCharges
 from pegboard.catalog import BpeCounter
 from pegboard.compose import Parts, default_parts
 from pegboard.errors import ConfigError
+from pegboard.library.board_approvals import server_approvals
 from pegboard.library.portal import Portal
 from pegboard.model import JsonObject, Outcome, Server, Tool, ToolId, ToolStatistics
 from pegboard.results.result_shaper import ResultShaper
@@ -23,6 +24,7 @@ from pegboard.settings import Settings
 from pegboard.usage import Usage
 
 if TYPE_CHECKING:
+    from pegboard.trust.approvals import Approvals
     from pegboard.upstreams import Fleet, UpstreamLimits
 
 LOGGER = logging.getLogger(__name__)
@@ -63,8 +65,9 @@ class BoardRuntime:
         self._charges: CallCharges | None = None
         self._shaper: ResultShaper | None = None
         self._counting: asyncio.Task[None] | None = None
+        self._approvals: Approvals | None = None
         self.changes = 0
-        """How often servers have changed their tool lists."""
+        """How often servers have changed their tool lists, or other tools of theirs were held back."""
 
     def _bind(self) -> None:
         """Create what is bound to one event loop."""
@@ -97,15 +100,17 @@ class BoardRuntime:
                 self._shaper = ResultShaper(
                     self.settings.results, parts.results, BpeCounter(), events=parts.events, clock=parts.clock
                 )
-                self._counting = asyncio.create_task(_run(self._usage, self._charges, parts))
+                self._counting = asyncio.create_task(_run(self._usage, self._charges, parts, self._approvals))
                 self._parts = parts
             return self._parts
 
     def listed(self) -> Mapping[str, tuple[Server, tuple[Tool, ...]]]:
-        """The current tools of the servers."""
+        """The current tools of the servers, without those that are held back."""
         if self._fleet is None:
             return {}
         catalog = self._fleet.catalog()
+        if self._approvals is not None:
+            catalog = self._approvals.admitted(catalog)
         return {server.name: (server, catalog.of_server(name)) for name, server in catalog.servers.items()}
 
     async def call(self, tool: ToolId, arguments: JsonObject) -> dict[str, Any]:
@@ -177,6 +182,9 @@ class BoardRuntime:
         """Run the servers within one task."""
         settings = self.settings
         fleet_of, limits_of = await asyncio.to_thread(_fleet)
+        self._approvals = approvals = server_approvals(
+            settings, parts, self._count_change, lambda tool: fleet.is_placeholder(tool)
+        )
         fleet = fleet_of(
             settings.enabled_servers,
             connect_timeout=settings.connect_timeout,
@@ -189,15 +197,28 @@ class BoardRuntime:
             idle_stop=settings.idle_stop,
             limits=limits_of(result=settings.result_limit, entries=settings.list_limit, list_bytes=settings.list_bytes),
             health_timeout=settings.health_timeout,
+            admit=self.check_approved,
         )
         async with fleet:
             self._fleet = fleet
             await fleet.settled(settings.start_wait)
+            if approvals is not None:
+                await approvals.settled(settings.start_wait)
             listed.set()
             await self._ended.wait()
 
     async def _changed(self) -> None:
+        if self._approvals is not None and self._fleet is not None:
+            await self._approvals.see(self._fleet.listed())
+        self._count_change()
+
+    def _count_change(self) -> None:
         self.changes += 1
+
+    def check_approved(self, tool: ToolId) -> None:
+        """Raises NotApproved for a server's tool that is held back."""
+        if self._approvals is not None:
+            self._approvals.check(tool)
 
     async def _closed(self) -> None:
         self._ended.set()
@@ -214,7 +235,7 @@ class BoardRuntime:
         if self._parts is not None:
             await self._parts.close()
         self._parts = self._fleet = self._serving = self._usage = self._counting = None
-        self._charges = self._shaper = None
+        self._charges = self._shaper = self._approvals = None
 
 
 def _fleet() -> tuple[type[Fleet], type[UpstreamLimits]]:
@@ -224,10 +245,11 @@ def _fleet() -> tuple[type[Fleet], type[UpstreamLimits]]:
     return Fleet, UpstreamLimits
 
 
-async def _run(usage: Usage, charges: CallCharges, parts: Parts) -> None:
-    """Write counts, charges and what use taught every few seconds until cancelled."""
-    learner = parts.learner
-    await asyncio.gather(usage.run(), charges.run(), *(() if learner is None else (learner.book.run(),)))
+async def _run(usage: Usage, charges: CallCharges, parts: Parts, approvals: Approvals | None) -> None:
+    """Write counts, charges, what use taught and what servers list every few seconds until cancelled."""
+    more = [*(() if parts.learner is None else (parts.learner.book.run(),))]
+    more += [*(() if approvals is None else (approvals.run(),))]
+    await asyncio.gather(usage.run(), charges.run(), *more)
 
 
 async def _written(usage: Usage) -> None:

@@ -1,4 +1,7 @@
-"""Finds suspicious definitions (M29), and the changes of approved ones (M28). Begin with `scan`."""
+"""Finds suspicious definitions (M29), and the changes of approved ones (M28). Begin with `scan`.
+
+`approvals` is what holds definitions back, for the MCP gateway and for boards.
+"""
 
 from pegboard.trust.definition_changes import Change, changes, only_order
 from pegboard.trust.findings import SUSPICIOUS, Finding, ScanResult

@@ -15,11 +15,11 @@ from pegboard import Settings
 from pegboard.compose import default_parts
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.host import Host, open_host
-from pegboard.gateways.mcp.trust import approvals as trusts
 from pegboard.model import ToolId
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEmbeddings, MemoryEvents, MemoryPins
 from pegboard.testing import FakeEncoder
+from pegboard.trust import approvals as trusts
 from processes import until
 from upstream_specs import SCRIPTED, python, scripted
 

@@ -24,8 +24,7 @@ from pegboard.gateways.mcp.gateway.user_boards import UserBoards
 from pegboard.gateways.mcp.tasks.task_ids import TaskIds
 from pegboard.gateways.mcp.transport.auth import Access, Holder
 from pegboard.gateways.mcp.transport.signed_ids import Signing
-from pegboard.gateways.mcp.trust.approvals import Approvals
-from pegboard.gateways.mcp.trust.switches import Switches
+from pegboard.gateways.mcp.trust.server_approvals import ServerApprovals
 from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools
 from pegboard.model import Outcome, ServerName
 from pegboard.programs.runner import ProgramRunner, require_sandbox
@@ -34,6 +33,7 @@ from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
 from pegboard.shared_indexes import SharedIndexes
 from pegboard.stores import MemorySessions, MemorySigningKeys
+from pegboard.trust.switches import Switches
 from pegboard.upstreams import Changes, Fleet, UpstreamLimits
 from pegboard.upstreams.extension_requests import AnyNotification
 from pegboard.upstreams.oauth.sign_ins import SignIns
@@ -65,7 +65,7 @@ class Host:
         self.access = Access(settings, clock=parts.clock)
         self.signing = Signing(parts.signing_keys, parts.clock, lasting=settings.session_ttl)
         self.switches = Switches(parts.archive, parts.clock, self._renew_views)
-        self._approvals = Approvals(
+        self._approvals = ServerApprovals(
             parts.pins,
             settings.pins,
             settings.scan,

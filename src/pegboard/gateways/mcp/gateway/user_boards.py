@@ -14,11 +14,11 @@ import mcp_types as types
 from pegboard.compose import Parts
 from pegboard.errors import PegboardError
 from pegboard.gateways.mcp.gateway.gateway import Gateway
-from pegboard.gateways.mcp.trust.approvals import Approvals
-from pegboard.gateways.mcp.trust.switches import Switches
+from pegboard.gateways.mcp.trust.server_approvals import ServerApprovals
 from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools, UserApprovals, UserPins
 from pegboard.model import ServerName
 from pegboard.settings import Settings
+from pegboard.trust.switches import Switches
 from pegboard.upstreams import Fleet
 from pegboard.upstreams.extension_requests import AnyNotification
 from pegboard.upstreams.user_servers import UserServers
@@ -51,7 +51,7 @@ class UserBoard:
     """
 
     def __init__(
-        self, user: str, fleet: Fleet, parts: Parts, shared: Approvals, switches: Switches, settings: Settings
+        self, user: str, fleet: Fleet, parts: Parts, shared: ServerApprovals, switches: Switches, settings: Settings
     ) -> None:
         self.user = user
         self.gateways: dict[str, Gateway] = {}
@@ -64,7 +64,7 @@ class UserBoard:
             return self.servers.is_own(server)
 
         pins = UserPins(parts.pins, user, is_own)
-        self._own = Approvals(
+        self._own = ServerApprovals(
             pins,
             settings.pins,
             settings.scan,
@@ -143,7 +143,7 @@ class UserBoards:
         self,
         fleet: Fleet,
         parts: Parts,
-        shared: Approvals,
+        shared: ServerApprovals,
         switches: Switches,
         settings: Callable[[], Settings],
         new_gateway: NewGateway,

@@ -1,1 +1,1 @@
-"""Approval of definitions, scanning, and the notices about both."""
+"""Approval of what servers list besides tools, and of what each user is listed. Tools: `pegboard.trust.approvals`."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from pegboard.catalog import Catalog
-from pegboard.gateways.mcp.trust.approvals import Approvals
 from pegboard.gateways.mcp.trust.content_pins import ContentPins
+from pegboard.gateways.mcp.trust.server_approvals import ServerApprovals
 from pegboard.model import Fingerprint, Pin, ToolId, Wording
 from pegboard.protocols import NO_TEXTS, Pins
 
@@ -37,7 +37,7 @@ class UserApprovals:
     """``shared`` for all servers but those that are the user's ``own``. A definition that one user is listed is no
     change of the one that another is."""
 
-    def __init__(self, shared: Approvals, own: Approvals, is_own: Callable[[str], bool]) -> None:
+    def __init__(self, shared: ServerApprovals, own: ServerApprovals, is_own: Callable[[str], bool]) -> None:
         self._shared = shared
         self._own = own
         self._is_own = is_own
@@ -67,7 +67,7 @@ class UserApprovals:
         await self._shared.settled(timeout)
         await self._own.settled(timeout)
 
-    def _of(self, own: bool) -> Approvals:
+    def _of(self, own: bool) -> ServerApprovals:
         return self._own if own else self._shared
 
     def _part(self, catalog: Catalog, own: bool) -> Catalog:

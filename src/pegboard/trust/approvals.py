@@ -13,15 +13,14 @@ from dataclasses import replace
 
 from pegboard.catalog import Catalog
 from pegboard.errors import HeldBack, NotApproved, PegboardError, SwitchedOff
-from pegboard.gateways.mcp.trust.approval_notices import ApprovalNotices
-from pegboard.gateways.mcp.trust.content_pins import ContentPins
-from pegboard.gateways.mcp.trust.fingerprints import ScannedDefinition, ScannedDefinitions, text_of
-from pegboard.gateways.mcp.trust.switches import Switches
 from pegboard.model import NEVER, Fingerprint, Pin, Server, Tool, ToolId
 from pegboard.protocols import Clock, EventSink, Pins
 from pegboard.settings.storage import PinPolicy, ScanPolicy
 from pegboard.store_health import StoreHealth
 from pegboard.trust import crowds, only_order
+from pegboard.trust.approval_notices import ApprovalNotices
+from pegboard.trust.fingerprints import ScannedDefinition, ScannedDefinitions, text_of
+from pegboard.trust.switches import Switches
 
 RETRY_SECONDS = 1.0
 """Seconds between retries, while the store does not know everything that is listed."""
@@ -30,7 +29,8 @@ REFRESH_SECONDS = 10.0
 
 
 class Approvals:
-    """The approval state of all listed definitions; shared by all gateways of a process.
+    """The approval state of all definitions that are listed in one place: by the servers of a gateway or of a board, or
+    as a board's own tools.
 
     ``changed`` is called when the set of held-back tools changes. Tools are held back under `quarantine`, and if the
     ``switches`` of operators are off; those that are ``exempt`` are ours. ``pinned_as`` says by which id the pin of a
@@ -56,9 +56,6 @@ class Approvals:
         self._notices = ApprovalNotices(events, clock)
         self._switches = switches
         self._pinned_as = pinned_as
-        self.contents = ContentPins(
-            store, policy, events=events, clock=clock, is_off=lambda pin, seen: self._is_off(pin, lambda: seen)
-        )
         self._changed = changed
         self._exempt = exempt
         self._catalog = self._taken = self._watched = Catalog.build([])
@@ -78,7 +75,6 @@ class Approvals:
     def adopt(self, policy: PinPolicy, scanning: ScanPolicy = "off") -> None:
         """Use these policies from now on."""
         self._policy, self._scanning = policy, scanning
-        self.contents.policy = policy
         self._notices.reset()
         self._take()
         self._judge()
@@ -104,7 +100,7 @@ class Approvals:
 
     def check(self, tool: ToolId) -> None:
         """Raises NotApproved for a tool that is held back, and SwitchedOff."""
-        if self._is_off(tool, lambda: self._definition_of(tool)):
+        if self.is_off(tool, lambda: self._definition_of(tool)):
             raise SwitchedOff(str(tool))
         if tool in self._held_back:
             raise NotApproved(str(tool), self._why(tool))
@@ -253,17 +249,17 @@ class Approvals:
 
     def _introduced(self, server: Server) -> Server:
         whole, seen = ToolId(server.name, ""), self._definitions.of_server(server)
-        if not self._holds(whole, seen) and not self._is_off(whole, lambda: seen.fingerprint):
+        if not self._holds(whole, seen) and not self.is_off(whole, lambda: seen.fingerprint):
             return server
         own = server.description == server.title
         return replace(server, instructions="", title="", description="" if own else server.description)
 
     def _admits(self, tool: Tool) -> bool:
-        if self._is_off(tool.id, lambda: self._definitions.of(tool).fingerprint):
+        if self.is_off(tool.id, lambda: self._definitions.of(tool).fingerprint):
             return False
         return not self._strict or self._exempt(tool.id) or not self._holds(tool.id, self._definitions.of(tool))
 
-    def _is_off(self, tool: ToolId, definition: Callable[[], Fingerprint]) -> bool:
+    def is_off(self, tool: ToolId, definition: Callable[[], Fingerprint]) -> bool:
         """Whether an operator has switched the tool off, for all or as it is pinned."""
         if self._switches is None:
             return False

@@ -8,10 +8,10 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 
 from pegboard.events import DefinitionChanged, DefinitionReordered, DefinitionSuspected, ServerCrowds
-from pegboard.gateways.mcp.trust.fingerprints import ScannedDefinition
 from pegboard.model import Fingerprint, Pin, ToolId
 from pegboard.protocols import Clock, EventSink
 from pegboard.trust import Crowd
+from pegboard.trust.fingerprints import ScannedDefinition
 
 LOGGER = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""Agents of each framework behind its adapter: what they are offered, what they get past, what a turn costs."""
