@@ -8,7 +8,7 @@ PEGBOARD_DATA := $(abspath $(wildcard .demo/sets))
 endif
 bench bench-%: export PEGBOARD_DATA := $(PEGBOARD_DATA)
 
-.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-adapters bench-live bench-rank bench-tasks bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-observability bench-age bench-sets clean
+.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-adapters bench-live bench-rank bench-tasks bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-programs bench-observability bench-age bench-sets clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -119,6 +119,7 @@ bench-cache: $(READY)     ## what conversations are billed under the providers' 
 
 bench-simulate: $(READY)  ## routing where servers differ in price, latency and failure, in simulated worlds (sets: PEGBOARD_DATA)
 	$(BIN)/python -m pegboard_bench.simulate --page docs/benchmarks.md
+	$(BIN)/python -m pegboard_bench.simulate.calibrated --page docs/benchmarks.md
 
 bench-priced: $(READY)    ## what EHRR's two layers add to retrieval, on one thread (sets: PEGBOARD_DATA)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pegboard_bench.priced --page docs/benchmarks.md
@@ -126,6 +127,10 @@ bench-priced: $(READY)    ## what EHRR's two layers add to retrieval, on one thr
 bench-results: $(READY)   ## results of real tools in fewer tokens: what is saved, what can still be answered, beside TOON
 	$(BIN)/python -m pip install --quiet --upgrade --target .demo/toon 'toon-format==1.2.0'
 	$(BIN)/python -m pegboard_bench.result_shapes --toon .demo/toon --page docs/benchmarks.md
+
+bench-programs: $(READY)  ## programs beside single calls over real servers: tokens, success, time, and the break-even rule; ten minutes
+	$(BIN)/python scripts/install_servers.py .demo
+	$(BIN)/python -m pegboard_bench.programs --page docs/benchmarks.md
 
 bench-agents: $(VENV)/.sdks   ## agents of thirty turns, beside LangChain's and LangGraph's own ways (sets: PEGBOARD_DATA)
 	$(BIN)/python scripts/install_servers.py .demo

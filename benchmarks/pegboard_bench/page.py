@@ -23,6 +23,7 @@ from pegboard_bench.llm import deferral_page
 from pegboard_bench.llm import page as llm_page
 from pegboard_bench.mcp import page as mcp_page
 from pegboard_bench.no_match import page as no_match_page
+from pegboard_bench.programs import page as programs_page
 from pegboard_bench.result_shapes import page as result_shapes_page
 from pegboard_bench.scale import page as scale_page
 from pegboard_bench.scan import page as scan_page
@@ -59,6 +60,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "board": board_page.section,
     "state": state_page.section,
     "shaping": result_shapes_page.section,
+    "programs": programs_page.section,
     "scan": scan_page.section,
     "hostile": hostile_page.section,
     "users": users_page.section,

@@ -52,6 +52,7 @@ MEASURED: Mapping[str, Sequence[str]] = {
         "src/pegboard/telemetry",
     ),
     "priced": (f"{BENCH}/priced.py", "src/pegboard/routing"),
+    "programs": (f"{BENCH}/programs", "src/pegboard/programs", "src/pegboard/gateways/mcp/gateway"),
     "rank": (f"{BENCH}/rank.py", f"{BENCH}/quality.py", f"{BENCH}/latency.py", f"{BENCH}/peers", *RANKING),
     "scale": (f"{BENCH}/scale", "src/pegboard/retrieval/index"),
     "scan": (f"{BENCH}/scan", "src/pegboard/trust"),

@@ -64,12 +64,16 @@ class Policy(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Episode:
-    """What became of a task. ``paid`` in USD, ``ranking`` what was ranked first, ``selected`` the tools called."""
+    """What became of a task. ``paid`` in USD, ``ranking`` what was ranked first, ``selected`` the tools called.
+
+    ``offered`` is the price of a call of every tool that was offered, in USD: what the paper calls cost.
+    """
 
     goals: int
     reached: int = 0
     seconds: float = 0.0
     paid: float = 0.0
+    offered: float = 0.0
     tokens: int = 0
     routes: int = 0
     empty_routes: int = 0
@@ -87,7 +91,8 @@ class Episode:
 class Setting:
     """``tokens`` of the tools' definitions and their ``price`` (USD) have shape (n,).
 
-    ``seed`` and ``moment`` are what the agent's impressions are drawn from.
+    ``seed`` and ``moment`` are what the agent's impressions are drawn from. ``by_place`` is added to the impressions of
+    the first, second and further tools of an offer; without it the agent does not look at places.
     """
 
     limits: Limits
@@ -95,6 +100,7 @@ class Setting:
     price: Numbers
     seed: int
     moment: int
+    by_place: tuple[float, ...] = ()
 
 
 def play(task: Task, policy: Policy, calls: Calls, setting: Setting) -> Episode:
@@ -146,6 +152,9 @@ class _Agent:
         if not found.routes:
             found.ranking = offer.ranking
         found.routes += 1
+        found.offered += float(self._setting.price[places].sum())
+        for place, more in zip(places, self._setting.by_place, strict=False):
+            self._impression[place] += more
         self._left[places] = False
         self._held += places
         self._context += int(self._setting.tokens[places].sum())

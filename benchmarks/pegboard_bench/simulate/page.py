@@ -7,7 +7,7 @@ from textwrap import fill
 from typing import Any
 
 from pegboard_bench.results import measured
-from pegboard_bench.simulate import conclusions, paper
+from pegboard_bench.simulate import calibrated_page, conclusions, paper
 from pegboard_bench.simulate.pictures import by_difference, cumulative
 from pegboard_bench.simulate.texts import (
     CATEGORIES,
@@ -47,6 +47,7 @@ def section(results: Mapping[str, Any]) -> str:
         ),
         *(_set(asked, tables) for asked in tables["policies"]),
         _paper(tables),
+        calibrated_page.part(tables, results["figures"]),
         _categories(tables),
         _grid(tables),
         _learnt(tables),

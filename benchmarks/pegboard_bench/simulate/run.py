@@ -71,7 +71,7 @@ def run(cell: Cell, asked: Asked, seed: int) -> Played:
     """All policies in the world of a seed."""
     world = draw(asked.tools, seed, cell.heterogeneity, cell.copies)
     wanted = tasks(asked.queries, asked.tokens, asked.canonical, world)
-    known = _known(asked, world)
+    known = known_of(asked, world)
     order = np.array([np.random.default_rng([seed, number]).permutation(len(wanted)) for number in range(cell.passes)])
     judge = Judge(world, known, asked.canonical)
     made = {name: policy(known) for name, policy in policies(asked).items()}
@@ -95,7 +95,8 @@ def policies(asked: Asked) -> dict[str, Callable[[Known], Policy]]:
     return {name: policy for name, policy in POLICIES.items() if not (same and name == "rag_mcp_task_text")}
 
 
-def _known(asked: Asked, world: World) -> Known:
+def known_of(asked: Asked, world: World) -> Known:
+    """What policies may know of what is asked, in a world."""
     of = np.bincount(world.server_of, world.price) / np.bincount(world.server_of)
     return Known(
         relevance=asked.relevance.within(world),

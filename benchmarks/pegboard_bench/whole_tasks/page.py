@@ -31,7 +31,7 @@ INTRODUCTION = """## Whole tasks
 Written by `{command}`. {measured}. {model}.
 
 {tasks} tasks over seven MCP servers from npm and PyPI (filesystem, git, SQLite, memory, time, fetch, everything), each
-played from a fresh folder, {seeds} seeds. Whether a task was done is read from files, git, rows, the memory and the
+played from a fresh folder (seeds: {seeds}). Whether a task was done is read from files, git, rows, the memory and the
 answer, never from the calls. All ways play the same tasks with the same seeds; intervals are of 95%, by resampling
 tasks. Tokens are cl100k of everything that is sent, history and selecting models included. Bills follow the providers'
 rules of [prompt caching](prompt-cache.md) for one user who asks for one task a minute, over those of all tools.

@@ -2,8 +2,9 @@
 
 All sums are in tokens of uncached input, as a provider with a prompt cache bills them: what was read before costs a
 tenth, what is new a quarter more, what the model writes five times as much. A task of n calls with results of r tokens
-takes n + 1 requests with single calls, and each result stays in the prompt. A program takes two requests, and one more
-where it has to be written again; but it is longer than a call, and its definition is carried by every conversation.
+takes n + 1 requests with single calls, and each result stays in the prompt. A program takes two requests, one more
+where it looks at a result first, and one more where it is written again; it is longer than a call, and every
+conversation carries its definition.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ DEFINITION = 190.0
 """Tokens of the definition of `run_program`."""
 AROUND = 600.0
 """Tokens of the task and of what else is in the conversation."""
+LOOKS, LOOK, SEEN = 0.5, 45.0, 80.0
+"""The share of tasks in which a short program looks at a result first, as no definition says its form; the tokens of
+that program, and of what it prints."""
 AGAIN = 0.25
 """The share of programs that are written a second time, as the first one failed. Not measured: no model took part."""
 LEAST_TOOLS = 11
@@ -75,7 +79,12 @@ def single_bill(calls: float, tokens: float, listed: float) -> float:
 
 def program_bill(listed: float) -> float:
     """Expected cost of the same task with a program; it does not depend on the calls, which only the gateway sees."""
+    around = listed + DEFINITION + AROUND
     programs = 1 + AGAIN
-    step = PROGRAM + PRINTED
-    read = (programs + 1) * (listed + DEFINITION + AROUND) + step * programs * (programs + 1) / 2
-    return WRITTEN * DEFINITION + READ * read + programs * (OUTPUT * PROGRAM + WRITTEN * step)
+    bill = WRITTEN * DEFINITION + READ * (programs + 1) * around + programs * _round(PROGRAM, PRINTED)
+    return bill + LOOKS * (READ * around + _round(LOOK, SEEN))
+
+
+def _round(written: float, read: float) -> float:
+    """What a model writes, and what comes back, the first time that they are sent."""
+    return OUTPUT * written + WRITTEN * (written + read)

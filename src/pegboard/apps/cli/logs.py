@@ -104,10 +104,11 @@ async def _follow(
     files: Sequence[Path] | None, url: str | None, ago: float, wanted: EventFilter, *, follow: bool, as_json: bool
 ) -> None:
     console = Console(highlight=False, soft_wrap=True)
-    batches = aiter(happened(files, url, since=time.time() - ago))
+    batches, quiet = aiter(happened(files, url, since=time.time() - ago)), None
     while True:
         coming = asyncio.ensure_future(anext(batches))
-        done, _ = await asyncio.wait([coming], timeout=None if follow else QUIET_SECONDS)
+        done, _ = await asyncio.wait([coming], timeout=quiet)
+        quiet = None if follow else QUIET_SECONDS  # from the first answer on: finding the gateway takes its time
         if not done:
             coming.cancel()
             return

@@ -52,19 +52,22 @@ def top(
 
 
 async def _watch(files: Sequence[Path] | None, url: str | None, *, once: bool, as_json: bool) -> None:
-    window, ended = TopWindow(), asyncio.Event()
+    window, ended, begun = TopWindow(), asyncio.Event(), asyncio.Event()
 
     async def take() -> None:
         try:
             async for batch in happened(files, url, since=time.time() - WINDOW):
                 for said in batch:
                     window.take(said)
+                begun.set()
         finally:
             ended.set()
+            begun.set()
 
     taking = asyncio.create_task(take())
     try:
         if once:
+            await begun.wait()  # finding the gateway takes its time
             await asyncio.wait([taking], timeout=FIRST_SECONDS)
             figures = window.figures(time.time())
             _raise(taking)
