@@ -262,10 +262,10 @@ class Settings(BaseSettings):
     users: UserSettings = Field(
         UserSettings(), description="How many users may have connections of their own to servers, and for how long."
     )
-    pins: PinPolicy | None = Field(
-        None,
+    pins: PinPolicy = Field(
+        "warn",
         description="What happens to a tool whose definition changed, or that its server did not have: allow, warn or "
-        "quarantine; by default quarantine for a team (`[access]` or `[issuer]`), else warn.",
+        "quarantine.",
     )
     new_servers: NewServerPolicy | None = Field(
         None,
@@ -377,15 +377,6 @@ class Settings(BaseSettings):
         False
         """
         return bool(self.access) or self.issuer is not None
-
-    @property
-    def pin_policy(self) -> PinPolicy:
-        """What happens to definitions that are not the approved ones.
-
-        >>> Settings().pin_policy, Settings(pins="allow").pin_policy
-        ('warn', 'allow')
-        """
-        return self.pins or ("quarantine" if self.is_for_team else "warn")
 
     @property
     def new_server_policy(self) -> NewServerPolicy:

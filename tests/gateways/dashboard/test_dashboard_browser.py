@@ -18,7 +18,7 @@ from upstream_specs import scripted
 pytestmark = [needs_chromium, pytest.mark.timeout(400)]
 
 LONG = "a_name_without_any_space_in_it_" * 6
-UNNAMED = """[...document.querySelectorAll('a, button, input, select, textarea')].filter((each) =>
+UNNAMED = """[...document.querySelectorAll('a, button, input:not([type=hidden]), select, textarea')].filter((each) =>
   !each.hidden && !(each.innerText || '').trim() && !each.labels?.length && !each.getAttribute('aria-label')).length"""
 """How many controls have no name for a screen reader."""
 LANDMARKS = "document.querySelectorAll('main, h1').length == 2 && document.documentElement.lang == 'en'"

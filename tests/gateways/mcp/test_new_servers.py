@@ -1,4 +1,5 @@
-"""Where several people use a gateway, servers that are added to it wait for an approval; for one person they do not."""
+"""Where several people use a gateway that quarantines definitions, servers that are added to it wait for an approval;
+for one person they do not."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from pegboard.testing import FakeEncoder
 from processes import until
 
 LISTED = str(Path(__file__).parents[2] / "servers" / "listed.py")
-TEAM: dict[str, Any] = {"access": {"ann": {"hash": hashed("pgb_ann")}}}
+TEAM: dict[str, Any] = {"access": {"ann": {"hash": hashed("pgb_ann")}}, "pins": "quarantine"}
 Opened = Callable[..., AbstractAsyncContextManager[Host]]
 
 
@@ -97,9 +98,9 @@ async def test_a_changed_definition_waits_for_a_team(opened: Opened) -> None:
     "explicit", [{"pins": "warn"}, {"pins": "allow"}, {"new_servers": "approve"}], ids=["warn", "allow", "approve"]
 )
 async def test_what_is_set_explicitly_holds_for_a_team_too(opened: Opened, explicit: dict[str, Any]) -> None:
-    async with opened({"bank": [named("pay")]}, **TEAM, **explicit):
+    async with opened({"bank": [named("pay")]}, **(TEAM | explicit)):
         pass
-    async with opened({"bank": [named("pay")], "mail": [named("send")]}, **TEAM, **explicit) as host:
+    async with opened({"bank": [named("pay")], "mail": [named("send")]}, **(TEAM | explicit)) as host:
         assert await names(host) == {"pay", "send"}
 
 

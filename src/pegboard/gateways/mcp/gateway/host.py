@@ -67,7 +67,7 @@ class Host:
         self.switches = Switches(parts.archive, parts.clock, self._renew_views)
         self._approvals = ServerApprovals(
             parts.pins,
-            settings.pin_policy,
+            settings.pins,
             settings.scan,
             events=parts.events,
             clock=parts.clock,
@@ -239,7 +239,7 @@ class Host:
         self.rates.adopt(settings.rates)
         self.parts.knowledge.half_life = settings.economics.half_life
         self.parts.resting.adopt(settings.breakers.policy)
-        self._approvals.adopt(settings.pin_policy, settings.scan)
+        self._approvals.adopt(settings.pins, settings.scan)
         changes = await self.fleet.apply(settings.enabled_servers)
         self._by_user = settings.has_users
         self.users.follow(settings)

@@ -66,7 +66,7 @@ class UserBoard:
         pins = UserPins(parts.pins, user, is_own)
         self._own = ServerApprovals(
             pins,
-            settings.pin_policy,
+            settings.pins,
             settings.scan,
             events=parts.events,
             clock=parts.clock,
@@ -105,7 +105,7 @@ class UserBoard:
 
     def follow(self, settings: Settings) -> None:
         """Use these settings, and the fleet's servers, from now on."""
-        self._own.adopt(settings.pin_policy, settings.scan)
+        self._own.adopt(settings.pins, settings.scan)
         self.servers.follow()
         self.renew()
 
