@@ -59,6 +59,7 @@ SECRET_FIELDS = {
     "llm.keys.previous",
     "chroma.token_env",
     "encoder.api_key_env",
+    "otel.headers",
 }
 """Those that have a canary below. A new field with a secret belongs here, and gets one."""
 
@@ -80,7 +81,18 @@ CANARIES = VARIABLES | {
     name: canary(name)
     for name in (
         *("ann", "ann-old", "opaque-bob", "team", "team-old", "env", "args", "failing-env", "from-file"),
-        *("from-command", "url", "query", "header", "client", "issuer-client", "preset", "state", "model-header"),
+        *(
+            "from-command",
+            "url",
+            "query",
+            "header",
+            "client",
+            "issuer-client",
+            "preset",
+            "state",
+            "model-header",
+            "collector",
+        ),
     )
 }
 BASIC = {
@@ -187,6 +199,7 @@ def options(issuer: RunningIssuer, recorder: str, schema: str) -> dict[str, Any]
             "keys": {"team": {"hash": hashed(TEAM), "previous": hashed(OLD_TEAM), "previous_expires": LATER}},
             "policy": {"k": 1, "profile": "semantic", "least_tools": 0, "least_tokens": 0},
         },
+        "otel": {"endpoint": recorder, "headers": {"x-collector": canary("collector")}},
         "index": "chroma",
         "chroma": {"url": recorder, "token_env": "CHROMA"},
         "encoder": {"provider": "compatible", "base_url": recorder, "model": "m", "api_key_env": "EMBEDDINGS"},
