@@ -241,6 +241,49 @@ def test_state_of_ones_own_can_say_what_preconditions_look_at(town_agents: Any) 
     assert model.asked[1].names == ["get_tides"]
 
 
+class AddsLater(AgentMiddleware):
+    """Gives the model a tool that the agent does not have, and runs it itself, as LangChain documents it."""
+
+    def _with(self, request: Any) -> Any:
+        return request.override(tools=[*request.tools, dice])
+
+    def _run(self, request: Any) -> Any:
+        return request.override(tool=dice) if request.tool_call["name"] == dice.name else request
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        return handler(self._with(request))
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        return await handler(self._with(request))
+
+    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return handler(self._run(request))
+
+    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return await handler(self._run(request))
+
+
+@tool
+def dice(sides: int) -> str:
+    """Throw dice"""
+    return f"{sides} of {sides}"
+
+
+@pytest.mark.requirement("025.other-middleware")
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_a_tool_that_another_middleware_adds_later_is_called(town_agents: Any, way: str) -> None:
+    model = ScriptedModel(steps=[calls(("dice", {"sides": 6})), calls(("knife", {})), "done"])
+    agent = town_agents.agent(model, more=[AddsLater()])
+
+    out = agent.invoke(asks(TIDE)) if way == "sync" else asyncio.run(agent.ainvoke(asks(TIDE)))
+
+    thrown, unknown = answers(out)
+    assert model.asked[0].names == ["get_tides", "dice"]
+    assert thrown == ("dice", "success", "6 of 6")
+    assert json.loads(unknown[2])["error"] == "tool_not_available"
+    assert "send_letter" not in unknown[2]
+
+
 def _town() -> list[Any]:
     from langchain_core.tools import StructuredTool
 

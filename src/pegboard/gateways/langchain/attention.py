@@ -159,6 +159,23 @@ class ToolAttention:
         meant, checked, gate = self._asked(state, call, toolset, routing)
         return self._admitted(await routing.admitted(checked, gate), meant, toolset, routing)
 
+    def selects(self, state: State, call: ToolCall | Mapping[str, Any], tools: Sequence[object] = ()) -> bool:
+        """Whether a call means a tool that is selected here. Any other may be of another middleware, which added its
+        tool to the request later."""
+        toolset = self._called_in(state, tools)
+        return self._selects(state, call, self._toolsets.board(toolset).routing)
+
+    async def aselects(self, state: State, call: ToolCall | Mapping[str, Any], tools: Sequence[object] = ()) -> bool:
+        """The async version of `selects`."""
+        toolset = self._called_in(state, tools)
+        return self._selects(state, call, await self._toolsets.board(toolset).opened())
+
+    def _selects(self, state: State, call: ToolCall | Mapping[str, Any], routing: RoutingBoard) -> bool:
+        meant = wanted(call, self.rendering)
+        name = meant.call.name
+        known = any(name in (tool.id.name, str(tool.id)) for tool in routing.catalog.tools)
+        return meant.wrapped or known or name in active_in(state)
+
     def _asked(
         self, state: State, call: ToolCall | Mapping[str, Any], toolset: Toolset, routing: RoutingBoard
     ) -> tuple[Call, Call, Callable[[], ToolId]]:

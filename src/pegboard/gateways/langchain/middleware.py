@@ -24,7 +24,8 @@ from pegboard.model import AgentState, Outcome, ToolId
 
 
 class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
-    """Shows the model the tools of its turn and blocks calls of any other tool (Tool Attention).
+    """Shows the model the tools of its turn and blocks calls of the tools that were left out (Tool Attention). A call
+    of a tool that another middleware added later goes to that one.
 
     It selects among the agent's tools and ``tools``: functions, schemas in any provider's form, pairs of a schema and a
     callable. ``config`` names MCP servers, ``url`` another Pegboard; ``options`` are those of `pegboard.Board`, such as
@@ -71,7 +72,10 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
         try:
             admitted = self.attention.admitted(request.state, request.tool_call, _at_hand(request))
         except PegboardError as error:
-            return refusal(request.tool_call, error)
+            if self.attention.selects(request.state, request.tool_call, _at_hand(request)):
+                return refusal(request.tool_call, error)
+            answer = handler(request)
+            return refusal(request.tool_call, error) if _unknown(request, answer) else answer
         started, answer = time.monotonic(), None
         try:
             answer = handler(_for(request, admitted))
@@ -86,7 +90,10 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
         try:
             admitted = await self.attention.aadmitted(request.state, request.tool_call, _at_hand(request))
         except PegboardError as error:
-            return refusal(request.tool_call, error)
+            if await self.attention.aselects(request.state, request.tool_call, _at_hand(request)):
+                return refusal(request.tool_call, error)
+            answer = await handler(request)
+            return refusal(request.tool_call, error) if _unknown(request, answer) else answer
         started, answer = time.monotonic(), None
         try:
             answer = await handler(_for(request, admitted))
@@ -113,6 +120,12 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
             latency = (time.monotonic() - started) * 1000
             outcome = Outcome(tool=tool, success=not failed, latency_ms=latency, failure="tool" if failed else None)
             self.attention.board.observe(outcome)
+
+
+def _unknown(request: ToolCallRequest, answer: Answer) -> bool:
+    """Whether no middleware had the tool either: LangGraph's answer would name every tool of the agent."""
+    said = f"Error: {request.tool_call['name']} is not a valid tool"
+    return request.tool is None and isinstance(answer, ToolMessage) and str(answer.content).startswith(said)
 
 
 def _at_hand(request: ToolCallRequest) -> list[Any]:
