@@ -62,3 +62,10 @@ def test_pictures_are_what_the_results_say() -> None:
     pictures = runpy.run_path(str(ROOT / "scripts" / "draw_pictures.py"))
 
     assert [path.name for path in pictures["out_of_date"]()] == [], "run python scripts/draw_pictures.py"
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    listed = set(re.findall(r"[\w/.-]+\.md", (ROOT / "mkdocs.yml").read_text("utf-8")))
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+
+    assert pages - listed == set()
