@@ -9,16 +9,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 import pegboard
 from pegboard.apps.cli.options import Json, Verbose, examples
 from pegboard.errors import ConfigError
 from pegboard_bench import results
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 EXAMPLES = examples(
     "The noisy oracle by every way; what was played already is not played again",
@@ -28,7 +29,6 @@ EXAMPLES = examples(
     "The noisy oracle of one published model, on ten tasks",
     "pegboard bench tasks --like claude-sonnet-4-5 --tasks 10 --out /tmp",
 )
-STDERR = Console(stderr=True)
 
 
 def tasks(
@@ -62,6 +62,8 @@ def tasks(
     A run that was broken off goes on where it was, with the same sources. Without --model-url a noisy oracle plays,
     the same in every run.
     """
+    from rich.console import Console
+
     from pegboard.apps.cli import output
     from pegboard_bench.page import write_page
     from pegboard_bench.whole_tasks import methods as ways
@@ -111,7 +113,7 @@ def tasks(
         return
     for board in plays:
         Console(width=None if sys.stdout.isatty() else 120).print(_shown(figures, board, plays[board]))
-    STDERR.print(f"Written to {path}")
+    Console(stderr=True).print(f"Written to {path}")
 
 
 def _known(wanted: Sequence[str], there: Sequence[str], what: str) -> None:
@@ -131,6 +133,8 @@ def _of(model: str) -> str:
 
 
 def _shown(figures: Mapping[str, float], board: str, methods: Mapping[str, Any]) -> Table:
+    from rich.table import Table
+
     table = Table(title=board, title_justify="left")
     for column in ("way", "success", "minus oracle", "tokens", "requests"):
         table.add_column(column, justify="left" if column == "way" else "right")
