@@ -209,7 +209,7 @@ ALLOWED = {
     "wire_formats.py": "the rows of tools as requests carry them, which the library writes without any gateway",
     "settings/llm.py": "the upstreams of a configuration without any: three providers, by names that users know",
     "gateways/http_api/openapi_document.py": "`responses` is a key of OpenAPI there",
-    "telemetry/otel/conventions.py": "the names of providers in OpenTelemetry's conventions, where a host says no other",
+    "telemetry/otel/conventions.py": "the names of providers in the conventions of OpenTelemetry",
     "gateways/llm/selection/policy_rules.py": "`generic` is configured by a policy, whose profile holds for requests",
 }
 """Modules that name a format, and why each may."""
