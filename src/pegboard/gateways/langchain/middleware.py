@@ -74,8 +74,8 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
         except PegboardError as error:
             if self.attention.selects(request.state, request.tool_call, _at_hand(request)):
                 return refusal(request.tool_call, error)
-            answer = handler(request)
-            return refusal(request.tool_call, error) if _unknown(request, answer) else answer
+            other = handler(request)
+            return refusal(request.tool_call, error) if _unknown(request, other) else other
         started, answer = time.monotonic(), None
         try:
             answer = handler(_for(request, admitted))
@@ -92,8 +92,8 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
         except PegboardError as error:
             if await self.attention.aselects(request.state, request.tool_call, _at_hand(request)):
                 return refusal(request.tool_call, error)
-            answer = await handler(request)
-            return refusal(request.tool_call, error) if _unknown(request, answer) else answer
+            other = await handler(request)
+            return refusal(request.tool_call, error) if _unknown(request, other) else other
         started, answer = time.monotonic(), None
         try:
             answer = await handler(_for(request, admitted))
