@@ -267,7 +267,7 @@ class Approvals:
 
     def is_off(self, tool: ToolId, definition: Callable[[], Fingerprint]) -> bool:
         """Whether an operator has switched the tool off, for all or as it is pinned."""
-        if self._switches is None:
+        if self._switches is None or not self._switches.off:
             return False
         pinned = self._pinned_as(tool)
         return self._switches.is_off(tool, definition) or (pinned != tool and self._switches.is_off(pinned, definition))

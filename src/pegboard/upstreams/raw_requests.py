@@ -22,6 +22,7 @@ from pydantic import TypeAdapter
 
 from pegboard.model import JsonObject
 from pegboard.protocols import Listing
+from pegboard.telemetry.trace_spans import CURRENT
 from pegboard.upstreams.call_spans import note_request_id
 from pegboard.upstreams.extension_requests import TASKS, extensions_of
 from pegboard.upstreams.request_origin import ORIGIN
@@ -168,7 +169,8 @@ async def _exchanged(
         raise MCPError(types.CONNECTION_CLOSED, CLOSED)
     await anyio.lowlevel.checkpoint_if_cancelled()
     name, answer = dispatcher._allocate_id(), PendingAnswer()
-    note_request_id(name)
+    if CURRENT.get() is not None:
+        note_request_id(name)
     if (progress := options.get("on_progress")) is not None:
         params["_meta"] = {**params.get("_meta", {}), "progressToken": name}
     dispatcher._pending[name] = _Pending(answer, answer, progress)  # type: ignore[arg-type]  # it only sends

@@ -14,7 +14,7 @@ from pegboard.call_charges import CallCharges
 from pegboard.caller_limits import RateLimiter
 from pegboard.catalog import Catalog
 from pegboard.compose import Parts, build_routing, opened_parts
-from pegboard.errors import ConfigError, PegboardError, StoreError
+from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.key_expiry import warn_of_expiry
 from pegboard.gateways.mcp.gateway.clients import client_rows
 from pegboard.gateways.mcp.gateway.gateway import Gateway
@@ -158,7 +158,7 @@ class Host:
 
     async def _found(self) -> None:
         """On empty state, the servers of this start count as looked at; later ones are new."""
-        with suppress(StoreError):
+        with suppress(PegboardError):  # whatever the store is used for next says that it fails
             if not await self.parts.pins.get():
                 self._founding = frozenset(self.settings.enabled_servers)
 
