@@ -46,7 +46,7 @@ def test_a_task_with_tools_in_namespaces_is_done_and_is_billed_less(place: Place
     ours, theirs = (
         billed(agent, [[request["body"] for request in each.requests]], "apart") for each in (session, direct)
     )
-    assert ours <= 0.65 * theirs
+    assert ours <= (0.75 if way == "defer" else 0.65) * theirs  # asked for alone, the dearer way of the two
 
 
 @pytest.mark.npm
