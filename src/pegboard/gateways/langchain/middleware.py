@@ -72,7 +72,7 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
         try:
             admitted = self.attention.admitted(request.state, request.tool_call, _at_hand(request))
         except PegboardError as error:
-            if self.attention.selects(request.state, request.tool_call, _at_hand(request)):
+            if request.tool is not None or self.attention.selects(request.state, request.tool_call, _at_hand(request)):
                 return refusal(request.tool_call, error)
             other = handler(request)
             return refusal(request.tool_call, error) if _unknown(request, other) else other
@@ -90,7 +90,9 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
         try:
             admitted = await self.attention.aadmitted(request.state, request.tool_call, _at_hand(request))
         except PegboardError as error:
-            if await self.attention.aselects(request.state, request.tool_call, _at_hand(request)):
+            if request.tool is not None or await self.attention.aselects(
+                request.state, request.tool_call, _at_hand(request)
+            ):
                 return refusal(request.tool_call, error)
             other = await handler(request)
             return refusal(request.tool_call, error) if _unknown(request, other) else other
