@@ -183,8 +183,8 @@ async def test_what_a_client_replies_reaches_the_process_that_asked(
             assert said.content == (ctx.params or {})["arguments"]
         return await call_next(ctx)
 
-    def asks(gateway: Gateway, *sealed: Any) -> Server[Any]:
-        server = wire(gateway, *sealed)
+    def asks(gateway: Gateway, *sealed: Any, **options: Any) -> Server[Any]:
+        server = wire(gateway, *sealed, **options)
         server.middleware.append(asking)
         return server
 
