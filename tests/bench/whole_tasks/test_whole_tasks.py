@@ -27,8 +27,8 @@ from pegboard_bench.whole_tasks.task import Task, read, resolved, tasks
 from pegboard_bench.whole_tasks.toolbox import Toolbox, called
 from pegboard_bench.whole_tasks.workspace import Workspace
 
-PERFECT = Rates(right=2.0, less=0.0, search=2.0)
-NEVER = Rates(right=-1.0, less=0.0, search=2.0)
+PERFECT = Rates(right=2.0, less=0.0, search=2.0, named=2.0)
+NEVER = Rates(right=-1.0, less=0.0, search=2.0, named=2.0)
 SMALL = """
 [[task]]
 name = "stock"
@@ -150,7 +150,7 @@ def test_a_tool_that_no_search_finds_is_searched_for_twice_and_then_missed(box: 
 
 
 def test_the_luck_of_a_step_is_the_same_by_every_way(box: Toolbox, space: Workspace) -> None:
-    task, likely = read(SMALL, {})[0], Rates(right=0.6, less=0.0, search=2.0)
+    task, likely = read(SMALL, {})[0], Rates(right=0.6, less=0.0, search=2.0, named=2.0)
     outcomes = {
         way: [bool(played(box, space, task, way, likely, seed)["undone"]) for seed in range(6)]
         for way in ("oracle", "all", "bm25")
