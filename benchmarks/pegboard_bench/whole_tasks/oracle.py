@@ -157,7 +157,7 @@ class NoisyOracle:
         return [name for name in dict.fromkeys(names) if name in self._known]
 
     def _listed(self, tools: Sequence[Mapping[str, Any]], messages: Sequence[Mapping[str, Any]]) -> list[str]:
-        """The tools whose names the request lists, in the system prompt or in what a search or the like says of itself."""
+        """The tools whose names the request lists, in the system prompt or in a search's description."""
         said = [tool["function"] for tool in tools if str(tool["function"]["name"]).startswith(NOT_TOOLS)]
         text = "\n".join([text_of(messages[0]), *(str(each.get("description", "")) for each in said)])
         joined = (f"{first}{rest}" for first, several in PREFIXED.findall(text) for rest in several.split(", "))

@@ -18,16 +18,18 @@ from pegboard.retrieval import mark_notes
 ACTIVE = "pegboard_active"
 TEXTS = "pegboard_texts"
 TOOLSET = "pegboard_toolset"
+SEARCH = "pegboard_search"
 CALL_TOOL = "call_tool"
 
 
 class ToolAttentionState(LangChainState[Any]):
     """``pegboard_active`` maps the name that the model uses for an active tool to the tool's server and name;
     ``pegboard_toolset`` is the key of the agent's tools in this process; ``pegboard_texts`` maps a message's id to the
-    text shown beside it."""
+    text shown beside it; ``pegboard_search`` is the name of the search that was offered, or empty."""
 
     pegboard_active: NotRequired[Annotated[dict[str, list[str]], PrivateStateAttr]]
     pegboard_toolset: NotRequired[Annotated[str, PrivateStateAttr]]
+    pegboard_search: NotRequired[Annotated[str, PrivateStateAttr]]
     pegboard_texts: NotRequired[Annotated[dict[str, str], PrivateStateAttr, joined]]
 
 
