@@ -14,6 +14,7 @@ from pegboard.catalog import Catalog
 from pegboard.errors import PegboardError
 from pegboard.gateways.langchain import model_request as rendering
 from pegboard.gateways.langchain import tool_search
+from pegboard.gateways.langchain.cache_aware import CacheAwareTools, model_of
 from pegboard.gateways.langchain.call_gate import named, refusal, wanted
 from pegboard.gateways.langchain.messages import (
     ACTIVE,
@@ -91,8 +92,9 @@ class ToolAttention:
 
     ``tools``, ``config``, ``url`` and ``options`` are those of `pegboard.Board`; the tools in a request are added.
     ``facts`` reads the facts for preconditions from the agent's state. ``way_back`` offers a search for the tools that
-    a request does not have. Everything persistent is in the state as plain JSON, so that any checkpointer and any
-    process can continue a conversation.
+    a request does not have; ``cache_aware`` keeps tools, or sends all, where the provider's prompt cache makes that
+    cheaper. Everything persistent is in the state as plain JSON, so that any checkpointer and any process can continue
+    a conversation.
 
     >>> from langchain_core.messages import HumanMessage
     >>> attention = ToolAttention([{"name": "tide", "description": "When the tide comes"}])
@@ -109,6 +111,7 @@ class ToolAttention:
         rendering: Rendering = "native",
         facts: Callable[[State], AgentState] = facts_of,
         way_back: bool = True,
+        cache_aware: bool = True,
         **options: Any,
     ) -> None:
         self.rendering: Rendering = rendering
@@ -116,6 +119,7 @@ class ToolAttention:
         self._way_back = way_back
         self.board = Board(tools, **options)
         self._toolsets = Toolsets(self.board, tools)
+        self._cache = CacheAwareTools() if cache_aware else None
         self._shown: dict[tuple[ToolId, str], tuple[Tool, BaseTool]] = {}
 
     def before_model(self, state: State, request: Request) -> Request:
@@ -275,13 +279,15 @@ class ToolAttention:
         )
         decision = kept(forced(decision, catalog, request.tool_choice), catalog, request.messages)
         decision, found = with_found(decision, catalog, tool_search.found_before(request.messages, search))
-        pool = routing.pool(replace(turn, scopes=self.board.scopes))
+        decision, remembered = self._cached(state, request, turn, decision, catalog, found)
+        pool = routing.pool(replace(turn, scopes=self.board.scopes)) if self._leaves_out(decision) else ""
         searches = self._searches(state, request, search, decision, catalog, pool)
         summaries = rendering.with_summaries(request.system_message, pool, self.rendering, search if searches else "")
         changes: dict[str, Any] = {"system_message": summaries}
         update: dict[str, Any] = {ACTIVE: {decision.name_of(tool): list(tool) for tool in decision.active}}
         if searches or state.get(SEARCH):
             update[SEARCH] = search if searches else ""
+        update |= remembered
         if toolset.key:
             update[TOOLSET] = toolset.key
         if self.rendering == "native":
@@ -297,6 +303,25 @@ class ToolAttention:
             changes["messages"] = rendering.with_texts(request.messages, added | texts)
             update[TEXTS] = added
         return cast("R", request.override(**changes)), update
+
+    def _leaves_out(self, decision: Decision) -> bool:
+        return self.rendering == "text" or len(decision.active) < len(decision.reachable)
+
+    def _cached(
+        self,
+        state: State,
+        request: Request | ModelRequest[Any],
+        turn: Turn,
+        decision: Decision,
+        catalog: Catalog,
+        found: Sequence[ToolId],
+    ) -> tuple[Decision, dict[str, Any]]:
+        """The decision plus the tools that cost less to keep; where the prompt cache is unknown, and as `text`, which
+        changes nothing anyway, the decision itself."""
+        model = model_of(request) if self._cache is not None and self.rendering == "native" else None
+        if self._cache is None or model is None or not tool_search.may_search(request.tool_choice):
+            return decision, {}
+        return self._cache.kept(state, model, turn, decision, catalog, found)
 
     def _searches(
         self,

@@ -33,7 +33,7 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
     each tool result, or ``results="shaped"`` for results in fewer tokens. ``rendering`` is `native`, or `text` for a
     prompt whose beginning never changes. ``facts`` reads the facts for preconditions from the agent's state.
     ``way_back`` offers the model a search for the tools that a request does not have; what it finds stays with the
-    conversation.
+    conversation. ``cache_aware`` keeps tools, or sends all, where the provider's prompt cache makes that cheaper.
 
     >>> from langchain.agents import create_agent
     >>> from langchain_core.language_models.fake_chat_models import FakeListChatModel
@@ -50,10 +50,13 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
         rendering: Rendering = "native",
         facts: Callable[[State], AgentState] = facts_of,
         way_back: bool = True,
+        cache_aware: bool = True,
         **options: Any,
     ) -> None:
         super().__init__()
-        self.attention = ToolAttention(tools, rendering=rendering, facts=facts, way_back=way_back, **options)
+        self.attention = ToolAttention(
+            tools, rendering=rendering, facts=facts, way_back=way_back, cache_aware=cache_aware, **options
+        )
         self.tools = [renderings.call_tool()] if rendering == "text" else []
 
     def wrap_model_call(
