@@ -13,7 +13,7 @@ from langchain_core.tools import BaseTool
 from pegboard.catalog import Catalog
 from pegboard.errors import PegboardError
 from pegboard.gateways.langchain import model_request as rendering
-from pegboard.gateways.langchain import tool_search
+from pegboard.gateways.langchain import way_back
 from pegboard.gateways.langchain.cache_aware import CacheAwareTools, model_of
 from pegboard.gateways.langchain.call_gate import named, refusal, wanted
 from pegboard.gateways.langchain.messages import (
@@ -213,7 +213,7 @@ class ToolAttention:
         state: State, call: ToolCall | Mapping[str, Any], decision: Decision | None, routing: RoutingBoard
     ) -> ToolMessage:
         active = frozenset(active_in(state).values())
-        text = nothing_asked() if decision is None else tool_search.found(decision, routing.catalog, active)
+        text = nothing_asked() if decision is None else way_back.found(decision, routing.catalog, active)
         return _answered(call, text)
 
     def selects(self, state: State, call: ToolCall | Mapping[str, Any], tools: Sequence[object] = ()) -> bool:
@@ -274,11 +274,9 @@ class ToolAttention:
     ) -> tuple[R, dict[str, Any]]:
         catalog = routing.catalog
         hosted = [tool for tool in request.tools if isinstance(tool, dict)]
-        search = tool_search.free_name(
-            {tool.name for tool in catalog.tools} | {str(each.get("name")) for each in hosted}
-        )
+        search = way_back.free_name({tool.name for tool in catalog.tools} | {str(each.get("name")) for each in hosted})
         decision = kept(forced(decision, catalog, request.tool_choice), catalog, request.messages)
-        decision, found = with_found(decision, catalog, tool_search.found_before(request.messages, search))
+        decision, found = with_found(decision, catalog, way_back.found_before(request.messages, search))
         decision, remembered = self._cached(state, request, turn, decision, catalog, found)
         pool = routing.pool(replace(turn, scopes=self.board.scopes)) if self._leaves_out(decision) else ""
         searches = self._searches(state, request, search, decision, catalog, pool)
@@ -319,7 +317,7 @@ class ToolAttention:
         """The decision plus the tools that cost less to keep; where the prompt cache is unknown, and as `text`, which
         changes nothing anyway, the decision itself."""
         model = model_of(request) if self._cache is not None and self.rendering == "native" else None
-        if self._cache is None or model is None or not tool_search.may_search(request.tool_choice):
+        if self._cache is None or model is None or not way_back.may_search(request.tool_choice):
             return decision, {}
         return self._cache.kept(state, model, turn, decision, catalog, found)
 
@@ -334,12 +332,12 @@ class ToolAttention:
     ) -> list[BaseTool]:
         """The search, if there is anything to find. As `text` it stays where it was offered before, without a list:
         nothing that was sent may change."""
-        if not self._way_back or not tool_search.may_search(request.tool_choice):
+        if not self._way_back or not way_back.may_search(request.tool_choice):
             return []
-        missing = tool_search.left_out(decision, catalog)
+        missing = way_back.left_out(decision, catalog)
         if self.rendering == "text":
-            return [tool_search.search_tool(name, (), pool, catalog)] if missing or state.get(SEARCH) else []
-        return [tool_search.search_tool(name, missing, pool, catalog)] if missing else []
+            return [way_back.search_tool(name, (), pool, catalog)] if missing or state.get(SEARCH) else []
+        return [way_back.search_tool(name, missing, pool, catalog)] if missing else []
 
     def _added(self, decision: Decision, texts: Mapping[str, str], messages: Sequence[AnyMessage]) -> dict[str, str]:
         """The text for the last message unless it already has one: a text never changes once it was sent."""

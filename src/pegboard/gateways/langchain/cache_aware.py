@@ -42,14 +42,14 @@ Places = frozenset[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class CachingModel:
     """What a request's model is called, and the prices of its cache."""
 
     name: str
     prices: CachePrices
 
 
-def model_of(request: object) -> Model | None:
+def model_of(request: object) -> CachingModel | None:
     """The model of a request whose provider has a prompt cache of known prices, and uses it for this request."""
     if not isinstance(request, ModelRequest):
         return None
@@ -58,7 +58,7 @@ def model_of(request: object) -> Model | None:
     prices = UNCACHED if provider is None or not name else prices_of(known_prices(), provider, name)
     if prices == UNCACHED or not (prices.automatic or MARK in request.model_settings):
         return None
-    return Model(name=name, prices=prices)
+    return CachingModel(name=name, prices=prices)
 
 
 class CacheAwareTools:
@@ -73,7 +73,7 @@ class CacheAwareTools:
     def kept(
         self,
         state: Mapping[str, Any],
-        model: Model,
+        model: CachingModel,
         turn: Turn,
         decision: Decision,
         catalog: Catalog,

@@ -31,10 +31,6 @@ WORDS = ("auto", "any", "required")
 """What ``tool_choice`` may say beside a search. A request that names its tools, or wants none, needs no other."""
 
 
-class SearchTool(StructuredTool):
-    """Its class distinguishes it from an agent's own tool of the same name."""
-
-
 def search_tool(name: str, left_out: Sequence[Tool], pool: str, catalog: Catalog) -> BaseTool:
     """The tool as the model sees it, with the tools that it can find and that the summary pool does not name. The gate
     answers its calls."""
@@ -45,7 +41,7 @@ def search_tool(name: str, left_out: Sequence[Tool], pool: str, catalog: Catalog
     said = frozenset(NAME.findall(pool))
     unsaid = [tool for tool in left_out if tool.name not in said]
     listed = texts.pool_of(unsaid[: SEARCH_TOKENS // 2], catalog.counter, SEARCH_TOKENS)  # a name is two tokens or more
-    return SearchTool(name=name, description=texts.description(listed), args_schema=dict(SCHEMA), func=uncalled)
+    return StructuredTool(name=name, description=texts.description(listed), args_schema=dict(SCHEMA), func=uncalled)
 
 
 def free_name(taken: Collection[str]) -> str:
