@@ -278,7 +278,8 @@ class ToolAttention:
         decision = kept(forced(decision, catalog, request.tool_choice), catalog, request.messages)
         decision, found = with_found(decision, catalog, way_back.found_before(request.messages, search))
         decision, remembered = self._cached(state, request, turn, decision, catalog, found)
-        pool = routing.pool(replace(turn, scopes=self.board.scopes)) if self._leaves_out(decision) else ""
+        whole = bool(remembered) and len(decision.active) == len(decision.reachable)
+        pool = "" if whole else routing.pool(replace(turn, scopes=self.board.scopes))
         searches = self._searches(state, request, search, decision, catalog, pool)
         summaries = rendering.with_summaries(request.system_message, pool, self.rendering, search if searches else "")
         changes: dict[str, Any] = {"system_message": summaries}
@@ -301,9 +302,6 @@ class ToolAttention:
             changes["messages"] = rendering.with_texts(request.messages, added | texts)
             update[TEXTS] = added
         return cast("R", request.override(**changes)), update
-
-    def _leaves_out(self, decision: Decision) -> bool:
-        return self.rendering == "text" or len(decision.active) < len(decision.reachable)
 
     def _cached(
         self,
