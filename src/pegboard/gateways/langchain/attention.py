@@ -31,7 +31,7 @@ from pegboard.gateways.langchain.messages import (
 from pegboard.gateways.langchain.model_request import Rendering, is_constant
 from pegboard.gateways.langchain.tools import AGENT, fitting, langchain_tool
 from pegboard.gateways.langchain.toolsets import Toolset, Toolsets
-from pegboard.gateways.llm.tool_search.tool import not_found_now, nothing_asked
+from pegboard.gateways.llm.tool_search.tool import ABOUT, not_found_now, nothing_asked
 from pegboard.library import Board
 from pegboard.model import AgentState, Call, Decision, Tool, ToolId, Turn
 from pegboard.routing.decisions import with_active
@@ -277,9 +277,10 @@ class ToolAttention:
         search = way_back.free_name({tool.name for tool in catalog.tools} | {str(each.get("name")) for each in hosted})
         decision = kept(forced(decision, catalog, request.tool_choice), catalog, request.messages)
         decision, found = with_found(decision, catalog, way_back.found_before(request.messages, search))
-        decision, remembered = self._cached(state, request, turn, decision, catalog, found)
-        whole = bool(remembered) and len(decision.active) == len(decision.reachable)
-        pool = "" if whole else routing.pool(replace(turn, scopes=self.board.scopes))
+        pool = routing.pool(replace(turn, scopes=self.board.scopes))
+        decision, remembered = self._cached(state, request, turn, decision, catalog, found, pool)
+        if remembered and len(decision.active) == len(decision.reachable):
+            pool = ""
         searches = self._searches(state, request, search, decision, catalog, pool)
         summaries = rendering.with_summaries(request.system_message, pool, self.rendering, search if searches else "")
         changes: dict[str, Any] = {"system_message": summaries}
@@ -311,13 +312,15 @@ class ToolAttention:
         decision: Decision,
         catalog: Catalog,
         found: Sequence[ToolId],
+        pool: str,
     ) -> tuple[Decision, dict[str, Any]]:
         """The decision plus the tools that cost less to keep; where the prompt cache is unknown, and as `text`, which
         changes nothing anyway, the decision itself."""
         model = model_of(request) if self._cache is not None and self.rendering == "native" else None
         if self._cache is None or model is None or not way_back.may_search(request.tool_choice):
             return decision, {}
-        return self._cache.kept(state, model, turn, decision, catalog, found)
+        beside = sum(catalog.counter.count([pool, ABOUT] if self._way_back else [pool]))
+        return self._cache.kept(state, model, turn, decision, catalog, found, beside)
 
     def _searches(
         self,

@@ -78,8 +78,10 @@ class CacheAwareTools:
         decision: Decision,
         catalog: Catalog,
         must: Sequence[ToolId],
+        beside: int,
     ) -> tuple[Decision, dict[str, Any]]:
-        """The decision with the tools to send, of which ``must`` stay in any case, and what to remember.
+        """The decision with the tools to send, of which ``must`` stay in any case, and what to remember. A request that
+        leaves tools out has ``beside`` tokens more: summaries and a search.
 
         Tools are selected for the first conversations of a key; later ones may begin, and go on, with all of them.
         Within a conversation tools stay as long as that costs less.
@@ -93,7 +95,7 @@ class CacheAwareTools:
         way = self._way(state, key, moment, model.prices)
         places = self._places(way, moment, past, model.prices)
         now = before.after(moment.relevant, _places(ids, past.now.called), moment.held)
-        self._learn(key, moment, before, now, model.prices, first=not past.is_answered)
+        self._learn(key, moment, before, now, model.prices, beside, first=not past.is_answered)
         if len(places) == len(ids):
             self._note_whole(key)
         said = {"way": way, "changed": now.changed, **{name: _names(ids, getattr(now, name)) for name in FIELDS}}
@@ -169,10 +171,12 @@ class CacheAwareTools:
         before: RelevantTools,
         now: RelevantTools,
         prices: CachePrices,
+        beside: int,
         *,
         first: bool,
     ) -> None:
         seen = turned(moment, before, now, first=first, returned=True)
+        seen = replace(seen, wanted=seen.wanted + beside)
         if first:
             kept, alike = self._statistics.neighbours(key, now.before, prices)
             seen = replace(seen, kept=kept, alike=alike)
