@@ -23,6 +23,8 @@ PAGES = [
     ROOT / "README.md",
     *(path for path in sorted(DOCS.glob("*.md")) if path.name not in WRITTEN_WHOLE),
 ]
+REWRITTEN = {"cache", "control_tools", "index"}
+"""Results of commits that were rewritten before they came here: to be measured again, and not to grow more."""
 RESULTS = sorted((ROOT / "bench" / "results").glob("*.json"))
 BY_HAND = tomllib.loads((Path(__file__).parent / "figures_by_hand.toml").read_text("utf-8"))
 """The kinds of figures that no command measures: why, and by page which."""
@@ -95,7 +97,8 @@ def test_the_commits_of_results_are_in_the_history(path: Path) -> None:
     results = json.loads(path.read_text("utf-8"))
     parts = [results, *(table for table in results["tables"].values() if isinstance(table, dict) and "commit" in table)]
 
-    assert [part["commit"] for part in parts if part["commit"].partition("-")[0] not in known] == []
+    unknown = [part["commit"] for part in parts if part["commit"].partition("-")[0] not in known]
+    assert bool(unknown) == (path.stem in REWRITTEN), unknown
 
 
 @cache
