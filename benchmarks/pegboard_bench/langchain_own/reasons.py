@@ -8,9 +8,9 @@ ANY = "any"
 REASONS: Mapping[str, str] = {
     ANY: "Any middleware with these hooks fails it, one that does nothing too: the agent's graph has one node or edge "
     "more, or one place more in a list.",
-    "blocks": "The test calls the agent's sync `invoke` from within an event loop. Sync hooks wait for the board's thread, "
-    "and BlockBuster takes that wait for a mistake; `ainvoke` does not wait.",
-    "refused": "The model calls a tool that the agent does not have: the gate answers the model, where LangChain raises.",
+    "blocks": "The test calls the agent's sync `invoke` from within an event loop. Sync hooks wait for the board's "
+    "thread, and BlockBuster takes that wait for a mistake; `ainvoke` does not wait.",
+    "refused": "The model calls a tool that the agent does not have: the gate answers the model; LangChain raises.",
     "summaries": "The system prompt has the summaries of all tools at its end, and the test compares its text.",
 }
 """Each reason's key is in the results file."""
