@@ -40,7 +40,10 @@ def test_a_reason_is_given_only_where_it_is_known() -> None:
 
 
 def test_the_section_lists_each_new_failure_under_its_reason() -> None:
-    rows = [{"test": "core/test_a.py::test_one", "reason": "any"}, {"test": "core/test_b.py::test_two", "reason": ""}]
+    rows = [
+        {"test": "core/test_a.py::test_one", "reason": "any", "said": ""},
+        {"test": "core/test_b.py::test_two", "reason": "", "said": ""},
+    ]
     said = section(
         {
             "command": "make test-langchain-own",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pegboard_bench.langchain_own.reasons import REASONS
+from pegboard_bench.langchain_own.reasons import REASONS, reason_of
 from pegboard_bench.results import measured
 
 HEAD = """## LangChain's own tests
@@ -22,8 +22,7 @@ nothing says which tests any such middleware fails.
 | a middleware that does nothing | {idle:.0f} |
 | ours | {pegboard:.0f} |
 
-{new:.0f} fail with ours and not without: {any:.0f} of them with the idle one too, {unexplained:.0f} without a known
-reason.
+{new:.0f} fail with ours and not without: {any:.0f} of them with the idle one too. By reason:
 
 {reasons}
 """
@@ -31,11 +30,12 @@ reason.
 
 def section(results: Mapping[str, Any]) -> str:
     figures, tables = results["figures"], results["tables"]
+    new = [{**row, "reason": row["reason"] or reason_of(row["test"], row["said"])} for row in tables["new"]]
     return HEAD.format(
         command=results["command"],
         measured=measured(results),
         langchain=tables["langchain"],
-        reasons="\n\n".join(_reason(key, tables["new"]) for key in (*REASONS, "") if _of(key, tables["new"])),
+        reasons="\n\n".join(_reason(key, new) for key in (*REASONS, "") if _of(key, new)),
         **{name.rpartition("/")[2]: value for name, value in figures.items()},
     )
 
