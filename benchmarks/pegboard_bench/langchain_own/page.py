@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pegboard_bench.langchain_own.reasons import REASONS, reason_of
@@ -40,11 +40,11 @@ def section(results: Mapping[str, Any]) -> str:
     )
 
 
-def _of(key: str, rows: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _of(key: str, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [row for row in rows if row["reason"] == key]
 
 
-def _reason(key: str, rows: list[Mapping[str, Any]]) -> str:
+def _reason(key: str, rows: Sequence[Mapping[str, Any]]) -> str:
     tests = _of(key, rows)
     said = REASONS.get(key, "The reason is not known.")
     return "\n".join([f"**{len(tests)}.** {said}", "", *(f"- `{row['test']}`" for row in tests)])
