@@ -172,7 +172,7 @@ def treatment(
         when_none=said.when_none or "all",
         sticky=said.sticky is not False,
         turns=said.turns or 1.0,
-        allowed_tools=takes_allowed_tools(upstream) if said.allowed_tools is None else said.allowed_tools,
+        allowed_tools=_narrows(upstream, searched) if said.allowed_tools is None else said.allowed_tools,
         provider=priced_as(upstream.format),
         ways=ways,
         beside=said.ways or BESIDE_ITS_OWN,
@@ -192,6 +192,11 @@ def treatment(
         shadow=bool(said.shadow),
         results=said.results or "whole",
     )
+
+
+def _narrows(upstream: UpstreamSettings, searched: bool) -> bool:
+    """Whether tools that are not relevant are sent and forbidden: not where the model could search for them."""
+    return takes_allowed_tools(upstream) and not searched
 
 
 def narrowed(given: Treatment, wishes: Mapping[str, str]) -> Treatment:
