@@ -206,7 +206,7 @@ def front(text: str) -> str:
     said = (
         f"With 120 tools of six real MCP servers, one step of an agent sends **{after:,.0f} tokens of tools instead\n"
         f"of {before:,.0f}**, and in {recall:.1%} of steps the model can call the tool that it needs (LLM gateway\n"
-        "with `search_tools`, the default; [`tax.json`](bench/results/tax.json): `tokens_sent/real120/…`, `recall/real120/…`).\n"
+        "with its search; [`tax.json`](bench/results/tax.json): `tokens_sent/real120/…`, `recall/real120/…`).\n"
     )
     return _generated("figure", said, text)
 

@@ -1,4 +1,4 @@
-"""Without a word on it in the configuration, a model can search for tools that were left out, where that costs least."""
+"""Without a word on it in the configuration, a model can search for left-out tools, where that costs least."""
 
 from __future__ import annotations
 

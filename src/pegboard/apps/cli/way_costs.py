@@ -92,9 +92,7 @@ def way_costs(reasons: Explanation, provider: str, model: str) -> WayCosts:
         known=any(row.fits(name, model) for row in known_prices()),
         traffic=traffic,
         bills={way: bills[way] for way in ways},
-        chosen=cheapest_way(
-            traffic, prices, total, float(constant), ways, search=float(constant), way_back=searched
-        ),
+        chosen=cheapest_way(traffic, prices, total, float(constant), ways, search=float(constant), way_back=searched),
         emulated=dict(_emulated(name, model)),
     )
 

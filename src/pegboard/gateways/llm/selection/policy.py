@@ -36,8 +36,8 @@ class Policy:
     ``sticky``: tools that a conversation holds stay while that is cheaper, at the prices of ``provider``, for an
     expected number of ``turns``; ``allowed_tools``: the provider accepts a list of allowed tools. ``ways`` are the ways
     in which tools may reach the model, of which the cheapest is taken; ``beside`` replaces them for requests with at
-    least `LEAST_OWN` tools that stay. ``search_tokens`` is the budget for the summary of tools that the model can search
-    for: deferred ones, or with ``way_back`` those that were left out.
+    least `LEAST_OWN` tools that stay. ``search_tokens`` is the budget for the summary of tools that the model can
+    search for: deferred ones, or with ``way_back`` those that were left out.
     """
 
     profile: Profile = PROFILES["hybrid"]
