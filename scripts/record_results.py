@@ -319,7 +319,8 @@ def _redis(data: Path) -> None:
         import redis
 
         client = redis.Redis.from_url(REDIS)
-        client.flushdb()
+        own = [*client.scan_iter("package:*"), "licences", "releases", "sizes", "queue"]  # of an earlier run
+        client.delete(*own)
         source = sqlite3.connect(data / "meta.sqlite")
         for name, version, summary, licence, _, author in source.execute("SELECT * FROM packages"):
             fields = {"version": version, "summary": summary or "", "licence": licence or "", "author": author or ""}

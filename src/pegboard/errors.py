@@ -170,11 +170,12 @@ class ToolNotAvailable(PegboardError):  # noqa: N818
         return super().payload() | {"tool": self.name, "available": list(self.available)}
 
 
-HeldBack = Literal["changed", "new", "suspicious", "unknown"]
+HeldBack = Literal["changed", "new", "suspicious", "pending", "unknown"]
 HELD_BACK: Mapping[HeldBack, str] = {
     "changed": "its definition is not the approved one",
     "new": "its server added it after its other tools were approved",
     "suspicious": "its definition seems written to mislead",
+    "pending": "its definition is new, and the store of approved definitions has not answered yet",
     "unknown": "its definition is new, and the store of approved definitions cannot be reached now",
 }
 
@@ -190,7 +191,7 @@ class NotApproved(ToolNotAvailable):
             tool,
             [],
             remedy="Try again in a moment: tools are admitted when the store of approved definitions answers."
-            if why == "unknown"
+            if why in ("pending", "unknown")
             else f"The operator reviews it with `pegboard pins diff {shlex.quote(tool)}` and approves it with "
             f"`pegboard pins approve {shlex.quote(tool)}`.",
         )

@@ -26,6 +26,10 @@ class StoreHealth:
             LOGGER.warning("%s: %s", self._what, error)
         return first
 
+    @property
+    def failing(self) -> bool:
+        return self._on
+
     def ended(self) -> None:
         """The store worked."""
         self._on = False

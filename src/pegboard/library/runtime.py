@@ -197,7 +197,7 @@ class BoardRuntime:
             idle_stop=settings.idle_stop,
             limits=limits_of(result=settings.result_limit, entries=settings.list_limit, list_bytes=settings.list_bytes),
             health_timeout=settings.health_timeout,
-            admit=self.check_approved,
+            admit=self._admit,
         )
         async with fleet:
             self._fleet = fleet
@@ -214,6 +214,10 @@ class BoardRuntime:
 
     def _count_change(self) -> None:
         self.changes += 1
+
+    async def _admit(self, tool: ToolId) -> None:
+        if self._approvals is not None:
+            await self._approvals.admit(tool)
 
     def check_approved(self, tool: ToolId) -> None:
         """Raises NotApproved for a server's tool that is held back."""

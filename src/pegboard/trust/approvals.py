@@ -1,7 +1,8 @@
 """Approved definitions, and what happens to others (M28). Rights fail closed, with or without a store.
 
 The definitions that a server lists at first count as approved, except for suspicious ones under the policy `quarantine`
-for scans (M29). Calls need only what is in memory: no call waits for the store.
+for scans (M29). Calls need only what is in memory: no call waits for the store, unless it has yet to say for the first
+time whether the tool is approved.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ RETRY_SECONDS = 1.0
 """Seconds between retries, while the store does not know everything that is listed."""
 REFRESH_SECONDS = 10.0
 """Seconds after which an approval by another process is known at the latest."""
+FIRST_ANSWER_SECONDS = 10.0
+"""Seconds for which a call waits for the store's first answer about a tool, at most."""
 
 
 class Approvals:
@@ -107,6 +110,12 @@ class Approvals:
             raise SwitchedOff(str(tool))
         if tool in self._held_back:
             raise NotApproved(str(tool), self._why(tool))
+
+    async def admit(self, tool: ToolId) -> None:
+        """As `check`, after the store's first answer about the tool if it was listed a moment ago."""
+        if tool in self._held_back and self._why(tool) == "pending":
+            await self.settled(FIRST_ANSWER_SECONDS)
+        self.check(tool)
 
     async def see(self, catalog: Catalog) -> None:
         """Take in what the servers list now. Known approvals apply at once; the store is asked if that matters."""
@@ -296,7 +305,7 @@ class Approvals:
     def _why(self, tool: ToolId) -> HeldBack:
         pin = self._pins.get(tool)
         if pin is None:
-            return "unknown"
+            return "unknown" if self._health.failing else "pending"
         if self._suspects(tool):
             return "suspicious"
         return "new" if pin.new else "changed"

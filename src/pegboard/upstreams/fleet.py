@@ -25,7 +25,7 @@ from pegboard.protocols import Clock, Definitions, EventSink
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.telemetry.trace_spans import Tracer
 from pegboard.upstreams.extension_requests import AnyNotification
-from pegboard.upstreams.fleet_options import HEALTH_TIMEOUT, FleetOptions
+from pegboard.upstreams.fleet_options import HEALTH_TIMEOUT, FleetOptions, admit_all
 from pegboard.upstreams.limits import DEFAULT_LIMITS, UpstreamLimits
 from pegboard.upstreams.oauth.sign_ins import SignIns
 from pegboard.upstreams.per_client import ClientConnections, RunningServer
@@ -92,7 +92,7 @@ class Fleet:
         idle_stop: float = 0.0,
         limits: UpstreamLimits = DEFAULT_LIMITS,
         health_timeout: float = HEALTH_TIMEOUT,
-        admit: Callable[[ToolId], None] = lambda tool: None,
+        admit: Callable[[ToolId], Awaitable[None]] = admit_all,
         sign_ins: SignIns | None = None,
         tracer: Tracer | None = None,
     ) -> None:

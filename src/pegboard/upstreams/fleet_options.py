@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from pegboard.upstreams.sign_in_questions import SignInQuestions
 
 HEALTH_TIMEOUT = 10.0
+
+
+async def admit_all(_tool: ToolId) -> None:
+    """No tool is held back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +45,7 @@ class FleetOptions:
     idle_stop: float = 0.0
     limits: UpstreamLimits = DEFAULT_LIMITS
     health_timeout: float = HEALTH_TIMEOUT
-    admit: Callable[[ToolId], None] = lambda tool: None
+    admit: Callable[[ToolId], Awaitable[None]] = admit_all
     clients: ConnectedClients = field(default_factory=ConnectedClients)
     shared_tools: SharedTools = field(default_factory=SharedTools)
     sign_ins: SignIns | None = None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+from pegboard.errors import ToolNotAvailable
 from pegboard.model import Tool, ToolId
 
 SIGN_IN_TOOL = "sign_in"
@@ -32,6 +33,18 @@ def sign_in_tool(server: str, *, per_user: bool = False) -> Tool:
         annotations=definition["annotations"],
         definition=definition,
     )
+
+
+async def admitted(tools: Iterable[Tool], admit: Callable[[ToolId], Awaitable[None]]) -> list[Tool]:
+    """The tools that ``admit`` does not hold back."""
+    found = []
+    for tool in tools:
+        try:
+            await admit(tool.id)
+        except ToolNotAvailable:
+            continue
+        found.append(tool)
+    return found
 
 
 def signed_in_result(server: str, tools: Iterable[Tool]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from pegboard.upstreams.raw_requests import AnyRequest
 from pegboard.upstreams.request_origin import ORIGIN
 from pegboard.upstreams.server_lists import ListingCache, needs_task, server_of, tools_of
 from pegboard.upstreams.server_requests import InputRounds
-from pegboard.upstreams.sign_in_tool import SIGN_IN_TOOL, sign_in_tool, signed_in_result
+from pegboard.upstreams.sign_in_tool import SIGN_IN_TOOL, admitted, sign_in_tool, signed_in_result
 from pegboard.upstreams.status import ServerStatus
 from pegboard.upstreams.task_runs import awaited_task
 
@@ -260,7 +260,7 @@ class Upstream:
             raise self._signed_out()
         await self._reconnected()
         await self._connected()
-        return signed_in_result(self.spec.name, self.tools)
+        return signed_in_result(self.spec.name, await admitted(self.tools, self._conditions.admit))
 
     def _signed_out(self) -> NeedsSignIn:
         if not self.spec.per_user:
@@ -307,7 +307,7 @@ class Upstream:
     async def _exchanged(self, request: AnyRequest, progress: ProgressFnT | None) -> dict[str, Any]:
         connection, seconds = await self._connected(), self._conditions.call_timeout
         if isinstance(request, types.CallToolRequest):
-            self._conditions.admit(ToolId(self.spec.name, request.params.name))
+            await self._conditions.admit(ToolId(self.spec.name, request.params.name))
         try:
             return await connection.call(request, seconds, progress)
         except (MCPError, ValidationError) as error:

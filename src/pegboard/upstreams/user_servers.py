@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -35,7 +35,7 @@ class UserServers:
         user: str,
         *,
         idle_stop: float,
-        admit: Callable[[ToolId], None],
+        admit: Callable[[ToolId], Awaitable[None]],
         on_change: Listener,
         on_news: NewsListener,
     ) -> None:

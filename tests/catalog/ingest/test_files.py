@@ -51,6 +51,20 @@ def test_one_line_of_json_lines_is_a_catalog_of_one_tool() -> None:
     assert [str(tool.id) for tool in catalog.tools] == ["post/send"]
 
 
+def test_an_array_of_rows_names_its_servers_as_lines_do() -> None:
+    rows = [{"server": server, "server_description": f"{server}'s", "name": "send"} for server in ("post", "mail")]
+
+    catalog = parse_catalog(json.dumps(rows), source="f", server="f")
+
+    assert [str(tool.id) for tool in catalog.tools] == ["post/send", "mail/send"]
+    assert catalog.servers["mail"].description == "mail's"
+
+
+def test_an_error_in_an_array_of_rows_names_the_entry() -> None:
+    with pytest.raises(CatalogError, match=r"f, entry 2, has the server 7"):
+        parse_catalog('[{"server": "post", "name": "send"}, {"server": 7, "name": "send"}]', source="f", server="f")
+
+
 def test_line_separators_inside_a_text_end_no_line() -> None:
     """U+2028 and its like are ordinary characters in JSON."""
     lines = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,15 @@ from typing import Any
 import httpx2
 import mcp_types as types
 import pytest
+from mcp import Client
 
+from failing import Failing
 from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.model import Pin, ToolId
 from pegboard.settings.server_spec import ServerSpec
+from pegboard.stores import MemoryPins
+from pegboard.trust import approvals
 from pegboard.upstreams.oauth.browser_returns import BrowserReturns
 from processes import listening
 from signers import AUTHORIZATION, RESOURCE
@@ -48,10 +53,10 @@ def opened(open_door: OpenDoor, personal: str) -> Callable[[], AbstractAsyncCont
 
 
 @asynccontextmanager
-async def door_before(open_door: OpenDoor, personal: str) -> AsyncIterator[str]:
+async def door_before(open_door: OpenDoor, personal: str, **options: Any) -> AsyncIterator[str]:
     spec = ServerSpec(name="personal", url=f"{personal}/mcp", per_user=True)
     access = {name: {"hash": hashed(f"key-of-{name}")} for name in ("ann", "bob", "eve")}
-    async with open_door(spec, access=access, exposure="eager", credentials="file") as (url, host):
+    async with open_door(spec, access=access, exposure="eager", credentials="file", **options) as (url, host):
         host.sign_ins._returns = BrowserReturns(lambda: url.removesuffix("/mcp"))
         yield url
 
@@ -69,6 +74,65 @@ async def test_each_user_signs_in_on_a_page_that_names_them(opened: Opened, era:
             assert page.startswith(door.removesuffix("/mcp") + "/oauth/sign-in/")
             assert f"for <b>{name}</b>" in browser.pages[0]
             assert "You are signed in to personal" in browser.pages[-1]
+
+
+class LatePins:
+    """A store of pins that says nothing of a user's own server for a while, or for good."""
+
+    def __init__(self, store: Any, *, silent: bool = False) -> None:
+        self._store = store
+        self.silent = silent
+
+    async def get(self, tools: Sequence[ToolId] | None = None) -> Mapping[ToolId, Pin]:
+        while tools and any("@" in tool.server for tool in tools):
+            await asyncio.sleep(0.3)
+            if not self.silent:
+                break
+        return await self._store.get(tools)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+async def test_a_call_right_after_the_sign_in_waits_until_the_approvals_were_read(
+    open_door: OpenDoor, personal: str, era: str
+) -> None:
+    late = {"pins": LatePins(MemoryPins())}
+    async with (
+        door_before(open_door, personal, pins="quarantine", replaced=late, start_wait=0.0) as door,
+        client_of(door, "ann", Browser("ann"), era) as client,
+    ):
+        signed_in, called = await asyncio.gather(_called(client, "sign_in"), _called(client, "whose"))
+        assert "diary_of_ann" in signed_in.content[0].text
+        assert (called.is_error, called.content[0].text) == (False, "ann")
+
+
+async def _called(client: Client, tool: str) -> Any:
+    """The result of a tool, called as soon as the gateway knows it."""
+    while True:
+        result = await client.call_tool(tool, {})
+        if "is not available" not in result.content[0].text:
+            return result
+        await asyncio.sleep(0.02)
+
+
+async def test_a_store_that_says_nothing_is_no_store_that_fails(
+    open_door: OpenDoor, personal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approvals, "FIRST_ANSWER_SECONDS", 0.2)
+    silent, down = LatePins(MemoryPins(), silent=True), Failing(MemoryPins())
+    for name, store, said in (("ann", silent, "has not answered yet"), ("bob", down, "cannot be reached now")):
+        async with (
+            door_before(open_door, personal, pins="quarantine", replaced={"pins": store}) as door,
+            client_of(door, name, Browser(name), "auto") as client,
+        ):
+            assert [each.name for each in (await client.list_tools()).tools] == ["sign_in"]
+            down.down = True
+            signed_in = await client.call_tool("sign_in", {})
+            assert "listed now: none" in signed_in.content[0].text
+            refused = await client.call_tool("whose", {})
+            assert refused.is_error
+            assert said in refused.content[0].text
 
 
 async def test_a_page_that_another_user_passes_on_signs_nobody_in(opened: Opened) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pegboard.catalog.catalog import Catalog
 from pegboard.catalog.ingest._fields import mapping
-from pegboard.catalog.ingest.jsonl import servers_from_jsonl
+from pegboard.catalog.ingest.jsonl import servers_from_jsonl, servers_from_rows
 from pegboard.catalog.ingest.mcp import tools_from_list_result
 from pegboard.catalog.ingest.provider_tools import tools_from_anthropic, tools_from_gemini, tools_from_openai
 from pegboard.errors import CatalogError
@@ -76,6 +76,8 @@ def parse_catalog(text: str, *, source: str, server: str) -> Catalog:
         document = None
     if document is None or (isinstance(document, dict) and "server" in document and "name" in document):
         groups = servers_from_jsonl(text.split("\n"), source)
+    elif isinstance(document, list) and document and all(isinstance(row, dict) and "server" in row for row in document):
+        groups = servers_from_rows((f"{source}, entry {number},", row) for number, row in enumerate(document, start=1))
     else:
         groups = [(Server(name=ServerName(server)), _tools(document, source, server))]
     catalog = Catalog.build(groups)

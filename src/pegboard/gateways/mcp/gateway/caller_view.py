@@ -102,6 +102,8 @@ class CallerView:
         """An unknown name may belong to a server that is still starting: wait for it."""
         if self.names(caller).resolve(name) is None:
             await self.catalog_view.started()
+        if (listed := self.names(caller).resolve(name)) is not None:
+            await self.catalog_view.reviewed(listed)
         turn = self.turn("", await self.book.get(caller.session), caller)
         allowed = self.board.allowed(turn)
         try:

@@ -6,6 +6,7 @@ import asyncio
 import difflib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -125,6 +126,13 @@ class CatalogView:
         if self._approvals is not None:
             await self._approvals.settled(self._patience)
         self.refresh()
+
+    async def reviewed(self, tool: ToolId) -> None:
+        """Wait for the store's first answer about a tool that was listed a moment ago; not for long."""
+        if tool in self._held_back and self._approvals is not None:
+            with suppress(ToolNotAvailable):
+                await self._approvals.admit(tool)
+            self.refresh()
 
     @property
     def never_listed(self) -> list[str]:

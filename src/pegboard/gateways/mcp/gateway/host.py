@@ -93,7 +93,7 @@ class Host:
                 result=settings.result_limit, entries=settings.list_limit, list_bytes=settings.list_bytes
             ),
             health_timeout=settings.health_timeout,
-            admit=self._approvals.check,
+            admit=self._approvals.admit,
             tracer=parts.tracer,
             sign_ins=self.sign_ins,
         )

@@ -80,7 +80,7 @@ class UserBoard:
             fleet,
             user,
             idle_stop=settings.users.idle,
-            admit=self._own.check,
+            admit=self._own.admit,
             on_change=self._on_change,
             on_news=self._on_news,
         )

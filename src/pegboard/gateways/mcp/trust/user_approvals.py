@@ -30,6 +30,10 @@ class ApprovedTools(Protocol):
         """Raises NotApproved for a tool that is held back, and SwitchedOff."""
         ...
 
+    async def admit(self, tool: ToolId) -> None:
+        """As `check`, after the store's first answer about the tool."""
+        ...
+
     async def settled(self, timeout: float) -> None: ...
 
 
@@ -62,6 +66,9 @@ class UserApprovals:
 
     def check(self, tool: ToolId) -> None:
         self._of(self._is_own(tool.server)).check(tool)
+
+    async def admit(self, tool: ToolId) -> None:
+        await self._of(self._is_own(tool.server)).admit(tool)
 
     async def settled(self, timeout: float) -> None:
         await self._shared.settled(timeout)
