@@ -102,7 +102,7 @@ NOT_EXCHANGED = "It takes tokens in exchange for the caller's own, and there is 
 EXCHANGE_REMEDY = "Call with a current token of the issuer. The gateway's log says if an exchange was refused."
 OWN_SIGN_IN = (
     "Sign in yourself: a client with elicitation by URL is sent to the page when it calls a tool of the server. "
-    "The operator cannot do it for you."
+    "For other clients the operator runs `pegboard login {server} --user NAME`, and you consent."
 )
 UNAUTHORIZED: Mapping[str, str] = {
     SIGN_IN: "Run `pegboard login {server}`, or give its entry a token in its headers.",
@@ -129,7 +129,7 @@ def needs_own_sign_in(server: str, user: str, *, exchanges: bool) -> NeedsSignIn
         return NeedsSignIn(server, f"Server {server!r}: {NOT_EXCHANGED}.", remedy=EXCHANGE_REMEDY)
     if not user:
         return NeedsSignIn(server, f"Server {server!r}: {NO_IDENTITY}.", remedy=IDENTITY_REMEDY)
-    return NeedsSignIn(server, f"Server {server!r}: {SIGN_IN}.", remedy=OWN_SIGN_IN)
+    return NeedsSignIn(server, f"Server {server!r}: {SIGN_IN}.", remedy=OWN_SIGN_IN.format(server=server))
 
 
 def waits_for_sign_in(error: BaseException) -> bool:
