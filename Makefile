@@ -8,7 +8,7 @@ PEGBOARD_DATA := $(abspath $(wildcard .demo/sets))
 endif
 bench bench-%: export PEGBOARD_DATA := $(PEGBOARD_DATA)
 
-.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-adapters bench-live bench-rank bench-tasks bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-programs bench-observability bench-age bench-sets clean
+.PHONY: demo test test-fast test-adapters test-under-load check format docs release-check conformance bench bench-all bench-adapters bench-live bench-rank bench-tasks bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-programs bench-skills bench-observability bench-age bench-sets clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -131,6 +131,9 @@ bench-results: $(READY)   ## results of real tools in fewer tokens: what is save
 bench-programs: $(READY)  ## programs beside single calls over real servers: tokens, success, time, and the break-even rule; ten minutes
 	$(BIN)/python scripts/install_servers.py .demo
 	$(BIN)/python -m pegboard_bench.programs --page docs/benchmarks.md
+
+bench-skills: $(READY)    ## public skills from their repositories: found by whole bodies, and by descriptions alone; a minute
+	$(BIN)/python -m pegboard_bench.skills --page docs/benchmarks.md
 
 bench-agents: $(VENV)/.sdks   ## agents of thirty turns, beside LangChain's and LangGraph's own ways (sets: PEGBOARD_DATA)
 	$(BIN)/python scripts/install_servers.py .demo

@@ -4,8 +4,8 @@
 
 `sdk1/`: the Python SDK 1.x. `fastmcp/`: FastMCP, client and proxy, and this Pegboard, which can be hooked into its
 servers. `npm/`: the TypeScript SDK 1.x, its successor 2.x, and the inspector's CLI. `conformance/`: the protocol's own
-test suite, with a node that is new enough for it. `typescript/`: what `clients/typescript` is developed with. A second
-run installs nothing.
+test suite, with a node that is new enough for it. `typescript/`: what `clients/typescript` is developed with. `axe/`:
+axe-core, which looks for what keeps people from using the dashboard. A second run installs nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ NPM = tuple(f"@modelcontextprotocol/{name}" for name in ("sdk", "client", "inspe
 
 SUITE = ("@modelcontextprotocol/conformance@0.2.0-alpha.12", "node@22")
 """The suite of before 0.2 knows nothing of revision 2026-07-28."""
+AXE = ("axe-core@4.14.1",)
 OURS = Path(__file__).resolve().parents[1] / "clients" / "typescript" / "package.json"
 
 
@@ -36,8 +37,8 @@ def install(folder: Path) -> bool:
     done = [from_pypi(folder / name, requirement, program) is not None for name, requirement, program in PYPI]
     developed = [f"{name}@{exact}" for name, exact in json.loads(OURS.read_text("utf-8"))["devDependencies"].items()]
     done += [from_npm(folder / "npm", NPM), from_npm(folder / "conformance", SUITE)]
-    done.append(from_npm(folder / "typescript", developed))
-    if not all(done[-3:]):
+    done += [from_npm(folder / "typescript", developed), from_npm(folder / "axe", AXE)]
+    if not all(done[-4:]):
         say("going on without the clients from npm: they need node, and its registry")
     return all(done)
 

@@ -198,34 +198,44 @@ def _requirement(code: str, entry: Mapping[str, Any]) -> str:
     return f'| <span id="{code}">{code}</span> | {text} | {"; ".join([*shown, *said])} |'
 
 
-def front(text: str) -> str:
-    """README with its figure: one step of an agent before and after."""
-    figures = json.loads((ROOT / "bench" / "results" / "tax.json").read_text())["figures"]
-    before, after = (figures[f"tokens_sent/real120/{method}"] for method in ("full", "hybrid_way_back"))
-    recall = figures["recall/real120/hybrid_way_back"]
-    said = (
-        f"With 120 tools of six real MCP servers, one step of an agent sends **{after:,.0f} tokens of tools instead\n"
-        f"of {before:,.0f}**, and in {recall:.1%} of steps the model can call the tool that it needs (LLM gateway\n"
-        "with `way_back = true`; [`tax.json`](bench/results/tax.json): `tokens_sent/real120/…`, `recall/real120/…`).\n"
-    )
-    return _generated("figure", said, text)
-
-
-FIGURE = re.compile(
+SHOWN = re.compile(
+    r"(<!-- figure (?P<file>\S+) (?P<rest>1-)?(?P<name>\S+) (?P<format>\S+) -->).*?(<!-- /figure -->)",
+    re.DOTALL,
+)
+"""A figure in a sentence or a cell: the results file, the figure's name in it, and how Python is to format it. ``1-``
+before the name is for what is left of a share. No line begins with a mark: Markdown takes it for a block of HTML."""
+ROW = re.compile(
     r"^\| (?P<what>[^|]+) \|[^|]*\| `(?P<file>\w+)\.json`: `(?P<name>[^`]+)` \|$",
     re.MULTILINE,
 )
+"""A row of a decision that names a figure and its results file for the reader."""
+OTHERS = {"thresholds": "src/pegboard/retrieval/thresholds.json"}
+"""Files that a script measured for the package, beside those of the benchmarks: ``a/b/c`` is a path into them."""
 
 
 def with_figures(text: str) -> str:
-    """A page with the value of every figure that it names in a row, from the results file in the same row."""
-    return FIGURE.sub(lambda row: f"| {row['what']} | {_figure(row)} | `{row['file']}.json`: `{row['name']}` |", text)
+    """A page with the value of every figure that it marks or names in a row, from its results file."""
+    text = SHOWN.sub(lambda mark: f"{mark[1]}{_shown(mark)}{mark[6]}", text)
+    return ROW.sub(lambda row: f"| {row['what']} | {_rounded(row)} | `{row['file']}.json`: `{row['name']}` |", text)
 
 
-def _figure(row: re.Match[str]) -> str:
-    results = json.loads((ROOT / "bench" / "results" / f"{row['file']}.json").read_text())
-    value: float = results["figures"][row["name"]]
+def _shown(mark: re.Match[str]) -> str:
+    value = _figure(mark["file"], mark["name"])
+    return format(1 - value if mark["rest"] else value, mark["format"])
+
+
+def _rounded(row: re.Match[str]) -> str:
+    value = _figure(row["file"], row["name"])
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _figure(file: str, name: str) -> float:
+    if file in OTHERS:
+        found = json.loads((ROOT / OTHERS[file]).read_text())
+        for part in name.split("/"):
+            found = found[part]
+        return float(found)
+    return float(json.loads((ROOT / "bench" / "results" / f"{file}.json").read_text())["figures"][name])
 
 
 def _generated(part: str, content: str, text: str) -> str:
@@ -269,8 +279,10 @@ def out_of_date() -> dict[Path, str]:
     wanted = {DOCS / f"{name}.md": page() for name, page in PAGES.items()}
     wanted |= {DOCS / f"{name}.md": part((DOCS / f"{name}.md").read_text()) for name, part in PARTS.items()}
     wanted[DOCS / "assets" / "openapi.json"] = openapi()
-    wanted[ROOT / "README.md"] = front((ROOT / "README.md").read_text())
-    wanted |= {path: with_figures(path.read_text()) for path in (DOCS / "decisions").glob("*.md")}
+    for path in (ROOT / "README.md", *DOCS.rglob("*.md")):
+        text = with_figures(wanted.get(path) or path.read_text())
+        if path in wanted or text != path.read_text():
+            wanted[path] = text
     return {path: text for path, text in wanted.items() if not path.exists() or path.read_text() != text}
 
 

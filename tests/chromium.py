@@ -46,13 +46,17 @@ class Page:
         """Return when the page is complete."""
         await self.ask("Log.enable")
         await self.ask("Runtime.enable")
+        await self.look(width=width, dark=dark)
+        await self.ask("Page.navigate", url=url)
+        await self.until(f"location.href.split('#')[0] == {url!r} && document.readyState == 'complete'")
+
+    async def look(self, *, width: int, dark: bool) -> None:
+        """Show the page at another width (pixels), or in the other colours, without loading it again."""
         await self.ask(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         await self.ask("Emulation.setEmulatedMedia", features=[scheme])
-        await self.ask("Page.navigate", url=url)
-        await self.until(f"location.href.split('#')[0] == {url!r} && document.readyState == 'complete'")
 
     async def evaluated(self, code: str) -> Any:
         answer = await self.ask("Runtime.evaluate", expression=code, returnByValue=True, awaitPromise=True)

@@ -28,6 +28,7 @@ from pegboard_bench.result_shapes import page as result_shapes_page
 from pegboard_bench.scale import page as scale_page
 from pegboard_bench.scan import page as scan_page
 from pegboard_bench.simulate import page as simulate_page
+from pegboard_bench.skills import page as skills_page
 from pegboard_bench.state import page as state_page
 from pegboard_bench.tax import live_page
 from pegboard_bench.tax import page as tax_page
@@ -58,6 +59,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "index": index_page.section,
     "scale": scale_page.section,
     "board": board_page.section,
+    "skills": skills_page.section,
     "state": state_page.section,
     "shaping": result_shapes_page.section,
     "programs": programs_page.section,

@@ -59,6 +59,7 @@ MEASURED: Mapping[str, Sequence[str]] = {
     "searches": (f"{BENCH}/fleet", "src/pegboard/gateways/mcp/gateway", *RANKING),
     "shaping": (f"{BENCH}/result_shapes", "src/pegboard/results"),
     "simulate": (f"{BENCH}/simulate", "src/pegboard/routing"),
+    "skills": (f"{BENCH}/skills", "src/pegboard/library", "src/pegboard/board_items.py"),
     "state": (f"{BENCH}/state", "src/pegboard/stores"),
     "summaries": (f"{BENCH}/summaries.py", "src/pegboard/summaries"),
     "tasks": (f"{BENCH}/whole_tasks", "scripts/install_task_servers.py", *MODELS, *SERVERS, *RANKING),

@@ -1,8 +1,10 @@
 """A server in plain Python that lists what a file says, so that a test can have it say something else tomorrow.
 
-listed.py FILE    # {"title": …, "instructions": …, "page": 2, "tools": […]}, read anew for each answer
+listed.py FILE    # {"title": …, "instructions": …, "page": 2, "tools": […], "fails": […]}, read anew for each answer
 
 It speaks the handshake era; with LISTED_MODERN set, that of 2026. A call answers the name of the tool and of the file.
+The tools that `fails` names answer with an error. With `"announces": true` a call is followed by the notice that the
+list has changed, if the file has.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
     about = {
         "serverInfo": {"name": "listed", "title": said["title"], "version": said.get("version", "1")},
         "instructions": said["instructions"],
-        "capabilities": {"tools": {}},
+        "capabilities": {"tools": {"listChanged": True} if said.get("announces") else {}},
     }
     match method:
         case "initialize" if not MODERN:
@@ -38,7 +40,12 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         case "tools/call":
             [tool] = [tool for tool in said["tools"] if tool["name"] == params["name"]]
             text = {"content": [{"type": "text", "text": f"{FILE.stem}/{params['name']}"}]}
-            return text | structured(tool) | ENVELOPE
+            return (
+                text
+                | structured(tool)
+                | ({"isError": True} if tool["name"] in said.get("fails", ()) else {})
+                | ENVELOPE
+            )
     return None
 
 
@@ -51,6 +58,7 @@ def structured(tool: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
+    listed = FILE.read_bytes()
     for line in sys.stdin:
         message = json.loads(line)
         if "id" not in message or "method" not in message:
@@ -59,6 +67,9 @@ def main() -> None:
         unknown = {"code": -32601, "message": f"no {message['method']} here"}
         said = {"error": unknown} if result is None else {"result": result}
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"]} | said), flush=True)
+        if message["method"] == "tools/call" and FILE.read_bytes() != listed and b'"announces": true' in listed:
+            listed = FILE.read_bytes()
+            print(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}), flush=True)
 
 
 if __name__ == "__main__":

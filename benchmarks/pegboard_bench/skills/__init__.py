@@ -1,0 +1,1 @@
+"""Skills of public repositories: found by whole bodies, and by descriptions alone."""
