@@ -1,8 +1,12 @@
-"""Which files pytest reads for tests, and the marker that each test gets: what would only cost time is left out."""
+"""Which files pytest reads for tests, and the marker that each test gets: what would only cost time is left out.
+
+After a run of more than one folder, the seconds of each.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections import Counter
+from collections.abc import Generator, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +16,8 @@ from _pytest.doctest import DoctestModule
 from kinds import SOURCES, TESTS, kind_of
 
 PROMPT = ">>> "
+LEAST_S = 1.0
+"""A folder that took less is not named."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -40,3 +46,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @cache
 def _kind(path: Path) -> str:
     return kind_of(path) if TESTS in path.parents else "unit"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Where the time went: seconds of set-up, call and tear-down by folder, added over all workers."""
+    every = (report for reports in terminalreporter.stats.values() for report in reports)
+    taken = seconds_by_folder(report for report in every if isinstance(report, pytest.TestReport))
+    if len(taken) > 1:
+        terminalreporter.section("seconds by folder")
+        for folder, seconds in taken.most_common():
+            if seconds >= LEAST_S:
+                terminalreporter.write_line(f"{seconds:8.0f} {folder}")
+
+
+def seconds_by_folder(reports: Iterable[pytest.TestReport]) -> Counter[str]:
+    """Seconds of the tests below each folder; `reports` has one for set-up, call and tear-down of each test."""
+    taken: Counter[str] = Counter()
+    for report in reports:
+        taken[report.nodeid.partition("::")[0].rpartition("/")[0]] += report.duration  # type: ignore[assignment]
+    return taken
