@@ -390,7 +390,11 @@ class Settings(BaseSettings):
     @property
     def content_pin_policy(self) -> PinPolicy:
         """As `pin_policy`, for prompts, resources and skills, whose descriptions change by themselves: they are held
-        back only where the configuration says so."""
+        back only where the configuration says so.
+
+        >>> Settings().content_pin_policy, Settings(pins="quarantine").content_pin_policy
+        ('warn', 'quarantine')
+        """
         return self.pins or "warn"
 
     @property
