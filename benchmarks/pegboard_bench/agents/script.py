@@ -105,7 +105,7 @@ class Behaviour:
             return "Which tool do you mean?"
         tool, arguments = self.ask.tools[left[0]].name, self.ask.arguments[left[0]]
         if tool in offered(asked) or _named_in_prompt(tool, asked):
-            wrapped = asked.names == [CALL_TOOL]
+            wrapped = CALL_TOOL in asked.names
             return calls((CALL_TOOL, {"name": tool, "arguments": arguments}) if wrapped else (tool, arguments))
         searched = sum(called == RETRIEVE for called, _ in _answered(since))
         if RETRIEVE in asked.names and searched < len(self.ask.tools):
@@ -115,7 +115,7 @@ class Behaviour:
 
 def offered(asked: ScriptedRequest) -> list[str]:
     """The names of the tools that a request says can be called."""
-    if asked.names != [CALL_TOOL]:
+    if CALL_TOOL not in asked.names:
         return asked.names
     lines = [line for message in asked.messages for line in message.text.splitlines() if line.startswith(NOW)]
     return lines[-1].removeprefix(NOW).strip().split(", ") if lines else []

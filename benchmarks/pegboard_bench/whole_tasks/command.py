@@ -96,7 +96,9 @@ def tasks(
         "seeds": seeds,
         "tools": tools,
         "model": model if model_url else f"a noisy oracle with the errors of {like}",
-        "rates": {} if model_url else {name: getattr(plan.rates, name) for name in ("right", "less", "search")},
+        "rates": {}
+        if model_url
+        else {name: getattr(plan.rates, name) for name in ("right", "less", "search", "named")},
     }
     path = results.write(
         "tasks" if whole else "tasks-part",

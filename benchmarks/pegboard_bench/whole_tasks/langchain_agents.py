@@ -44,6 +44,10 @@ class ModelOfPlay(BaseChatModel):
     def _llm_type(self) -> str:
         return "play"
 
+    def _get_ls_params(self, stop: list[str] | None = None, **_: Any) -> Any:
+        """As `ChatOpenAI` calls itself: middleware may go by it."""
+        return {"ls_provider": "openai", "ls_model_name": self.model.name, "ls_model_type": "chat"}
+
     def bind_tools(self, tools: Sequence[Any], **options: Any) -> Runnable[Any, Any]:
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools])
 

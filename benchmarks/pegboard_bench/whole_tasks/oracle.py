@@ -1,8 +1,9 @@
 """A model without a network that errs as often as published models do, and always in the same places.
 
 It knows the calls of its task. Of a step it calls the right tool, or a wrong one that is much like it and believes that
-the step is done; a tool that it lacks it looks for, if it thinks of that. What it draws depends on seed, task and step
-alone, so that two ways to give it tools differ by what they show.
+the step is done. A tool that it lacks it looks for, if it thinks of that; one whose name it can read it looks up by
+that name. What it draws depends on seed, task and step alone, so that two ways to give it tools differ by what they
+show.
 """
 
 from __future__ import annotations
@@ -21,14 +22,19 @@ SEARCHES = ("search_tools", "tool_search", "retrieve_tools")
 """Beginnings of the names of functions that look for tools."""
 INVOKES = ("invoke_tool", "call_tool")
 """Beginnings of the names of functions that call a tool by its name."""
-NOT_TOOLS = (*SEARCHES, *INVOKES, "list_tool_categories", "describe_tools", "read_result")
+DESCRIBES = ("describe_tools",)
+"""Beginnings of the names of functions that tell the definition of a tool by its name."""
+NOT_TOOLS = (*SEARCHES, *INVOKES, *DESCRIBES, "list_tool_categories", "read_result")
 REFUSED = re.compile(r'"(?:error|code)": ?"(?:tool_not_available|tool_not_found)"')
 TRIES = 3
 """Searches for a tool, and calls of one that is refused."""
 DONE = "Done."
 UNABLE = "I have no tool for that."
 NAMED = re.compile(r'"name": ?"([^"]+)"')
-WORD = re.compile(r"[A-Za-z0-9]+(?:[._-]+[A-Za-z0-9]+)*")
+LISTED = re.compile(r"(?:^|[\],:] )([^\s,:\[\]]+)(?=[,:(]|$)", re.MULTILINE)
+"""A name in a list: it begins a line, or follows a comma, a colon or a server's name in brackets."""
+PREFIXED = re.compile(r"^(\S*[_/.-]): (.+)$", re.MULTILINE)
+"""Names that share a beginning, as `pegboard.catalog.name_lines` writes them."""
 
 Message = dict[str, Any]
 
@@ -39,7 +45,8 @@ class NoisyOracle:
     def __init__(self, task: Task, rates: Rates, seed: int, tools: Sequence[ToolId]) -> None:
         self.missed: list[str] = []
         """What went wrong, step by step, as text."""
-        self._task, self._rates, self._tools = task, rates, tools
+        self._task, self._rates = task, rates
+        self._known = frozenset(spelt for tool in tools for spelt in spellings(tool))
         self._draws = [random.Random(f"{seed} {task.name} {place}") for place in range(len(task.steps))]  # noqa: S311
         self._results: list[str] = []
         self._began(0)
@@ -62,10 +69,9 @@ class NoisyOracle:
     _count = 0
 
     def _began(self, place: int) -> None:
-        self._place, self._asked, self._tried, self._pending = place, 0, 0, ""
+        self._place, self._asked, self._tried, self._pending, self._looked_up = place, 0, 0, "", 0
         if place < len(self._task.steps):
-            draw = self._draws[place]
-            self._luck, self._thinks = draw.random(), draw.random() < self._rates.search
+            self._luck, self._thought = (self._draws[place].random() for _ in range(2))
 
     def _take(self, messages: Sequence[Mapping[str, Any]]) -> None:
         """What became of the call that was pending."""
@@ -89,23 +95,36 @@ class NoisyOracle:
         named = self._named(messages) if invoke else []
         if invoke and (found := self._of(step, named)) is not None:
             return self._called(step, found, named, tools, invoke)
-        search = next((name for name in functions if name.startswith(SEARCHES)), None)
-        if not self._thinks:
+        listed = self._listed(tools, messages)
+        readable = self._of(step, listed)
+        if self._thought >= (self._rates.search if readable is None else self._rates.named):
             return self._wrong(step, shown or named, tools, None if shown else invoke, "looked for no tool")
+        if readable is not None and (call := self._by_name(step, readable, functions, len(shown) + len(listed))):
+            return call
+        search = next((name for name in functions if name.startswith(SEARCHES)), None)
         if search is not None and self._asked < TRIES - 1:
             query = step.need if self._asked == 0 else self._task.ask
             self._asked, self._pending = self._asked + 1, "search"
             return search, {"query": query}
-        hinted = None if search else self._of(step, WORD.findall(text_of(messages[0])))
-        if hinted is not None and self._tried < TRIES:
-            self._tried, self._pending = self._tried + 1, "call"
-            return hinted, resolved(step.arguments, self._results)
         return self._wrong(step, shown or named, tools, None if shown else invoke, "was not shown")
+
+    def _by_name(self, step: Step, name: str, functions: Sequence[str], among: int) -> Any:
+        """How to get at a tool whose name stands in a list of so many: its definition, else a search for the name, else
+        a call; None once that was tried."""
+        first, self._looked_up = not self._looked_up, among
+        describe, search, invoke = (
+            next((each for each in functions if each.startswith(of)), None) for of in (DESCRIBES, SEARCHES, INVOKES)
+        )
+        if describe is None and search is None:
+            return self._wrapped(step, name, invoke) if self._tried < TRIES else None
+        self._pending = "search"
+        found = (search, {"query": name}) if describe is None else (describe, {"names": [name]})
+        return found if first else None
 
     def _called(
         self, step: Step, name: str, among: Sequence[str], tools: Sequence[Mapping[str, Any]], invoke: str | None
     ) -> Any:
-        if self._luck >= self._rates.among(len(among)):
+        if self._luck >= self._rates.among(max(len(among), self._looked_up)):
             others = [each for each in among if each != name]
             return self._wrong(step, others, tools, invoke, "was shown, and another called")
         return self._wrapped(step, name, invoke)
@@ -134,9 +153,15 @@ class NoisyOracle:
 
     def _named(self, messages: Sequence[Mapping[str, Any]]) -> list[str]:
         """The tools that results of searches name so far."""
-        known = {spelt for tool in self._tools for spelt in spellings(tool)}
         names = [name for each in messages if each.get("role") == "tool" for name in NAMED.findall(text_of(each))]
-        return [name for name in dict.fromkeys(names) if name in known]
+        return [name for name in dict.fromkeys(names) if name in self._known]
+
+    def _listed(self, tools: Sequence[Mapping[str, Any]], messages: Sequence[Mapping[str, Any]]) -> list[str]:
+        """The tools whose names the request lists, in the system prompt or in a search's description."""
+        said = [tool["function"] for tool in tools if str(tool["function"]["name"]).startswith(NOT_TOOLS)]
+        text = "\n".join([text_of(messages[0]), *(str(each.get("description", "")) for each in said)])
+        joined = (f"{first}{rest}" for first, several in PREFIXED.findall(text) for rest in several.split(", "))
+        return [name for name in dict.fromkeys([*LISTED.findall(text), *joined]) if name in self._known]
 
 
 def spellings(tool: ToolId) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ NAMES: Mapping[str, str] = {
     "middleware": "Pegboard, LangChain middleware",
     "llm_gateway": "Pegboard, LLM gateway as it comes",
     "llm_gateway_way_back": "Pegboard, LLM gateway with `way_back`",
+    "llm_gateway_filter_only": "Pegboard, LLM gateway with `way_back = false`",
     "mcp_static": "Pegboard, MCP `static`",
     "mcp_dynamic": "Pegboard, MCP `dynamic`",
     "bm25_search": "a provider's search, BM25",
@@ -38,8 +39,10 @@ rules of [prompt caching](prompt-cache.md) for one user who asks for one task a 
 """
 ORACLE = """The model is no language model: a noisy oracle knows the calls of a task, and makes a wrong one as often as
 the mean of nine models did in [ProgressiveMCPBench](https://github.com/geelen/progressivemcpbench): right among two
-tools {right:.1%}, less {less:.2%} for each doubling of their number, and it searches for {search:.1%} of what it lacks.
-What it draws is the same for all ways, and it does not recover from a wrong call"""
+tools {right:.1%}, less {less:.2%} for each doubling of their number, and it searches for {search:.1%} of what it
+lacks{named}. What it draws is the same for all ways, and it does not recover from a wrong call"""
+NAMED = """ and cannot read the name of; where a search or the system prompt lists the name, it gets at {named:.1%}, as
+models did with that benchmark's directory of names ([decision 54](decisions/0054-names-in-reach.md))"""
 HEAD = """
 {board}:
 
@@ -61,7 +64,9 @@ def section(written: Mapping[str, Any]) -> str:
     """The section of `tasks.json` on the page of benchmarks."""
     shown, tables = written["figures"], written["tables"]
     boards = [board for board in BOARDS if f"success/all/{board}" in shown]
-    model = ORACLE.format(**tables["rates"]) if tables["rates"] else f"The model is {tables['model']}"
+    rates = tables["rates"]
+    named = NAMED.format(**rates) if "named" in rates else ""
+    model = ORACLE.format(**rates | {"named": named}) if rates else f"The model is {tables['model']}"
     text = INTRODUCTION.format(
         command=written["command"],
         measured=measured(written),

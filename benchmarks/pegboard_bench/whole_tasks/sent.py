@@ -5,12 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from pegboard.catalog import BpeCounter, compact_json
 
 Body = Mapping[str, Any]
 COUNTER = BpeCounter()
+
+
+@lru_cache(maxsize=4096)
+def _block(text: str) -> tuple[int, int]:
+    """A number for what a text says, and its tokens. All plays send the same definitions."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big"), COUNTER.count([text])[0]
 
 
 @dataclass(slots=True)
@@ -30,11 +37,10 @@ class Sent:
         """A request in OpenAI's form. Functions named ``inline`` stand in a message already, as a search's result."""
         tools = [compact_json(tool) for tool in body.get("tools", ()) if tool["function"]["name"] not in inline]
         texts = [*tools, *(compact_json(message) for message in body["messages"])]
-        new = [text for text in dict.fromkeys(texts) if text not in self.blocks]
-        for text, tokens in zip(new, COUNTER.count(new), strict=True):
-            number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
-            self._places[text] = len(self.blocks)
-            self.blocks[text] = (number, tokens)
+        for text in dict.fromkeys(texts):
+            if text not in self.blocks:
+                self._places[text] = len(self.blocks)
+                self.blocks[text] = _block(text)
         self.requests.append((len(tools), tuple(self._places[text] for text in texts)))
 
     def add_aside(self, text: str) -> None:

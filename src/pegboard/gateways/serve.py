@@ -118,6 +118,8 @@ async def serving(
             models = await stack.enter_async_context(open_models(settings, parts, is_token, histograms))
             api = await stack.enter_async_context(open_api(host, OriginCheck(door.security)))
             readiness = readiness_of(stack, settings, parts, peers, source)
+            if recorder is not None:
+                readiness.missed.append(recorder.amiss)
             dashboard = (
                 open_dashboard(host, recorder, door.security, lambda: readiness.draining)
                 if settings.dashboard

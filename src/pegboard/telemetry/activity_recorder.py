@@ -65,6 +65,10 @@ class ActivityRecorder:
         elif isinstance(event, NOTICES):
             self.notices.append(event)
 
+    def amiss(self) -> str:
+        """What is wrong with the store of activity; empty if it took what it was last given."""
+        return "Activity cannot be kept, and is tried again." if self._failing else ""
+
     @asynccontextmanager
     async def running(self, store: Activity) -> AsyncIterator[ActivityRecorder]:
         """Write every moment until the end of the block, and what is left then."""

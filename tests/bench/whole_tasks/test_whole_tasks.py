@@ -27,8 +27,8 @@ from pegboard_bench.whole_tasks.task import Task, read, resolved, tasks
 from pegboard_bench.whole_tasks.toolbox import Toolbox, called
 from pegboard_bench.whole_tasks.workspace import Workspace
 
-PERFECT = Rates(right=2.0, less=0.0, search=2.0)
-NEVER = Rates(right=-1.0, less=0.0, search=2.0)
+PERFECT = Rates(right=2.0, less=0.0, search=2.0, named=2.0)
+NEVER = Rates(right=-1.0, less=0.0, search=2.0, named=2.0)
 SMALL = """
 [[task]]
 name = "stock"
@@ -149,8 +149,52 @@ def test_a_tool_that_no_search_finds_is_searched_for_twice_and_then_missed(box: 
     assert play["undone"]
 
 
+LISTS = "\n\nNot listed:\nshop__: read_query, write_query\ndisk__read_file, disk__write_file"
+
+
+def asked(box: Toolbox, like: Rates, functions: list[Any], *results: str, prompt: str = "") -> list[Any]:
+    """The model's calls for the room of the meeting, one after the other, with these results."""
+    noisy, messages = NoisyOracle(read(SMALL, {})[1], like, 0, box.ids), [{"role": "system", "content": prompt}]
+    said = []
+    for result in (None, *results):
+        messages += [] if result is None else [{"role": "tool", "content": result}]
+        message = noisy.respond([{"type": "function", "function": each} for each in functions], messages)
+        calls = [each["function"] for each in message.get("tool_calls") or ()]
+        said += [(each["name"], json.loads(each["arguments"])) for each in calls]
+    return said
+
+
+READS = Rates(right=2.0, less=0.0, search=0.0, named=2.0)
+SEARCHES = Rates(right=2.0, less=0.0, search=2.0, named=0.0)
+PATH = {"path": "files/notes/meeting.txt"}
+
+
+def test_a_tool_whose_name_a_search_lists_is_got_at_by_its_name(box: Toolbox) -> None:
+    search = {"name": "search_tools", "description": f"Find tools{LISTS}"}
+    found = {"name": "disk__read_file", "description": "Read a file"}
+    definition_of = {"name": "describe_tools", "description": "Get definitions"}
+    invoke = {"name": "invoke_tool", "description": "Call a tool"}
+    described = '{"tools": [{"name": "disk__read_file"}]}'
+
+    assert asked(box, READS, [search]) == [("search_tools", {"query": "disk__read_file"})]
+    assert asked(box, READS, [search, found]) == [("disk__read_file", PATH)]
+    assert asked(box, READS, [search, definition_of, invoke], described) == [
+        ("describe_tools", {"names": ["disk__read_file"]}),
+        ("invoke_tool", {"name": "disk__read_file", "arguments": PATH}),
+    ]
+    assert asked(box, SEARCHES, [search]) == []
+
+
+def test_a_name_in_the_system_prompt_is_called_and_one_in_a_sentence_is_not_read(box: Toolbox) -> None:
+    blind = {"name": "search_tools", "description": "Find tools, for example to read_file or such"}
+
+    assert asked(box, READS, [], prompt="All tools:\n[disk] read_file, write_file") == [("read_file", PATH)]
+    assert asked(box, READS, [blind]) == []
+    assert asked(box, SEARCHES, [blind]) == [("search_tools", {"query": "read a text file"})]
+
+
 def test_the_luck_of_a_step_is_the_same_by_every_way(box: Toolbox, space: Workspace) -> None:
-    task, likely = read(SMALL, {})[0], Rates(right=0.6, less=0.0, search=2.0)
+    task, likely = read(SMALL, {})[0], Rates(right=0.6, less=0.0, search=2.0, named=2.0)
     outcomes = {
         way: [bool(played(box, space, task, way, likely, seed)["undone"]) for seed in range(6)]
         for way in ("oracle", "all", "bm25")
@@ -216,7 +260,9 @@ def test_the_fitted_rates_give_the_published_scores_back() -> None:
         [0.80, 0.77, 0.77], abs=0.015
     )
     assert (mean.among(5) * mean.search) ** steps == pytest.approx(0.63, abs=0.01)
+    assert (mean.among(104) * mean.named) ** steps == pytest.approx(0.77, abs=0.01)
     assert weak.less > mean.less > 0
+    assert rates()["kimi-k2"].search < rates()["kimi-k2"].named < 1.0
 
 
 def test_distractors_are_of_other_servers_and_the_same_every_time() -> None:

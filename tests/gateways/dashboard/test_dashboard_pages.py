@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import httpx2
@@ -18,13 +17,13 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from model_bodies import asking
+from page_cells import Cells
 from pegboard import Settings
 from pegboard.activity_entries import DAY_SECONDS, ActivityEntry, ActivityQuery, ActivityTotals
 from pegboard.activity_report import day_name
 from pegboard.compose import build_routing
-from pegboard.gateways.dashboard.page_templates import when
+from pegboard.gateways.dashboard.page_templates import usd, when
 from pegboard.routing import PROFILES
-from pegboard.spend_limits import NanoUsd, dollars
 from pegboard.stores import MemoryActivity, MemoryEvents
 from served import Gateway, OpenGateway
 
@@ -32,41 +31,6 @@ PATIENT = {"start_wait": 60}
 """The server is there when a page is asked for, however busy the machine is."""
 MARKED_UP = {"command": sys.executable, "args": [str(Path(__file__).parents[2] / "servers" / "marked_up.py")]}
 TODAY = int(time.time() // DAY_SECONDS)
-
-
-class Cells(HTMLParser):
-    """The texts of a page: of elements with an id, and of the cells of each table, by row."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.ids: dict[str, str] = {}
-        self.tables: list[list[list[str]]] = []
-        self.tags: list[str] = []
-        self._id = ""
-        self._in_cell = False
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self._id = dict(attrs).get("id") or ""
-        if tag == "table":
-            self.tables.append([])
-        elif tag == "tr":
-            self.tables[-1].append([])
-        elif tag in ("td", "th"):
-            self.tables[-1][-1].append("")
-            self._in_cell = True
-
-    def handle_endtag(self, tag: str) -> None:
-        self._id = ""
-        if tag in ("td", "th"):
-            self._in_cell = False
-
-    def handle_data(self, data: str) -> None:
-        if self._id:
-            self.ids[self._id] = self.ids.get(self._id, "") + data.strip()
-        if self._in_cell:
-            self.tables[-1][-1][-1] += data.strip()
 
 
 async def page(gateway: Gateway, path: str) -> Cells:
@@ -79,17 +43,13 @@ def figures(totals: ActivityTotals) -> dict[str, str]:
     return {
         "decisions": f"{totals.decisions:,}",
         "tokens-saved": f"{totals.tokens_saved:,}",
-        "saved": dollars(NanoUsd(totals.saved)),
-        "billed": dollars(NanoUsd(totals.billed)),
-        "cost": dollars(NanoUsd(totals.cost)),
+        "saved": usd(totals.saved),
+        "billed": usd(totals.billed),
+        "cost": usd(totals.cost),
         "errors": f"{totals.errors:,}",
         "failures": f"{totals.failures:,}",
         "searches": f"{totals.searches:,}",
     }
-
-
-def usd(amount: int) -> str:
-    return dollars(NanoUsd(amount))
 
 
 def summed(parts: Mapping[int, ActivityTotals]) -> ActivityTotals:
@@ -113,7 +73,7 @@ async def test_the_overview_says_what_the_store_says(gateway_of: OpenGateway, we
     for day in range(TODAY - days + 1, TODAY + 1):
         each = by_day.get(day, ActivityTotals())
         numbers = (each.decisions, each.tokens_before, each.tokens_after, each.tokens_saved)
-        money = (dollars(NanoUsd(each.billed)), dollars(NanoUsd(each.saved)), "$0")
+        money = (usd(each.billed), usd(each.saved), "$0")
         counted = (each.errors, each.failures, each.input_tokens, each.cached_tokens, each.output_tokens)
         shown = [*(f"{one:,}" for one in numbers), *money, *(f"{one:,}" for one in counted), usd(each.cost)]
         assert rows[day_name(day)] == shown
@@ -172,7 +132,7 @@ async def test_a_row_and_its_page_are_the_entry(gateway_of: OpenGateway, week: M
     assert row["time (UTC)"] == when(entry.at)
     assert row["tokens saved"] == f"{entry.tokens_before - entry.tokens_after:,}"
     assert (row["offered"], row["called"]) == (f"{entry.offered} of {entry.tools}", ", ".join(entry.called))
-    for text in (f"{entry.tokens_before:,}", f"{entry.tokens_after:,}", dollars(entry.saved), "0.9100", "0.1200"):
+    for text in (f"{entry.tokens_before:,}", f"{entry.tokens_after:,}", usd(entry.saved), "0.9100", "0.1200"):
         assert text in alone.text
     assert ("not offered" in alone.text) == bool(entry.missed)
 

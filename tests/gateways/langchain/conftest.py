@@ -52,6 +52,7 @@ class Town:
 
     def middleware(self, *own: Any, **options: Any) -> ToolAttentionMiddleware:
         given = {"encoder": FakeEncoder(), "cache_dir": self._folder, "profile": "attention", "k": 1, "threshold": 0.0}
+        given["way_back"] = False  # test_way_back.py has its tests
         made = ToolAttentionMiddleware(own, **(given | options))
         self.middlewares.append(made)
         return made

@@ -36,6 +36,7 @@ def attention_of(tmp_path: Path) -> Iterator[Callable[..., ToolAttention]]:
 
     def make(**options: Any) -> ToolAttention:
         fast = {"encoder": FakeEncoder(), "cache_dir": tmp_path, "profile": "attention", "k": 1, "threshold": 0.0}
+        fast["way_back"] = False  # test_way_back.py has its tests
         made.append(ToolAttention([get_tides, renew_loan], **(fast | options)))
         return made[-1]
 

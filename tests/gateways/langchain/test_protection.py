@@ -31,4 +31,4 @@ def test_an_agents_handoffs_and_todos_are_never_hidden() -> None:
         attention.board.close()
 
     assert {each.name for each in own} <= {each.name for each in request.tools}
-    assert len(request.tools) <= 5
+    assert len(request.tools) <= 5 + 1  # the search for the others

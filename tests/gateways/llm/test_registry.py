@@ -210,6 +210,7 @@ ALLOWED = {
     "settings/llm.py": "the upstreams of a configuration without any: three providers, by names that users know",
     "gateways/http_api/openapi_document.py": "`responses` is a key of OpenAPI there",
     "telemetry/otel/conventions.py": "the names of providers in the conventions of OpenTelemetry",
+    "gateways/langchain/cache_aware.py": "LangChain's names of providers, for the table of cache prices",
     "gateways/llm/selection/policy_rules.py": "`generic` is configured by a policy, whose profile holds for requests",
 }
 """Modules that name a format, and why each may."""

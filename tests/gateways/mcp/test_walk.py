@@ -15,6 +15,7 @@ from pegboard import Settings
 from pegboard.gateways.mcp.gateway import after_answer
 from pegboard.gateways.mcp.transport.config_reload import Source
 from pegboard.gateways.serve import serving
+from pegboard.telemetry import activity_recorder
 from upstream_specs import scripted
 from walks import Function, Walk, Watch
 
@@ -65,6 +66,7 @@ async def test_a_call_goes_through_few_files_and_none_call_each_other(
 ) -> None:
     monkeypatch.setattr(after_answer, "PAUSE", 3600.0)  # no answer waits for that work, at whatever load it is done
     monkeypatch.setattr(after_answer, "LONGEST_WAIT", 3600.0)
+    monkeypatch.setattr(activity_recorder, "EVERY", 3600.0)
     walk = await walk_of_a_call(tmp_path, modern=modern)
     passed = walk.through(UPSTREAM)
     print("Through", " → ".join(passed), "\n", walk)
@@ -79,6 +81,7 @@ async def test_only_a_call_whose_result_is_shaped_passes_the_files_that_do_it(
 ) -> None:
     monkeypatch.setattr(after_answer, "PAUSE", 3600.0)
     monkeypatch.setattr(after_answer, "LONGEST_WAIT", 3600.0)
+    monkeypatch.setattr(activity_recorder, "EVERY", 3600.0)
     walk = await walk_of_a_call(tmp_path, modern=False, results={"policy": "handle", "threshold": 0})
     shapes = [file for file in walk.files if file.startswith("results/") or file.endswith("/call_results.py")]
     assert shapes

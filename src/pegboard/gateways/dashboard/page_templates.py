@@ -31,7 +31,7 @@ class PageTemplates:
         )
         self._environment.filters |= {
             "number": lambda value: f"{value:,}",
-            "usd": lambda nano: dollars(NanoUsd(nano)),
+            "usd": usd,
             "when": when,
             "day": day_name,
             "visible": visible,
@@ -41,6 +41,15 @@ class PageTemplates:
 
     def render(self, template: str, values: Mapping[str, Any]) -> str:
         return str(self._environment.get_template(template).render(values))
+
+
+def usd(amount: int) -> str:
+    """Billionths of a dollar, rounded to a hundredth of a cent where that leaves something.
+
+    >>> usd(26_294_880_413), usd(2_000), usd(0)
+    ('$26.2949', '$0.000002', '$0')
+    """
+    return dollars(NanoUsd(round(amount, -5) or amount))
 
 
 def when(at: float) -> str:

@@ -13,9 +13,12 @@ from langchain_core.tools import BaseTool
 from pegboard.catalog import Catalog
 from pegboard.errors import PegboardError
 from pegboard.gateways.langchain import model_request as rendering
+from pegboard.gateways.langchain import way_back
+from pegboard.gateways.langchain.cache_aware import CacheAwareTools, model_of
 from pegboard.gateways.langchain.call_gate import named, refusal, wanted
 from pegboard.gateways.langchain.messages import (
     ACTIVE,
+    SEARCH,
     TEXTS,
     TOOLSET,
     active_in,
@@ -28,6 +31,7 @@ from pegboard.gateways.langchain.messages import (
 from pegboard.gateways.langchain.model_request import Rendering, is_constant
 from pegboard.gateways.langchain.tools import AGENT, fitting, langchain_tool
 from pegboard.gateways.langchain.toolsets import Toolset, Toolsets
+from pegboard.gateways.llm.tool_search.tool import not_found_now, nothing_asked
 from pegboard.library import Board
 from pegboard.model import AgentState, Call, Decision, Tool, ToolId, Turn
 from pegboard.routing.decisions import with_active
@@ -67,7 +71,8 @@ R = TypeVar("R", bound="Request | ModelRequest[Any]")
 
 @dataclass(frozen=True, kw_only=True)
 class Response:
-    """A model's answer after the gate: ``calls`` passed; ``refused`` explains why the others did not.
+    """A model's answer after the gate: ``calls`` passed; ``refused`` explains why others did not; ``found`` answers
+    searches for tools.
 
     ``update`` has the messages for the state. Calls of the constant tool are unwrapped.
     """
@@ -75,18 +80,21 @@ class Response:
     message: AIMessage
     calls: tuple[ToolCall, ...]
     refused: tuple[ToolMessage, ...]
+    found: tuple[ToolMessage, ...] = ()
 
     @property
     def update(self) -> dict[str, Any]:
-        return {"messages": [self.message, *self.refused]}
+        return {"messages": [self.message, *self.found, *self.refused]}
 
 
 class ToolAttention:
     """Selects the tools that a model sees, and checks its calls; for LangGraph nodes and your own loops.
 
     ``tools``, ``config``, ``url`` and ``options`` are those of `pegboard.Board`; the tools in a request are added.
-    ``facts`` reads the facts for preconditions from the agent's state. Everything persistent is in the state as plain
-    JSON, so that any checkpointer and any process can continue a conversation.
+    ``facts`` reads the facts for preconditions from the agent's state. ``way_back`` offers a search for the tools that
+    a request does not have; ``cache_aware`` keeps tools, or sends all, where the provider's prompt cache makes that
+    cheaper. Everything persistent is in the state as plain JSON, so that any checkpointer and any process can continue
+    a conversation.
 
     >>> from langchain_core.messages import HumanMessage
     >>> attention = ToolAttention([{"name": "tide", "description": "When the tide comes"}])
@@ -102,12 +110,16 @@ class ToolAttention:
         *,
         rendering: Rendering = "native",
         facts: Callable[[State], AgentState] = facts_of,
+        way_back: bool = True,
+        cache_aware: bool = True,
         **options: Any,
     ) -> None:
         self.rendering: Rendering = rendering
         self._facts = facts
+        self._way_back = way_back
         self.board = Board(tools, **options)
         self._toolsets = Toolsets(self.board, tools)
+        self._cache = CacheAwareTools() if cache_aware else None
         self._shown: dict[tuple[ToolId, str], tuple[Tool, BaseTool]] = {}
 
     def before_model(self, state: State, request: Request) -> Request:
@@ -119,12 +131,16 @@ class ToolAttention:
         """The answer after the gate; the state must include the request's ``update``."""
         calls: list[ToolCall] = []
         refused: list[ToolMessage] = []
+        found: list[ToolMessage] = []
         for call in response.tool_calls:
+            if self.is_search(state, call):
+                found.append(self.searched(state, call))
+                continue
             try:
                 calls.append(self.admitted(state, call).as_call(call))
             except PegboardError as error:
                 refused.append(refusal(call, error))
-        return Response(message=response, calls=tuple(calls), refused=tuple(refused))
+        return Response(message=response, calls=tuple(calls), refused=tuple(refused), found=tuple(found))
 
     def prepared(self, state: State, request: R) -> tuple[R, dict[str, Any]]:
         """The request with the tools of its turn, and the update for the state."""
@@ -158,6 +174,47 @@ class ToolAttention:
         routing = await self._toolsets.board(toolset).opened()
         meant, checked, gate = self._asked(state, call, toolset, routing)
         return self._admitted(await routing.admitted(checked, gate), meant, toolset, routing)
+
+    def is_search(self, state: State, call: ToolCall | Mapping[str, Any]) -> bool:
+        """Whether a call is of the search that the last request offered."""
+        return bool(state.get(SEARCH)) and call["name"] == state.get(SEARCH)
+
+    def searched(self, state: State, call: ToolCall | Mapping[str, Any], tools: Sequence[object] = ()) -> ToolMessage:
+        """The answer of a search. The tools that it finds are in the following requests of the conversation."""
+        board = self._toolsets.board(self._called_in(state, tools))
+        turn = self._search_turn(state, call)
+        try:
+            decision = None if turn is None else board.route_now(turn)
+        except PegboardError as error:
+            return _answered(call, not_found_now(error.message))
+        return self._search_answer(state, call, decision, board.routing)
+
+    async def asearched(
+        self, state: State, call: ToolCall | Mapping[str, Any], tools: Sequence[object] = ()
+    ) -> ToolMessage:
+        """The async version of `searched`."""
+        board = self._toolsets.board(self._called_in(state, tools))
+        turn = self._search_turn(state, call)
+        try:
+            decision = None if turn is None else await board.route(turn)
+        except PegboardError as error:
+            return _answered(call, not_found_now(error.message))
+        return self._search_answer(state, call, decision, await board.opened())
+
+    def _search_turn(self, state: State, call: ToolCall | Mapping[str, Any]) -> Turn | None:
+        """The turn that a search is ranked by, with the conversation's rights; None if it asks for nothing."""
+        query = call["args"].get("query")
+        if not isinstance(query, str) or not query.strip():
+            return None
+        return replace(Turn.ask(query), state=self._facts(state))
+
+    @staticmethod
+    def _search_answer(
+        state: State, call: ToolCall | Mapping[str, Any], decision: Decision | None, routing: RoutingBoard
+    ) -> ToolMessage:
+        active = frozenset(active_in(state).values())
+        text = nothing_asked() if decision is None else way_back.found(decision, routing.catalog, active)
+        return _answered(call, text)
 
     def selects(self, state: State, call: ToolCall | Mapping[str, Any], tools: Sequence[object] = ()) -> bool:
         """Whether a call means a tool that is selected here. Any other may be of another middleware, which added its
@@ -216,27 +273,69 @@ class ToolAttention:
         self, state: State, request: R, turn: Turn, decision: Decision, toolset: Toolset, routing: RoutingBoard
     ) -> tuple[R, dict[str, Any]]:
         catalog = routing.catalog
-        decision = kept(forced(decision, catalog, request.tool_choice), catalog, request.messages)
         hosted = [tool for tool in request.tools if isinstance(tool, dict)]
-        pool = routing.pool(replace(turn, scopes=self.board.scopes))
-        changes: dict[str, Any] = {
-            "system_message": rendering.with_summaries(request.system_message, pool, self.rendering)
-        }
+        search = way_back.free_name({tool.name for tool in catalog.tools} | {str(each.get("name")) for each in hosted})
+        decision = kept(forced(decision, catalog, request.tool_choice), catalog, request.messages)
+        decision, found = with_found(decision, catalog, way_back.found_before(request.messages, search))
+        decision, remembered = self._cached(state, request, turn, decision, catalog, found)
+        whole = bool(remembered) and len(decision.active) == len(decision.reachable)
+        pool = "" if whole else routing.pool(replace(turn, scopes=self.board.scopes))
+        searches = self._searches(state, request, search, decision, catalog, pool)
+        summaries = rendering.with_summaries(request.system_message, pool, self.rendering, search if searches else "")
+        changes: dict[str, Any] = {"system_message": summaries}
         update: dict[str, Any] = {ACTIVE: {decision.name_of(tool): list(tool) for tool in decision.active}}
+        if searches or state.get(SEARCH):
+            update[SEARCH] = search if searches else ""
+        update |= remembered
         if toolset.key:
             update[TOOLSET] = toolset.key
         if self.rendering == "native":
-            offered = [self._runnable(tool, decision.name_of(tool.id), toolset) for tool in decision.tools]
-            changes["tools"] = [*offered, *hosted]
+            shown = sorted(decision.tools, key=lambda tool: found.index(tool.id) if tool.id in found else -1)
+            offered = [self._runnable(tool, decision.name_of(tool.id), toolset) for tool in shown]
+            changes["tools"] = [*offered, *searches, *hosted]
             if not changes["tools"]:
                 changes["tool_choice"] = None
         else:
             texts = texts_in(state)
             added = self._added(decision, texts, request.messages)
-            changes["tools"] = [rendering.call_tool(), *hosted]
+            changes["tools"] = [rendering.call_tool(), *searches, *hosted]
             changes["messages"] = rendering.with_texts(request.messages, added | texts)
             update[TEXTS] = added
         return cast("R", request.override(**changes)), update
+
+    def _cached(
+        self,
+        state: State,
+        request: Request | ModelRequest[Any],
+        turn: Turn,
+        decision: Decision,
+        catalog: Catalog,
+        found: Sequence[ToolId],
+    ) -> tuple[Decision, dict[str, Any]]:
+        """The decision plus the tools that cost less to keep; where the prompt cache is unknown, and as `text`, which
+        changes nothing anyway, the decision itself."""
+        model = model_of(request) if self._cache is not None and self.rendering == "native" else None
+        if self._cache is None or model is None or not way_back.may_search(request.tool_choice):
+            return decision, {}
+        return self._cache.kept(state, model, turn, decision, catalog, found)
+
+    def _searches(
+        self,
+        state: State,
+        request: Request | ModelRequest[Any],
+        name: str,
+        decision: Decision,
+        catalog: Catalog,
+        pool: str,
+    ) -> list[BaseTool]:
+        """The search, if there is anything to find. As `text` it stays where it was offered before, without a list:
+        nothing that was sent may change."""
+        if not self._way_back or not way_back.may_search(request.tool_choice):
+            return []
+        missing = way_back.left_out(decision, catalog)
+        if self.rendering == "text":
+            return [way_back.search_tool(name, (), pool, catalog)] if missing or state.get(SEARCH) else []
+        return [way_back.search_tool(name, missing, pool, catalog)] if missing else []
 
     def _added(self, decision: Decision, texts: Mapping[str, str], messages: Sequence[AnyMessage]) -> dict[str, str]:
         """The text for the last message unless it already has one: a text never changes once it was sent."""
@@ -262,6 +361,18 @@ def kept(decision: Decision, catalog: Catalog, messages: Sequence[AnyMessage]) -
         return decision
     called = [called_name(call) for each in messages if isinstance(each, AIMessage) for call in each.tool_calls]
     return _with_named(decision, catalog, called)
+
+
+def with_found(decision: Decision, catalog: Catalog, names: Sequence[str]) -> tuple[Decision, list[ToolId]]:
+    """The decision plus what searches found before and may still be used, and those tools in the order in which they
+    were found: they come last, so that what precedes them stays cached."""
+    by_name = {decision.name_of(tool): tool for tool in decision.reachable} if names else {}
+    found = [by_name[name] for name in names if name in by_name and by_name[name] not in decision.active]
+    return (with_active(decision, catalog, [*decision.active, *found]) if found else decision), found
+
+
+def _answered(call: ToolCall | Mapping[str, Any], text: str) -> ToolMessage:
+    return ToolMessage(content=text, name=call["name"], tool_call_id=str(call["id"]))
 
 
 def _with_named(decision: Decision, catalog: Catalog, names: Sequence[str]) -> Decision:

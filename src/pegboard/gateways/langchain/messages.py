@@ -18,16 +18,21 @@ from pegboard.retrieval import mark_notes
 ACTIVE = "pegboard_active"
 TEXTS = "pegboard_texts"
 TOOLSET = "pegboard_toolset"
+SEARCH = "pegboard_search"
+CACHE = "pegboard_cache"
 CALL_TOOL = "call_tool"
 
 
 class ToolAttentionState(LangChainState[Any]):
     """``pegboard_active`` maps the name that the model uses for an active tool to the tool's server and name;
     ``pegboard_toolset`` is the key of the agent's tools in this process; ``pegboard_texts`` maps a message's id to the
-    text shown beside it."""
+    text shown beside it; ``pegboard_search`` is the name of the search that was offered, or empty;
+    ``pegboard_cache`` is how the conversation's tools reach the model, and which were relevant."""
 
     pegboard_active: NotRequired[Annotated[dict[str, list[str]], PrivateStateAttr]]
     pegboard_toolset: NotRequired[Annotated[str, PrivateStateAttr]]
+    pegboard_search: NotRequired[Annotated[str, PrivateStateAttr]]
+    pegboard_cache: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     pegboard_texts: NotRequired[Annotated[dict[str, str], PrivateStateAttr, joined]]
 
 

@@ -32,6 +32,8 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
     ``profile``, ``k``, ``rules``, ``always_available``, ``encoder``, ``query="observation"`` to select again after
     each tool result, or ``results="shaped"`` for results in fewer tokens. ``rendering`` is `native`, or `text` for a
     prompt whose beginning never changes. ``facts`` reads the facts for preconditions from the agent's state.
+    ``way_back`` offers the model a search for the tools that a request does not have; what it finds stays with the
+    conversation. ``cache_aware`` keeps tools, or sends all, where the provider's prompt cache makes that cheaper.
 
     >>> from langchain.agents import create_agent
     >>> from langchain_core.language_models.fake_chat_models import FakeListChatModel
@@ -47,10 +49,14 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
         *,
         rendering: Rendering = "native",
         facts: Callable[[State], AgentState] = facts_of,
+        way_back: bool = True,
+        cache_aware: bool = True,
         **options: Any,
     ) -> None:
         super().__init__()
-        self.attention = ToolAttention(tools, rendering=rendering, facts=facts, **options)
+        self.attention = ToolAttention(
+            tools, rendering=rendering, facts=facts, way_back=way_back, cache_aware=cache_aware, **options
+        )
         self.tools = [renderings.call_tool()] if rendering == "text" else []
 
     def wrap_model_call(
@@ -68,7 +74,10 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
         return ExtendedModelResponse(model_response=_whole(await handler(changed)), command=Command(update=update))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]) -> Answer:
-        """Run a call that passes the gate, with arguments that fit; otherwise tell the model why not."""
+        """Run a call that passes the gate, with arguments that fit; otherwise tell the model why not.
+        A search for tools is answered here."""
+        if self.attention.is_search(request.state, request.tool_call):
+            return self.attention.searched(request.state, request.tool_call, _at_hand(request))
         try:
             admitted = self.attention.admitted(request.state, request.tool_call, _at_hand(request))
         except PegboardError as error:
@@ -81,12 +90,14 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
             answer = handler(_for(request, admitted))
         finally:
             self._observe(admitted.tool, started, answer)
-        return _under(request.tool_call, self._shaper(request, admitted).of(answer))
+        return _under(request.tool_call, admitted, self._shaper(request, admitted).of(answer))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Answer]]
     ) -> Answer:
         """The async version of `wrap_tool_call`."""
+        if self.attention.is_search(request.state, request.tool_call):
+            return await self.attention.asearched(request.state, request.tool_call, _at_hand(request))
         try:
             admitted = await self.attention.aadmitted(request.state, request.tool_call, _at_hand(request))
         except PegboardError as error:
@@ -101,7 +112,7 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
             answer = await handler(_for(request, admitted))
         finally:
             self._observe(admitted.tool, started, answer)
-        return _under(request.tool_call, await self._shaper(request, admitted).aof(answer))
+        return _under(request.tool_call, admitted, await self._shaper(request, admitted).aof(answer))
 
     def close(self) -> None:
         """Stop the servers that were started."""
@@ -143,8 +154,9 @@ def _whole(response: ModelResponse[Any] | AIMessage) -> ModelResponse[Any]:
     return ModelResponse(result=[response]) if isinstance(response, AIMessage) else response
 
 
-def _under(asked: ToolCall, answer: Answer) -> Answer:
-    """The answer under the name that the model called: providers match the two."""
-    if isinstance(answer, ToolMessage) and answer.name != asked["name"]:
+def _under(asked: ToolCall, admitted: AdmittedCall, answer: Answer) -> Answer:
+    """The answer under the name that the model called: providers match the two. An answer under a third name is of a
+    tool that a later middleware ran instead, and says so."""
+    if isinstance(answer, ToolMessage) and answer.name in (None, admitted.tool.name) and answer.name != asked["name"]:
         return answer.model_copy(update={"name": asked["name"]})
     return answer

@@ -20,10 +20,10 @@ from pegboard.wire_formats import wire_tool
 
 Rendering = Literal["native", "text"]
 
-NATIVE = "All tools. Only those that were given to you with this request can be called now:"
+NATIVE = "All tools. Only those that were given to you with this request can be called now"
 TEXT = (
     f"All tools. Call one with {CALL_TOOL} after its definition was shown, while it is listed among the tools that "
-    "can be called now:"
+    "can be called now"
 )
 NOW = "Tools that can be called now:"
 NONE = "none"
@@ -57,11 +57,15 @@ def call_tool() -> BaseTool:
     )
 
 
-def with_summaries(system: SystemMessage | None, pool: str, rendering: Rendering) -> SystemMessage | None:
-    """The system prompt with the summaries appended (phase 1)."""
+def with_summaries(
+    system: SystemMessage | None, pool: str, rendering: Rendering, search: str = ""
+) -> SystemMessage | None:
+    """The system prompt with the summaries appended (phase 1), and how to ``search`` for the others, if that is
+    offered."""
     if not pool:
         return system
-    said = f"{TEXT if rendering == 'text' else NATIVE}\n{pool}"
+    others = f"; add others with {search}" if search else ""
+    said = f"{TEXT if rendering == 'text' else NATIVE}{others}:\n{pool}"
     if system is None:
         return SystemMessage(said)
     if isinstance(system.content, str):
