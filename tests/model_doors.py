@@ -30,6 +30,8 @@ PATIENT = {"patience": 30, "filter_timeout": 30}
 """Nothing passes because its tools are still being embedded: tests are to see what is filtered."""
 SMALL_TOO = {"least_tools": 0, "least_tokens": 0}
 """Nor because they are few: without a word on it, boards of any size are filtered here."""
+FILTER_ONLY = SMALL_TOO | {"way_back": False}
+"""Nor gets the model a search unless a test asks for it: most are about what is filtered."""
 
 
 @dataclass
@@ -89,7 +91,7 @@ async def model_door(
 ) -> AsyncIterator[tuple[str, Noting, MemoryEvents]]:
     """The address of a gateway with these upstreams and options, the headers of its answers, and its events."""
     events = MemoryEvents()
-    policy = SMALL_TOO | dict(llm.get("policy", {}))
+    policy = FILTER_ONLY | dict(llm.get("policy", {}))
     settings = Settings(llm={"upstreams": upstreams} | PATIENT | llm | {"policy": policy})
     made = default_parts(settings, **({"events": events} | dict(parts or {})))
     async with AsyncExitStack() as stack:

@@ -18,6 +18,7 @@ from pegboard_bench.fleet import page as fleet_page
 from pegboard_bench.fleet import searches_page
 from pegboard_bench.hostile import page as hostile_page
 from pegboard_bench.index import page as index_page
+from pegboard_bench.langchain_own import page as langchain_own_page
 from pegboard_bench.learning import page as gate_page
 from pegboard_bench.llm import deferral_page
 from pegboard_bench.llm import page as llm_page
@@ -52,6 +53,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "priced": priced_page.section,
     "agents": agents_page.section,
     "adapters": adapters_page.section,
+    "langchain_own": langchain_own_page.section,
     "coding_agents": coding_agents_page.section,
     "control_tools": control_tools_page.section,
     "gate": gate_page.section,

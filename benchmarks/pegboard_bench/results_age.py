@@ -43,6 +43,10 @@ MEASURED: Mapping[str, Sequence[str]] = {
     "gate": (f"{BENCH}/learning", "src/pegboard/retrieval", "src/pegboard/routing"),
     "hostile": (f"{BENCH}/hostile", *MODELS, *SERVERS, "src/pegboard/gateways/serve.py"),
     "index": (f"{BENCH}/index", "src/pegboard/stores"),
+    "langchain_own": (
+        *(f"{BENCH}/langchain_own", "scripts/install_langchain_tests.py"),
+        *("src/pegboard/gateways/langchain", "src/pegboard/library"),
+    ),
     "live": (f"{BENCH}/tax", *RANKING),
     "llm": (f"{BENCH}/llm", *MODELS, *RANKING),
     "mcp": (f"{BENCH}/mcp", *SERVERS),

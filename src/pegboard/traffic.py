@@ -108,6 +108,7 @@ class Seen:
     def traffic(self, system: float, total: float = USUAL_TOTAL) -> Traffic:
         """The means, for the tokens of a system prompt and of all tools. The priors are scaled down for few tools."""
         scale = min(total / USUAL_TOTAL, 1.0)
+        after_another = max(self.conversations - 1, 0.0)  # the first one could follow none
         return Traffic(
             turns=_mean(PRIORS.turns, self.requests, self.conversations),
             system=system,
@@ -118,8 +119,8 @@ class Seen:
             called=_mean(PRIORS.called * scale, self.called, self.later),
             returns=_mean(PRIORS.returns, self.returned, self.later),
             news=_mean(PRIORS.news, self.changed, self.later),
-            alike=_mean(PRIORS.alike, self.alike, self.conversations),
-            kept=_mean(PRIORS.kept, self.kept, self.conversations),
+            alike=_mean(PRIORS.alike, self.alike, after_another),
+            kept=_mean(PRIORS.kept, self.kept, after_another),
         )
 
     def _begun(self, turn: Turned) -> Seen:

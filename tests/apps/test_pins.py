@@ -45,6 +45,25 @@ def pins(path: Path) -> dict[ToolId, Pin]:
     return dict(found)
 
 
+def test_one_approval_is_for_all_users_of_a_server(run_json: RunJson, state: Path) -> None:
+    """The name without a user is what an error of a gateway says."""
+
+    async def fill(store: SqlitePins) -> None:
+        for definition in (OLD, NEW):
+            await store.put({ToolId(f"mail@{user}", "send"): definition for user in ("ann", "bob")})
+        await store.put({ToolId("", ""): OLD, ToolId("", "mail"): OLD})  # what a gateway notes of its servers
+
+    store = SqlitePins(state)
+    asyncio.run(fill(store))
+    store.close()
+    approved = run_json("pins", "approve", "mail/send")["approved"]
+
+    assert [each["server"] for each in approved] == ["mail@ann", "mail@bob"]
+    assert pins(state)[ToolId("mail@", "send")].approved == NEW
+    listed = run_json("pins", "--all")["pins"]
+    assert {each["server"] for each in listed} == {"github", "wiki", "mail@ann", "mail@bob"}
+
+
 def test_only_what_changed_is_listed_or_everything(run: Run, run_json: RunJson, state: Path) -> None:
     changed, every = run_json("pins"), run_json("pins", "--all")
 

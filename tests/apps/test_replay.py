@@ -48,7 +48,7 @@ def config(folder: Path) -> Callable[..., Path]:
 
     def write(**policy: Any) -> Path:
         path = folder / "new.toml"
-        said = {"profile": "semantic", "least_tools": 0, "least_tokens": 0} | policy
+        said = {"profile": "semantic", "least_tools": 0, "least_tokens": 0, "way_back": False} | policy
         lines = (f"{name} = {json.dumps(value)}" for name, value in said.items())
         path.write_text("\n".join(["[llm.policy]", *lines]) + "\n")
         return path

@@ -15,14 +15,23 @@ import httpx2
 import pytest
 from typer.testing import Result
 
+from pegboard import Settings
 from pegboard.apps.cli import doctor
 from pegboard.apps.cli.whoami import settings_of
+from pegboard.gateways.users import ids_of, of_subject, of_token, user_named
 from pegboard.upstreams.oauth.sign_ins import credential_store
 from processes import listening
 from signers import SIGNED, control
 
 PUBLIC = "https://93.184.215.14/mcp"
 ANSWERING = str(Path(__file__).parents[1] / "clients" / "answering_browser.py")
+
+EXCHANGE = {
+    "grant": "token_exchange",
+    "client_id": "gateway",
+    "client_secret": "secret",
+    "token_endpoint": "https://login.example/token",
+}
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -169,6 +178,39 @@ def test_servers_that_cannot_be_signed_in_to_are_errors_of_use(
 
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("entry", "settings", "said"),
+    [
+        ({}, {"access": {"ann": {"hash": "sha256:" + "0" * 64}}}, "has one connection for all its users"),
+        ({"per_user": True}, {"access": {"ann": {"hash": "sha256:" + "0" * 64}}}, "No user is called 'bob'"),
+        ({"per_user": True, "oauth": EXCHANGE}, {}, "Nobody signs in to server 'it'"),
+    ],
+)
+def test_a_sign_in_for_a_user_needs_a_user_and_a_server_that_has_users(
+    run: Run, tmp_path: Path, entry: dict[str, Any], settings: dict[str, Any], said: str
+) -> None:
+    config = tmp_path / "users.json"
+    servers = {"it": {"url": "https://a.example/mcp"} | entry}
+    config.write_text(json.dumps({"mcpServers": servers, "pegboard": settings}), "utf-8")
+    done = run("login", "it", "--user", "bob", "--config", config)
+
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def test_a_subject_of_the_issuer_is_a_user_and_a_configured_name_comes_first() -> None:
+    issuer = {
+        "url": "https://login.example",
+        "resource": "https://gate.example/mcp",
+        "jwks_uri": "https://login.example/k",
+    }
+    settings = Settings(access={"ann": {"hash": "sha256:" + "0" * 64}}, issuer=issuer)  # type: ignore[arg-type]
+
+    assert user_named("ann", settings) == of_token("ann")
+    assert user_named("zoe", settings) == of_subject("https://login.example", "zoe")
+    assert ids_of("zoe", settings) == {"zoe", of_token("zoe"), of_subject("https://login.example", "zoe")}
 
 
 def test_unknown_names_are_answered_with_the_known_ones(run: Run, config: Path) -> None:

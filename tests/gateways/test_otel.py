@@ -52,7 +52,7 @@ async def traced(gateway_of: OpenGateway, collector: Collector, **options: Any) 
     otel = {"endpoint": collector.url} | options.pop("otel", {})
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_SERVICE_NAME": "traced-server"}
     servers = {"demo": {"command": sys.executable, "args": [SERVER], "env": env}}
-    llm = {"policy": {"least_tools": 0, "least_tokens": 0}}
+    llm = {"policy": {"least_tools": 0, "least_tokens": 0, "way_back": False}}
     given: dict[str, Any] = {"otel": otel, "llm": llm, "servers": servers, "exposure": "eager", "start_wait": 60}
     async with gateway_of(**(given | options)) as gateway:
         yield gateway

@@ -117,7 +117,7 @@ async def test_activity_that_cannot_be_kept_is_said_until_it_can(gateway_of: Ope
 
 
 async def test_what_became_of_model_requests_is_counted(gateway_of: OpenGateway, upstream: ModelUpstream) -> None:
-    policy = {"profile": "semantic", "k": 1, "least_tools": 0, "least_tokens": 0}
+    policy = {"profile": "semantic", "k": 1, "least_tools": 0, "least_tokens": 0, "way_back": False}
     async with gateway_of(llm={"policy": policy}) as gateway:
         body = asking("openai_chat", "Call alpha", model="some-model")
         await gateway.http.post(CHAT, json=body)

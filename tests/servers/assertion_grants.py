@@ -14,7 +14,12 @@ from typing import Any
 
 import httpx2
 from authlib.oauth2.rfc6749 import grants
-from authlib.oauth2.rfc6749.errors import InvalidGrantError, InvalidRequestError, UnauthorizedClientError
+from authlib.oauth2.rfc6749.errors import (
+    InvalidGrantError,
+    InvalidRequestError,
+    InvalidScopeError,
+    UnauthorizedClientError,
+)
 from authlib.oauth2.rfc7523 import JWTBearerGrant
 from joserfc import jws, jwt
 from joserfc.jwk import ECKey, KeySet
@@ -68,6 +73,8 @@ def assertion_grants(book: Any) -> list[tuple[type, list[Any]]]:
             self.request.user = claims["sub"]
 
         def create_token_response(self) -> Any:
+            if set(self.request.form.get("scope", "").split()) & set(book.options.get("kept_back", ())):
+                raise InvalidScopeError
             form, client = self.request.form, self.request.client.client_id
             made = book.keys.signed(
                 TYPE,

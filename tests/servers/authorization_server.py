@@ -3,7 +3,8 @@
 It has the code flow with PKCE and consent, refresh with rotation, client credentials, device flow, registration,
 metadata documents of clients, token exchange, identity assertions (`assertion_grants`), revocation and introspection.
 Whoever consents is `ann`, unless the form says `who`. Options: ``path`` of the issuer, ``oidc``: only the metadata of
-OpenID Connect, ``metadata`` to add or, with null, to leave out, ``clients`` that are known by id, with their secrets.
+OpenID Connect, ``metadata`` to add or, with null, to leave out, ``clients`` that are known by id, with their secrets,
+``kept_back`` scopes that no exchange gives.
 The client `resource`, with the secret `resource`, may introspect. `/control` changes options and tells what was asked.
 """
 
@@ -21,7 +22,7 @@ from typing import Any
 from assertion_grants import EXCHANGE, Keys, assertion_grants
 from authlib.integrations.flask_oauth2 import AuthorizationServer
 from authlib.oauth2.rfc6749 import grants
-from authlib.oauth2.rfc6749.errors import InvalidGrantError
+from authlib.oauth2.rfc6749.errors import InvalidGrantError, InvalidScopeError
 from authlib.oauth2.rfc7009 import RevocationEndpoint
 from authlib.oauth2.rfc7591 import ClientRegistrationEndpoint
 from authlib.oauth2.rfc7636 import CodeChallenge
@@ -262,7 +263,10 @@ def grants_of(book: Book) -> list[tuple[type, list[Any]]]:
             self.request.user = found.user
 
         def create_token_response(self) -> Any:
-            token = self.generate_token(user=self.request.user, scope="", include_refresh_token=False)
+            scope = self.request.form.get("scope", "")
+            if set(scope.split()) & set(book.options.get("kept_back", ())):
+                raise InvalidScopeError
+            token = self.generate_token(user=self.request.user, scope=scope, include_refresh_token=False)
             self.save_token(token)
             kind = {"issued_token_type": "urn:ietf:params:oauth:token-type:access_token"}
             return 200, token | kind, self.TOKEN_RESPONSE_HEADER

@@ -1,6 +1,6 @@
 """An MCP server whose tokens another authorization server issues, which it asks about each. Arguments: the port, and
 options as JSON: ``issuer``, ``scopes`` that every request needs, ``metadata`` in place of its own of RFC 9728,
-``personal``: what it lists and answers is its caller's alone.
+``personal``: what it lists and answers is its caller's alone, ``needs``: the scope that calls of a tool need, by tool.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import uvicorn
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from personal import personal_server
-from signed import server_of
+from signed import bearer, read, server_of
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -42,6 +42,31 @@ class Introspected:
         )
 
 
+class Scoped:
+    """Answers 403 to a call whose token lacks the scope that its tool needs (RFC 6750, 3.1)."""
+
+    def __init__(self, app: Any, tokens: Introspected, needs: dict[str, str], asked: Counter[str]) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._needs = needs
+        self._asked = asked
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != "/mcp":
+            await self._app(scope, receive, send)
+            return
+        body, again = await read(receive)
+        call = json.loads(body)
+        needed = self._needs.get(call.get("params", {}).get("name", "")) if call.get("method") == "tools/call" else None
+        known = await self._tokens.verify_token(bearer(scope)) if needed else None
+        if known is not None and needed not in known.scopes:
+            self._asked["403"] += 1
+            challenge = f'Bearer error="insufficient_scope", scope="{needed}"'
+            await Response("", 403, {"www-authenticate": challenge})(scope, receive, send)
+            return
+        await self._app(scope, again, send)
+
+
 def main(port: str, options: str) -> None:
     chosen = json.loads(options)
     here, asked = f"http://127.0.0.1:{port}", Counter[str]()
@@ -66,6 +91,8 @@ def main(port: str, options: str) -> None:
         token_verifier=Introspected(chosen["issuer"]),
         custom_starlette_routes=[Route("/control", control, methods=["POST"])],
     )
+    if needs := chosen.get("needs"):
+        app.add_middleware(Scoped, tokens=Introspected(chosen["issuer"]), needs=needs, asked=asked)
     if replaced is not None:
         app.router.routes.insert(0, Route("/.well-known/oauth-protected-resource/mcp", metadata))
     uvicorn.run(app, host="127.0.0.1", port=int(port), log_level="warning")

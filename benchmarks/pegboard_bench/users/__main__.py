@@ -43,7 +43,7 @@ def main(
         figures = asyncio.run(in_turns(made, calls))
     for store, address in {"redis": redis, "postgres": postgres}.items():
         if address:
-            figures |= _replicas(store, {"url": address, "prefix": f"users_{uuid4().hex[:8]}"}, users, calls)
+            figures |= replicas(store, {"url": address, "prefix": f"users_{uuid4().hex[:8]}"}, users, calls)
     path = results.write("users", command="make bench-users", seed=0, figures=figures, tables={}, folder=out)
     Console(width=None if sys.stdout.isatty() else 120).print(_shown(figures))
     STDERR.print(f"Written to {path}")
@@ -52,7 +52,8 @@ def main(
         STDERR.print(f"Written to {page}")
 
 
-def _replicas(store: str, state: Mapping[str, str], users: int, calls: int) -> Figures:
+def replicas(store: str, state: Mapping[str, str], users: int, calls: int) -> Figures:
+    """What came of the calls of all users through two processes on this store."""
     with (
         tempfile.TemporaryDirectory(prefix="pegboard-bench-") as folder,
         gateways(Path(folder), users, replicas=REPLICAS, state=state) as made,

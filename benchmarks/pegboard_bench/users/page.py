@@ -33,6 +33,7 @@ PROCESSES = {
     "one_process": "one",
     "two_replicas_redis": "two on one Redis, in turns",
     "two_replicas_postgres": "two on one PostgreSQL, in turns",
+    "postgres_again": "the same, in further runs",
 }
 
 

@@ -27,7 +27,7 @@ from pegboard_bench.whole_tasks.workspace import Workspace
 
 IN_PROCESS = ("oracle", "all", "bm25_search", "regex_search", "langchain_selector", "middleware")
 """What needs nothing but the servers."""
-GATEWAYS = ("llm_gateway", "llm_gateway_way_back", "mcp_static", "mcp_dynamic")
+GATEWAYS = ("llm_gateway", "llm_gateway_filter_only", "mcp_static", "mcp_dynamic")
 OURS = ("middleware", *GATEWAYS)
 PEERS = ("fastmcp_search",)
 METHODS = (*IN_PROCESS, *GATEWAYS, *PEERS)
@@ -42,13 +42,13 @@ patience = 60
 url = "{url}"
 format = "openai"
 
-[llm.upstreams.way_back]
+[llm.upstreams.filter_only]
 url = "{url}"
 format = "openai"
 
 [[llm.rules]]
-upstream = "way_back"
-way_back = true
+upstream = "filter_only"
+way_back = false
 
 """
 
@@ -183,7 +183,7 @@ async def _gateways(
 
     return {
         "llm_gateway": llm("default"),
-        "llm_gateway_way_back": llm("way_back"),
+        "llm_gateway_filter_only": llm("filter_only"),
         "mcp_static": mcp("static"),
         "mcp_dynamic": mcp("dynamic"),
     }

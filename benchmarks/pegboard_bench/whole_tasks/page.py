@@ -14,6 +14,7 @@ NAMES: Mapping[str, str] = {
     "middleware": "Pegboard, LangChain middleware",
     "llm_gateway": "Pegboard, LLM gateway as it comes",
     "llm_gateway_way_back": "Pegboard, LLM gateway with `way_back`",
+    "llm_gateway_filter_only": "Pegboard, LLM gateway with `way_back = false`",
     "mcp_static": "Pegboard, MCP `static`",
     "mcp_dynamic": "Pegboard, MCP `dynamic`",
     "bm25_search": "a provider's search, BM25",

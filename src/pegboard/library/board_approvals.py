@@ -119,5 +119,4 @@ class OwnApprovals:
 
 def _policies(settings: Settings) -> tuple[PinPolicy, ScanPolicy]:
     """What was asked for. The gateway's defaults watch servers of others; a program's own functions change with it."""
-    said = settings.model_fields_set
-    return settings.pins if "pins" in said else "allow", settings.scan if "scan" in said else "off"
+    return settings.pins or "allow", settings.scan if "scan" in settings.model_fields_set else "off"

@@ -26,8 +26,8 @@ LESS_SURE = 0.15
 REFERENCE = 60
 """Tokens of a search and its result in the history, without the definitions."""
 SEARCHED = 0.2
-"""Prior: the share of intents for which the model searches for deferred tools. Through `call_tool` it may call a tool
-unseen."""
+"""Prior: the share of intents for which the model searches for deferred tools, and the least share of conversations in
+which it searches for tools that were left out. Through `call_tool` it may call a tool unseen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +49,19 @@ def cheapest_way(
     ways: Sequence[Way] = WAYS[:3],
     *,
     search: float = 0.0,
+    way_back: float = 0.0,
     begun: Begun | None = None,
 ) -> Way:
     """The cheapest of ``ways``, for tools of ``total`` tokens; `call_tool` with its pool has ``constant`` tokens, and
-    the tool that searches for deferred ones ``search``. A conversation that has ``begun`` is compared from here on.
+    the tool that searches for deferred ones ``search``, the one that is offered beside picked tools ``way_back``. A
+    conversation that has ``begun`` is compared from here on.
 
     If `whole` is one of the ways, another way has to save at least a certain share.
     """
     if begun is None:
-        bills = expected_bills(traffic, prices, total, constant, search)
+        bills = expected_bills(traffic, prices, total, constant, search, way_back)
     else:
-        bills = bills_from_here(traffic, prices, total, constant, search, begun)
+        bills = bills_from_here(traffic, prices, total, constant, search, begun, way_back)
     best = min(ways, key=bills.__getitem__)
     least = LEAST_SAVING + LESS_SURE * (1 - traffic.returns)
     saves = "whole" not in ways or bills[best] < (1 - least) * bills["whole"]
@@ -67,19 +69,25 @@ def cheapest_way(
 
 
 def expected_bills(
-    traffic: Traffic, prices: CachePrices, total: float, constant: float, search: float = 0.0
+    traffic: Traffic, prices: CachePrices, total: float, constant: float, search: float = 0.0, way_back: float = 0.0
 ) -> Mapping[Way, float]:
     """The expected bill of a conversation for each way."""
     return {
         "whole": _begun_alike(total, 0.0, traffic.growth, traffic, prices),
-        "tools": _picked(traffic, prices),
+        "tools": _picked(traffic, prices, way_back),
         "call_tool": _begun_alike(constant, traffic.wanted, traffic.growth + traffic.added, traffic, prices),
         "defer": _deferred(search, traffic, prices),
     }
 
 
 def bills_from_here(
-    traffic: Traffic, prices: CachePrices, total: float, constant: float, search: float, begun: Begun
+    traffic: Traffic,
+    prices: CachePrices,
+    total: float,
+    constant: float,
+    search: float,
+    begun: Begun,
+    way_back: float = 0.0,
 ) -> Mapping[Way, float]:
     """The expected bill of the rest of a conversation for each way: only `whole` finds what is cached of it."""
     turns = max(traffic.remaining(begun.answers), 1.0)
@@ -93,9 +101,11 @@ def bills_from_here(
 
     referred = REFERENCE * traffic.news
     searches = SEARCHED * (1 + traffic.news * (turns - 1))
+    picked = traffic.wanted + way_back
     return {
         "whole": bill(total, 0.0, 0.0, warm=begun.warm),
-        "tools": bill(traffic.wanted, 0.0, 0.0, news=traffic.news),
+        "tools": bill(picked, 0.0, 0.0, news=traffic.news)
+        + _searched(picked + begun.behind + begun.ahead, turns, traffic, prices, way_back),
         "call_tool": bill(constant, traffic.wanted, traffic.added),
         "defer": bill(search, traffic.wanted + REFERENCE, traffic.added + referred)
         + searches * turn(search + begun.behind + begun.ahead + traffic.wanted, REFERENCE, 1.0, prices),
@@ -122,9 +132,25 @@ def _deferred(search: float, traffic: Traffic, prices: CachePrices) -> float:
     )
 
 
-def _picked(traffic: Traffic, prices: CachePrices) -> float:
-    prefix = traffic.wanted + traffic.system
+def _picked(traffic: Traffic, prices: CachePrices, way_back: float) -> float:
+    prefix = traffic.wanted + way_back + traffic.system
     addition = traffic.called / traffic.news if traffic.news else 0.0
     outlook = Outlook(turns=traffic.turns, growth=traffic.growth, returns=traffic.returns, addition=addition)
     first = turn(prefix, traffic.asked, 0.0, prices, salvage(prefix, traffic.alike, prices))
-    return first + later(prefix + traffic.asked, outlook, prices, news=traffic.news)
+    return (
+        first
+        + later(prefix + traffic.asked, outlook, prices, news=traffic.news)
+        + _searched(prefix + traffic.asked, traffic.turns, traffic, prices, way_back)
+    )
+
+
+def _searched(prefix: float, turns: float, traffic: Traffic, prices: CachePrices, way_back: float) -> float:
+    """The bill of searches for tools that were left out, each of which has everything written again.
+
+    Searches that were seen are turns with news (`Turned`). Conversations with all tools search for none, so that news
+    alone would say too little: the prior says how often a conversation searches at least.
+    """
+    if not way_back:
+        return 0.0
+    unseen = max(SEARCHED - traffic.news * max(turns - 1, 0.0), 0.0)
+    return unseen * turn(prefix, REFERENCE, 0.0, prices)

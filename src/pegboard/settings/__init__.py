@@ -262,10 +262,10 @@ class Settings(BaseSettings):
     users: UserSettings = Field(
         UserSettings(), description="How many users may have connections of their own to servers, and for how long."
     )
-    pins: PinPolicy = Field(
-        "warn",
+    pins: PinPolicy | None = Field(
+        None,
         description="What happens to a tool whose definition changed, or that its server did not have: allow, warn or "
-        "quarantine.",
+        "quarantine; by default quarantine for a team (`[access]` or `[issuer]`), else warn.",
     )
     new_servers: NewServerPolicy | None = Field(
         None,
@@ -377,6 +377,25 @@ class Settings(BaseSettings):
         False
         """
         return bool(self.access) or self.issuer is not None
+
+    @property
+    def pin_policy(self) -> PinPolicy:
+        """What happens to definitions of tools that are not the approved ones.
+
+        >>> Settings().pin_policy, Settings(pins="allow").pin_policy
+        ('warn', 'allow')
+        """
+        return self.pins or ("quarantine" if self.is_for_team else "warn")
+
+    @property
+    def content_pin_policy(self) -> PinPolicy:
+        """As `pin_policy`, for prompts, resources and skills, whose descriptions change by themselves: they are held
+        back only where the configuration says so.
+
+        >>> Settings().content_pin_policy, Settings(pins="quarantine").content_pin_policy
+        ('warn', 'quarantine')
+        """
+        return self.pins or "warn"
 
     @property
     def new_server_policy(self) -> NewServerPolicy:

@@ -55,7 +55,7 @@ class PolicySettings(BaseModel):
 
     ``results`` is the form in which the results of tools are sent (docs/results.md), by the options of `[results]`.
 
-    With ``way_back``, the model can search for tools that were filtered out, and sees a summary of them of
+    With ``way_back``, the default, the model can search for tools that were filtered out, and sees a summary of them of
     ``search_tokens``. ``hidden_call`` is then `ask` by default, and `pass` otherwise.
     """
 

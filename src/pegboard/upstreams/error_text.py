@@ -100,9 +100,14 @@ NO_IDENTITY = "It is connected for each user alone, and this caller has no ident
 IDENTITY_REMEDY = "Send a token: the operator sets up [access] or [issuer], so that callers can be told apart."
 NOT_EXCHANGED = "It takes tokens in exchange for the caller's own, and there is none for this caller"
 EXCHANGE_REMEDY = "Call with a current token of the issuer. The gateway's log says if an exchange was refused."
+NOT_GIVEN = "It asks for more rights than its authorization server gives in exchange for the caller's token"
+NOT_GIVEN_REMEDY = (
+    "Call with a token of the issuer that has these rights, or ask the operators of the authorization server for them. "
+    "The gateway's log says why the exchange was refused."
+)
 OWN_SIGN_IN = (
     "Sign in yourself: a client with elicitation by URL is sent to the page when it calls a tool of the server. "
-    "The operator cannot do it for you."
+    "For other clients the operator runs `pegboard login {server} --user NAME`, and you consent."
 )
 UNAUTHORIZED: Mapping[str, str] = {
     SIGN_IN: "Run `pegboard login {server}`, or give its entry a token in its headers.",
@@ -129,7 +134,14 @@ def needs_own_sign_in(server: str, user: str, *, exchanges: bool) -> NeedsSignIn
         return NeedsSignIn(server, f"Server {server!r}: {NOT_EXCHANGED}.", remedy=EXCHANGE_REMEDY)
     if not user:
         return NeedsSignIn(server, f"Server {server!r}: {NO_IDENTITY}.", remedy=IDENTITY_REMEDY)
-    return NeedsSignIn(server, f"Server {server!r}: {SIGN_IN}.", remedy=OWN_SIGN_IN)
+    return NeedsSignIn(server, f"Server {server!r}: {SIGN_IN}.", remedy=OWN_SIGN_IN.format(server=server))
+
+
+def told_to_user(error: NeedsSignIn, server: str, user: str, *, exchanges: bool) -> NeedsSignIn:
+    """The refusal of a request at a server with ``per_user``, with what this user can do."""
+    if user and exchanges and MORE_SCOPES in error.message:
+        return NeedsSignIn(server, error.message.replace(MORE_SCOPES, NOT_GIVEN), remedy=NOT_GIVEN_REMEDY)
+    return NeedsSignIn(server, error.message, remedy=needs_own_sign_in(server, user, exchanges=exchanges).remedy)
 
 
 def waits_for_sign_in(error: BaseException) -> bool:

@@ -12,7 +12,7 @@ SIGN_IN_TOOL = "sign_in"
 
 
 def sign_in_tool(server: str, *, per_user: bool = False) -> Tool:
-    """``per_user``: each user signs in for themselves, which no command can do for them."""
+    """``per_user``: each user signs in for themselves; by a command only with their name, which no tool knows."""
     otherwise = "" if per_user else f": the user runs `pegboard login {server}`"
     description = (
         f"Sign in to the server {server!r} (OAuth), which lists its tools only after that. Opens the page for it where "

@@ -30,6 +30,7 @@ from pegboard.upstreams.error_text import (
     failed_call,
     needs_own_sign_in,
     needs_sign_in,
+    told_to_user,
 )
 from pegboard.upstreams.extension_requests import AnyNotification, accepts_tasks
 from pegboard.upstreams.fleet_options import FleetOptions
@@ -284,9 +285,10 @@ class Upstream:
             return await self._sent(request, progress)
         except NeedsSignIn as error:
             if not await self._authorization.ask():
-                if self.spec.per_user:
-                    error.remedy = self._signed_out().remedy
-                raise
+                if not self.spec.per_user:
+                    raise
+                exchanges = self.spec.exchanges_tokens
+                raise told_to_user(error, self.spec.name, self.user, exchanges=exchanges) from error
         await self._reconnected()
         return await self._sent(request, progress)
 

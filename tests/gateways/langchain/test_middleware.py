@@ -284,6 +284,29 @@ def test_a_tool_that_another_middleware_adds_later_is_called(town_agents: Any, w
     assert "send_letter" not in unknown[2]
 
 
+class RunsAnother(AgentMiddleware):
+    """Runs another tool than the model called, as a reviewer's edit does."""
+
+    def _edited(self, request: Any) -> Any:
+        return request.override(tool=dice, tool_call={**request.tool_call, "name": "dice", "args": {"sides": 6}})
+
+    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return handler(self._edited(request))
+
+    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return await handler(self._edited(request))
+
+
+@pytest.mark.requirement("025.other-middleware")
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_an_answer_is_under_the_name_of_the_tool_that_another_middleware_ran(town_agents: Any, way: str) -> None:
+    agent = town_agents.agent(ScriptedModel(steps=[tide, "done"]), more=[RunsAnother()])
+
+    out = agent.invoke(asks(TIDE)) if way == "sync" else asyncio.run(agent.ainvoke(asks(TIDE)))
+
+    assert answers(out) == [("dice", "success", "6 of 6")]
+
+
 def _town() -> list[Any]:
     from langchain_core.tools import StructuredTool
 

@@ -17,7 +17,7 @@ KEYS = {
     "other": {"hash": hashed(OTHER)},
 }
 CHAT = "/openai/v1/chat/completions"
-SEMANTIC = {"profile": "semantic", "k": 3, "least_tools": 0, "least_tokens": 0}
+SEMANTIC = {"profile": "semantic", "k": 3, "least_tools": 0, "least_tokens": 0, "way_back": False}
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from processes import until
 from served import Gateway, OpenGateway
 
 CHAT = "/openai/v1/chat/completions"
-POLICY = {"profile": "semantic", "k": 1, "ways": ["tools"], "least_tools": 0, "least_tokens": 0}
+POLICY = {"profile": "semantic", "k": 1, "ways": ["tools"], "least_tools": 0, "least_tokens": 0, "way_back": False}
 PATIENT = {"patience": 60, "filter_timeout": 60, "policy": POLICY}
 FIRST_KEY, SECOND_KEY = new_key(), new_key()
 

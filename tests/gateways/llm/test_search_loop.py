@@ -309,17 +309,21 @@ async def test_without_a_search_tool_calls_of_hidden_tools_are_caught_all_the_sa
 @pytest.mark.parametrize(
     ("said", "terms"),
     [
-        ({}, ToolSearchTerms(offered=False, hidden_call="pass", search_tokens=600)),
+        ({}, ToolSearchTerms(offered=True, hidden_call="ask", search_tokens=600)),
+        ({"way_back": False}, ToolSearchTerms(offered=False, hidden_call="pass", search_tokens=600)),
         ({"way_back": True}, ToolSearchTerms(offered=True, hidden_call="ask", search_tokens=600)),
         (
             {"way_back": True, "hidden_call": "pass"},
             ToolSearchTerms(offered=True, hidden_call="pass", search_tokens=600),
         ),
-        ({"hidden_call": "guard"}, ToolSearchTerms(offered=False, hidden_call="guard", search_tokens=600)),
+        (
+            {"way_back": False, "hidden_call": "guard"},
+            ToolSearchTerms(offered=False, hidden_call="guard", search_tokens=600),
+        ),
         ({"way_back": True, "search_tokens": 0}, ToolSearchTerms(offered=True, hidden_call="ask", search_tokens=0)),
     ],
 )
-def test_a_way_back_has_to_be_asked_for_and_then_catches_hidden_calls_too(
+def test_a_way_back_is_there_by_default_and_catches_hidden_calls_too(
     said: dict[str, Any], terms: ToolSearchTerms
 ) -> None:
     policies = Policies(LlmSettings(policy=said))

@@ -53,7 +53,7 @@ def way_back(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
             {"model": "pass-*", "hidden_call": "pass"},
             {"model": "none-*", "profile": "semantic", "threshold": 0.99, "when_none": "none"},
         ]
-        with gateway_beside(policy={"k": 2, "way_back": True}, rules=rules) as found:
+        with gateway_beside(policy={"k": 2, "ways": ["tools"], "way_back": True}, rules=rules) as found:
             yield found
 
 

@@ -67,20 +67,20 @@ def opened(
     open_door: OpenDoor, provider: str, issuer: str, personal: str
 ) -> Callable[..., AbstractAsyncContextManager[Enterprise]]:
     @asynccontextmanager
-    async def enterprise(**changes: Any) -> AsyncIterator[Enterprise]:
+    async def enterprise(url: str = personal, **changes: Any) -> AsyncIterator[Enterprise]:
         oauth = {"grant": "id_jag", "token_endpoint": f"{provider}/token", "issuer": issuer}
         oauth |= {"client_id": "gateway", "client_secret": AT_PROVIDER}
         oauth |= {"issuer_client_id": "pegboard", "issuer_client_secret": AT_SERVER, "scopes": "read"}
-        entry = {"name": "personal", "url": f"{personal}/mcp", "per_user": True, "oauth": oauth | changes}
+        entry = {"name": "personal", "url": f"{url}/mcp", "per_user": True, "oauth": oauth | changes}
         # callers present ID tokens, which are for the client at the provider
         trusted = {"url": provider, "resource": "http://127.0.0.1:7332/mcp", "audiences": ["gateway"]}
         trusted |= {"jwks_uri": f"{provider}/jwks"}
         spec = ServerSpec.model_validate(entry)
         async with (
             httpx2.AsyncClient(trust_env=False, timeout=60) as http,
-            open_door(spec, issuer=trusted, exposure="eager") as (url, _),
+            open_door(spec, issuer=trusted, exposure="eager") as (door, _),
         ):
-            yield Enterprise(http, url, provider)
+            yield Enterprise(http, door, provider)
 
     return enterprise
 
@@ -106,6 +106,19 @@ async def test_nobody_signs_in_and_each_caller_is_themselves(
     assert {each["client_id"] for each in claims} == {"pegboard"}
     secret = [AT_PROVIDER, AT_SERVER, exchange["subject_token"], *(form["assertion"] for form in forms)]
     assert not [each for each in secret if each in caplog.text]
+
+
+@pytest.mark.requirement("023.step-up")
+async def test_an_assertion_with_more_scopes_is_got_once_when_the_server_asks_for_them(
+    opened: Any, provider: str, issuer: str
+) -> None:
+    before = len((await control(provider))["forms"]), len((await control(issuer))["forms"])
+    with listening(RESOURCE, json.dumps({"issuer": issuer, "personal": True, "needs": {"add_page": "write"}})) as url:
+        async with opened(url=url) as enterprise:
+            client = await enterprise.client("ann")
+            assert [await client.call(name) for name in ("whose", "add_page", "add_page")] == ["ann"] * 3
+    for at, server in zip(before, (provider, issuer), strict=True):
+        assert [each["scope"] for each in (await control(server))["forms"][at:]] == ["read", "read write"]
 
 
 async def test_whom_the_providers_policy_keeps_out_gets_no_token(opened: Any, issuer: str) -> None:

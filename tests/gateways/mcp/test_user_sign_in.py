@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
+import webbrowser
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -14,8 +16,10 @@ import httpx2
 import mcp_types as types
 import pytest
 from mcp import Client
+from typer.testing import CliRunner, Result
 
 from failing import Failing
+from pegboard.apps.cli import app
 from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.model import Pin, ToolId
@@ -28,6 +32,8 @@ from signers import AUTHORIZATION, RESOURCE
 from user_browsers import Browser, client_of, confirmed
 
 pytestmark = pytest.mark.requirement("023.users")
+
+ANSWERING = str(Path(__file__).parents[2] / "clients" / "answering_browser.py")
 
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
 Opened = Callable[[], AbstractAsyncContextManager[str]]
@@ -74,6 +80,40 @@ async def test_each_user_signs_in_on_a_page_that_names_them(opened: Opened, era:
             assert page.startswith(door.removesuffix("/mcp") + "/oauth/sign-in/")
             assert f"for <b>{name}</b>" in browser.pages[0]
             assert "You are signed in to personal" in browser.pages[-1]
+
+
+@pytest.mark.requirement("023.login")
+async def test_a_sign_in_on_the_command_line_is_for_one_user_and_a_gateway_that_runs_notices_it(
+    open_door: OpenDoor, personal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ann consents in a browser, and `pegboard login` says for whom; her client has no elicitation by URL."""
+    access = {name: {"hash": hashed(f"key-of-{name}")} for name in ("ann", "bob")}
+    config = tmp_path / "servers.json"
+    kept = {"state_dir": str(tmp_path), "credentials": "file", "access": access}
+    entry = {"url": f"{personal}/mcp", "per_user": True}
+    config.write_text(json.dumps({"mcpServers": {"personal": entry}, "pegboard": kept}), "utf-8")
+    answering = webbrowser.get(f"{sys.executable} {ANSWERING} allow %s")
+    monkeypatch.setattr(webbrowser, "open", answering.open)
+
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(app, [*words, "--config", str(config)], prog_name="pegboard")
+
+    async with (
+        door_before(open_door, personal) as door,
+        client_of(door, "ann", None, "legacy") as ann,
+        client_of(door, "bob", None, "legacy") as bob,
+    ):
+        assert [each.name for each in (await ann.list_tools()).tools] == ["sign_in"]
+        waiting = (await ann.call_tool("sign_in", {})).content[0].text
+        assert "pegboard login personal --user NAME" in waiting
+        done = await asyncio.to_thread(run, "login", "personal", "--user", "ann")
+        assert "Signed in to 'personal' for ann at" in done.output, done.output
+        assert (await _called(ann, "whose")).content[0].text == "ann"
+        assert [each.name for each in (await bob.list_tools()).tools] == ["sign_in"]
+    shown = await asyncio.to_thread(run, "whoami", "--json")
+    assert [each["user_name"] for each in json.loads(shown.output)["sign_ins"]] == ["ann"]
+    for user, code in (("bob", 2), ("ann", 0)):
+        assert (await asyncio.to_thread(run, "logout", "personal", "--user", user)).exit_code == code
 
 
 class LatePins:

@@ -22,6 +22,8 @@ EXAMPLES = examples(
     "pegboard login notion --device",
     "With a browser on another machine: paste the address at which it ends",
     "pegboard login notion --no-browser",
+    "For one user of a gateway, who consents in their own browser",
+    "pegboard login tickets --user ann --no-browser",
     "Allow more than the server asks for at first",
     "pegboard login github --scope repo --scope read:org",
 )
@@ -47,6 +49,14 @@ def login(
     scope: Annotated[
         list[str] | None, typer.Option(metavar="SCOPE", help="Ask for this scope, too. Can be given more than once.")
     ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="For this user of a gateway alone, at a server with per_user: a name in [access], or else a subject "
+            "of the issuer.",
+        ),
+    ] = None,
     config: Configs = None,
     as_json: Json = False,
     verbose: Verbose = False,
@@ -54,23 +64,28 @@ def login(
     """Sign in to a server by OAuth, and keep its tokens where the gateways of this user find them.
 
     Gateways that run already notice it within seconds. The browser returns to an address of this machine. By SSH, use
-    --device, or --no-browser and paste the address at which the browser ends.
+    --device, or --no-browser and paste the address at which the browser ends. With --user, the account is that of
+    whoever consents: let it be the user.
     """
     from pegboard.apps.cli.output import plain, print_json, stdout
-    from pegboard.apps.cli.remote_servers import configuration, remote_server
+    from pegboard.apps.cli.remote_servers import configuration, remote_server, user_at
     from pegboard.clock import SYSTEM_CLOCK
     from pegboard.upstreams.oauth.sign_ins import SignIns
 
     configured = configuration(config)
     spec = remote_server(configured, name)
+    whose = "" if user is None else user_at(spec, user, configured.settings)
     sign_ins = SignIns(configured.settings, SYSTEM_CLOCK)
-    asked = sign_ins.sign_in(spec, person(no_browser=no_browser), device=device, scopes=tuple(scope or ()))
+    asked = sign_ins.sign_in(spec, person(no_browser=no_browser), user=whose, device=device, scopes=tuple(scope or ()))
     summary = asyncio.run(asked)
     if as_json:
         print_json(summary.shown())
         return
     scopes = f" Scopes: {', '.join(summary.scopes)}." if summary.scopes else ""
-    said = f"Signed in to {name!r} at {summary.issuer or 'its own server'}.{scopes} Kept in {PLACES[summary.place]}."
+    of = "" if user is None else f" for {user}"
+    said = (
+        f"Signed in to {name!r}{of} at {summary.issuer or 'its own server'}.{scopes} Kept in {PLACES[summary.place]}."
+    )
     stdout().print(plain(said), soft_wrap=True)
 
 

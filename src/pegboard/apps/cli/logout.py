@@ -28,7 +28,8 @@ def logout(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Name of a server.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All servers, of all users.")] = False,
     user: Annotated[
-        str, typer.Option(metavar="USER", help="The user whose tokens are meant, if not those that all share.")
+        str,
+        typer.Option(metavar="NAME", help="The user whose tokens are meant, if not those that all share; or their id."),
     ] = "",
     config: Configs = None,
     as_json: Json = False,
@@ -40,15 +41,20 @@ def logout(
     """
     from pegboard.apps.cli.output import plain, print_json, stdout
     from pegboard.apps.cli.whoami import settings_of
+    from pegboard.gateways.users import ids_of
     from pegboard.upstreams.oauth.sign_ins import credential_store
 
     if (name is None) != everything:
         raise typer.BadParameter("give the name of a server, or --all")
     settings = settings_of(config)
     store = credential_store(settings)
-    found = [each for each in store.all() if everything or (each.server == name and each.user == user)]
+    whose = ids_of(user, settings) if user else {""}
+    found = [each for each in store.all() if everything or (each.server == name and each.user in whose)]
     if name is not None and not found:
-        raise ConfigError(f"Nobody is signed in to {name!r}.", remedy="`pegboard whoami` lists all sign-ins.")
+        raise ConfigError(
+            f"{user or 'Nobody'} is {'not ' if user else ''}signed in to {name!r}.",
+            remedy="`pegboard whoami` lists all sign-ins.",
+        )
     removed = [(each, asyncio.run(_end(store, each, private=_private(settings, each)))) for each in found]
     if as_json:
         print_json({"removed": [each.shown() | {"revoked": revoked} for each, revoked in removed]})

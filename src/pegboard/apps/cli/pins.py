@@ -17,6 +17,7 @@ from pegboard.catalog.ingest.mcp import tool_from_mcp
 from pegboard.errors import CatalogError, ConfigError, PegboardError
 from pegboard.model import Pin, Server, ServerName, ToolId, Wording
 from pegboard.trust import Change, ScanResult, changes, scan, scan_server
+from pegboard.trust.every_user import MARK, for_every_user
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -112,7 +113,7 @@ def pins(
     if context.invoked_subcommand is not None:
         return
 
-    known = dict(sorted(asyncio.run(_on_store(config or [], lambda store: store.get())).items()))
+    known = dict(sorted(asyncio.run(_on_store(config or [], _known)).items()))
     shown = {tool: pin for tool, pin in known.items() if every or pin.changed}
     if as_json:
         print_json({"tools": _tools(known), "changed": len(_changed(known)), "pins": _rows(shown)})
@@ -172,7 +173,7 @@ def approve(
 async def _approve(store: Pins, patterns: Sequence[str]) -> Mapping[ToolId, Pin]:
     """Approve exactly the definitions that were read here, whatever is seen meanwhile."""
     chosen = await _chosen(store, patterns)
-    await store.approve({tool: pin.seen for tool, pin in chosen.items()})
+    await store.approve(for_every_user({tool: pin.seen for tool, pin in chosen.items()}, await _known(store)))
     return dict(sorted((await store.get(sorted(chosen))).items()))
 
 
@@ -183,15 +184,25 @@ async def _differing(store: Pins, patterns: Sequence[str]) -> list[PinDiff]:
     return [PinDiff(tool=tool, pin=chosen[tool], wording=wordings[tool]) for tool in sorted(chosen)]
 
 
+async def _known(store: Pins) -> dict[ToolId, Pin]:
+    """All pins, without those that are no tool's and no server's."""
+    return {tool: pin for tool, pin in (await store.get()).items() if tool.server and not tool.server.endswith(MARK)}
+
+
 async def _chosen(store: Pins, patterns: Sequence[str]) -> dict[ToolId, Pin]:
     """The changed pins that match. Raises PegboardError for a pattern that matches no known tool."""
-    known = await store.get()
+    known = await _known(store)
     for pattern in patterns:
-        if known and not any(tool.fits(pattern) for tool in known):
+        if known and not any(_fits(tool, pattern) for tool in known):
             raise PegboardError(
                 f"No tool that a gateway has seen matches {pattern!r}.", remedy="`pegboard pins --all` lists them."
             )
-    return {tool: pin for tool, pin in _changed(known).items() if any(map(tool.fits, patterns))}
+    return {tool: pin for tool, pin in _changed(known).items() if any(_fits(tool, each) for each in patterns)}
+
+
+def _fits(tool: ToolId, pattern: str) -> bool:
+    """A pattern on the name of a server is for the connections of all its users, too."""
+    return tool.fits(pattern) or ToolId(tool.server.partition(MARK)[0], tool.name).fits(pattern)
 
 
 async def _on_store(files: Sequence[Path], work: Callable[[Pins], Awaitable[T]]) -> T:

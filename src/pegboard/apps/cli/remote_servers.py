@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pegboard.apps.cli.configs import Configured, given_or_usual
 from pegboard.errors import ConfigError
+from pegboard.settings import Settings
 from pegboard.settings.secret_sources import SecretReader
 from pegboard.settings.server_spec import ServerSpec
 
@@ -32,7 +33,24 @@ def remote_server(configured: Configured, name: str) -> ServerSpec:
             f"The entry of server {name!r} has a token or key, which is used instead of a sign-in.",
             remedy='Remove it, or write "oauth": true beside it.',
         )
+    if spec.exchanges_tokens:
+        raise ConfigError(
+            f"Nobody signs in to server {name!r}: its tokens are got in exchange for its callers' own.",
+            remedy="Call it with a token of the issuer.",
+        )
     return spec.expanded(os.environ, SecretReader(os.environ))
+
+
+def user_at(spec: ServerSpec, name: str, settings: Settings) -> str:
+    """The id of a user who has an own connection to a server. Raises ConfigError if there is none."""
+    from pegboard.gateways.users import user_named
+
+    if not spec.per_user:
+        raise ConfigError(
+            f"Server {spec.name!r} has one connection for all its users.",
+            remedy="Sign in without --user, or write per_user = true into its entry.",
+        )
+    return user_named(name, settings)
 
 
 def configuration(files: Sequence[Path] | None) -> Configured:

@@ -83,7 +83,8 @@ def way_costs(reasons: Explanation, provider: str, model: str) -> WayCosts:
     ways = [way for way in WAYS if possible[way]]
     constant = reasons.decision.phase1_tokens + BpeCounter().count([str(wire_tool("openai", *CALL_TOOL))])[0]
     traffic = replace(Seen().traffic(PRIORS.system, total), wanted=float(reasons.decision.phase2_tokens))
-    bills = expected_bills(traffic, prices, total, float(constant), search=float(constant))
+    searched = float(constant) if any(_searches(name)) else 0.0
+    bills = expected_bills(traffic, prices, total, float(constant), search=float(constant), way_back=searched)
     return WayCosts(
         provider=provider,
         model=model,
@@ -91,9 +92,14 @@ def way_costs(reasons: Explanation, provider: str, model: str) -> WayCosts:
         known=any(row.fits(name, model) for row in known_prices()),
         traffic=traffic,
         bills={way: bills[way] for way in ways},
-        chosen=cheapest_way(traffic, prices, total, float(constant), ways, search=float(constant)),
+        chosen=cheapest_way(traffic, prices, total, float(constant), ways, search=float(constant), way_back=searched),
         emulated=dict(_emulated(name, model)),
     )
+
+
+def _searches(provider: str) -> Iterator[bool]:
+    """Of each of the provider's formats, whether the model can search for tools that were left out."""
+    return (each.tool_search is not None for each in FORMATS if each.provider.name == provider)
 
 
 def _has_call_tool(provider: str) -> bool:

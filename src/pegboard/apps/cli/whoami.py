@@ -23,11 +23,13 @@ def whoami(config: Configs = None, as_json: Json = False, verbose: Verbose = Fal
     Tokens are never shown. `pegboard doctor` says which servers wait for a sign-in.
     """
     from pegboard.apps.cli.output import cells, plain, print_json, stdout, table
+    from pegboard.gateways.users import names_of
     from pegboard.upstreams.oauth.sign_ins import credential_store
 
-    found = credential_store(settings_of(config)).all()
+    settings = settings_of(config)
+    found, names = credential_store(settings).all(), names_of(settings)
     if as_json:
-        print_json({"sign_ins": [each.shown() for each in found]})
+        print_json({"sign_ins": [each.shown() | {"user_name": names.get(each.user, "")} for each in found]})
         return
     if not found:
         stdout().print(plain("Nobody is signed in anywhere. `pegboard login NAME` signs in to a server."))
@@ -37,22 +39,24 @@ def whoami(config: Configs = None, as_json: Json = False, verbose: Verbose = Fal
     for each in found:
         scopes = ", ".join(each.scopes) or "–"
         more = f", and is asked for {', '.join(each.wanted)}" if set(each.wanted) - set(each.scopes) else ""
+        whose = names.get(each.user, each.user)
         made.add_row(
-            *cells(each.server, each.user or "all", each.issuer, f"{scopes}{more}", state(each, now), each.place)
+            *cells(each.server, whose or "all", each.issuer, f"{scopes}{more}", state(each, now, whose), each.place)
         )
     stdout().print(made)
 
 
-def state(summary: CredentialSummary, now: float) -> str:
+def state(summary: CredentialSummary, now: float, user: str = "") -> str:
     """How long the token holds, in words."""
+    again = f"has ended: `pegboard login {summary.server}{f' --user {user}' if user else ''}`"
     if summary.ended:
-        return f"has ended: `pegboard login {summary.server}`"
+        return again
     if summary.expires_at is None:
         return "does not expire"
     until = datetime.fromtimestamp(summary.expires_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     if summary.renewable:
         return f"is renewed before {until}" if summary.expires_at > now else "is renewed with the next request"
-    return f"holds until {until}" if summary.expires_at > now else f"has ended: `pegboard login {summary.server}`"
+    return f"holds until {until}" if summary.expires_at > now else again
 
 
 def settings_of(files: Sequence[Path] | None) -> Settings:

@@ -49,7 +49,7 @@ class ApprovalPages:
         return {
             "server": wanted,
             "servers": sorted({tool.server for tool in pins}),
-            "pins": self._host.settings.pins,
+            "pins": self._host.settings.pin_policy,
             "scan": self._host.settings.scan,
             "definitions": [
                 shown(tool, pins[tool], wordings.get(tool, Wording()), off) for tool in chosen[:MOST_SHOWN]

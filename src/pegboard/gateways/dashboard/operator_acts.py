@@ -13,6 +13,7 @@ from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.gateways.mcp.transport.auth import InsufficientScope
 from pegboard.model import Fingerprint, ToolId
 from pegboard.telemetry.activity_recorder import ActivityRecorder
+from pegboard.trust.every_user import for_every_user
 
 LOGGER = logging.getLogger(__name__)
 
@@ -54,7 +55,8 @@ class OperatorActs:
         for tool, seen in chosen.items():
             await self._log(viewer, "approve", tool, seen)
         if chosen:
-            await self._host.parts.pins.approve(chosen)
+            pins = self._host.parts.pins
+            await pins.approve(for_every_user(chosen, await pins.get()))
         for tool, seen in chosen.items():
             rejected = self._host.switches.off.get(tool)
             if rejected is not None and rejected.definition == seen:

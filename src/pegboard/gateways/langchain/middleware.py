@@ -90,7 +90,7 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
             answer = handler(_for(request, admitted))
         finally:
             self._observe(admitted.tool, started, answer)
-        return _under(request.tool_call, self._shaper(request, admitted).of(answer))
+        return _under(request.tool_call, admitted, self._shaper(request, admitted).of(answer))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Answer]]
@@ -112,7 +112,7 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
             answer = await handler(_for(request, admitted))
         finally:
             self._observe(admitted.tool, started, answer)
-        return _under(request.tool_call, await self._shaper(request, admitted).aof(answer))
+        return _under(request.tool_call, admitted, await self._shaper(request, admitted).aof(answer))
 
     def close(self) -> None:
         """Stop the servers that were started."""
@@ -154,8 +154,9 @@ def _whole(response: ModelResponse[Any] | AIMessage) -> ModelResponse[Any]:
     return ModelResponse(result=[response]) if isinstance(response, AIMessage) else response
 
 
-def _under(asked: ToolCall, answer: Answer) -> Answer:
-    """The answer under the name that the model called: providers match the two."""
-    if isinstance(answer, ToolMessage) and answer.name != asked["name"]:
+def _under(asked: ToolCall, admitted: AdmittedCall, answer: Answer) -> Answer:
+    """The answer under the name that the model called: providers match the two. An answer under a third name is of a
+    tool that a later middleware ran instead, and says so."""
+    if isinstance(answer, ToolMessage) and answer.name in (None, admitted.tool.name) and answer.name != asked["name"]:
         return answer.model_copy(update={"name": asked["name"]})
     return answer

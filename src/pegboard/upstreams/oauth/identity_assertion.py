@@ -36,12 +36,14 @@ def assertion_in(answer: httpx2.Response) -> str | None:
     return assertion if isinstance(assertion, str) and assertion else None
 
 
-async def redeemed(key: CredentialKey, settings: OAuthSettings, assertion: str) -> httpx2.Response:
+async def redeemed(
+    key: CredentialKey, settings: OAuthSettings, assertion: str, scopes: tuple[str, ...]
+) -> httpx2.Response:
     """The answer of the server's authorization server, which the operator named: neither the assertion nor the client's
     secret goes to any other. Raises PegboardError if its metadata are not its own."""
     issuer = settings.issuer or ""
     form = {"grant_type": JWT_BEARER, "assertion": assertion, "resource": key.url}
-    form |= {"scope": " ".join(settings.scopes)} if settings.scopes else {}
+    form |= {"scope": " ".join(scopes)} if scopes else {}
     in_form = settings.client_authentication == "client_secret_post"
     more, shown = client_shown(settings.issuer_client_id or "", settings.issuer_client_secret or "", in_form=in_form)
     async with guarded_client(key.server, issuer, private=settings.private_addresses) as client:

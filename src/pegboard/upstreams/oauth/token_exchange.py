@@ -16,7 +16,7 @@ from pegboard.errors import PegboardError
 from pegboard.protocols import Clock
 from pegboard.settings.oauth_settings import OAuthSettings
 from pegboard.upstreams.oauth.bearer_auth import AHEAD, RETRY_SECONDS, origin_of, sign
-from pegboard.upstreams.oauth.challenges import UNAUTHORIZED, TokenNotRenewed
+from pegboard.upstreams.oauth.challenges import FORBIDDEN, UNAUTHORIZED, TokenNotRenewed, wanted_scopes
 from pegboard.upstreams.oauth.credentials import CredentialKey
 from pegboard.upstreams.oauth.guarded_transport import guarded_client
 from pegboard.upstreams.oauth.identity_assertion import ID_JAG, assertion_in, redeemed
@@ -69,16 +69,18 @@ class SubjectTokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangedToken:
-    """``until`` is when it is to be replaced, in seconds of the monotonic clock."""
+    """``until`` is when it is to be replaced, in seconds of the monotonic clock; ``scopes`` are those that were asked
+    for."""
 
     token: str = field(repr=False)
     subject: str = field(repr=False)
     until: float
+    scopes: tuple[str, ...] = ()
 
 
 class ExchangedAuth(httpx2.Auth):
-    """Adds the token of one user for one server to its requests, and gets another one when it ends or when the user
-    presents another token of their own."""
+    """Adds the token of one user for one server to its requests, and gets another one when it ends, when the user
+    presents another token of their own, or when the server wants more scopes (403, `insufficient_scope`)."""
 
     def __init__(self, key: CredentialKey, subjects: SubjectTokens, clock: Clock, settings: OAuthSettings) -> None:
         self._key = key
@@ -89,6 +91,8 @@ class ExchangedAuth(httpx2.Auth):
         self._asserts = settings.grant == "id_jag"
         self._held: ExchangedToken | None = None
         self._failed: tuple[str, float] | None = None
+        self._not_given: tuple[str, frozenset[str], float] | None = None
+        """The subject and the scopes of the last exchange for more that was refused, and when."""
         self._exchange = asyncio.Lock()
         self.secrets: set[str] = set()
         """The tokens that must not appear in a message."""
@@ -106,7 +110,11 @@ class ExchangedAuth(httpx2.Auth):
         sign(request, held.token)
         response = yield request
         if response.status_code == UNAUTHORIZED and (again := await self._fresh(instead_of=held)) is not None:
-            sign(request, again.token)
+            held = again
+            sign(request, held.token)
+            response = yield request
+        if response.status_code == FORBIDDEN and (wider := await self._wider(held, wanted_scopes(response))):
+            sign(request, wider.token)
             yield request
 
     async def _fresh(self, instead_of: ExchangedToken | None = None) -> ExchangedToken | None:
@@ -124,10 +132,32 @@ class ExchangedAuth(httpx2.Auth):
                 return None
             if instead_of is not None:  # the new one may be refused, too: that must not flood the endpoint
                 self._failed = subject, now
-            self._held = await self._exchanged(subject)
+            self._held = await self._exchanged(subject, self._settings.scopes)
             if self._held is None:
                 self._failed = subject, now
             return self._held
+
+    async def _wider(self, held: ExchangedToken, wanted: tuple[str, ...]) -> ExchangedToken | None:
+        """A token with these scopes besides those of the refused one; None if it was asked for them already, or the
+        authorization server does not give them. Raises TokenNotRenewed if that cannot be asked."""
+        if set(wanted) <= set(held.scopes):
+            return None
+        async with self._exchange:
+            now, known = self._clock.monotonic(), self._held
+            if known is not None and known.subject == held.subject and set(wanted) <= set(known.scopes):
+                return known  # by another request that had the lock
+            asked = frozenset(wanted)
+            if self._not_given is not None:
+                subject, scopes, at = self._not_given
+                if subject == held.subject and scopes <= asked and now - at < RETRY_SECONDS:
+                    return None
+            more = tuple(dict.fromkeys((*held.scopes, *wanted)))
+            wider = await self._exchanged(held.subject, more)
+            if wider is None:
+                self._not_given = held.subject, asked, now
+            else:
+                self._held = wider
+            return wider
 
     def _kept(self, subject: str, instead_of: ExchangedToken | None) -> ExchangedToken | None:
         """The token that was got for this subject, while it holds."""
@@ -136,18 +166,18 @@ class ExchangedAuth(httpx2.Auth):
             return None
         return held if self._clock.monotonic() < held.until else None
 
-    async def _exchanged(self, subject: str) -> ExchangedToken | None:
+    async def _exchanged(self, subject: str, scopes: tuple[str, ...]) -> ExchangedToken | None:
         """None if the authorization server refuses. Raises TokenNotRenewed if it cannot be asked."""
         server, assertion = self._key.server, ""
         try:
-            response = await self._asked(subject)
+            response = await self._asked(subject, scopes)
             if self._asserts and response.status_code == OK:
                 assertion = assertion_in(response) or ""
                 if not assertion:
                     LOGGER.warning("Server %s: the identity provider's answer has no assertion", server)
                     return None
                 self.secrets |= {subject, assertion}
-                response = await redeemed(self._key, self._settings, assertion)
+                response = await redeemed(self._key, self._settings, assertion, scopes)
         except (httpx2.HTTPError, PegboardError) as error:
             LOGGER.warning("Server %s: a token cannot be exchanged now: %s", server, type(error).__name__)
             raise TokenNotRenewed from None
@@ -159,13 +189,17 @@ class ExchangedAuth(httpx2.Auth):
         except ValidationError:
             LOGGER.warning("Server %s: a token was not exchanged: the answer has none", server)
             return None
+        if answer.scope is not None and not set(scopes) <= set(answer.scope.split()):
+            LOGGER.warning("Server %s: a token was exchanged with fewer scopes than it was asked for", server)
+            if scopes != self._settings.scopes:
+                return None
         self.secrets.clear()
         self.secrets |= {subject, answer.access_token, *filter(None, [assertion])}
         lifetime = USUAL_LIFETIME if answer.expires_in is None else float(answer.expires_in)
         until = self._clock.monotonic() + lifetime - min(AHEAD, lifetime / 2)
-        return ExchangedToken(token=answer.access_token, subject=subject, until=until)
+        return ExchangedToken(token=answer.access_token, subject=subject, until=until, scopes=scopes)
 
-    async def _asked(self, subject: str) -> httpx2.Response:
+    async def _asked(self, subject: str, scopes: tuple[str, ...]) -> httpx2.Response:
         """The answer of the token endpoint (RFC 8693, 2.1), which the operator named: it may be a private address."""
         settings = self._settings
         form = {
@@ -177,7 +211,7 @@ class ExchangedAuth(httpx2.Auth):
         }
         audience = settings.audience or (settings.issuer if self._asserts else None)
         form |= {"audience": audience} if audience else {}
-        form |= {"scope": " ".join(settings.scopes)} if settings.scopes else {}
+        form |= {"scope": " ".join(scopes)} if scopes else {}
         in_form = settings.client_authentication == "client_secret_post"
         more, shown = client_shown(settings.client_id or "", settings.client_secret or "", in_form=in_form)
         async with guarded_client(self._key.server, self._key.url, private=True) as client:

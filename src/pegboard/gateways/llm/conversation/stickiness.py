@@ -127,7 +127,14 @@ class Stickiness:
             traffic, system=traffic.system + sum(board.tokens) - total
         )  # tools that stay are sent whatever the way
         return cheapest_way(
-            traffic, place.terms.prices, total, constant, priced, search=search, begun=_begun(place, board, total)
+            traffic,
+            place.terms.prices,
+            total,
+            constant,
+            priced,
+            search=search,
+            way_back=place.terms.search,
+            begun=_begun(place, board, total),
         )
 
     def sent(

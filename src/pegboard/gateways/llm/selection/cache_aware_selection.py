@@ -43,7 +43,7 @@ class SelectionTerms:
 
     ``always`` are places that stay and ``barred`` places that are dropped whatever is relevant; a conversation is
     expected to have ``turns`` turns. A conversation that proves dearer than with all tools ``may_leave`` its way and
-    send them.
+    send them. ``search`` are the tokens of the search tool that is offered if tools are left out.
     """
 
     always: frozenset[int]
@@ -52,6 +52,7 @@ class SelectionTerms:
     turns: float
     prices: CachePrices
     may_leave: bool = False
+    search: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -174,13 +174,9 @@ class RequestFilter:
                 deferred = self._deferred(codec, request, filtered, filtered.deferral, treatment, started)
                 return replace(deferred, round_trip=None) if counting else deferred
             everything = len(filtered.kept.places) == len(request.tools)
-            round_trip = None
-            if not everything and filtered.narrowed is None:
-                round_trip = round_trip_of(
-                    codec, request, filtered, treatment.tool_search, query=query, timeout=self._timeout
-                )
+            round_trip = self._way_back(codec, request, filtered, treatment, query)
+            filtered = _with_search(filtered, round_trip)
             if round_trip is not None:
-                filtered = replace(filtered, tokens_after=Tokens(filtered.tokens_after + round_trip.tokens))
                 rewritten = round_trip.body()
             else:
                 rewritten = filtered.narrowed or in_order(codec, request, filtered.kept.places, filtered.tail)
@@ -223,6 +219,8 @@ class RequestFilter:
         started = self._clock.monotonic()
         try:
             filtered = await self._picked(codec, request, treatment, owner)
+            if filtered.call_tool_plan is None and filtered.deferral is None:
+                filtered = _with_search(filtered, self._way_back(codec, request, filtered, treatment))
             return replace(
                 passing, reason=filtered.left_alone, filtered=filtered, took_ms=passing.took_ms + self._since(started)
             )
@@ -334,6 +332,14 @@ class RequestFilter:
                 counting=counting,
             )
 
+    def _way_back(
+        self, codec: Codec, request: LlmRequest, filtered: Filtered, treatment: Treatment, query: str = ""
+    ) -> ToolSearchRoundTrip | None:
+        """The round trip of a request whose tools were left out, if it has one."""
+        if len(filtered.kept.places) == len(request.tools) or filtered.narrowed is not None:
+            return None
+        return round_trip_of(codec, request, filtered, treatment.tool_search, query=query, timeout=self._timeout)
+
     def _passed(self, request: LlmRequest, treatment: Treatment, owner: str, counting: bool) -> None:
         """Remember that the request is sent with all tools; not in the shadow."""
         if not counting and not treatment.shadow:
@@ -365,6 +371,12 @@ class RequestFilter:
 def _failed(treatment: Treatment, reason: str, failure: str) -> RewrittenRequest:
     outcome = "shadow" if treatment.shadow else "failed"
     return RewrittenRequest(outcome=outcome, reason=reason, failure=failure, treatment=treatment)
+
+
+def _with_search(filtered: Filtered, round_trip: ToolSearchRoundTrip | None) -> Filtered:
+    """With the tokens of the search tool, if there is one."""
+    tokens = 0 if round_trip is None else round_trip.tokens
+    return replace(filtered, tokens_after=Tokens(filtered.tokens_after + tokens))
 
 
 def _if_open(failed: RewrittenRequest) -> RewrittenRequest:

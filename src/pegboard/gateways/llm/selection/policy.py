@@ -36,7 +36,8 @@ class Policy:
     ``sticky``: tools that a conversation holds stay while that is cheaper, at the prices of ``provider``, for an
     expected number of ``turns``; ``allowed_tools``: the provider accepts a list of allowed tools. ``ways`` are the ways
     in which tools may reach the model, of which the cheapest is taken; ``beside`` replaces them for requests with at
-    least `LEAST_OWN` tools that stay. ``search_tokens`` is the budget for the summary of deferred tools.
+    least `LEAST_OWN` tools that stay. ``search_tokens`` is the budget for the summary of tools that the model can
+    search for: deferred ones, or with ``way_back`` those that were left out.
     """
 
     profile: Profile = PROFILES["hybrid"]
@@ -53,6 +54,7 @@ class Policy:
     ways: tuple[Way, ...] = ("tools",)
     beside: tuple[Way, ...] = ()
     search_tokens: int = 600
+    way_back: bool = False
 
     def ways_of(self, request: LlmRequest) -> tuple[Way, ...]:
         """The ways for this request."""

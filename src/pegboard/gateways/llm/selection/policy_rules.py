@@ -35,13 +35,13 @@ START = PolicySettings(
     sticky=True,
     turns=1.0,
     fail="open",
-    way_back=False,
+    way_back=True,
     search_tokens=600,
 )
 
 
-OF_ITS_OWN = PolicySettings(least_tools=0, least_tokens=0)
-"""The policy of the gateway article has no minimum: it applies to any number of tools."""
+OF_ITS_OWN = PolicySettings(least_tools=0, least_tokens=0, way_back=False)
+"""The policy of the gateway article has no minimum, and adds no tool: it applies to any number of tools."""
 NO_TOOL_SEARCH = ToolSearchTerms()
 DEFERRED_ALONE: tuple[Way, ...] = ("defer",)
 """Ways whose tools the model searches: it does so too where an answer that the provider keeps rules deferral out."""
@@ -172,11 +172,12 @@ def treatment(
         when_none=said.when_none or "all",
         sticky=said.sticky is not False,
         turns=said.turns or 1.0,
-        allowed_tools=takes_allowed_tools(upstream) if said.allowed_tools is None else said.allowed_tools,
+        allowed_tools=_narrows(upstream, searched) if said.allowed_tools is None else said.allowed_tools,
         provider=priced_as(upstream.format),
         ways=ways,
         beside=said.ways or BESIDE_ITS_OWN,
         search_tokens=START.search_tokens or 0 if said.search_tokens is None else said.search_tokens,
+        way_back=searched,
     )
     return Treatment(
         policy=policy,
@@ -193,11 +194,16 @@ def treatment(
     )
 
 
+def _narrows(upstream: UpstreamSettings, searched: bool) -> bool:
+    """Whether tools that are not relevant are sent and forbidden: not where the model could search for them."""
+    return takes_allowed_tools(upstream) and not searched
+
+
 def narrowed(given: Treatment, wishes: Mapping[str, str]) -> Treatment:
     """The treatment narrowed by a request's wishes: fewer tools and tokens than the policy allows, never more; and the
     form of results that it wants."""
     profile, never, filters = given.policy.profile, given.policy.never, given.filters
-    tool_search, results = given.tool_search, given.results
+    tool_search, results, way_back = given.tool_search, given.results, given.policy.way_back
     for name, value in wishes.items():
         match name:
             case "k":
@@ -213,7 +219,8 @@ def narrowed(given: Treatment, wishes: Mapping[str, str]) -> Treatment:
             case "filter":
                 filters = filters and not (given.optional and value.strip().lower() in OFF)
             case "way-back":
-                tool_search = NO_TOOL_SEARCH if value.strip().lower() in OFF else tool_search
+                if value.strip().lower() in OFF:
+                    tool_search, way_back = NO_TOOL_SEARCH, False
             case "results":
                 results = _form(value) or results
     try:
@@ -222,7 +229,7 @@ def narrowed(given: Treatment, wishes: Mapping[str, str]) -> Treatment:
         raise WishNotUnderstood(error.message, remedy=error.remedy) from error
     return replace(
         given,
-        policy=replace(given.policy, profile=profile, never=never),
+        policy=replace(given.policy, profile=profile, never=never, way_back=way_back),
         filters=filters,
         tool_search=tool_search,
         results=results,

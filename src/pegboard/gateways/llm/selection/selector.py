@@ -14,6 +14,7 @@ from pegboard.gateways.llm.call_tool.plan import CallToolPlan, closed, constant_
 from pegboard.gateways.llm.conversation.stickiness import ConversationPlace, Stickiness
 from pegboard.gateways.llm.conversation.turn_statistics import TurnStatistics
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
+from pegboard.gateways.llm.formats.registry import tool_search_of
 from pegboard.gateways.llm.formats.tool_choice import NOTHING_RELEVANT, KeptTools, left_alone, may_be_picked
 from pegboard.gateways.llm.selection.board_cache import BoardCache, Pick, ToolBoard
 from pegboard.gateways.llm.selection.cache_aware_selection import (
@@ -26,6 +27,7 @@ from pegboard.gateways.llm.selection.deferral import NO_SEARCH, emulated_ways, n
 from pegboard.gateways.llm.selection.deferral_inputs import deferral_of_request, search_of_request
 from pegboard.gateways.llm.selection.policy import Filtered, Policy
 from pegboard.gateways.llm.selection.selection_context import SelectionContext, context_of, everything
+from pegboard.gateways.llm.tool_search.round_trip import may_search
 from pegboard.model import Decision
 from pegboard.protocols import Clock
 from pegboard.retrieval import QUERIES
@@ -82,6 +84,7 @@ class Selector:
         if tokens < policy.least_tokens:
             reason = f"the tools to select from have {tokens} tokens, and the minimum is {policy.least_tokens}"
             return self._whole(everything(request, reason, context.total), request, policy, owner, counting)
+        context = await _with_way_back(context)
         wished, barred, instead = _wished(context)
         return replace(await self._picked(context, counting, wished, barred), instead=instead)
 
@@ -201,6 +204,17 @@ class Selector:
             while len(board.recent) > MOST_RECENT:
                 board.recent.popitem(last=False)
         return decision
+
+
+async def _with_way_back(context: SelectionContext) -> SelectionContext:
+    """The context with the tokens of the search tool, if the request gets one where tools are left out."""
+    format_ = tool_search_of(context.codec)
+    if not context.policy.way_back or format_ is None or not may_search(context.request):
+        return context
+    if format_.closed(context.request, context.url_query):
+        return context
+    search = await search_of_request(context)
+    return replace(context, terms=replace(context.terms, search=search.tokens))
 
 
 def _wished(context: SelectionContext) -> tuple[tuple[Way, ...], str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import glob
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 import mcp_types as types
@@ -24,6 +24,7 @@ from pegboard.gateways.mcp.gateway.user_boards import UserBoards
 from pegboard.gateways.mcp.tasks.task_ids import TaskIds
 from pegboard.gateways.mcp.transport.auth import Access, Holder
 from pegboard.gateways.mcp.transport.signed_ids import Signing
+from pegboard.gateways.mcp.trust.first_servers import FirstServers
 from pegboard.gateways.mcp.trust.server_approvals import ServerApprovals
 from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools
 from pegboard.model import Outcome, ServerName
@@ -65,18 +66,20 @@ class Host:
         self.access = Access(settings, clock=parts.clock)
         self.signing = Signing(parts.signing_keys, parts.clock, lasting=settings.session_ttl)
         self.switches = Switches(parts.archive, parts.clock, self._renew_views)
+        first = FirstServers(parts.pins, lambda: self.settings)
+        parts = replace(parts, pins=first)
         self._approvals = ServerApprovals(
-            parts.pins,
-            settings.pins,
+            first,
+            settings.pin_policy,
             settings.scan,
+            contents=settings.content_pin_policy,
             events=parts.events,
             clock=parts.clock,
             changed=self._renew_views,
             exempt=lambda tool: self.fleet.is_placeholder(tool),
             switches=self.switches,
-            doubts=lambda server: self.settings.new_server_policy == "quarantine" and server not in self._founding,
+            doubts=first.doubts,
         )
-        self._founding: frozenset[str] = frozenset()
         self.sign_ins = SignIns(settings, parts.clock, local=settings.is_for_one_person)
         self.fleet = Fleet(
             settings.enabled_servers,
@@ -124,7 +127,6 @@ class Host:
         self._often = tuple(glob.escape(str(tool)) for tool in often)
         self._check()
         await self.switches.follow()
-        await self._found()
         await self.signing.renew()
         self.gateway()
         async with self.fleet:
@@ -155,12 +157,6 @@ class Host:
                 if self.parts.learner is not None:
                     await self.parts.learner.book.flush()
                 await self._charges.close()
-
-    async def _found(self) -> None:
-        """On empty state, the servers of this start count as looked at; later ones are new."""
-        with suppress(PegboardError):  # whatever the store is used for next says that it fails
-            if not await self.parts.pins.get():
-                self._founding = frozenset(self.settings.enabled_servers)
 
     def gateway(self, toolset: str = "", user: str = "") -> Gateway:
         """The gateway of a toolset; without a name, that of the whole board. Raises NoToolset.
@@ -239,7 +235,7 @@ class Host:
         self.rates.adopt(settings.rates)
         self.parts.knowledge.half_life = settings.economics.half_life
         self.parts.resting.adopt(settings.breakers.policy)
-        self._approvals.adopt(settings.pins, settings.scan)
+        self._approvals.adopt(settings.pin_policy, settings.scan, settings.content_pin_policy)
         changes = await self.fleet.apply(settings.enabled_servers)
         self._by_user = settings.has_users
         self.users.follow(settings)

@@ -66,8 +66,9 @@ class UserBoard:
         pins = UserPins(parts.pins, user, is_own)
         self._own = ServerApprovals(
             pins,
-            settings.pins,
+            settings.pin_policy,
             settings.scan,
+            contents=settings.content_pin_policy,
             events=parts.events,
             clock=parts.clock,
             changed=self.renew,
@@ -105,7 +106,7 @@ class UserBoard:
 
     def follow(self, settings: Settings) -> None:
         """Use these settings, and the fleet's servers, from now on."""
-        self._own.adopt(settings.pins, settings.scan)
+        self._own.adopt(settings.pin_policy, settings.scan, settings.content_pin_policy)
         self.servers.follow()
         self.renew()
 

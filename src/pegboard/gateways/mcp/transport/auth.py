@@ -5,7 +5,6 @@ A session belongs to the token that began it (`signed_ids`).
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 from collections import OrderedDict
@@ -21,6 +20,7 @@ from pegboard.clock import SystemClock
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.issuer import Claims, Issuer, TokenRefused, claim_at, values
+from pegboard.gateways.users import of_subject, of_token
 from pegboard.protocols import Clock
 from pegboard.settings import Settings
 from pegboard.settings.issuer_settings import ClaimPolicy, IssuerSettings
@@ -30,7 +30,6 @@ HOLDER_KEY = "pegboard.holder"
 """The key of the ASGI scope under which the HTTP door stores the holder of the token."""
 AUTHORIZATION = b"authorization"
 REALM = 'Bearer realm="pegboard"'
-USER_CHARACTERS = 32
 MOST_HOLDERS = 10_000
 """Holders of an issuer's tokens that are remembered, each by the hash of the token."""
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
@@ -148,7 +147,7 @@ class Access:
                 )
             only = _patterns(each.tools, each.scopes, settings.grants)
             scopes = frozenset(each.scopes)
-            user = user_id("access", name)
+            user = of_token(name)
             holder = Holder(name=name, secret=secret, scopes=scopes, only=only, tenant=each.tenant, user=user)
             for hash_, end in ((secret, each.expires), (each.previous, each.previous_expires)):
                 if hash_ is not None:
@@ -227,13 +226,8 @@ class Access:
             tenant=tenant,
             rates=tuple(one for each in matching for one in each.rates),
             budgets=tuple(one for each in matching for one in each.budgets),
-            user=user_id("issuer", issuer.url, str(claims["sub"])),
+            user=of_subject(issuer.url, str(claims["sub"])),
         )
-
-
-def user_id(*parts: str) -> str:
-    """A user's id, as it may stand in names of files and records."""
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:USER_CHARACTERS]
 
 
 def protected_resource(issuer: IssuerSettings, scopes: Iterable[str], toolset: str) -> JSONResponse:

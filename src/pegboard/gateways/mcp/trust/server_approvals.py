@@ -13,7 +13,8 @@ from pegboard.trust.switches import Switches
 
 
 class ServerApprovals(Approvals):
-    """Shared by all gateways of a process. ``contents`` are the pins of everything that is no tool."""
+    """Shared by all gateways of a process. The attribute ``contents`` has the pins of everything that is no tool, under
+    the policy ``contents``."""
 
     def __init__(
         self,
@@ -21,6 +22,7 @@ class ServerApprovals(Approvals):
         policy: PinPolicy,
         scanning: ScanPolicy = "off",
         *,
+        contents: PinPolicy = "warn",
         events: EventSink,
         clock: Clock,
         changed: Callable[[], None],
@@ -42,10 +44,10 @@ class ServerApprovals(Approvals):
             doubts=doubts,
         )
         self.contents = ContentPins(
-            store, policy, events=events, clock=clock, is_off=lambda pin, seen: self.is_off(pin, lambda: seen)
+            store, contents, events=events, clock=clock, is_off=lambda pin, seen: self.is_off(pin, lambda: seen)
         )
 
-    def adopt(self, policy: PinPolicy, scanning: ScanPolicy = "off") -> None:
+    def adopt(self, policy: PinPolicy, scanning: ScanPolicy = "off", contents: PinPolicy = "warn") -> None:
         """Use these policies from now on."""
-        self.contents.policy = policy
+        self.contents.policy = contents
         super().adopt(policy, scanning)

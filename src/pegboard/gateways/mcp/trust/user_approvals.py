@@ -10,6 +10,7 @@ from pegboard.gateways.mcp.trust.content_pins import ContentPins
 from pegboard.gateways.mcp.trust.server_approvals import ServerApprovals
 from pegboard.model import Fingerprint, Pin, ToolId, Wording
 from pegboard.protocols import NO_TEXTS, Pins
+from pegboard.trust.every_user import MARK, own_pin, shared_pin
 
 T = TypeVar("T")
 
@@ -83,15 +84,17 @@ class UserApprovals:
 
 
 class UserPins:
-    """Pins in which the user's ``own`` servers have names of their own, `SERVER@USER`."""
+    """Pins in which the user's ``own`` servers have names of their own, `SERVER@USER`. A definition that was approved
+    for every user is approved for this one once it is listed to them."""
 
     def __init__(self, store: Pins, user: str, is_own: Callable[[str], bool]) -> None:
         self._store = store
-        self._suffix = f"@{user}"
+        self._user = user
         self._is_own = is_own
 
     async def get(self, tools: Sequence[ToolId] | None = None) -> Mapping[ToolId, Pin]:
-        return self._named(await self._store.get(None if tools is None else [self.key(each) for each in tools]))
+        found = await self._store.get(None if tools is None else [self.key(each) for each in tools])
+        return await self._approved_for_all(self._named(found))
 
     async def put(
         self,
@@ -100,11 +103,24 @@ class UserPins:
         texts: Mapping[ToolId, str] = NO_TEXTS,
         doubted: Collection[ToolId] = (),
     ) -> Mapping[ToolId, Pin]:
-        return self._named(
-            await self._store.put(
-                self._keyed(seen), texts=self._keyed(texts), doubted=[self.key(each) for each in doubted]
-            )
+        found = await self._store.put(
+            self._keyed(seen), texts=self._keyed(texts), doubted=[self.key(each) for each in doubted]
         )
+        return await self._approved_for_all(self._named(found))
+
+    async def _approved_for_all(self, pins: dict[ToolId, Pin]) -> Mapping[ToolId, Pin]:
+        changed = {tool: pin.seen for tool, pin in pins.items() if pin.changed and self._is_own(tool.server)}
+        if not changed:
+            return pins
+        shared = await self._store.get([shared_pin(tool) for tool in changed])
+        approved = {
+            tool: seen
+            for tool, seen in changed.items()
+            if shared_pin(tool) in shared and shared[shared_pin(tool)].approved == seen
+        }
+        if approved:
+            await self.approve(approved)
+        return pins | {tool: Pin(approved=seen, seen=seen) for tool, seen in approved.items()}
 
     async def approve(self, tools: Mapping[ToolId, Fingerprint]) -> None:
         await self._store.approve(self._keyed(tools))
@@ -113,14 +129,14 @@ class UserPins:
         return self._named(await self._store.wordings([self.key(each) for each in tools]))
 
     def key(self, tool: ToolId) -> ToolId:
-        return ToolId(f"{tool.server}{self._suffix}", tool.name) if self._is_own(tool.server) else tool
+        return own_pin(tool, self._user) if self._is_own(tool.server) else tool
 
     def _keyed(self, by_tool: Mapping[ToolId, T]) -> dict[ToolId, T]:
         return {self.key(tool): each for tool, each in by_tool.items()}
 
     def _named(self, by_key: Mapping[ToolId, T]) -> dict[ToolId, T]:
         return {
-            ToolId(key.server.removesuffix(self._suffix), key.name): each
+            ToolId(key.server.removesuffix(f"{MARK}{self._user}"), key.name): each
             for key, each in by_key.items()
             if not self._is_own(key.server)
         }

@@ -168,7 +168,8 @@ class MessagesToolSearch:
         reason = ended(last.get("stop_reason"), shown=any(block.get("type") == "tool_use" for block in shown))
         used = reduce(summed, (answer.get("usage") for answer in answers))
         first = {"id": answers[0]["id"]} if "id" in answers[0] else {}
-        return last | first | {"content": [*before, *shown], "stop_reason": reason, "usage": used}
+        ended_by = {"stop_reason": reason} if "stop_reason" in last else {}
+        return last | first | {"content": [*before, *shown]} | ended_by | ({} if used is None else {"usage": used})
 
     def joiner(self) -> Joiner:
         return MessagesJoiner()

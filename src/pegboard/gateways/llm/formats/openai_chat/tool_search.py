@@ -244,7 +244,8 @@ class ChatToolSearch:
         reason = ended(choices[0].get("finish_reason"), shown=bool(calls))
         first = {name: answers[0][name] for name in ("id", "created") if name in answers[0]}
         used = reduce(summed, (answer.get("usage") for answer in answers))
-        whole = {"choices": [{**choices[0], "message": message, "finish_reason": reason}]}
+        ended_by = {"finish_reason": reason} if "finish_reason" in choices[0] else {}
+        whole = {"choices": [{**choices[0], "message": message, **ended_by}]}
         return last | first | whole | ({} if used is None else {"usage": used})
 
     def joiner(self) -> Joiner:

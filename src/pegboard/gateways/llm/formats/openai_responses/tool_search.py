@@ -220,7 +220,8 @@ class ResponsesToolSearch:
         used = reduce(summed, (answer.get("usage") for answer in answers))
         named = last if is_stored(last) else answers[0]
         first = {"id": named["id"]} if "id" in named else {}
-        return unseen(last, hides) | first | {"output": [*before, *shown], "usage": used}
+        billed = {} if used is None else {"usage": used}
+        return unseen(last, hides) | first | {"output": [*before, *shown]} | billed
 
     def joiner(self) -> Joiner:
         return ResponsesJoiner()
