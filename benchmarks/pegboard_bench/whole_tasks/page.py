@@ -13,7 +13,6 @@ NAMES: Mapping[str, str] = {
     "all": "all tools",
     "middleware": "Pegboard, LangChain middleware",
     "llm_gateway": "Pegboard, LLM gateway as it comes",
-    "llm_gateway_way_back": "Pegboard, LLM gateway with `way_back`",
     "llm_gateway_filter_only": "Pegboard, LLM gateway with `way_back = false`",
     "mcp_static": "Pegboard, MCP `static`",
     "mcp_dynamic": "Pegboard, MCP `dynamic`",
