@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from sys import executable
 from typing import Any
 
 import aiohttp
 
+from pegboard.gateways.llm.conversation.stickiness import LEAST_SEEN
+from pegboard.gateways.llm.conversation.turn_statistics import FLUSH_SECONDS
 from pegboard.settings.server_spec import ServerSpec
 from pegboard_bench.llm.contenders import started
 from pegboard_bench.whole_tasks import langchain_agents
@@ -51,6 +55,10 @@ upstream = "filter_only"
 way_back = false
 
 """
+
+FIRST = 2 * LEAST_SEEN
+"""Conversations after which the LLM gateway is given time to sum them up: the bills have a minute between tasks, in
+which it does so, but plays follow each other at once."""
 
 Talk = Callable[[Task, int], Awaitable[str]]
 """Plays a task with a seed, and returns what was answered."""
@@ -168,9 +176,14 @@ async def _gateways(
     session = await stack.enter_async_context(aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(None)))
 
     def llm(upstream: str) -> Talk:
+        played = count(1)
+
         async def talk(task: Task, seed: int) -> str:
             door = LlmGateway(box, model, url=f"{url}/{upstream}", session=session)
-            return await converse(task, door, model, prompt)
+            answer = await converse(task, door, model, prompt)
+            if next(played) <= FIRST:
+                await asyncio.sleep(1.1 * FLUSH_SECONDS)
+            return answer
 
         return talk
 
