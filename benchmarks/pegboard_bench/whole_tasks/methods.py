@@ -209,7 +209,8 @@ async def _fastmcp(
     config.write_text(json.dumps({"mcpServers": entries}), "utf-8")
     processes = stack.enter_context(ExitStack())
     program = Path(__file__).with_name("fastmcp_search.py")
-    url, _ = started(processes, [str(python), str(program), str(config)], folder)
+    command = [str(python), str(program), str(config)]
+    url, _ = await asyncio.to_thread(started, processes, command, folder)  # it asks the site, which this loop serves
 
     async def talk(task: Task, seed: int) -> str:
         async with mcp_server(f"{url}/mcp", model) as door:
