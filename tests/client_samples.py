@@ -154,7 +154,7 @@ trust_level = "trusted"
         client="cline",
         file=".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
         text=MCP_SERVERS.replace('"disabled": false', '"disabled": false, "autoApprove": ["find"], "timeout": 60'),
-        entry=STANDARD,
+        entry={"timeout": 60, **STANDARD},
     ),
     Sample(
         client="roo",

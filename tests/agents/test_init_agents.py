@@ -21,7 +21,10 @@ PROGRAMS = {
     "qwen-code": "qwen_code/node_modules/.bin/qwen",
     "opencode": "opencode/node_modules/.bin/opencode",
     "claude-code": "claude_code/node_modules/.bin/claude",
+    "copilot-cli": "copilot_cli/node_modules/.bin/copilot",
 }
+BRIEF = ("copilot-cli",)
+"""Agents that list names alone, and say more of one that is asked for."""
 COLORS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -58,7 +61,8 @@ def init(home: Path, *words: str) -> None:
 
 
 def listed(home: Path, client: str) -> str:
-    return run(home, str(INSTALLED / PROGRAMS[client]), "mcp", "list")
+    program = str(INSTALLED / PROGRAMS[client])
+    return run(home, program, "mcp", "list") + (run(home, program, "mcp", "get", "pegboard") if client in BRIEF else "")
 
 
 @pytest.mark.parametrize("client", PROGRAMS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,27 +52,19 @@ Model = Callable[[Seen], Says]
 
 
 def chat(model: Model, asked: Mapping[str, Any], id_: str) -> Reply:
-    names = {
-        call["id"]: call["function"]["name"] for said in asked["messages"] for call in said.get("tool_calls") or ()
-    }
+    names = {call["id"]: called(call)["name"] for said in asked["messages"] for call in said.get("tool_calls") or ()}
     answered = [
         names[said["tool_call_id"]]
         for said in asked["messages"]
         if said["role"] == "tool" and NOT_MADE not in said["content"]
     ]
-    tools = [tool["function"]["name"] for tool in asked.get("tools", ())]
+    tools = [called(tool)["name"] for tool in asked.get("tools", ())]
     says = model(Seen(tools=tuple(tools), answered=tuple(answered), body=asked))
     shared = {"id": id_, "created": int(id_.rpartition("_")[2]), "model": asked.get("model", "")}
     usage = {"prompt_tokens": USED["input"], "completion_tokens": USED["output"], "total_tokens": sum(USED.values())}
     usage |= {"prompt_tokens_details": {"cached_tokens": 10}}
-    calls = [
-        {
-            "id": f"call_{id_}_{place}",
-            "type": "function",
-            "function": {"name": call.tool, "arguments": json.dumps(call.arguments)},
-        }
-        for place, call in enumerate(says.calls)
-    ]
+    free = {called(tool)["name"] for tool in asked.get("tools", ()) if tool["type"] == "custom"}
+    calls = [_chat_call(call, f"call_{id_}_{place}", free) for place, call in enumerate(says.calls)]
     reason = "tool_calls" if calls else "stop"
     if not asked.get("stream"):
         message = {"role": "assistant", "content": says.text or None, "refusal": None}
@@ -87,16 +79,27 @@ def chat(model: Model, asked: Mapping[str, Any], id_: str) -> Reply:
     events = [chunk({"role": "assistant", "content": None if calls else ""})]
     events += [chunk({"content": piece}) for piece in pieces(says.text)]
     for place, call in enumerate(calls):
-        function = call["function"]
-        events.append(chunk({"tool_calls": [call | {"index": place, "function": function | {"arguments": ""}}]}))
-        events += [
-            chunk({"tool_calls": [{"index": place, "function": {"arguments": piece}}]})
-            for piece in pieces(function["arguments"])
-        ]
+        kind = call["type"]
+        said = "arguments" if kind == "function" else "input"
+        events.append(chunk({"tool_calls": [call | {"index": place, kind: call[kind] | {said: ""}}]}))
+        events += [chunk({"tool_calls": [{"index": place, kind: {said: piece}}]}) for piece in pieces(call[kind][said])]
     events.append(chunk({}, reason))
     if asked.get("stream_options", {}).get("include_usage"):
         events.append(("", shared | {"object": "chat.completion.chunk", "choices": [], "usage": usage}))
     return Reply(events=[*events, ("", "[DONE]")])
+
+
+def _chat_call(call: Calls, id_: str, free: Collection[str]) -> dict[str, Any]:
+    """``free``: the tools that take text, the call's only argument."""
+    if call.tool in free:
+        (text,) = call.arguments.values()
+        return {"id": id_, "type": "custom", "custom": {"name": call.tool, "input": text}}
+    return {"id": id_, "type": "function", "function": {"name": call.tool, "arguments": json.dumps(call.arguments)}}
+
+
+def called(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a tool or a call of Chat Completions says: a function, or a custom tool, whose input is text."""
+    return dict(tool.get("function") or tool["custom"])
 
 
 def messages(model: Model, asked: Mapping[str, Any], id_: str) -> Reply:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pegboard.errors import ConfigError
 from pegboard.settings.client_configs import load_document, servers_of
-from pegboard.settings.client_files import usual_files
+from pegboard.settings.client_files import clients, usual_files
 from pegboard.settings.server_spec import ServerSpec
 
 ENVIRONMENT = {"TICKETS_TOKEN": "t0ken", "SEARCH_TOKEN": "s3arch", "NOTES_KEY": "n0tes"}
@@ -52,6 +52,19 @@ def test_cursor_servers_are_read_with_their_variables(data: Path) -> None:
     assert notes.cwd == str(data / "client_configs" / "notes")
     assert notes.env == {"NOTES_KEY": "n0tes"}
     assert (servers["remote-notes"].url, servers["remote-notes"].disabled) == ("https://notes.example/mcp", True)
+
+
+@pytest.mark.requirement("M26")
+def test_cline_servers_are_read_as_its_command_line_writes_them() -> None:
+    """`cline mcp add` of npm cline 3.0.65; without a type, an address is one of HTTP with SSE."""
+    row = next(client for client in clients() if client.name == "cline")
+    stdio = {"type": "stdio", "command": "notes-mcp", "args": ["-v"], "env": {"KEY": "k"}}
+    remote = {"type": "streamableHttp", "url": "https://notes.example/mcp", "headers": {"X-Key": "k"}}
+
+    assert row.common({"transport": stdio, "disabled": True}) == stdio | {"disabled": True}
+    assert row.common({"transport": remote, "timeout": 60}) == remote | {"timeout": 60}
+    assert row.common({"url": "https://notes.example/sse"}) == {"url": "https://notes.example/sse", "type": "sse"}
+    assert row.common({"command": "notes-mcp"}) == {"command": "notes-mcp"}
 
 
 @pytest.mark.requirement("M26")

@@ -27,8 +27,8 @@ search get_page get_page_children get_space_page_tree get_comments get_labels ad
 update_page_section delete_page move_page add_comment reply_to_comment get_inline_comments add_inline_comment
 search_user get_page_history get_page_diff get_page_views
 """
-NAMED_MORE = re.compile(rf".*{MORE}[_.]+.+")
-NAMED = re.compile(rf".*{SERVER}[_.]+(.+)")
+NAMED_MORE = re.compile(rf".*{MORE}[_.-]+.+")
+NAMED = re.compile(rf".*{SERVER}[_.-]+(.+)")
 TOOLS = (*(f"jira_{name}" for name in JIRA.split()), *(f"confluence_{name}" for name in CONFLUENCE.split()))
 
 
@@ -84,7 +84,7 @@ def server(installed: Path, jira: str) -> Server:
 def is_one(tool: str) -> bool:
     """Whether a name, as any agent writes it, is that of a tool of these servers.
 
-    >>> is_one("mcp__atlassian__jira_get_issue"), is_one("atlassian_jira_search"), is_one("web_search")
+    >>> is_one("mcp__atlassian__jira_get_issue"), is_one("atlassian-jira_search"), is_one("web_search")
     (True, True, False)
     """
     named = NAMED.fullmatch(tool)

@@ -86,7 +86,8 @@ def _tools(body: Body) -> Iterator[Mapping[str, Any]]:
 
 
 def _name(tool: Mapping[str, Any]) -> str:
-    return str(tool.get("name") or tool.get("function", {}).get("name") or tool.get("type"))
+    of = tool.get("function") or tool.get("custom") or {}
+    return str(tool.get("name") or of.get("name") or tool.get("type"))
 
 
 def _messages(body: Body) -> Sequence[Mapping[str, Any]]:

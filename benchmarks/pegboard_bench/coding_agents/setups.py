@@ -82,6 +82,29 @@ def qwen_code(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
     return ()
 
 
+def copilot_cli(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
+    entries = _servers(servers, {"type": "http"}).get("mcpServers", {})
+    for entry in entries.values():
+        entry.pop("trust")
+        entry.update(tools=["*"], timeout=PATIENT)
+    _written(home / ".copilot/mcp-config.json", {"mcpServers": entries})
+    return ()
+
+
+def cline(home: Path, url: str, servers: Servers) -> tuple[str, ...]:
+    provider = {"provider": "openai-compatible", "apiKey": "none", "model": "gpt-5.4", "baseUrl": url}
+    own = {"settings": provider, "updatedAt": "2026-11-20T09:00:00.000Z", "tokenSource": "manual"}
+    settings = {"version": 1, "lastUsedProvider": "openai-compatible", "providers": {"openai-compatible": own}}
+    entries = _servers(servers, {"type": "streamableHttp"}).get("mcpServers", {})
+    for entry in entries.values():
+        entry.pop("trust")
+        entry["timeout"] = PATIENT // 1_000
+    folder = home / ".cline/data/settings"
+    _written(folder / "providers.json", settings)
+    _written(folder / "cline_mcp_settings.json", {"mcpServers": entries})
+    return ()
+
+
 def _servers(servers: Servers, of_running: Mapping[str, Any] = MappingProxyType({}), at: str = "url") -> dict[str, Any]:
     """``of_running``: what an entry of a server that runs has besides its address, which is ``at`` that name."""
     if not servers:

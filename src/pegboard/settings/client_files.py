@@ -47,6 +47,7 @@ class Client:
     named: str = ""
     listed: bool = False
     command_list: bool = False
+    within: str = ""
     sse: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
     keeps: tuple[str, ...] = ()
@@ -79,6 +80,8 @@ class Client:
         for name in self.keeps:
             if entry.get(name):
                 raise ConfigError(f"Its field {name!r} is understood only by its client.")
+        if self.within and isinstance(inner := entry.get(self.within), Mapping):
+            entry = {key: value for key, value in entry.items() if key != self.within} | {**inner}
         theirs = {path.partition(".")[0] for path in self.fields.values()} | {*self.fields, self.sse, self.named}
         made = {key: value for key, value in entry.items() if key not in theirs}
         found = {ours: _at(entry, path) for ours, path in self.fields.items()}
