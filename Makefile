@@ -36,8 +36,8 @@ ui-pictures: $(READY)     ## pictures of every page of the dashboard, at three w
 played-day: $(READY)      ## 5,000 decisions of three clients through a gateway: each figure of the dashboard beside SQL over its store; minutes
 	TEST_DECISIONS=5000 $(BIN)/python -m pytest tests/gateways/dashboard/test_played_day.py
 
-test-soak: $(VENV)/.sdks  ## memory and descriptors of the MCP gateway over an hour's calls; some minutes
-	TEST_SOAK_CALLS=12000 $(BIN)/python -m pytest -s tests/gateways/mcp/faults/test_soak.py $(PYTEST_ARGS)
+test-soak: $(VENV)/.sdks  ## memory and descriptors of the MCP gateway over an hour's calls, and 200 sessions of 50 acts; some minutes
+	TEST_SOAK_CALLS=12000 TEST_OPERATIONS=50 $(BIN)/python -m pytest -s tests/gateways/mcp/faults/test_soak.py tests/gateways/mcp/test_many_sessions.py $(PYTEST_ARGS)
 
 check: $(READY)           ## what CI runs besides the tests: format, lint, types, layers
 	$(BIN)/ruff format --check .

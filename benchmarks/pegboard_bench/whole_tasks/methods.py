@@ -31,7 +31,7 @@ from pegboard_bench.whole_tasks.workspace import Workspace
 
 IN_PROCESS = ("oracle", "all", "bm25_search", "regex_search", "langchain_selector", "middleware")
 """What needs nothing but the servers."""
-GATEWAYS = ("llm_gateway", "llm_gateway_filter_only", "mcp_static", "mcp_dynamic")
+GATEWAYS = ("llm_gateway", "llm_gateway_call_tool", "llm_gateway_filter_only", "mcp_static", "mcp_dynamic")
 OURS = ("middleware", *GATEWAYS)
 PEERS = ("fastmcp_search",)
 METHODS = (*IN_PROCESS, *GATEWAYS, *PEERS)
@@ -53,6 +53,14 @@ format = "openai"
 [[llm.rules]]
 upstream = "filter_only"
 way_back = false
+
+[llm.upstreams.call_tool]
+url = "{url}"
+format = "openai"
+
+[[llm.rules]]
+upstream = "call_tool"
+ways = ["whole", "tools", "call_tool"]
 
 """
 
@@ -196,6 +204,7 @@ async def _gateways(
 
     return {
         "llm_gateway": llm("default"),
+        "llm_gateway_call_tool": llm("call_tool"),
         "llm_gateway_filter_only": llm("filter_only"),
         "mcp_static": mcp("static"),
         "mcp_dynamic": mcp("dynamic"),
@@ -209,7 +218,8 @@ async def _fastmcp(
     config.write_text(json.dumps({"mcpServers": entries}), "utf-8")
     processes = stack.enter_context(ExitStack())
     program = Path(__file__).with_name("fastmcp_search.py")
-    url, _ = started(processes, [str(python), str(program), str(config)], folder)
+    command = [str(python), str(program), str(config)]
+    url, _ = await asyncio.to_thread(started, processes, command, folder)  # it asks the site, which this loop serves
 
     async def talk(task: Task, seed: int) -> str:
         async with mcp_server(f"{url}/mcp", model) as door:

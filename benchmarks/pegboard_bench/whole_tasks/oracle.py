@@ -152,8 +152,9 @@ class NoisyOracle:
         return next((name for name in names if name in wanted), None)
 
     def _named(self, messages: Sequence[Mapping[str, Any]]) -> list[str]:
-        """The tools that results of searches name so far."""
-        names = [name for each in messages if each.get("role") == "tool" for name in NAMED.findall(text_of(each))]
+        """The tools that results of searches, or definitions before the user's words, name so far."""
+        read = [text_of(each) for each in messages if each.get("role") in ("tool", "user")]
+        names = [name for text in read for name in NAMED.findall(text)]
         return [name for name in dict.fromkeys(names) if name in self._known]
 
     def _listed(self, tools: Sequence[Mapping[str, Any]], messages: Sequence[Mapping[str, Any]]) -> list[str]:

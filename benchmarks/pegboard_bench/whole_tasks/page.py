@@ -13,6 +13,7 @@ NAMES: Mapping[str, str] = {
     "all": "all tools",
     "middleware": "Pegboard, LangChain middleware",
     "llm_gateway": "Pegboard, LLM gateway as it comes",
+    "llm_gateway_call_tool": "Pegboard, LLM gateway with `call_tool` among its ways",
     "llm_gateway_filter_only": "Pegboard, LLM gateway with `way_back = false`",
     "mcp_static": "Pegboard, MCP `static`",
     "mcp_dynamic": "Pegboard, MCP `dynamic`",
