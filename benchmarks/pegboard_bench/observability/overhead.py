@@ -1,8 +1,9 @@
-"""What it costs a gateway to be observed: two of them side by side, one with dashboard, activity and OpenTelemetry.
+"""What it costs a gateway to be observed: some of them side by side, with dashboard, activity and OpenTelemetry or not.
 
-Bursts of requests go to each in turn, the first of a pair to the other one each time: what else happens on the machine
-meets both. A model request has 120 tools, which are ranked by words, as nothing is to be embedded then. A call goes
-to a server on standard streams.
+Bursts of requests go to each in turn, in another order each round: what else happens on the machine meets all. A burst
+is measured once it has lasted for `LEAD_SECONDS`: what is written behind the requests is under way then. A model
+request has 120 tools, which are ranked by words, as nothing is to be embedded then. A call goes to a server on standard
+streams.
 """
 
 from __future__ import annotations
@@ -28,18 +29,21 @@ import typer
 from pegboard_bench import results
 from pegboard_bench.llm.body import chat_request
 from pegboard_bench.llm.contenders import started
+from pegboard_bench.observability.behind import activity_cpu_us
 
 PYTHON = sys.executable
 RESULTS = Path("bench/results")
 CLIENTS = 8
-WARM_SECONDS = 3.0
+LEAD_SECONDS = 1.0
+"""Activity is written four times a second, spans are handed on every second."""
 ACCEPT = "application/json, text/event-stream"
 REVISION = "2025-11-25"
 QUIET = 'dashboard = false\n[activity]\nkeep = "off"\n'
-WAYS = ("off", "on", "otel", "tenth", "activity")
-"""`on` is the dashboard, activity in files and OpenTelemetry with every trace; `otel`, `tenth` (of the traces) and
-`activity` are its parts alone; `off` is none."""
-TICKS = os.sysconf("SC_CLK_TCK")
+WAYS = ("off", "on", "otel", "activity")
+"""`on` is the dashboard, activity in files and OpenTelemetry with every trace; `otel` and `activity` are its parts
+alone; `off` is none."""
+NANOSECONDS_A_MS = 1e6
+BATCHES = 100
 IDENTITY = "@IDENTITY@"
 """Stands for the id of a JSON-RPC request: two with one id are not to be under way at once."""
 NUMBERS = itertools.count()
@@ -73,8 +77,7 @@ def configuration(model: str, collector: str, way: str) -> str:
     common = 'profile = "keyword"\n'
     models = f'[llm.upstreams.openai]\nurl = "{model}"\nformat = "openai"\n[llm.policy]\nprofile = "keyword"\n'
     shown = 'dashboard = true\n[activity]\nkeep = "store"\n' if way in ("on", "activity") else QUIET
-    sample = {"on": 1.0, "otel": 1.0, "tenth": 0.1}.get(way)
-    otel = f'[otel]\nendpoint = "{collector}"\nsample = {sample}\n' if sample else ""
+    otel = f'[otel]\nendpoint = "{collector}"\n' if way in ("on", "otel") else ""
     return f"{common}{shown}{otel}{server}{models}"
 
 
@@ -166,15 +169,19 @@ async def burst(gateway: Observed, kind: str, seconds: float, clients: int) -> B
     """Requests of one kind for some seconds, by so many clients at once."""
     request, took = gateway.requests[kind], list[float]()
     async with connected(gateway, clients) as senders:
-        cpu = _cpu(gateway.process)
-        began = time.perf_counter()
 
-        async def run(send: Callable[[bytes], Any]) -> None:
-            while (at := time.perf_counter()) - began < seconds:
+        async def sent(until: float) -> None:
+            took.clear()
+            await asyncio.gather(*(run(send, until) for send in senders))
+
+        async def run(send: Callable[[bytes], Any], until: float) -> None:
+            while (at := time.perf_counter()) < until:
                 await send(request)
                 took.append((time.perf_counter() - at) * 1_000)
 
-        await asyncio.gather(*(run(send) for send in senders))
+        await sent(time.perf_counter() + LEAD_SECONDS)
+        cpu, began = _cpu(gateway.process), time.perf_counter()
+        await sent(began + seconds)
         passed = time.perf_counter() - began
         own, child = (after - before for after, before in zip(_cpu(gateway.process), cpu, strict=True))
     return Burst(took=took, rate=len(took) / passed, cpu=own / len(took), exporter=child / len(took))
@@ -182,67 +189,65 @@ async def burst(gateway: Observed, kind: str, seconds: float, clients: int) -> B
 
 def _cpu(process: int) -> tuple[float, float]:
     """Milliseconds of CPU of a gateway, and of its exporter process."""
-    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    every = {int(task.name) for task in Path(f"/proc/{process}/task").iterdir()}
-    for task in every:
-        children += Path(f"/proc/{process}/task/{task}/children").read_text().split()
-    exporters = {int(each) for each in children if b"exporter_process" in Path(f"/proc/{each}/cmdline").read_bytes()}
-    return _own(process), sum(_own(each) for each in exporters)
+    tasks = list(Path(f"/proc/{process}/task").iterdir())
+    children = {each for task in tasks for each in (task / "children").read_text().split()}
+    exporters = [each for each in children if b"exporter_process" in Path(f"/proc/{each}/cmdline").read_bytes()]
+    return _own(process), sum(_own(int(each)) for each in exporters)
 
 
 def _own(process: int) -> float:
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS * 1_000
+    """Of the threads that are there: those of a gateway stay."""
+    tasks = Path(f"/proc/{process}/task").iterdir()
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / NANOSECONDS_A_MS
 
 
-async def pairs(
-    one: Observed, other: Observed, kind: str, *, rounds: int, seconds: float, clients: int
-) -> list[tuple[Burst, Burst]]:
-    """Bursts at both, one after the other; the first of a pair is the other one each time."""
-    for each in (one, other):
-        await burst(each, kind, WARM_SECONDS, clients)
-    found = []
+async def bursts(
+    gateways: Sequence[Observed], kind: str, *, rounds: int, seconds: float, clients: int
+) -> dict[str, list[Burst]]:
+    """Bursts of each gateway by its name, one in each round; each is the first of a round as often as the others."""
+    found: dict[str, list[Burst]] = {each.name: [] for each in gateways}
     for place in range(rounds):
-        order = (one, other) if place % 2 else (other, one)
-        made = {each.name: await burst(each, kind, seconds, clients) for each in order}
-        found.append((made[one.name], made[other.name]))
+        first = place % len(gateways)
+        for each in (*gateways[first:], *gateways[:first]):
+            found[each.name].append(await burst(each, kind, seconds, clients))
     return found
 
 
-def compared(found: Sequence[tuple[Burst, Burst]], alone: Sequence[tuple[Burst, Burst]]) -> dict[str, float]:
-    """What the second of each pair loses: of requests a second with many clients, and of time with one."""
-    lost = [100 * (1 - other.rate / one.rate) for one, other in found]
-    added = [statistics.median(other.took) - statistics.median(one.took) for one, other in alone]
-    low, middle, high = statistics.quantiles(lost, n=4)
-    fast, p50, slow = statistics.quantiles(added, n=4)
+def compared(one: Sequence[Burst], other: Sequence[Burst], *, clients: int) -> dict[str, float]:
+    """What the second gateway loses to the first in the same round: of time with one client; of requests a second, and
+    of CPU, with more."""
+    both = list(zip(one, other, strict=True))
+    if clients == 1:
+        added = [statistics.median(after.took) - statistics.median(before.took) for before, after in both]
+        p50 = statistics.median(statistics.median(each.took) for each in one)
+        return {"p50_ms": p50, **_quartiles("p50_added_ms", added)}
     return {
-        "requests_lost_percent": middle,
-        "requests_lost_percent_q1": low,
-        "requests_lost_percent_q3": high,
-        "p50_added_ms": p50,
-        "p50_added_ms_q1": fast,
-        "p50_added_ms_q3": slow,
-        "requests_a_second": statistics.median(one.rate for one, _ in found),
-        "p50_ms": statistics.median(statistics.median(one.took) for one, _ in alone),
-        "cpu_ms": statistics.median(one.cpu for one, _ in found),
-        "cpu_added_ms": statistics.median(other.cpu - one.cpu for one, other in found),
-        "exporter_cpu_ms": statistics.median(other.exporter for _, other in found),
+        "requests_a_second": statistics.median(each.rate for each in one),
+        **_quartiles("requests_lost_percent", [100 * (1 - after.rate / before.rate) for before, after in both]),
+        "cpu_ms": statistics.median(each.cpu for each in one),
+        **_quartiles("cpu_added_ms", [after.cpu - before.cpu for before, after in both]),
+        "exporter_cpu_ms": statistics.median(each.exporter for each in other),
     }
+
+
+def _quartiles(name: str, values: Sequence[float]) -> dict[str, float]:
+    low, middle, high = statistics.quantiles(values, n=4)
+    return {name: middle, f"{name}_q1": low, f"{name}_q3": high}
 
 
 async def overhead_figures(folder: Path, rounds: int, seconds: float) -> tuple[dict[str, float], dict[str, Any]]:
     """The figures of each kind of request and each way; and the load meanwhile."""
     figures, load = dict[str, float](), [os.getloadavg()[0]]
     with ExitStack() as stack:
-        gateways = {each.name: each for each in opened(stack, folder, WAYS)}
-        for kind in ("model", "call"):
+        gateways = list(opened(stack, folder, WAYS))
+        for kind, clients in itertools.product(("model", "call"), (CLIENTS, 1)):
+            lasts = seconds if clients > 1 else seconds / 2
+            found = await bursts(gateways, kind, rounds=rounds, seconds=lasts, clients=clients)
             for name in WAYS[1:]:
-                both = gateways["off"], gateways[name]
-                many = await pairs(*both, kind, rounds=rounds, seconds=seconds, clients=CLIENTS)
-                alone = await pairs(*both, kind, rounds=rounds, seconds=seconds / 2, clients=1)
-                figures |= {f"overhead/{kind}/{name}/{key}": each for key, each in compared(many, alone).items()}
-                load.append(os.getloadavg()[0])
-                typer.echo(f"{kind} {name}: {compared(many, alone)}")
+                of_way = compared(found["off"], found[name], clients=clients)
+                figures |= {f"overhead/{kind}/{name}/{key}": each for key, each in of_way.items()}
+                typer.echo(f"{kind} {name}, {clients} clients: {of_way}")
+            load.append(os.getloadavg()[0])
     return figures, {
         "rounds": rounds,
         "seconds": seconds,
@@ -252,13 +257,16 @@ async def overhead_figures(folder: Path, rounds: int, seconds: float) -> tuple[d
 
 
 def main(
-    rounds: Annotated[int, typer.Option(help="Pairs of bursts of each kind.")] = 30,
+    rounds: Annotated[int, typer.Option(help="Bursts of each gateway, of each kind.")] = 18,
     seconds: Annotated[float, typer.Option(help="Seconds of a burst.")] = 1.0,
     write: Annotated[bool, typer.Option(help="Put the figures into bench/results/observability.json.")] = False,
 ) -> None:
     """What a gateway loses by being observed."""
     with tempfile.TemporaryDirectory() as folder:
+        behind = asyncio.run(activity_cpu_us(Path(folder), BATCHES))
+        typer.echo(f"activity behind a model request: {behind:.1f} us of CPU")
         figures, table = asyncio.run(overhead_figures(Path(folder), rounds, seconds))
+        figures["overhead/behind/activity_cpu_us"] = behind
     typer.echo(json.dumps({**figures, **table}, indent=1))
     if write:
         results.extend(RESULTS / "observability.json", "overhead", figures=figures, table=table)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from pegboard.events import (
@@ -38,14 +40,16 @@ def log_attributes(event: Event) -> dict[str, Any]:
     >>> log_attributes(OutcomeReported(at=0.0, decision="d1", tool="jira/find", success=True))
     {'pegboard.decision': 'd1', 'pegboard.tool': 'jira/find', 'pegboard.success': True}
     """
-    found = {}
-    for name, attribute in _names(type(event)):
-        value = getattr(event, name)
+    attributes, read = _reader(type(event))
+    found: dict[str, Any] = {}
+    for attribute, value in zip(attributes, read(event)[1:], strict=True):
         if isinstance(value, str):
-            value = value[:LONGEST]
+            if value:
+                found[attribute] = value[:LONGEST]
         elif isinstance(value, tuple):
-            value = [str(each)[:LONGEST] for each in value[:MOST_ITEMS]]
-        if value is not None and value not in ("", []):
+            if value:
+                found[attribute] = [str(each)[:LONGEST] for each in value[:MOST_ITEMS]]
+        elif value is not None:
             found[attribute] = value
     return found
 
@@ -81,16 +85,21 @@ def retrieval_attributes(event: RouteDecided, *, content: bool) -> dict[str, Att
     return found
 
 
-def _names(kind: type[Event]) -> tuple[tuple[str, str], ...]:
+Reader = tuple[tuple[str, ...], Callable[[Event], tuple[Any, ...]]]
+
+
+def _reader(kind: type[Event]) -> Reader:
+    """The attributes of a kind of event, and what reads their values, after its time: of one alone it would not make a
+    tuple."""
     found = _KNOWN.get(kind)
     if found is None:
         left_out = LEFT_OUT | ({"reason"} if kind.__name__ in QUOTES else frozenset())
-        found = tuple((each.name, f"pegboard.{each.name}") for each in fields(kind) if each.name not in left_out)
-        _KNOWN[kind] = found
+        names = [each.name for each in fields(kind) if each.name not in left_out]
+        found = _KNOWN[kind] = tuple(f"pegboard.{name}" for name in names), attrgetter("at", *names)
     return found
 
 
-_KNOWN: dict[type[Event], tuple[tuple[str, str], ...]] = {}
+_KNOWN: dict[type[Event], Reader] = {}
 
 
 def severity(event: Event) -> int:
