@@ -8,7 +8,11 @@ scores takes part. Only requests with whole servers off are fitted on: with sing
 do nearly the same, and labels no longer say whether nothing fits. The bound is set so that, on the average of these
 sets, few requests with a tool are told that nothing fits.
 
-Words that name services are those of the catalogs' servers that other servers' tools seldom use.
+Searches over the recorded fleet that were written for this take part as they are (`tuning/written/searches.jsonl`);
+none of them is one of the benchmark's.
+
+Words that name services are those of the catalogs' servers that other servers' tools seldom use, and well-known
+products (`tuning/services.txt`).
 """
 
 from __future__ import annotations
@@ -40,6 +44,7 @@ from pegboard.retrieval.service_names import may_name
 from pegboard.retrieval.speller import common_words
 from pegboard.retrieval.words import raw_words
 from pegboard.settings import load_settings
+from pegboard_bench.fleet.snapshot import catalog
 from pegboard_bench.no_match.boards import AskedBoard, same_jobs, without_servers
 from tuning.pairs import CATALOGS, is_held_out, read
 from tuning.short import short_requests
@@ -48,9 +53,11 @@ OUT = Path(__file__).parents[1] / "src" / "pegboard" / "retrieval" / "no_match.j
 SEED = 5
 MOST_TOOLS, LARGEST = {"written": 850, "stabletoolbench": 450}, {"written": 25, "stabletoolbench": 20}
 """Tools of a set, and of one of its servers."""
-WEIGHTS = {"written": 1.0, "short": 1.0, "toolalpaca": 0.5, "nestful": 0.5, "stabletoolbench": 0.5}
-"""What a set counts: searches are short, and written for tools of MCP servers more often than for web APIs."""
-FALSE = 0.03
+WEIGHTS = {"searches": 2.0, "written": 1.0, "short": 1.0, "toolalpaca": 0.5, "nestful": 0.5, "stabletoolbench": 0.5}
+"""What a set counts: searches are short, and for tools of MCP servers more often than for web APIs."""
+SEARCHES = Path(__file__).parent / "tuning" / "written" / "searches.jsonl"
+KNOWN = Path(__file__).parent / "tuning" / "services.txt"
+FALSE = 0.06
 """The mean share of the fitting sets' requests with a tool that are told that nothing fits."""
 STRENGTH = 0.5
 """Inverse strength of the ridge, on standardized signals (scikit-learn's `C`)."""
@@ -74,7 +81,8 @@ def services(data: Path) -> list[str]:
             words = [word for word in dict.fromkeys(raw_words(tool["server"].rpartition("/")[2])) if may_name(word)]
             for word in words if len(words) <= MOST_WORDS else ():
                 named[word].add(server)
-    return sorted(word for word, servers in named.items() if _is_service(word, servers, used[word]))
+    of_catalogs = {word for word, servers in named.items() if _is_service(word, servers, used[word])}
+    return sorted(of_catalogs.union(KNOWN.read_text("utf-8").splitlines()))
 
 
 def _is_service(word: str, servers: set[tuple[str, str]], users: set[tuple[str, str]]) -> bool:
@@ -97,6 +105,16 @@ def prepared(data: Path, work: Path) -> Iterator[ToolSet]:
     held_out = [query for query in read(data / "stabletoolbench" / QUERIES) if is_held_out(query["id"])]
     tools, asked = some(read(data / "stabletoolbench" / CATALOG), held_out, "stabletoolbench", draw)
     yield stored(work / "stabletoolbench", tools, asked)
+
+
+def searched_fleet() -> AskedBoard:
+    """The recorded fleet with the searches that were written for this fit."""
+    asked = [json.loads(line) for line in SEARCHES.read_text("utf-8").splitlines()]
+    return AskedBoard(
+        board=catalog(),
+        fitting=tuple(each["query"] for each in asked if each["tools"]),
+        unfitting=tuple(each["query"] for each in asked if not each["tools"]),
+    )
 
 
 def some(tools: Sequence[Row], queries: Sequence[Row], name: str, draw: random.Random) -> tuple[list[Row], list[Row]]:
@@ -177,7 +195,7 @@ async def fitted(data: Path, cache: Path) -> Row:
     names = services(data)
     known = NoMatch(intercept=0.0, weights=dict.fromkeys(SIGNALS, 0.0), least=0.0, services=frozenset(names))
     parts = default_parts(load_settings(profile="hybrid", cache_dir=cache))
-    sets = {}
+    sets = {"searches": await signals([searched_fleet()], known, parts)}
     with tempfile.TemporaryDirectory() as work:
         for of_set in prepared(data, Path(work)):
             boards = without_servers(of_set, await same_jobs(of_set.catalog, parts), SEED)

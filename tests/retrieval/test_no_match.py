@@ -10,7 +10,7 @@ from pegboard.retrieval.search_index import SearchIndex
 from pegboard.testing import fake_tool
 
 KNOWN = NoMatch(
-    intercept=0.0, weights=dict.fromkeys(SIGNALS, 0.0), least=0.2, services=frozenset({"discord", "slack", "mongo"})
+    intercept=0.0, weights=dict.fromkeys(SIGNALS, 0.0), least=0.2, services=frozenset({"discord", "slack", "mongo", "k8s", "google drive"})
 )
 SLACK = {"slack", "post", "message"}
 
@@ -46,7 +46,14 @@ def test_a_named_service_is_absent_if_no_tool_says_its_name(query: str, missing:
 
 def test_a_short_form_of_a_services_name_is_no_other_service() -> None:
     assert KNOWN.absent("mongo insert", [{"mongodb", "insert"}]) == 0.0
+    assert KNOWN.absent("k8s get pods", [{"kubernetes", "get"}]) == 0.0
     assert KNOWN.absent("discord", []) == 1.0
+
+
+def test_a_service_may_have_a_name_of_two_ordinary_words_beside_each_other() -> None:
+    assert KNOWN.absent("google drive search", [{"search", "files"}]) == 1.0
+    assert KNOWN.absent("google drive search", [{"google", "drive", "search"}]) == 0.0
+    assert KNOWN.absent("drive to google", [{"search", "files"}]) == 0.0
 
 
 def test_a_search_for_a_service_that_the_board_lacks_fits_less() -> None:

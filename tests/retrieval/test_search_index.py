@@ -42,7 +42,8 @@ def order(index: SearchIndex, query: str, **scores: float) -> list[str]:
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        ("crate_isue", "crate_issue"),
+        ("crate_isue", "create_issue"),
+        ("crate issue", "crate issue"),
         ("creat an isue", "creat an issue"),
         ("delte brnch", "delete branch"),
         ("GitHub createIssue", "github createIssue"),

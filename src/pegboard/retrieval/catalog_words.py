@@ -59,15 +59,6 @@ class CatalogWords:
         found = sum(weight * _credit(word, there) for word, weight in asked.items())
         return found / sum(asked.values())
 
-    def unknown(self, asked: Mapping[str, float]) -> float:
-        """The share of what is asked that no tool has, nor a synonym of it."""
-        missing = sum(
-            weight
-            for word, weight in asked.items()
-            if not self._uses[word] and not any(self._uses[near] for near in NEAR.get(word, ()))
-        )
-        return missing / sum(asked.values()) if asked else 0.0
-
     def _stems(self, tool: Tool) -> frozenset[str]:
         texts = fields(tool, self._servers.get(tool.server)).values()
         return frozenset(each for text in texts for each in counted(text))

@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
+from pegboard.retrieval.name_match import written_out
 from pegboard.retrieval.named_servers import LABEL
 from pegboard.retrieval.words import raw_words
 
-SIGNALS = ("cosine", "covered", "name", "absent", "words", "covered_words", "clauses")
+SIGNALS = ("cosine", "covered", "absent", "words", "clauses")
 """Largest cosine of the best tools with the search or a clause; largest share of its words, by rarity, that one of them
-has; how much of a name it says; the share of the services it names that none of them is of; ln(1 + content words);
-`covered` · `words`; ln(clauses)."""
+has; the share of the services it names that none of them is of; ln(1 + content words); ln(clauses)."""
+LONGEST = 2
+"""Words of a service's name: `google drive`."""
 SHORTEST = 3
 """Letters of a name before a colon that is taken for a service's."""
 
@@ -31,7 +33,7 @@ SHORTEST = 3
 class NoMatch:
     """P(some tool fits) = σ(intercept + Σ weight · signal); below ``least``, nothing fits.
 
-    ``services`` are words that name products, whether or not the board has them.
+    ``services`` are names of products, of one word or two, whether or not the board has them.
     """
 
     intercept: float
@@ -47,10 +49,15 @@ class NoMatch:
         """The least share of the services named in a query that a tool's words lack; 0 if the query names none."""
         label = LABEL.match(query)
         first = raw_words(label.group(1))[:1] if label else []
-        named = (self.services & set(raw_words(query))) | {word for word in first if len(word) >= SHORTEST}
+        named = self._named(raw_words(query)) | {word for word in first if len(word) >= SHORTEST}
         if not named:
             return 0.0
-        return min((sum(not _says(word, words) for word in named) / len(named) for words in texts), default=1.0)
+        return min((sum(not _says(name, words) for name in named) / len(named) for words in texts), default=1.0)
+
+    def _named(self, words: Sequence[str]) -> frozenset[str]:
+        """The services that these words name in a row."""
+        runs = (words[start : start + most] for start in range(len(words)) for most in range(1, LONGEST + 1))
+        return self.services.intersection(map(" ".join, runs))
 
 
 @lru_cache(maxsize=1)
@@ -68,6 +75,8 @@ def of_fit(fitted: Mapping[str, Any]) -> NoMatch:
     )
 
 
-def _says(word: str, words: Set[str]) -> bool:
-    """Whether a tool's words have this one, or a longer form of it: `mongo` in `mongodb`."""
-    return word in words or any(each.startswith(word) for each in words)
+def _says(name: str, words: Set[str]) -> bool:
+    """Whether a tool's words have those of a name, or longer forms of them: `mongo` in `mongodb`, `kubernetes` for
+    `k8s`."""
+    parts = (part for word in name.split() for part in written_out(word))
+    return all(part in words or any(each.startswith(part) for each in words) for part in parts)

@@ -96,16 +96,12 @@ class SearchIndex:
         top, spans = best[:LOOKED_AT], clauses(query)
         asked = [self._words.asked(text) for text in [query, *(query[start:end] for start, end in spans)]]
         known = [self._tools[of.tool] for of in top if of.tool in self._tools]
-        covered = max((self._words.share(each, tool) for each in asked for tool in known), default=0.0)
-        words = math.log1p(len(asked[0]))
         said = [{*known_words(f"{tool.server} {tool.name}"), *known_words(tool.description)} for tool in known]
         return {
             "cosine": max((_cosine(of.parts) for of in top), default=NO_COSINE),
-            "covered": covered,
-            "name": max((of.parts.get("name", 0.0) for of in top), default=0.0),
+            "covered": max((self._words.share(each, tool) for each in asked for tool in known), default=0.0),
             "absent": self._no_match.absent(query, said),
-            "words": words,
-            "covered_words": covered * words,
+            "words": math.log1p(len(asked[0])),
             "clauses": math.log(len(spans)),
         }
 

@@ -29,8 +29,8 @@ LEAST_USES = 2
 class Speller:
     """The words of one catalog, and the correction of a query to them.
 
-    Only a word that neither the catalog nor the vocabulary of the package's encoder has is corrected: `recipe` never
-    becomes `receive`.
+    A word that the catalog has stays. One that only the vocabulary of the package's encoder has is corrected beside a
+    word that neither has: `crate isue` is `create issue`, but `recipe` alone never becomes `receive`.
     """
 
     def __init__(self, tools: Iterable[Tool]) -> None:
@@ -80,15 +80,18 @@ class Speller:
         'list issues for my recipe'
         """
         named = WORD.sub(lambda match: self._name(match.group()), query)
-        return "".join(WORD.sub(lambda match: self._word(match.group()), piece) for piece in _kept_apart(named))
+        pieces = _kept_apart(named)
+        careless = any(self._word(word) != word for piece in pieces for word in WORD.findall(piece))
+        return "".join(WORD.sub(lambda match: self._word(match.group(), careless), piece) for piece in pieces)
 
     def _name(self, written: str) -> str:
         name = written.casefold()
         return name if CAMEL.search(written) and name in self._weights else written
 
-    def _word(self, written: str) -> str:
+    def _word(self, written: str, careless: bool = False) -> str:
+        """The word as it was meant; ``careless`` is whether the writer is known to misspell."""
         word = written.casefold()
-        if word in FUNCTION_WORDS or self._stems[stem(word)] or _is_common(word):
+        if word in FUNCTION_WORDS or self._stems[stem(word)] or (_is_common(word) and not careless):
             return written
         errors = 2 if len(word) >= LONG else 1
         near = [

@@ -35,6 +35,17 @@ async def test_work_is_done_in_time_although_answers_follow_each_other_without_a
     await until(lambda: done == [0, 1])
 
 
+async def test_what_waits_when_the_first_work_is_due_is_done_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(after_answer, "PAUSE", 0.01)
+    monkeypatch.setattr(after_answer, "LONGEST_WAIT", 0.05)
+    later, done = AfterAnswer(), list[int]()
+    later(lambda: done.append(0))
+    later(lambda: done.append(1))
+    monkeypatch.setattr(after_answer, "PAUSE", 3600.0)
+    later._waiting[1] = (later._waiting[1][0] + 3600.0, later._waiting[1][1])
+    await until(lambda: done == [0, 1])
+
+
 async def test_work_that_raises_does_not_keep_the_rest_from_being_done(caplog: pytest.LogCaptureFixture) -> None:
     later, done = AfterAnswer(), list[int]()
     later(lambda: 1 / 0)

@@ -33,7 +33,8 @@ def contents(events: MemoryEvents, clock: FakeClock, policy: ScanPolicy = "warn"
 
 async def scanned(read: Contents) -> None:
     read._later.flush()
-    await asyncio.gather(*read._scans)
+    if read._reading is not None:
+        await read._reading
 
 
 @pytest.mark.requirement("D11")
@@ -112,3 +113,23 @@ async def test_a_result_of_a_real_server_is_read_and_relayed_as_it_is(
     assert ORDER in text.text
     (event,) = events.of(ContentSuspected)  # type: ignore[attr-defined]
     assert (event.server, event.where, event.what) == ("scripted", "echo", "result")
+
+
+async def test_results_that_are_waiting_are_handed_to_a_thread_together(
+    events: MemoryEvents, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed: list[object] = []
+    to_thread = asyncio.to_thread
+
+    async def counted(work: Callable[[], Any]) -> Any:
+        handed.append(work)
+        return await to_thread(work)
+
+    monkeypatch.setattr(asyncio, "to_thread", counted)
+    read = contents(events, clock)
+    for number in range(5):
+        read.answered(SERVER, f"tool{number}", {"content": [{"type": "text", "text": ORDER}]})
+    await scanned(read)
+
+    assert len(handed) == 1
+    assert sorted(event.where for event in events.of(ContentSuspected)) == [f"tool{each}" for each in range(5)]

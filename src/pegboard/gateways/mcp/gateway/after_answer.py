@@ -12,7 +12,7 @@ LOGGER = logging.getLogger(__name__)
 PAUSE = 0.02
 """Seconds after an answer, in which it leaves this process and often the next request arrives."""
 LONGEST_WAIT = 0.25
-"""Seconds after which work is done although answers follow each other without a pause."""
+"""Seconds after which work is done although answers follow each other without a pause, with all that waits then."""
 
 Work = Callable[[], object]
 
@@ -44,16 +44,22 @@ class AfterAnswer:
             _do(self._waiting.popleft()[1])
 
     def _next(self) -> None:
-        """Do the first piece, unless an answer has just been given and it can wait."""
+        """Begin with what waits, unless an answer has just been given and it can wait."""
         loop = asyncio.get_running_loop()
-        since, work = self._waiting[0]
-        due = min(self._latest + PAUSE, since + LONGEST_WAIT)
+        due = min(self._latest + PAUSE, self._waiting[0][0] + LONGEST_WAIT)
         if loop.time() < due:
             self._timer = loop.call_at(due, self._next)
-            return
-        self._waiting.popleft()
-        _do(work)
-        self._timer = loop.call_soon(self._next) if self._waiting else None
+        else:
+            self._go_on(len(self._waiting))
+
+    def _go_on(self, pieces: int) -> None:
+        """Do the first piece, then the others of ``pieces``, each in a turn of its own."""
+        _do(self._waiting.popleft()[1])
+        loop = asyncio.get_running_loop()
+        if pieces > 1 and self._waiting:
+            self._timer = loop.call_soon(self._go_on, pieces - 1)
+        else:
+            self._timer = loop.call_soon(self._next) if self._waiting else None
 
 
 def _do(work: Work) -> None:

@@ -25,6 +25,8 @@ MOST_READ = 20_000
 """Characters up to which a result is scanned, on a thread after the answer; it takes some milliseconds per 1,000."""
 MOST_REPORTED = 10_000
 """Findings that are remembered, so that none is reported twice."""
+Answered = tuple[ServerName, str, Sequence[str]]
+"""The server of a result, what it is of, and its texts."""
 
 
 class Contents:
@@ -42,7 +44,8 @@ class Contents:
     ) -> None:
         self.policy = policy
         self._later = later
-        self._scans: set[asyncio.Task[None]] = set()
+        self._unread: list[Answered] = []
+        self._reading: asyncio.Task[None] | None = None
         self._pins = pins
         self._events = events
         self._clock = clock
@@ -73,16 +76,18 @@ class Contents:
         texts = _texts(result)
         size = sum(map(len, texts))
         if 0 < size <= MOST_READ:
-            scan = asyncio.create_task(self._scan_aside(server, where, texts))
-            self._scans.add(scan)
-            scan.add_done_callback(self._scans.discard)
+            self._unread.append((server, where, texts))
+            if self._reading is None or self._reading.done():
+                self._reading = asyncio.create_task(self._read())
 
-    async def _scan_aside(self, server: ServerName, where: str, texts: Sequence[str]) -> None:
-        self._judge(server, where, await asyncio.to_thread(scan_content, {"content": texts}))
-
-    def _judge(self, server: ServerName, where: str, verdict: ScanResult) -> None:
-        if verdict.suspicious:
-            self._report(server, where, "result", verdict, held_back=False)
+    async def _read(self) -> None:
+        """Scan what is unread on a thread, all at once: many small results would cost more to hand over than to scan."""
+        while self._unread:
+            answers, self._unread = self._unread, []
+            verdicts = await asyncio.to_thread(lambda: [scan_content({"content": texts}) for _, _, texts in answers])
+            for (server, where, _), verdict in zip(answers, verdicts, strict=True):
+                if verdict.suspicious:
+                    self._report(server, where, "result", verdict, held_back=False)
 
     def _report(self, server: ServerName, where: str, what: str, verdict: ScanResult, *, held_back: bool) -> None:
         key = (server, f"{what} {where}", verdict.rules)
