@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import subprocess
 import sys
 import time
@@ -17,12 +18,13 @@ from typing import Annotated, Any
 import typer
 
 from pegboard.catalog.tokens import BpeCounter
+from pegboard.results.asked_lines import asked_by
 from pegboard.results.json_tables import NotShaped, json_text, parsed_json
 from pegboard.results.result_reader import part_of
 from pegboard.results.shape import ShapedResult, ShapePolicy, framed_json, shape, texts_of
 from pegboard_bench import results
 from pegboard_bench.page import write_page
-from pegboard_bench.result_shapes.billing import billed
+from pegboard_bench.result_shapes.billing import WORDS, billed
 from pegboard_bench.result_shapes.checker import first_answer, second_answer
 from pegboard_bench.result_shapes.questions import Question, questions
 from pegboard_bench.result_shapes.recordings import Recording, recordings
@@ -35,11 +37,22 @@ QUESTIONS = 400
 RUNS = 15
 MEGABYTE = 1_000_000
 FORMS = ("shaped", "handle")
+OTHER_WORDS = 80
+"""Words that a user says besides a question."""
+SEED_OF_OTHERS = 11
+"""Of questions that nobody saw while the rule was written."""
 
 
-def formed(recording: Recording, form: str) -> ShapedResult:
+def formed(recording: Recording, form: str, asked: str = "") -> ShapedResult:
     schema = recording.schema or None
-    return shape(recording.result, POLICY, COUNTER, schema=schema, handles=form == "handle")
+    return shape(recording.result, POLICY, COUNTER, schema=schema, handles=form == "handle", asked=asked)
+
+
+def asked_in(question: Question, recording: Recording) -> str:
+    """What stands before a call that a question leads to: other words, the question, and the recorded arguments."""
+    other = random.Random(repr((question.recording, question.path, question.begins)))  # noqa: S311
+    words = " ".join(other.choices(WORDS, k=OTHER_WORDS))
+    return asked_by(f"{words}\n{question.said}", json.dumps(recording.arguments, ensure_ascii=False))
 
 
 def text_of(result: Any) -> str:
@@ -49,6 +62,8 @@ def text_of(result: Any) -> str:
 def digest(recorded: Sequence[Recording]) -> str:
     """A hash of every byte that is sent."""
     sent = [json.dumps(formed(each, form).result) for each in recorded for form in FORMS]
+    asked = [(each, recorded[each.recording]) for each in questions(recorded, QUESTIONS, SEED)]
+    sent += [json.dumps(formed(of, "handle", asked_in(each, of)).result) for each, of in asked]
     return hashlib.sha256("\n".join(sent).encode()).hexdigest()
 
 
@@ -59,13 +74,16 @@ def digest_of_another_process() -> str:
     return run.stdout.strip()
 
 
-def answered(recorded: Sequence[Recording], asked: Sequence[Question], form: str) -> dict[str, Any]:
-    """How many questions the text answers, and how many of the others one reading on."""
+def answered(
+    recorded: Sequence[Recording], asked: Sequence[Question], form: str, *, before: bool = True
+) -> dict[str, Any]:
+    """How many questions the text answers, and how many of the others one reading on. ``before`` is whether they stand
+    before the call, or come up later."""
     first, second, missed = 0, 0, []
     within, within_first = 0, 0
     for question in asked:
         recording = recorded[question.recording]
-        shaped = formed(recording, form)
+        shaped = formed(recording, form, asked_in(question, recording) if before else "")
         right = first_answer(question, text_of(shaped.result))
         whole = "cut" not in shaped.rules
         within, within_first, first = within + whole, within_first + (whole and right), first + right
@@ -219,6 +237,13 @@ def shapes(recorded: Sequence[Recording], out: Path, toon: Path | None) -> Path:
         figures |= {f"within/{form}": found["within_first"] / max(1, found["within"]), f"uncut/{form}": found["within"]}
         missed[form] = found["missed"]
         figures[f"missed/{form}"] = len(found["missed"])
+    later, others = (
+        answered(recorded, asked, "handle", before=False),
+        answered(recorded, questions(recorded, QUESTIONS, SEED_OF_OTHERS), "handle"),
+    )
+    for name, found in (("later", later), ("others", others)):
+        figures[f"answered/handle/{name}"] = found["first"] / len(asked)
+        figures[f"recoverable/handle/{name}"] = (found["first"] + found["second"]) / len(asked)
     figures["answered/head"] = cut_at_the_head(recorded, asked) / len(asked)
     figures["json/before"] = sum(COUNTER.count(json_texts))
     figures["json/minified"] = fewest(json_texts, [minified(text) for text in json_texts])

@@ -19,7 +19,7 @@ from typing import Any
 from pegboard.errors import ConfigError
 from pegboard.model import JsonObject
 from pegboard.protocols import TokenCounter
-from pegboard.results.excerpts import contents, excerpt
+from pegboard.results.excerpts import GAP_TOKENS, contents, excerpt
 from pegboard.results.html_text import page_start, page_text
 from pegboard.results.json_tables import JsonTable, NotShaped, parsed_json, table_text
 from pegboard.results.line_folds import folded
@@ -34,7 +34,6 @@ FRAME = 2_000
 LEAST_JOINED = 3
 FAR = 40
 """Characters for each token of the budget; a text that is longer is cut by any measure."""
-GAP_TOKENS = 20
 ROW_TOKENS = 4
 """Tokens of a row, at least, for how many rows of a long table are written."""
 HANDLE_LENGTH = 24
@@ -94,8 +93,12 @@ def shape(
     schema: JsonObject | None = None,
     handles: bool = False,
     structured: bool = True,
+    asked: str = "",
 ) -> ShapedResult:
-    """The result as its model gets it. The same result gives the same bytes.
+    """The result as its model gets it. The same arguments give the same bytes.
+
+    ``asked`` are words that tell what is looked for: those that stand before the call, and its arguments. What is cut
+    keeps the lines about them.
 
     ``handles`` is whether the original can be kept. Without ``structured``, `structuredContent` that the texts say too
     is left out; with it, it stays as it is.
@@ -104,7 +107,7 @@ def shape(
     before = sum(counter.count(texts)) if texts and not result.get("isError") else 0
     if before < max(1, policy.threshold):
         return ShapedResult(result=result, before=before, after=before)
-    far = handles and sum(map(len, texts)) > FAR * policy.budget
+    far = handles and not asked and sum(map(len, texts)) > FAR * policy.budget
     shaped = shaped_texts(
         texts, schema=schema if handles else None, pages=handles, most_rows=policy.budget // ROW_TOKENS if far else None
     )
@@ -122,7 +125,7 @@ def shape(
     if handles and (beyond or after > policy.budget or any(each.lossy for each in shaped)):
         handle = handle_of(result)
         if beyond or after > policy.budget:
-            said, rules = [_cut(shaped, handle, policy, counter)], (*rules, "cut")
+            said, rules = [_cut(shaped, handle, policy, counter, asked)], (*rules, "cut")
         else:
             said = [*said[:-1], f"{said[-1]}\n{_how_to_read(handle, policy, whole=True)}"]
         after = sum(counter.count(said))
@@ -225,17 +228,16 @@ def _joined(texts: Sequence[str], most_rows: int | None) -> ShapedText | None:
     return ShapedText(lines, ("joined", "table"), made.parsed, left_out=made.left_out)
 
 
-def _cut(shaped: Sequence[ShapedText], handle: str, policy: ShapePolicy, counter: TokenCounter) -> str:
-    """Head, counts and tail of texts that are longer than the budget."""
+def _cut(shaped: Sequence[ShapedText], handle: str, policy: ShapePolicy, counter: TokenCounter, asked: str) -> str:
+    """Head, counts and tail of texts that are longer than the budget, and what they say about what was asked."""
     lines = [line for each in shaped for line in each.lines]
     tables = [table for each in shaped for table in each.tables]
     held = contents(tables) if len(shaped) == 1 else []
     advice = _how_to_read(handle, policy, whole=False)
     room = policy.budget - sum(counter.count(["\n".join([*held, advice])])) - GAP_TOKENS
-    head, tail, first, last = excerpt(lines, room, counter, tail=not tables)
     beyond = sum(each.left_out for each in shaped)
-    gap = f"[lines {first} to {last + beyond} of {len(lines) + beyond} are left out]"
-    return "\n".join(filter(None, [head, gap, tail, *held, advice]))
+    said = excerpt(lines, room, counter, tail=not tables, asked=asked, beyond=beyond)
+    return "\n".join([said, *held, advice])
 
 
 def _how_to_read(handle: str, policy: ShapePolicy, *, whole: bool) -> str:

@@ -136,12 +136,13 @@ class RequestResults:
         if form == "whole":
             return ShapedResult(result=content, before=0, after=0)
         hashed = hashlib.sha256(b"handle" if handles else b"shaped")
-        for each in result.texts:
-            hashed.update(b"\0" + each.text.encode("utf-8", "surrogatepass"))
+        asked = result.asked if handles else ""
+        for text in (*(each.text for each in result.texts), asked):
+            hashed.update(b"\0" + text.encode("utf-8", "surrogatepass"))
         key = hashed.digest()
         found = self._shapes.get(key)
         if found is None:
-            made = shape(content, self._policy, self._counter, handles=handles)
+            made = shape(content, self._policy, self._counter, handles=handles, asked=asked)
             size = sum(map(len, texts_of(made.result))) if made.rules else 0
             made = made if made.rules else ShapedResult(result={}, before=made.before, after=made.after)
             found = self._shapes[key] = (size, made)
