@@ -218,9 +218,9 @@ def shapes(recorded: Sequence[Recording], out: Path, toon: Path | None) -> Path:
         row["results"] += 1
         for form in FORMS:
             made = formed(each, form)
-            row[form] += made.after
+            row[form] += sum(COUNTER.count(texts_of(made.result)))
             if form == "handle":
-                row["before"] += made.before or sum(COUNTER.count(texts_of(each.result)))
+                row["before"] += sum(COUNTER.count(texts_of(each.result)))
                 for rule in made.rules or ("whole",):
                     rules[rule] += 1
     before = sum(row["before"] for row in tools.values())

@@ -22,7 +22,7 @@ from pegboard.protocols import TokenCounter
 from pegboard.results.excerpts import GAP_TOKENS, contents, excerpt
 from pegboard.results.html_text import page_start, page_text
 from pegboard.results.json_tables import JsonTable, NotShaped, parsed_json, table_text
-from pegboard.results.line_folds import folded
+from pegboard.results.line_folds import folded_lines
 from pegboard.results.projection import projected
 from pegboard.results.python_values import parsed_python
 
@@ -34,6 +34,8 @@ FRAME = 2_000
 LEAST_JOINED = 3
 FAR = 40
 """Characters for each token of the budget; a text that is longer is cut by any measure."""
+SAMPLE, EACH = 4_000, 10
+"""Characters of a sample, of which every so manieth is counted."""
 ROW_TOKENS = 4
 """Tokens of a row, at least, for how many rows of a long table are written."""
 HANDLE_LENGTH = 24
@@ -54,7 +56,8 @@ class ShapePolicy:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapedResult:
     """``result`` is what the model gets, ``before`` and ``after`` the tokens of its texts, ``rules`` what was done.
-    With ``kept``, the original has to be kept under ``handle``."""
+    ``before`` is an estimate by samples for results that are far longer than the budget. With ``kept``, the original
+    has to be kept under ``handle``."""
 
     result: JsonObject
     before: int
@@ -104,16 +107,18 @@ def shape(
     is left out; with it, it stays as it is.
     """
     texts = texts_of(result)
-    before = sum(counter.count(texts)) if texts and not result.get("isError") else 0
+    long = sum(map(len, texts)) > FAR * policy.budget
+    before = 0 if result.get("isError") else _sampled(texts, counter) if long else sum(counter.count(texts))
     if before < max(1, policy.threshold):
         return ShapedResult(result=result, before=before, after=before)
-    far = handles and not asked and sum(map(len, texts)) > FAR * policy.budget
+    far = handles and not asked and long
     shaped = shaped_texts(
         texts, schema=schema if handles else None, pages=handles, most_rows=policy.budget // ROW_TOKENS if far else None
     )
     said = [each.text for each in shaped]
     beyond = any(each.left_out for each in shaped)
-    after = before if beyond else sum(counter.count(said))
+    same = beyond or not any(each.rules for each in shaped)
+    after = before if same else _sampled(said, counter) if long else sum(counter.count(said))
     if after >= before and not beyond:
         shaped, said, after = [ShapedText(text.split("\n")) for text in texts], texts, before
     rules = tuple(dict.fromkeys(rule for each in shaped for rule in each.rules))
@@ -136,6 +141,14 @@ def shape(
         sent = {key: value for key, value in sent.items() if key != "structuredContent"}
         rules = (*rules, "structured")
     return ShapedResult(result=sent, before=before, after=after, rules=rules, handle=handle, uncut=uncut)
+
+
+def _sampled(texts: Sequence[str], counter: TokenCounter) -> int:
+    """Tokens of long texts, about: by samples from all over each."""
+    parts = [[text[at : at + SAMPLE] for at in range(0, len(text), SAMPLE * EACH)] for text in texts]
+    counted = [sum(counter.count(each)) if each else 0 for each in parts]
+    sizes = [sum(map(len, each)) for each in parts]
+    return sum(round(count * len(text) / max(1, size)) for text, count, size in zip(texts, counted, sizes, strict=True))
 
 
 def texts_of(result: JsonObject) -> list[str]:
@@ -192,8 +205,9 @@ def _shaped_text(text: str, schema: JsonObject | None, most_rows: int | None, *,
             return ShapedText(said.split("\n"), ("page",), lossy=True)
         except ConfigError:  # without the extra, pages stay pages
             return ShapedText(text.split("\n"))
-    said = folded(text)
-    return ShapedText(said.split("\n"), ("fold",) if said != text else ())
+    lines = text.split("\n")
+    kept = folded_lines(lines)
+    return ShapedText(kept, ("fold",) if kept is not lines else ())
 
 
 def framed_json(text: str) -> tuple[str, Any, str] | None:
@@ -249,8 +263,12 @@ def _how_to_read(handle: str, policy: ShapePolicy, *, whole: bool) -> str:
 
 def handle_of(result: JsonObject) -> str:
     """The name under which a result is kept: a hash of it, so that the same result has the same name."""
-    said = json.dumps(result, sort_keys=True, separators=(",", ":")).encode("ascii")
-    return f"r{hashlib.sha256(said).hexdigest()[:HANDLE_LENGTH]}"
+    texts = texts_of(result)
+    rest = with_texts(result, [str(len(text)) for text in texts])
+    said = hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode("ascii"))
+    for text in texts:
+        said.update(text.encode("utf-8", "surrogatepass"))
+    return f"r{said.hexdigest()[:HANDLE_LENGTH]}"
 
 
 def is_said(result: JsonObject, texts: Sequence[str]) -> bool:
