@@ -138,8 +138,9 @@ def _literal(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else json_text(value)
 
 
-def seconds(recorded: Sequence[Recording]) -> dict[str, float]:
-    """Milliseconds of processor time that a result of 1 MB and one of 4 KB take, by kind: medians of runs."""
+def seconds(recorded: Sequence[Recording], asked_of: Question) -> dict[str, float]:
+    """Milliseconds of processor time that a result of 1 MB and one of 4 KB take, by kind: medians of runs. ``asked`` is
+    the form handle with a question before the call."""
     rows: list[Any] = []
     page, log = "", ""
     for each in recorded:
@@ -162,13 +163,13 @@ def seconds(recorded: Sequence[Recording]) -> dict[str, float]:
         "text-4kb": log[:4_000],
     }
     found: dict[str, float] = {}
-    for form in FORMS:
+    for form, asked in (("shaped", ""), ("handle", ""), ("asked", asked_in(asked_of, recorded[asked_of.recording]))):
         for name, text in texts.items():
             result = {"content": [{"type": "text", "text": text}]}
             times = []
             for _ in range(RUNS):
                 begin = time.process_time()
-                shape(result, POLICY, COUNTER, handles=form == "handle")
+                shape(result, POLICY, COUNTER, handles=form != "shaped", asked=asked)
                 times.append((time.process_time() - begin) * 1000)
             found[f"ms/{form}/{name}"] = median(times)
     return found
@@ -255,7 +256,7 @@ def shapes(recorded: Sequence[Recording], out: Path, toon: Path | None) -> Path:
 
         figures["json/toon"] = fewest(json_texts, [in_toon(encode, text) for text in json_texts])
     figures["stable"] = float(digest(recorded) == digest_of_another_process())
-    figures |= seconds(recorded)
+    figures |= seconds(recorded, asked[0])
     kinds = {kind: sum(each.kind == kind for each in asked) for kind in ("value", "line", "page")}
     tables = {
         "tools": dict(sorted(tools.items())),

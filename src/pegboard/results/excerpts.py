@@ -62,15 +62,21 @@ def _picked(lines: Sequence[str], tokens: int, counter: TokenCounter, asked: str
     heads = [] if near else [at for at, line in enumerate(lines) if line[:1] == "@" and HEADER.fullmatch(line)]
     structure = {each for head in heads for each in (head, head + 1)}
     places = asked_lines(lines, asked, heads[0] if heads else 0)
+    groups = {
+        place: range(max(0, place - BEFORE), min(len(lines), place + AFTER + 1))
+        if near
+        else [*_fields(heads, place), place]
+        for place in [each for each in places if each not in structure][:MOST_ASKED]
+    }
+    short = {at for group in groups.values() for at in group if len(lines[at]) <= tokens * MOST_CHARACTERS}
+    sizes = dict(zip(short, counter.count([lines[at] for at in short]), strict=True))
     found: dict[int, int] = {}
-    for place in [each for each in places if each not in structure][:MOST_ASKED]:
-        beside = range(max(0, place - BEFORE), min(len(lines), place + AFTER + 1)) if near else _fields(heads, place)
-        more = [each for each in {*beside, place} if each not in found]
-        sizes = counter.count([lines[each] for each in more])
-        if more and sum(sizes) + GAP_TOKENS <= tokens:
-            tokens -= sum(sizes) + GAP_TOKENS
-            found |= dict(zip(more, sizes, strict=True))
-            found[more[0]] += GAP_TOKENS
+    for place, group in groups.items():
+        more = [at for at in group if at not in found]
+        needed = sum(sizes.get(at, tokens) for at in more) + GAP_TOKENS
+        if place in more and needed <= tokens:
+            tokens -= needed
+            found |= {at: sizes[at] for at in more} | {place: sizes[place] + GAP_TOKENS}
     return found
 
 

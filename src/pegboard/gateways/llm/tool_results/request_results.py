@@ -183,6 +183,8 @@ def _length(request: LlmRequest, result: ToolResult) -> int:
     """Bytes of the conversation before a result, without cache breakpoints."""
     spans = (each.value for each in request.fields.values())
     begin = next(span.start for span in spans if span.start <= result.start < span.end)
+    if request.text.find(b'"cache_control"', begin, result.start) < 0:
+        return result.start - begin
     moved = sum(found.end() - found.start() for found in BREAKPOINT.finditer(request.text, begin, result.start))
     return result.start - begin - moved
 
