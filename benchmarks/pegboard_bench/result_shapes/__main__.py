@@ -191,16 +191,19 @@ def main(
     out: Annotated[Path, typer.Option(help="Folder of results files.")] = Path("bench/results"),
     toon: Annotated[Path | None, typer.Option(help="Folder with the package toon_format.")] = None,
     page: Annotated[Path | None, typer.Option(help="The page of all benchmarks, to be written again.")] = None,
-    part: Annotated[str, typer.Option(help="shapes, billing, or all.")] = "all",
+    part: Annotated[str, typer.Option(help="shapes, times, billing, or all.")] = "all",
     digest_only: Annotated[bool, typer.Option("--digest", hidden=True)] = False,
 ) -> None:
     recorded = recordings()
     if digest_only:
         print(digest(recorded))  # noqa: T201
         return
-    if part != "billing":
+    if part in ("shapes", "all"):
         print(shapes(recorded, out, toon))  # noqa: T201
-    if part != "shapes":
+    if part in ("times", "all"):
+        asked = questions(recorded, 1, SEED)[0]
+        results.extend(out / "shaping.json", "times", figures=seconds(recorded, asked), table={"runs": RUNS})
+    if part in ("billing", "all"):
         of_billing, table = billed(recorded, SEED)
         results.extend(out / "shaping.json", "billing", figures=of_billing, table=table)
     if page is not None:
@@ -256,7 +259,6 @@ def shapes(recorded: Sequence[Recording], out: Path, toon: Path | None) -> Path:
 
         figures["json/toon"] = fewest(json_texts, [in_toon(encode, text) for text in json_texts])
     figures["stable"] = float(digest(recorded) == digest_of_another_process())
-    figures |= seconds(recorded, asked[0])
     kinds = {kind: sum(each.kind == kind for each in asked) for kind in ("value", "line", "page")}
     tables = {
         "tools": dict(sorted(tools.items())),
