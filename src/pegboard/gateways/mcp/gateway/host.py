@@ -34,6 +34,7 @@ from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
 from pegboard.shared_indexes import SharedIndexes
 from pegboard.stores import MemorySessions, MemorySigningKeys
+from pegboard.trust.pin_reads import ApprovalWatch, GatheredPins
 from pegboard.trust.switches import Switches
 from pegboard.upstreams import Changes, Fleet, UpstreamLimits
 from pegboard.upstreams.extension_requests import AnyNotification
@@ -66,7 +67,7 @@ class Host:
         self.access = Access(settings, clock=parts.clock)
         self.signing = Signing(parts.signing_keys, parts.clock, lasting=settings.session_ttl)
         self.switches = Switches(parts.archive, parts.clock, self._renew_views)
-        first = FirstServers(parts.pins, lambda: self.settings)
+        first = FirstServers(GatheredPins(parts.pins), lambda: self.settings)
         parts = replace(parts, pins=first)
         self._approvals = ServerApprovals(
             first,
@@ -80,6 +81,7 @@ class Host:
             switches=self.switches,
             doubts=first.doubts,
         )
+        self.approval_watch = ApprovalWatch(first, self._wake_approvals, is_strict=lambda: self._approvals.is_strict)
         self.sign_ins = SignIns(settings, parts.clock, local=settings.is_for_one_person)
         self.fleet = Fleet(
             settings.enabled_servers,
@@ -110,6 +112,8 @@ class Host:
         self._results = ResultShaper(settings.results, parts.results, counter, events=parts.events, clock=parts.clock)
         self._programs = ProgramRunner(settings.programs)
         self._often: tuple[str, ...] = ()
+        self._copies: dict[str, tuple[Settings, Settings]] = {}
+        """By toolset: the settings, and how the toolset changes them. All users share them."""
         self._gateways: dict[str, Gateway] = {}
         self.users = UserBoards(
             self.fleet,
@@ -136,6 +140,7 @@ class Host:
                     self._reported.run(),
                     self._charges.run(),
                     self._approvals.run(),
+                    self.approval_watch.run(),
                     self.switches.run(),
                 ),
                 *((self.parts.learner.book.run(),) if self.parts.learner is not None else ()),
@@ -246,6 +251,10 @@ class Host:
         await self._approvals.ask()
         self.users.review()
 
+    def _wake_approvals(self) -> None:
+        self._approvals.wake()
+        self.users.review()
+
     def count(self, outcome: Outcome) -> None:
         """Count a call that a client executed and reported. It opens no breaker: one client's word would hide a server
         from all others."""
@@ -275,7 +284,11 @@ class Host:
             chosen = ToolsetView.of(toolset, own)
             always = always if own.always_available is None else own.always_available
             changes = {"exposure": own.exposure} if own.exposure else {}
-        return settings.model_copy(update=changes | {"always_available": (*always, *self._often)}), chosen
+        known, changed = self._copies.get(toolset, (None, settings))
+        if known is not settings:
+            changed = settings.model_copy(update=changes | {"always_available": (*always, *self._often)})
+            self._copies[toolset] = settings, changed
+        return changed, chosen
 
     def _board(self, settings: Settings, toolset: str, user: str = "") -> RoutingBoard:
         empty, name = Catalog.build([]), _of_user(toolset, user)
