@@ -49,10 +49,13 @@ VALUES = st.recursive(
     ),
     max_leaves=30,
 )
+ARRAYS = st.integers(1, 4).flatmap(
+    lambda cells: st.lists(st.lists(SCALARS, min_size=cells, max_size=cells), min_size=2, max_size=6)
+)
 
 
-@given(value=VALUES)
-@settings(max_examples=400, deadline=None)
+@given(value=st.one_of(VALUES, ARRAYS, st.fixed_dictionaries({"columns": VALUES, "rows": ARRAYS})))
+@settings(max_examples=500, deadline=None)
 @pytest.mark.requirement("results.shapes")
 def test_the_same_json_is_read_from_the_tables(value: Any) -> None:
     text = json.dumps(value).replace("-0.0", "0.5")  # no negative zero
@@ -65,6 +68,19 @@ def test_the_same_json_is_read_from_the_tables(value: Any) -> None:
 def same(one: Any, other: Any) -> bool:
     """Equal in JSON: 1, 1.0 and true differ."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def test_an_array_of_arrays_is_a_table_whose_fields_are_places() -> None:
+    rows = [["size", "path"], [7, "a.py"], [None, "b.py"]]
+
+    assert table_text(parsed_json(json.dumps({"values": rows, "odd": [[1, 2], [3, 4], [5]]}))).lines == [
+        '{"values":@1,"odd":[[1,2],[3,4],[5]]}',
+        "@1 3 rows, each an array",
+        "0\t1",
+        "size\tpath",
+        "7\ta.py",
+        "\tb.py",
+    ]
 
 
 def test_an_array_of_objects_is_a_table_with_what_all_rows_share_said_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -116,6 +117,40 @@ def test_the_end_of_a_long_text_is_shown_too() -> None:
     assert "ERROR: disk full\n[All of it is kept" in said
 
 
+def test_what_is_cut_keeps_the_rows_about_what_was_asked() -> None:
+    result = result_of(json.dumps({"total": 300, "items": ROWS}))
+
+    said = text_of(shape(result, POLICY, COUNTER, handles=True, asked="What does part 217 weigh?").result)
+
+    assert "\n217\tpart 217\t54.25\n[lines 223 to 304 of 304 are left out]\n" in said
+    assert "\n1\tpart 1\t0.25\n" in said
+
+
+def test_rows_about_what_was_asked_come_with_the_fields_of_their_table() -> None:
+    others = [{"code": at * 7, "colour": f"colour {at}"} for at in range(200)]
+    result = result_of(json.dumps({"parts": ROWS, "colours": others}))
+
+    said = text_of(shape(result, POLICY, COUNTER, handles=True, asked="Which code has colour 173?").result)
+
+    assert re.search(r"\n@2 200 rows\ncode\tcolour\n(?:\[lines .* left out\]\n)?(?:.*\n)*1211\tcolour 173\n", said)
+
+
+def test_lines_about_what_was_asked_come_with_those_beside_them() -> None:
+    log = "\n".join(f"2026-01-01 line {at} of the log" for at in range(3000))
+
+    said = text_of(shape(result_of(log), POLICY, COUNTER, handles=True, asked="Why did line 1777 fail?").result)
+
+    assert "\n".join(f"2026-01-01 line {at} of the log" for at in range(1776, 1780)) in said
+
+
+def test_words_that_say_nothing_change_nothing() -> None:
+    result = result_of("\n".join(f"2026-01-01 line {at} of the log" for at in range(3000)))
+
+    plain, asked = (shape(result, POLICY, COUNTER, handles=True, asked=each) for each in ("", "the Log of a LINE?"))
+
+    assert asked == plain
+
+
 @pytest.mark.requirement("results.handles")
 def test_without_a_handle_nothing_is_left_out() -> None:
     page = f"<!doctype html><p>{'word ' * 2000}</p>"
@@ -136,14 +171,15 @@ def test_without_a_handle_nothing_is_left_out() -> None:
         max_size=4,
     ),
     handles=st.booleans(),
+    asked=st.sampled_from(["", "a", "b } a", "which 1 is 2?"]) | st.text(max_size=60),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=200, deadline=None)
 @pytest.mark.requirement("results.stable")
-def test_a_shaped_result_is_never_larger_and_always_the_same(texts: list[str], *, handles: bool) -> None:
+def test_a_shaped_result_is_never_larger_and_always_the_same(texts: list[str], asked: str, *, handles: bool) -> None:
     policy = ShapePolicy(threshold=1, budget=100)
     result = result_of(*texts)
 
-    one, other = (shape(result, policy, COUNTER, handles=handles) for _ in range(2))
+    one, other = (shape(result, policy, COUNTER, handles=handles, asked=asked) for _ in range(2))
 
     assert json.dumps(one.result) == json.dumps(other.result)
     assert one.after <= one.before

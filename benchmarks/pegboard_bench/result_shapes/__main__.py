@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import subprocess
 import sys
 import time
@@ -17,12 +18,13 @@ from typing import Annotated, Any
 import typer
 
 from pegboard.catalog.tokens import BpeCounter
+from pegboard.results.asked_lines import asked_by
 from pegboard.results.json_tables import NotShaped, json_text, parsed_json
 from pegboard.results.result_reader import part_of
 from pegboard.results.shape import ShapedResult, ShapePolicy, framed_json, shape, texts_of
 from pegboard_bench import results
 from pegboard_bench.page import write_page
-from pegboard_bench.result_shapes.billing import billed
+from pegboard_bench.result_shapes.billing import WORDS, billed
 from pegboard_bench.result_shapes.checker import first_answer, second_answer
 from pegboard_bench.result_shapes.questions import Question, questions
 from pegboard_bench.result_shapes.recordings import Recording, recordings
@@ -35,11 +37,22 @@ QUESTIONS = 400
 RUNS = 15
 MEGABYTE = 1_000_000
 FORMS = ("shaped", "handle")
+OTHER_WORDS = 80
+"""Words that a user says besides a question."""
+SEED_OF_OTHERS = 11
+"""Of questions that nobody saw while the rule was written."""
 
 
-def formed(recording: Recording, form: str) -> ShapedResult:
+def formed(recording: Recording, form: str, asked: str = "") -> ShapedResult:
     schema = recording.schema or None
-    return shape(recording.result, POLICY, COUNTER, schema=schema, handles=form == "handle")
+    return shape(recording.result, POLICY, COUNTER, schema=schema, handles=form == "handle", asked=asked)
+
+
+def asked_in(question: Question, recording: Recording) -> str:
+    """What stands before a call that a question leads to: other words, the question, and the recorded arguments."""
+    other = random.Random(repr((question.recording, question.path, question.begins)))  # noqa: S311
+    words = " ".join(other.choices(WORDS, k=OTHER_WORDS))
+    return asked_by(f"{words}\n{question.said}", json.dumps(recording.arguments, ensure_ascii=False))
 
 
 def text_of(result: Any) -> str:
@@ -49,6 +62,8 @@ def text_of(result: Any) -> str:
 def digest(recorded: Sequence[Recording]) -> str:
     """A hash of every byte that is sent."""
     sent = [json.dumps(formed(each, form).result) for each in recorded for form in FORMS]
+    asked = [(each, recorded[each.recording]) for each in questions(recorded, QUESTIONS, SEED)]
+    sent += [json.dumps(formed(of, "handle", asked_in(each, of)).result) for each, of in asked]
     return hashlib.sha256("\n".join(sent).encode()).hexdigest()
 
 
@@ -59,13 +74,16 @@ def digest_of_another_process() -> str:
     return run.stdout.strip()
 
 
-def answered(recorded: Sequence[Recording], asked: Sequence[Question], form: str) -> dict[str, Any]:
-    """How many questions the text answers, and how many of the others one reading on."""
+def answered(
+    recorded: Sequence[Recording], asked: Sequence[Question], form: str, *, before: bool = True
+) -> dict[str, Any]:
+    """How many questions the text answers, and how many of the others one reading on. ``before`` is whether they stand
+    before the call, or come up later."""
     first, second, missed = 0, 0, []
     within, within_first = 0, 0
     for question in asked:
         recording = recorded[question.recording]
-        shaped = formed(recording, form)
+        shaped = formed(recording, form, asked_in(question, recording) if before else "")
         right = first_answer(question, text_of(shaped.result))
         whole = "cut" not in shaped.rules
         within, within_first, first = within + whole, within_first + (whole and right), first + right
@@ -120,8 +138,9 @@ def _literal(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else json_text(value)
 
 
-def seconds(recorded: Sequence[Recording]) -> dict[str, float]:
-    """Milliseconds of processor time that a result of 1 MB and one of 4 KB take, by kind: medians of runs."""
+def seconds(recorded: Sequence[Recording], asked_of: Question) -> dict[str, float]:
+    """Milliseconds of processor time that a result of 1 MB and one of 4 KB take, by kind: medians of runs. ``asked`` is
+    the form handle with a question before the call."""
     rows: list[Any] = []
     page, log = "", ""
     for each in recorded:
@@ -144,13 +163,13 @@ def seconds(recorded: Sequence[Recording]) -> dict[str, float]:
         "text-4kb": log[:4_000],
     }
     found: dict[str, float] = {}
-    for form in FORMS:
+    for form, asked in (("shaped", ""), ("handle", ""), ("asked", asked_in(asked_of, recorded[asked_of.recording]))):
         for name, text in texts.items():
             result = {"content": [{"type": "text", "text": text}]}
             times = []
             for _ in range(RUNS):
                 begin = time.process_time()
-                shape(result, POLICY, COUNTER, handles=form == "handle")
+                shape(result, POLICY, COUNTER, handles=form != "shaped", asked=asked)
                 times.append((time.process_time() - begin) * 1000)
             found[f"ms/{form}/{name}"] = median(times)
     return found
@@ -172,16 +191,19 @@ def main(
     out: Annotated[Path, typer.Option(help="Folder of results files.")] = Path("bench/results"),
     toon: Annotated[Path | None, typer.Option(help="Folder with the package toon_format.")] = None,
     page: Annotated[Path | None, typer.Option(help="The page of all benchmarks, to be written again.")] = None,
-    part: Annotated[str, typer.Option(help="shapes, billing, or all.")] = "all",
+    part: Annotated[str, typer.Option(help="shapes, times, billing, or all.")] = "all",
     digest_only: Annotated[bool, typer.Option("--digest", hidden=True)] = False,
 ) -> None:
     recorded = recordings()
     if digest_only:
         print(digest(recorded))  # noqa: T201
         return
-    if part != "billing":
+    if part in ("shapes", "all"):
         print(shapes(recorded, out, toon))  # noqa: T201
-    if part != "shapes":
+    if part in ("times", "all"):
+        asked = questions(recorded, 1, SEED)[0]
+        results.extend(out / "shaping.json", "times", figures=seconds(recorded, asked), table={"runs": RUNS})
+    if part in ("billing", "all"):
         of_billing, table = billed(recorded, SEED)
         results.extend(out / "shaping.json", "billing", figures=of_billing, table=table)
     if page is not None:
@@ -200,9 +222,9 @@ def shapes(recorded: Sequence[Recording], out: Path, toon: Path | None) -> Path:
         row["results"] += 1
         for form in FORMS:
             made = formed(each, form)
-            row[form] += made.after
+            row[form] += sum(COUNTER.count(texts_of(made.result)))
             if form == "handle":
-                row["before"] += made.before or sum(COUNTER.count(texts_of(each.result)))
+                row["before"] += sum(COUNTER.count(texts_of(each.result)))
                 for rule in made.rules or ("whole",):
                     rules[rule] += 1
     before = sum(row["before"] for row in tools.values())
@@ -219,6 +241,13 @@ def shapes(recorded: Sequence[Recording], out: Path, toon: Path | None) -> Path:
         figures |= {f"within/{form}": found["within_first"] / max(1, found["within"]), f"uncut/{form}": found["within"]}
         missed[form] = found["missed"]
         figures[f"missed/{form}"] = len(found["missed"])
+    later, others = (
+        answered(recorded, asked, "handle", before=False),
+        answered(recorded, questions(recorded, QUESTIONS, SEED_OF_OTHERS), "handle"),
+    )
+    for name, found in (("later", later), ("others", others)):
+        figures[f"answered/handle/{name}"] = found["first"] / len(asked)
+        figures[f"recoverable/handle/{name}"] = (found["first"] + found["second"]) / len(asked)
     figures["answered/head"] = cut_at_the_head(recorded, asked) / len(asked)
     figures["json/before"] = sum(COUNTER.count(json_texts))
     figures["json/minified"] = fewest(json_texts, [minified(text) for text in json_texts])
@@ -230,7 +259,6 @@ def shapes(recorded: Sequence[Recording], out: Path, toon: Path | None) -> Path:
 
         figures["json/toon"] = fewest(json_texts, [in_toon(encode, text) for text in json_texts])
     figures["stable"] = float(digest(recorded) == digest_of_another_process())
-    figures |= seconds(recorded)
     kinds = {kind: sum(each.kind == kind for each in asked) for kind in ("value", "line", "page")}
     tables = {
         "tools": dict(sorted(tools.items())),

@@ -3,7 +3,8 @@
 Conversations of agents are constructed around recorded results, and sent as an agent sends them: whole, with each
 request. What the LLM gateway makes of them is billed by simulated caches (`pegboard_bench.cache`), and so is every
 reading on: a result about which something is asked that its text does not say is read by `read_result`, by the rule of
-`checker`, in a request of its own, whose call is output. Other output is the same both ways, and left out.
+`checker`, in a request of its own, whose call is output. Half of the questions stand before the call, in the model's
+words; the others come up later. Other output is the same both ways, and left out.
 """
 
 from __future__ import annotations
@@ -188,9 +189,12 @@ def _conversation(
         for _ in range(draw.randint(*kind.steps)):
             steps.append(Step(messages=len(messages), asked=asked, after=pause))
             place, pause = draw.choice(callable_), draw.uniform(3, 30)
-            messages += _exchange(recorded[place], f"toolu_{len(messages)}", draw)
+            exchange = _exchange(recorded[place], f"toolu_{len(messages)}", draw)
             own = pool.get(place, ())
             asked = draw.sample(own, 1) if own and draw.random() < 0.5 else ()
+            if asked and len(steps) % 2:
+                exchange[0]["content"].insert(0, _text(asked[0].said))
+            messages += exchange
         steps.append(Step(messages=len(messages), asked=asked, after=pause))
         messages.append({"role": "assistant", "content": [_text(_words(draw, draw.randint(40, 300)))]})
     system = [_text(_words(draw, draw.randint(*kind.system)))]

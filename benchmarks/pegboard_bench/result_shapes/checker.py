@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pegboard.results.json_tables import HEADER, NotShaped, json_text, parsed_json, restored
@@ -17,6 +17,9 @@ GAP = re.compile(r"\[lines (\d+) to (\d+) of (\d+) are left out\]")
 NOTE = re.compile(r"\n\[(?:All of it|The original) is kept for .*\]$")
 MORE = re.compile(r"\n\[more follows: page \d+ of it, or ask for less\]$")
 ROW = re.compile(JOINED.format(r"\d+").replace("[", r"\[").replace("]", r"\]"))
+LEGENDS = (LEGEND, PYTHON_LEGEND)
+GONE = "\x00gone"
+"""A cell of a row that was left out."""
 Read = Callable[..., str]
 
 
@@ -58,14 +61,11 @@ def _plain(text: str) -> str:
 
 def value_in(text: str, path: Path) -> tuple[bool, Any]:
     """The value at a path of the JSON that a text holds, whole or cut; false if it is not there."""
-    lines = [
-        line
-        for line in NOTE.sub("", text).split("\n")
-        if line not in (LEGEND, PYTHON_LEGEND) and not ROW.fullmatch(line)
-    ]
-    if (gap := next((at for at, line in enumerate(lines) if GAP.fullmatch(line)), None)) is not None:
-        return _in_part(lines[:gap], path)
-    start = next((at for at, line in enumerate(lines) if line[:1] in ("{", "[", "@")), 0)
+    lines = NOTE.sub("", text).split("\n")
+    if any(GAP.fullmatch(line) for line in lines):
+        return _in_part(_numbered(lines), path)
+    lines = [line for line in lines if line not in LEGENDS and not ROW.fullmatch(line)]
+    start = next((at for at, line in enumerate(lines) if _begins_json(line)), 0)
     for end in (len(lines), *range(len(lines) - 1, start, -1)):
         try:
             value: Any = _read("\n".join(lines[start:end]))
@@ -75,6 +75,10 @@ def value_in(text: str, path: Path) -> tuple[bool, Any]:
     return False, None
 
 
+def _begins_json(line: str) -> bool:
+    return line[:1] in ("{", "[", "@") and line not in LEGENDS and not ROW.fullmatch(line)
+
+
 def _read(text: str) -> Any:
     """JSON as tables or as it was sent, with its literals as they are written."""
     if "\n@" in text or text.startswith("@"):
@@ -82,22 +86,37 @@ def _read(text: str) -> Any:
     return parsed_json(text)
 
 
-def _in_part(lines: list[str], path: Path) -> tuple[bool, Any]:
-    """The value in the head of a result: of the last table that began, the rows that are there."""
-    heads = [at for at, line in enumerate(lines) if HEADER.fullmatch(line)]
-    if not heads:
-        return False, None
-    last = heads[-1]
-    there = len(lines) - last - 2
-    if there <= 0:
-        return False, None
-    lines[last] = re.sub(r"^(@\d+) \d+ rows", rf"\1 {there} rows", lines[last])
-    start = next((at for at, line in enumerate(lines) if line[:1] in ("{", "[", "@")), 0)
+def _in_part(numbered: Mapping[int, str], path: Path) -> tuple[bool, Any]:
+    """The value in what is there of a result that was cut: in the rows of tables whose fields are there too."""
+    tables: dict[str, list[str]] = {}
+    for at, line in numbered.items():
+        if (head := HEADER.fullmatch(line)) and at + 1 in numbered:
+            gone = "\t".join([GONE] * (numbered[at + 1].count("\t") + 1))
+            rows = [numbered.get(each, gone) for each in range(at + 2, at + 2 + int(head[2]))]
+            tables[head[1]] = [line, numbered[at + 1], *rows]
+    first = min((at for at, line in numbered.items() if _begins_json(line)), default=0)
+    root = numbered.get(first, "")
+    missing = set(re.findall(r"@(\d+)", root)) - tables.keys()
+    text = [*([] if HEADER.fullmatch(root) else [root]), *(line for each in tables.values() for line in each)]
     try:
-        value = restored("\n".join(lines[start:]))
+        found, value = _at(restored("\n".join([*text, *(f"@{each} 1 rows\n\n" for each in missing)])), path)
     except (ValueError, KeyError, IndexError):
         return False, None
-    return _at(value, path)
+    return found and value != GONE, value
+
+
+def _numbered(lines: Sequence[str]) -> dict[int, str]:
+    """The whole lines of a result that was cut, by their numbers."""
+    found: dict[int, str] = {}
+    at = 0
+    for line in lines:
+        if gap := GAP.fullmatch(line):
+            found.pop(int(gap[1]), None)
+            at = int(gap[2])
+        else:
+            at += 1
+            found[at] = line
+    return found
 
 
 def _at(value: Any, path: Path) -> tuple[bool, Any]:

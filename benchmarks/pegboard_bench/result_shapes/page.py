@@ -12,8 +12,8 @@ INTRODUCTION = """## Results of tools
 Written by `{command}`. {measured}. {results:.0f} results of {tools:.0f} tools of {servers:.0f} servers from PyPI and
 npm, recorded over real local data: this repository, metadata of packages in databases, an issue tracker's JSON, pages.
 {questions:.0f} questions are made by rule from what was recorded, as many of each result: {value} values
-in JSON, {line} lines, {page} texts of pages. A checker answers them from the text that a model gets. Tokens are those
-of `o200k_base`.
+in JSON, {line} lines, {page} texts of pages. They stand before the call, behind 80 other words. A checker answers them
+from the text that a model gets. Tokens are those of `o200k_base`.
 
 | form | tokens | saved | answered by the text | of results that are not cut | with `read_result` |
 |---|---|---|---|---|---|
@@ -27,9 +27,9 @@ PEERS = """
 BILLED = """
 {conversations:.0f} conversations of agents are constructed around the recorded results, sent in the LLM gateway's
 shapes, and billed by the simulated [prompt caches](prompt-cache.md) of {models}.
-The ratio is to the same conversation with whole results. Half of the results are asked a question; what the text does
-not say is read by `read_result`, in a request of its own, whose call is paid as output. {heavy:.0f} conversations have
-more than 30 % of their tokens in results.
+The ratio is to the same conversation with whole results. Half of the results are asked a question, and half of the
+questions stand before the call; what the text does not say is read by `read_result`, in a request of its own, whose
+call is paid as output. {heavy:.0f} conversations have more than 30 % of their tokens in results.
 
 | form | all together | median where results are large | median | most | above 1.01 | readings on |
 |---|---|---|---|---|---|---|
@@ -50,6 +50,10 @@ def section(results: Mapping[str, Any]) -> str:
     )
     forms = "\n".join(_form(figures, form) for form in ("shaped", "handle"))
     text = f"""
+Questions that come up after the call: {figures["answered/handle/later"]:.1%} are answered by the text of `handle`, all
+others by `read_result` ({figures["recoverable/handle/later"]:.1%} together). {figures["questions"]:.0f} other
+questions, drawn after the rule was written: {figures["answered/handle/others"]:.1%}. Which lines are kept was written
+with the missed questions of all tools in view, so that no tool is unseen; the second draw has the same tools.
 The first tokens of each result, as many as `handle` gives, answer {figures["answered/head"]:.1%}. Two replays, the
 second in another process, {"give the same bytes" if figures["stable"] else "differ"}. `handle` cuts what is above
 {tables["budget"]:,} tokens.
@@ -91,9 +95,9 @@ def _times(figures: Mapping[str, float]) -> str:
     kinds |= {"json-1mb": "JSON, 1 MB", "text-1mb": "text, 1 MB", "page-1mb": "page, 1 MB"}
     head = f"\n| processor time, ms | {' | '.join(kinds.values())} |\n{'|---' * (len(kinds) + 1)}|\n"
     rows = []
-    for form in ("shaped", "handle"):
+    for form, name in (("shaped", "`shaped`"), ("handle", "`handle`"), ("asked", "`handle`, asked before")):
         times = [f"{figures[f'ms/{form}/{kind}']:.2f}" for kind in kinds]
-        rows.append(f"| `{form}` | {' | '.join(times)} |")
+        rows.append(f"| {name} | {' | '.join(times)} |")
     return head + "\n".join(rows) + "\n"
 
 

@@ -22,6 +22,7 @@ class Recording:
     number: int
     result: dict[str, Any]
     schema: JsonObject | None
+    arguments: JsonObject
 
     @property
     def name(self) -> str:
@@ -38,6 +39,7 @@ def recordings(path: Path = FILE) -> list[Recording]:
             number=row["number"],
             result=row["result"],
             schema=row["outputSchema"],
+            arguments=row["arguments"],
         )
         for row in rows
     ]

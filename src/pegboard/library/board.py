@@ -397,4 +397,5 @@ class Board(ClosedAtTheEnd):
         definition = await self._shared.wait(self._opened.definition(tool))
         function, admit = self._opened.given.functions.get(tool), self._opened.check_approved
         result = await called(self._shared, function, definition, arguments, session, admit)
-        return await self._results.shaped(result, session=session.id, form=form)
+        asked = str(arguments) if form or self._results.is_on else ""
+        return await self._results.shaped(result, session=session.id, form=form, asked=asked)

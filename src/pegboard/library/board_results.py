@@ -50,20 +50,25 @@ class BoardResults:
         """Whether any result may be changed."""
         return self._shared.settings.results.is_on
 
-    async def shaped(self, result: Result, *, session: str | None = None, form: ResultForm | None = None) -> Result:
+    async def shaped(
+        self, result: Result, *, session: str | None = None, form: ResultForm | None = None, asked: str = ""
+    ) -> Result:
         """The result as the model should get it. Errors stay whole, and so does ``structured``, which is for programs.
 
-        ``form`` is wanted for this result alone; reads of files stay whole unless a pattern of the settings names
-        their tool. Raises ConfigError for a form that there is not.
+        ``asked`` are words about what is looked for, such as the user's and the call's arguments: a result that is cut
+        keeps the lines about them. ``form`` is wanted for this result alone; reads of files stay whole unless a pattern
+        of the settings names their tool. Raises ConfigError for a form that there is not.
         """
         wish = form_named(form)
         if result.is_error or result.tool is None or wish == "whole" or not (self.is_on or wish):
             return result
-        return await self._shared.wait(self._shaped(result, result.tool, self._owner(session), wish))
+        return await self._shared.wait(self._shaped(result, result.tool, self._owner(session), wish, asked))
 
-    def shaped_now(self, result: Result, *, session: str | None = None, form: ResultForm | None = None) -> Result:
+    def shaped_now(
+        self, result: Result, *, session: str | None = None, form: ResultForm | None = None, asked: str = ""
+    ) -> Result:
         """`shaped` for synchronous code."""
-        return self._shared.run(self.shaped(result, session=session, form=form))
+        return self._shared.run(self.shaped(result, session=session, form=form, asked=asked))
 
     async def read(self, arguments: JsonObject, *, session: str | None = None) -> Result:
         """What `read_result` answers to these arguments; an error result if they, or the handle, cannot be used."""
@@ -73,11 +78,11 @@ class BoardResults:
         """`read` for synchronous code."""
         return self._shared.run(self._read(arguments, self._owner(session)))
 
-    async def _shaped(self, result: Result, tool: ToolId, owner: str, wish: ResultForm | None) -> Result:
+    async def _shaped(self, result: Result, tool: ToolId, owner: str, wish: ResultForm | None, asked: str) -> Result:
         shaper, definition = await self._shared.result_shaper(), await self._definition(tool)
         form = shaper.form(tool, wish, can_read=self._shared.settings.results.cuts)
         given = {"content": [*result.content]}
-        said = await shaper.shaped(definition, given, form, owner=owner, structured=True)
+        said = await shaper.shaped(definition, given, form, owner=owner, structured=True, asked=asked)
         return result if said is given else replace(result, content=tuple(said["content"]))
 
     async def _read(self, arguments: JsonObject, owner: str) -> Result:

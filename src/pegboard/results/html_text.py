@@ -57,7 +57,7 @@ def page_text(page: str) -> str:
     tree = required("selectolax.lexbor", "results").LexborHTMLParser(page)
     title = tree.css_first("title")
     named = title.text(strip=True) if title is not None else ""
-    small = page.casefold()
+    small = page.lower()
     tree.strip_tags([tag for tag in UNSEEN if f"<{tag}" in small])
     if tree.body is None:
         return str(named)

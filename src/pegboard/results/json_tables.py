@@ -8,7 +8,8 @@ The text is the JSON on one line, in which ``@1`` stands for the first table, an
     7<tab>Cold start<tab>ann
 
 A cell is a bare text or JSON. An empty cell is null; in a column whose name ends in ``?`` it is a missing field. A
-field of a nested object has a dotted name. Literals of numbers stay as they are written.
+field of a nested object has a dotted name. Rows of an array of arrays are ``each an array``, and its fields are the
+places, from 0. Literals of numbers stay as they are written.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from typing import Any
 
 LEAST_ROWS = 3
 """Shorter arrays stay JSON."""
+LEAST_CELLS = 2
+"""Arrays of shorter arrays stay JSON."""
 LEAST_FILL = 0.5
 """Least share of cells that are there; a sparser array stays JSON."""
 DEEPEST = 6
@@ -42,7 +45,7 @@ LIKE_JSON = re.compile(r"\x00(?:[\"\[{ \x00]|-?\d[\d.eE+-]*\x00|(?:true|false|nu
 """The same for printable texts that end without a blank."""
 BARE_NAME = re.compile(r'[^\s.,?@"{}\[\]\x00-\x1f\x7f\x85\u2028\u2029\ue000\ue001]+')
 NAME_PART = re.compile(r'("(?:[^"\\]|\\.)*"|[^."?]+)')
-HEADER = re.compile(r"@(\d+) (\d+) rows(?:, each with (\{.*\}))?")
+HEADER = re.compile(r"@(\d+) (\d+) rows(?:, each with (\{.*\})|, (each an array))?")
 ENCODED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 Path = tuple[str, ...]
 
@@ -68,11 +71,12 @@ class Column:
 
 @dataclass(slots=True)
 class JsonTable:
-    """An array of objects: the columns that differ, and the fields that all rows share."""
+    """An array of objects: the columns that differ, and the fields that all rows share; or one of ``arrays``."""
 
     rows: int
     columns: list[Column]
     shared: dict[str, Any] = field(default_factory=dict)
+    arrays: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +149,9 @@ def restored(text: str) -> Any:
         rows = int(head[2])
         names, cells = lines[1].split("\t") if lines[1] else [], lines[2 : 2 + rows]
         shared = json.loads(head[3]) if head[3] else {}
-        tables[head[1]] = [_object(names, row.split("\t"), shared) for row in cells]
+        tables[head[1]] = [
+            [*map(_value, row.split("\t"))] if head[4] else _object(names, row.split("\t"), shared) for row in cells
+        ]
         lines = lines[2 + rows :]
     return _resolved(json.loads(re.sub(r'("(?:[^"\\]|\\.)*")|@(\d+)', _referred, root)), tables)
 
@@ -186,7 +192,11 @@ def _with_references(value: Any, tables: list[JsonTable], depth: int) -> Any:
 
 def table_of(rows: Sequence[Any]) -> JsonTable | None:
     """The array as a table; None if it is none."""
-    if len(rows) < LEAST_ROWS or any(type(row) is not dict or not row for row in rows):
+    if len(rows) < LEAST_ROWS:
+        return None
+    if all(type(row) is list for row in rows):
+        return _table_of_arrays(rows)
+    if any(type(row) is not dict or not row for row in rows):
         return None
     columns = _columns(rows, (), 0)
     missing = sum(each.values.count(ABSENT) for each in columns)
@@ -200,6 +210,15 @@ def table_of(rows: Sequence[Any]) -> JsonTable | None:
         else:
             table.columns.append(each)
     return table
+
+
+def _table_of_arrays(rows: Sequence[Sequence[Any]]) -> JsonTable | None:
+    """Arrays of the same length, of which none has arrays or objects in it."""
+    if len(rows[0]) < LEAST_CELLS or len(set(map(len, rows))) > 1:
+        return None
+    columns = [Column((str(at),), values) for at, values in enumerate(zip(*rows, strict=True))]
+    plain = not any(issubclass(kind, list | dict) for each in columns for kind in set(map(type, each.values)))
+    return JsonTable(len(rows), columns, arrays=True) if plain else None
 
 
 def _columns(rows: Sequence[Any], path: Path, depth: int) -> list[Column]:
@@ -232,7 +251,7 @@ def _dotted(path: Path) -> str:
 
 
 def _lines(number: int, table: JsonTable, most_rows: int | None) -> list[str]:
-    shared = f", each with {json_text(table.shared)}" if table.shared else ""
+    shared = f", each with {json_text(table.shared)}" if table.shared else ", each an array" if table.arrays else ""
     names = "\t".join(_dotted(each.path) + ("?" if ABSENT in each.values else "") for each in table.columns)
     cells = [_cells(each.values[:most_rows]) for each in table.columns]
     rows = map("\t".join, zip(*cells, strict=True)) if cells else [""] * min(table.rows, most_rows or table.rows)
@@ -291,7 +310,7 @@ def _value(cell: str) -> Any:
     if cell == "":
         return None
     try:
-        return json.loads(cell)
+        return json.loads(cell, parse_constant=_refused)
     except ValueError:
         return cell
 

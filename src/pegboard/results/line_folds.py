@@ -22,9 +22,13 @@ def folded(text: str) -> str:
     [the line above 50 times in all]
     done
     """
-    lines = text.split("\n")
-    if len(set(lines)) > MOST_DIFFERENT * len(lines) or NOTE.search(text):
-        return text
+    return "\n".join(folded_lines(text.split("\n")))
+
+
+def folded_lines(lines: list[str]) -> list[str]:
+    """The lines with notes in place of repeated ones; the same list if nothing changes."""
+    if len(set(lines)) > MOST_DIFFERENT * len(lines) or any(map(NOTE.search, lines)):
+        return lines
     found: list[str] = []
     at = 0
     while at < len(lines):
@@ -34,7 +38,7 @@ def folded(text: str) -> str:
             above = "line" if period == 1 else f"{period} lines"
             found.append(f"[the {above} above {times} times in all]")
         at += period * times
-    return "\n".join(found)
+    return found if len(found) < len(lines) else lines
 
 
 def unfolded(text: str) -> str:

@@ -65,16 +65,24 @@ class ResultShaper:
         return "shaped" if form == "handle" and not (can_read and self.rereads.pays(tool)) else form
 
     async def shaped(
-        self, tool: Tool, result: JsonObject, form: ResultForm, *, owner: str, structured: bool, **who: str
+        self,
+        tool: Tool,
+        result: JsonObject,
+        form: ResultForm,
+        *,
+        owner: str,
+        structured: bool,
+        asked: str = "",
+        **who: str,
     ) -> JsonObject:
         """The result in this form; whole, if what would be left out cannot be kept.
 
-        ``structured`` is whether `structuredContent` has to stay. ``who`` are the `key` and the `conversation` of the
-        event.
+        ``structured`` is whether `structuredContent` has to stay. What is cut keeps the lines about what was ``asked``.
+        ``who`` are the `key` and the `conversation` of the event.
         """
         if form == "whole":
             return result
-        found = await self._made(tool, result, handles=form == "handle", structured=structured)
+        found = await self._made(tool, result, handles=form == "handle", structured=structured, asked=asked)
         if found.kept and not await self._is_kept(tool, result, found.handle, owner):
             found = await self._made(tool, result, handles=False, structured=structured)
         if found.rules:
@@ -106,7 +114,9 @@ class ResultShaper:
         self._tell(ResultRead(at=self._clock.time(), tool=str(tool), server=tool.server, tokens=tokens, **who))
         return text
 
-    async def _made(self, tool: Tool, result: JsonObject, *, handles: bool, structured: bool) -> ShapedResult:
+    async def _made(
+        self, tool: Tool, result: JsonObject, *, handles: bool, structured: bool, asked: str = ""
+    ) -> ShapedResult:
         def make() -> ShapedResult:
             return shape(
                 result,
@@ -115,6 +125,7 @@ class ResultShaper:
                 schema=tool.output_schema or None,
                 handles=handles,
                 structured=structured,
+                asked=asked,
             )
 
         return await asyncio.to_thread(make) if sum(map(len, texts_of(result))) > AT_ONCE else make()

@@ -19,10 +19,10 @@ from typing import Any
 from pegboard.errors import ConfigError
 from pegboard.model import JsonObject
 from pegboard.protocols import TokenCounter
-from pegboard.results.excerpts import contents, excerpt
+from pegboard.results.excerpts import GAP_TOKENS, contents, excerpt
 from pegboard.results.html_text import page_start, page_text
 from pegboard.results.json_tables import JsonTable, NotShaped, parsed_json, table_text
-from pegboard.results.line_folds import folded
+from pegboard.results.line_folds import folded_lines
 from pegboard.results.projection import projected
 from pegboard.results.python_values import parsed_python
 
@@ -34,7 +34,8 @@ FRAME = 2_000
 LEAST_JOINED = 3
 FAR = 40
 """Characters for each token of the budget; a text that is longer is cut by any measure."""
-GAP_TOKENS = 20
+SAMPLE, EACH = 4_000, 10
+"""Characters of a sample, of which every so manieth is counted."""
 ROW_TOKENS = 4
 """Tokens of a row, at least, for how many rows of a long table are written."""
 HANDLE_LENGTH = 24
@@ -55,7 +56,8 @@ class ShapePolicy:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapedResult:
     """``result`` is what the model gets, ``before`` and ``after`` the tokens of its texts, ``rules`` what was done.
-    With ``kept``, the original has to be kept under ``handle``."""
+    ``before`` is an estimate by samples for results that are far longer than the budget. With ``kept``, the original
+    has to be kept under ``handle``."""
 
     result: JsonObject
     before: int
@@ -94,23 +96,29 @@ def shape(
     schema: JsonObject | None = None,
     handles: bool = False,
     structured: bool = True,
+    asked: str = "",
 ) -> ShapedResult:
-    """The result as its model gets it. The same result gives the same bytes.
+    """The result as its model gets it. The same arguments give the same bytes.
+
+    ``asked`` are words that tell what is looked for: those that stand before the call, and its arguments. What is cut
+    keeps the lines about them.
 
     ``handles`` is whether the original can be kept. Without ``structured``, `structuredContent` that the texts say too
     is left out; with it, it stays as it is.
     """
     texts = texts_of(result)
-    before = sum(counter.count(texts)) if texts and not result.get("isError") else 0
+    long = sum(map(len, texts)) > FAR * policy.budget
+    before = 0 if result.get("isError") else _sampled(texts, counter) if long else sum(counter.count(texts))
     if before < max(1, policy.threshold):
         return ShapedResult(result=result, before=before, after=before)
-    far = handles and sum(map(len, texts)) > FAR * policy.budget
+    far = handles and not asked and long
     shaped = shaped_texts(
         texts, schema=schema if handles else None, pages=handles, most_rows=policy.budget // ROW_TOKENS if far else None
     )
     said = [each.text for each in shaped]
     beyond = any(each.left_out for each in shaped)
-    after = before if beyond else sum(counter.count(said))
+    same = beyond or not any(each.rules for each in shaped)
+    after = before if same else _sampled(said, counter) if long else sum(counter.count(said))
     if after >= before and not beyond:
         shaped, said, after = [ShapedText(text.split("\n")) for text in texts], texts, before
     rules = tuple(dict.fromkeys(rule for each in shaped for rule in each.rules))
@@ -122,7 +130,7 @@ def shape(
     if handles and (beyond or after > policy.budget or any(each.lossy for each in shaped)):
         handle = handle_of(result)
         if beyond or after > policy.budget:
-            said, rules = [_cut(shaped, handle, policy, counter)], (*rules, "cut")
+            said, rules = [_cut(shaped, handle, policy, counter, asked)], (*rules, "cut")
         else:
             said = [*said[:-1], f"{said[-1]}\n{_how_to_read(handle, policy, whole=True)}"]
         after = sum(counter.count(said))
@@ -133,6 +141,14 @@ def shape(
         sent = {key: value for key, value in sent.items() if key != "structuredContent"}
         rules = (*rules, "structured")
     return ShapedResult(result=sent, before=before, after=after, rules=rules, handle=handle, uncut=uncut)
+
+
+def _sampled(texts: Sequence[str], counter: TokenCounter) -> int:
+    """Tokens of long texts, about: by samples from all over each."""
+    parts = [[text[at : at + SAMPLE] for at in range(0, len(text), SAMPLE * EACH)] for text in texts]
+    counted = [sum(counter.count(each)) if each else 0 for each in parts]
+    sizes = [sum(map(len, each)) for each in parts]
+    return sum(round(count * len(text) / max(1, size)) for text, count, size in zip(texts, counted, sizes, strict=True))
 
 
 def texts_of(result: JsonObject) -> list[str]:
@@ -189,8 +205,9 @@ def _shaped_text(text: str, schema: JsonObject | None, most_rows: int | None, *,
             return ShapedText(said.split("\n"), ("page",), lossy=True)
         except ConfigError:  # without the extra, pages stay pages
             return ShapedText(text.split("\n"))
-    said = folded(text)
-    return ShapedText(said.split("\n"), ("fold",) if said != text else ())
+    lines = text.split("\n")
+    kept = folded_lines(lines)
+    return ShapedText(kept, ("fold",) if kept is not lines else ())
 
 
 def framed_json(text: str) -> tuple[str, Any, str] | None:
@@ -225,17 +242,16 @@ def _joined(texts: Sequence[str], most_rows: int | None) -> ShapedText | None:
     return ShapedText(lines, ("joined", "table"), made.parsed, left_out=made.left_out)
 
 
-def _cut(shaped: Sequence[ShapedText], handle: str, policy: ShapePolicy, counter: TokenCounter) -> str:
-    """Head, counts and tail of texts that are longer than the budget."""
+def _cut(shaped: Sequence[ShapedText], handle: str, policy: ShapePolicy, counter: TokenCounter, asked: str) -> str:
+    """Head, counts and tail of texts that are longer than the budget, and what they say about what was asked."""
     lines = [line for each in shaped for line in each.lines]
     tables = [table for each in shaped for table in each.tables]
     held = contents(tables) if len(shaped) == 1 else []
     advice = _how_to_read(handle, policy, whole=False)
     room = policy.budget - sum(counter.count(["\n".join([*held, advice])])) - GAP_TOKENS
-    head, tail, first, last = excerpt(lines, room, counter, tail=not tables)
     beyond = sum(each.left_out for each in shaped)
-    gap = f"[lines {first} to {last + beyond} of {len(lines) + beyond} are left out]"
-    return "\n".join(filter(None, [head, gap, tail, *held, advice]))
+    said = excerpt(lines, room, counter, tail=not tables, asked=asked, beyond=beyond)
+    return "\n".join([said, *held, advice])
 
 
 def _how_to_read(handle: str, policy: ShapePolicy, *, whole: bool) -> str:
@@ -247,8 +263,12 @@ def _how_to_read(handle: str, policy: ShapePolicy, *, whole: bool) -> str:
 
 def handle_of(result: JsonObject) -> str:
     """The name under which a result is kept: a hash of it, so that the same result has the same name."""
-    said = json.dumps(result, sort_keys=True, separators=(",", ":")).encode("ascii")
-    return f"r{hashlib.sha256(said).hexdigest()[:HANDLE_LENGTH]}"
+    texts = texts_of(result)
+    rest = with_texts(result, [str(len(text)) for text in texts])
+    said = hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode("ascii"))
+    for text in texts:
+        said.update(text.encode("utf-8", "surrogatepass"))
+    return f"r{said.hexdigest()[:HANDLE_LENGTH]}"
 
 
 def is_said(result: JsonObject, texts: Sequence[str]) -> bool:

@@ -84,6 +84,14 @@ def test_by_default_the_messages_of_tools_are_what_they_returned(town_agents: An
     assert "read_result" not in model.asked[0].names
 
 
+def test_what_is_cut_keeps_the_rows_about_what_the_user_asked(town_agents: Any, options: Any) -> None:
+    agent = town_agents.agent(ScriptedModel(steps=[calls(("list_parts", {})), "done"]), results=CUT, **options)
+
+    (cut,) = answered(agent.invoke({"messages": [HumanMessage("What does part 377 weigh?")]}))
+
+    assert "\n377\tpart 377" in cut
+
+
 @pytest.mark.requirement("results.langchain")
 @pytest.mark.parametrize("way", ["sync", "async"])
 @pytest.mark.parametrize("rendering", ["native", "text"])

@@ -218,6 +218,20 @@ def test_an_agents_own_tools_stay_whole_unless_a_pattern_names_them() -> None:
     assert len(found.told) == 1
 
 
+@formats
+def test_what_is_cut_keeps_the_rows_about_the_words_before_its_call(name: str) -> None:
+    """Of the user, of the model since, and of the call; not of what comes later, which would change what was sent."""
+    one = AgentStep(text="I look for part 211.", calls=(("unit_1", {"what": "part 222"}),))
+    talk: Any = (
+        UserTurn(said="About part 233, please", steps=(one,), end="Done."),
+        UserTurn(said="And what of part 244?", steps=(), end=""),
+    )
+
+    found = shaped(name, talk_body(name, talk, [BIG])).body.decode()
+
+    assert [at for at in (211, 222, 233, 244, 255) if f"part {at}\\t" in found] == [211, 222, 233]
+
+
 def test_a_breakpoint_that_moves_changes_no_shape() -> None:
     results = [BIG, LOG, BIG]
     sent = talk_body("anthropic", asked(*results), results)

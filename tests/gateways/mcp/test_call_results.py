@@ -86,6 +86,17 @@ async def test_a_result_is_a_table_that_says_the_same(client_of: OpenClient, eve
     assert shaped[0].tokens_after < shaped[0].tokens_before / 2
 
 
+async def test_what_is_cut_keeps_the_rows_about_what_the_call_is_for(open_door: OpenDoor) -> None:
+    async with open_door(results=CUT) as (url, _), httpx2.AsyncClient() as http:
+        client = Raw(http, url, modern=True)
+        plain = await client.result("tools/call", name="echo", arguments={"text": TEXT})
+        meta = {"pegboard/asked": "What does part 187 weigh?"}
+        asked = await client.result("tools/call", name="echo", arguments={"text": TEXT}, _meta=meta)
+
+    assert "part 187\t" not in plain["content"][0]["text"]
+    assert "\n187\tpart 187\t46.75\n" in asked["content"][0]["text"]
+
+
 @pytest.mark.requirement("results.handles")
 @ONE_ERA
 @pytest.mark.parametrize("exposure", ["static", "eager", "route"])

@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 
 from pegboard.errors import ToolNotAvailable
 from pegboard.model import AgentState, Message, Part, Role, ToolId, Turn
+from pegboard.results.asked_lines import asked_by
 from pegboard.retrieval import mark_notes
 
 ACTIVE = "pegboard_active"
@@ -48,6 +49,17 @@ def facts_of(state: Mapping[str, Any]) -> AgentState:
         milestones=frozenset(state.get("milestones") or ()),
         tool_outputs=frozenset(_answered(messages)),
     )
+
+
+def asked_in(messages: Sequence[AnyMessage], call: Mapping[str, Any]) -> str:
+    """What a call is for: the last words of the user, those of the model since, and the arguments."""
+    user = model = ""
+    for message in messages:
+        if isinstance(message, HumanMessage):
+            user, model = message.text, ""
+        elif isinstance(message, AIMessage):
+            model = message.text or model
+    return asked_by(user, model, json.dumps(call["args"], ensure_ascii=False, default=str))
 
 
 def called_name(call: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from pegboard.errors import PegboardError
 from pegboard.gateways.langchain import model_request as renderings
 from pegboard.gateways.langchain.attention import AdmittedCall, State, ToolAttention
 from pegboard.gateways.langchain.call_gate import refusal
-from pegboard.gateways.langchain.messages import ToolAttentionState, facts_of
+from pegboard.gateways.langchain.messages import ToolAttentionState, asked_in, facts_of
 from pegboard.gateways.langchain.model_request import Rendering
 from pegboard.gateways.langchain.shaped_messages import Answer, ShapedMessages
 from pegboard.gateways.langchain.tools import AGENT
@@ -124,6 +124,7 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
             tool=admitted.tool,
             config=getattr(request.runtime, "config", None),
             whole=admitted.tool == READ_RESULT or admitted.runnable.return_direct,
+            asked=asked_in(request.state.get("messages") or (), request.tool_call),
         )
 
     def _observe(self, tool: ToolId, started: float, answer: Answer | None) -> None:

@@ -29,18 +29,19 @@ def conversation_of(config: Mapping[str, Any] | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapedMessages:
-    """Shapes the answers of one call: of ``tool``, in the conversation of ``config``; not if they should stay
-    ``whole``."""
+    """Shapes the answers of one call: of ``tool``, in the conversation of ``config``, for what was ``asked``; not if
+    they should stay ``whole``."""
 
     results: BoardResults
     tool: ToolId
     config: Mapping[str, Any] | None
     whole: bool = False
+    asked: str = ""
 
     def of(self, answer: Answer) -> Answer:
         """The answer with its result as the model should get it."""
         said = {
-            at: self.results.shaped_now(given, session=conversation_of(self.config))
+            at: self.results.shaped_now(given, session=conversation_of(self.config), asked=self.asked)
             for at, given in self._given(answer).items()
         }
         return _with(answer, said)
@@ -48,7 +49,7 @@ class ShapedMessages:
     async def aof(self, answer: Answer) -> Answer:
         """The async version of `of`."""
         said = {
-            at: await self.results.shaped(given, session=conversation_of(self.config))
+            at: await self.results.shaped(given, session=conversation_of(self.config), asked=self.asked)
             for at, given in self._given(answer).items()
         }
         return _with(answer, said)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pegboard.gateways.llm.formats.edits import written
@@ -11,6 +11,7 @@ from pegboard.gateways.llm.formats.insertion import Fields, begins, member, obje
 from pegboard.gateways.llm.formats.json_reader import read, text_of
 from pegboard.gateways.llm.formats.json_spans import Edit, Span, cut, elements
 from pegboard.gateways.llm.formats.protocol import LlmRequest
+from pegboard.results.asked_lines import asked_by
 from pegboard.wire_formats import Provider
 
 
@@ -28,17 +29,38 @@ class ResultText:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
     """A result in a request. ``tool`` is empty if the request does not say whose it is. ``elements`` are its parts, if
-    it has any. A ``new`` one comes after the model's last words."""
+    it has any. A ``new`` one comes after the model's last words. ``asked`` are the words that it was called for."""
 
     tool: str
     texts: tuple[ResultText, ...]
     elements: tuple[Span, ...] = ()
     new: bool = False
+    asked: str = ""
 
     @property
     def start(self) -> int:
         """Where its first text begins in the body."""
         return self.texts[0].span.start
+
+
+@dataclass(slots=True)
+class Words:
+    """What was said before a call: the last words of the user, those of the model since, and each call's arguments."""
+
+    user: str = ""
+    model: str = ""
+    calls: dict[str, str] = field(default_factory=dict)
+
+    def by_user(self, text: str) -> None:
+        if text:
+            self.user, self.model = text, ""
+
+    def by_model(self, text: str) -> None:
+        self.model = text or self.model
+
+    def before(self, call: str) -> str:
+        """What a call was made for."""
+        return asked_by(self.user, self.model, self.calls.get(call, ""))
 
 
 class ToolResultCodec(Protocol):
@@ -80,10 +102,22 @@ def content_texts(
     return tuple(_part_texts(request, content, parts, kinds)), parts
 
 
-def result_of(request: LlmRequest, tool: str, content: Span | None, kinds: Sequence[str]) -> ToolResult | None:
+def raw(request: LlmRequest, given: Span | None) -> str:
+    """A value as the request writes it."""
+    return "" if given is None else request.text[slice(*given)].decode("utf-8")
+
+
+def said_in(request: LlmRequest, content: Span | None, kinds: Sequence[str]) -> str:
+    """The texts of a content, one after the other."""
+    return "\n".join(each.text for each in content_texts(request, content, kinds)[0])
+
+
+def result_of(
+    request: LlmRequest, tool: str, content: Span | None, kinds: Sequence[str], asked: str
+) -> ToolResult | None:
     """The result with this content; None if it has no text."""
     texts, parts = content_texts(request, content, kinds)
-    return ToolResult(tool=tool, texts=texts, elements=parts) if texts else None
+    return ToolResult(tool=tool, texts=texts, elements=parts, asked=asked) if texts else None
 
 
 def entries(request: LlmRequest, name: str) -> Iterator[tuple[Span, Fields]]:

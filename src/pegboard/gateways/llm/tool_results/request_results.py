@@ -136,12 +136,13 @@ class RequestResults:
         if form == "whole":
             return ShapedResult(result=content, before=0, after=0)
         hashed = hashlib.sha256(b"handle" if handles else b"shaped")
-        for each in result.texts:
-            hashed.update(b"\0" + each.text.encode("utf-8", "surrogatepass"))
+        asked = result.asked if handles else ""
+        for text in (*(each.text for each in result.texts), asked):
+            hashed.update(b"\0" + text.encode("utf-8", "surrogatepass"))
         key = hashed.digest()
         found = self._shapes.get(key)
         if found is None:
-            made = shape(content, self._policy, self._counter, handles=handles)
+            made = shape(content, self._policy, self._counter, handles=handles, asked=asked)
             size = sum(map(len, texts_of(made.result))) if made.rules else 0
             made = made if made.rules else ShapedResult(result={}, before=made.before, after=made.after)
             found = self._shapes[key] = (size, made)
@@ -182,6 +183,8 @@ def _length(request: LlmRequest, result: ToolResult) -> int:
     """Bytes of the conversation before a result, without cache breakpoints."""
     spans = (each.value for each in request.fields.values())
     begin = next(span.start for span in spans if span.start <= result.start < span.end)
+    if request.text.find(b'"cache_control"', begin, result.start) < 0:
+        return result.start - begin
     moved = sum(found.end() - found.start() for found in BREAKPOINT.finditer(request.text, begin, result.start))
     return result.start - begin - moved
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from pegboard.catalog.tokens import compact_json
 from pegboard.gateways.mcp.gateway.call_audit import session_hash
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.model import JsonObject, Tool
+from pegboard.results.asked_lines import asked_by
 from pegboard.results.result_shaper import ResultShaper, owner_mark
 from pegboard.settings import Settings
 from pegboard.settings.result_settings import form_named
 
 RESULTS_META = "pegboard/results"
 """The key of a request's `_meta` with the form that its result should have."""
+
+ASKED_META = "pegboard/asked"
+"""The key with what the call is for, in words: a result that is cut keeps the lines about it. By default those about
+the call's arguments."""
 
 
 class CallResults:
@@ -32,15 +38,18 @@ class CallResults:
         cuts = caller.results == "handle" if caller.results else self._shaper.settings.cuts
         return cuts and caller.kind.most_tools is None
 
-    async def shaped(self, tool: Tool, result: JsonObject, context: CallContext, *, listed: bool) -> dict[str, Any]:
+    async def shaped(
+        self, tool: Tool, arguments: JsonObject, result: JsonObject, context: CallContext, *, listed: bool
+    ) -> dict[str, Any]:
         """``listed`` is whether the client was listed the tool, so that it may check `structuredContent`."""
         caller = context.caller
+        asked = asked_by(str((context.meta or {}).get(ASKED_META) or compact_json(arguments)))
         wish = form_named((context.meta or {}).get(RESULTS_META)) or caller.results
         form = self._shaper.form(tool.id, wish, can_read=self.is_readable(caller))
         structured = listed and bool(tool.output_schema)
         return dict(
             await self._shaper.shaped(
-                tool, result, form, owner=self._owner(caller), structured=structured, **_who(caller)
+                tool, result, form, owner=self._owner(caller), structured=structured, asked=asked, **_who(caller)
             )
         )
 

@@ -110,7 +110,7 @@ class ToolCalls:
             return self._tasks.created(tool.id, result, caller)
         await self._remember(tool.id, result, caller)
         if self._results.is_on or caller.results or RESULTS_META in (context.meta or ()):
-            return await self._results.shaped(tool, result, context, listed=listed)
+            return await self._results.shaped(tool, arguments, result, context, listed=listed)
         return result
 
     async def _check(self, tool: Tool, arguments: JsonObject) -> None:

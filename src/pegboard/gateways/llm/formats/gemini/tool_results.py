@@ -10,7 +10,7 @@ from pegboard.gateways.llm.formats.insertion import Fields, begins, member, obje
 from pegboard.gateways.llm.formats.json_reader import read, text_of
 from pegboard.gateways.llm.formats.json_spans import Span, members
 from pegboard.gateways.llm.formats.protocol import LlmRequest
-from pegboard.gateways.llm.formats.tool_results import ResultText, ToolResult, entries
+from pegboard.gateways.llm.formats.tool_results import ResultText, ToolResult, Words, entries, raw
 from pegboard.wire_formats import Provider
 
 ERROR = "error"
@@ -21,27 +21,38 @@ class ContentsResults:
     definitions: Provider = "gemini"
 
     def results(self, request: LlmRequest) -> Sequence[ToolResult]:
+        words = Words()
         found: list[ToolResult] = []
         last = 0
         for span, content in entries(request, "contents"):
+            parts = [part for _, part in objects(request, member(request, content, "parts"))]
+            said = "\n".join(filter(None, (text_of(value(request, part, "text")) for part in parts)))
             if value(request, content, "role") == "model":
                 last = span.start
-            for _, part in objects(request, member(request, content, "parts")):
+                words.by_model(said)
+            else:
+                words.by_user(said)
+            for part in parts:
+                calls = member(request, part, either(part, "functionCall"))
+                if calls is not None and begins(request, calls, b"{"):
+                    call = members(request.text, calls)
+                    words.calls[text_of(value(request, call, "name"))] = raw(request, member(request, call, "args"))
                 answer = member(request, part, either(part, "functionResponse"))
                 if answer is not None and begins(request, answer, b"{"):
-                    result = _result(request, members(request.text, answer))
+                    result = _result(request, members(request.text, answer), words)
                     found += [result] if result else []
         return [replace(each, new=each.start > last) for each in found]
 
 
-def _result(request: LlmRequest, answer: Fields) -> ToolResult | None:
+def _result(request: LlmRequest, answer: Fields, words: Words) -> ToolResult | None:
     response = member(request, answer, "response")
     if response is None or not begins(request, response, b"{"):
         return None
     said = members(request.text, response)
     if not said or ERROR in said:
         return None
-    return ToolResult(tool=text_of(value(request, answer, "name")), texts=(_text(request, response, said),))
+    tool = text_of(value(request, answer, "name"))
+    return ToolResult(tool=tool, texts=(_text(request, response, said),), asked=words.before(tool))
 
 
 def _text(request: LlmRequest, response: Span, said: Fields) -> ResultText:

@@ -11,8 +11,10 @@ from pegboard.gateways.llm.formats.openai_responses.namespaces import called_nam
 from pegboard.gateways.llm.formats.openai_responses.request import RESULTS
 from pegboard.gateways.llm.formats.openai_responses.response import CALLS
 from pegboard.gateways.llm.formats.protocol import LlmRequest
-from pegboard.gateways.llm.formats.tool_results import ToolResult, result_of
+from pegboard.gateways.llm.formats.tool_results import ToolResult, Words, result_of, said_in
 from pegboard.wire_formats import Provider
+
+TEXTS = ("input_text", "output_text")
 
 
 class ResponsesResults:
@@ -23,18 +25,24 @@ class ResponsesResults:
         if given is None or not begins(request, given, b"["):
             return []
         names: dict[str, str] = {}
+        words = Words()
         found: list[ToolResult] = []
         last = 0
         for span, item in objects(request, given):
-            kind = text_of(value(request, item, "type"))
+            kind, role = text_of(value(request, item, "type")), value(request, item, "role")
             if kind in CALLS:
                 last = span.start
                 said = object_of(read(request.text[slice(*span)]))
-                names[text_of(said.get("call_id"))] = called_name(said)
+                names[call := text_of(said.get("call_id"))] = called_name(said)
+                words.calls[call] = text_of(said.get("arguments"))
             elif kind in RESULTS:
-                tool = names.get(text_of(value(request, item, "call_id")), "")
-                result = result_of(request, tool, member(request, item, "output"), ["input_text", "output_text"])
+                call = text_of(value(request, item, "call_id"))
+                output = member(request, item, "output")
+                result = result_of(request, names.get(call, ""), output, TEXTS, words.before(call))
                 found += [result] if result else []
-            elif value(request, item, "role") == "assistant":
+            elif role == "assistant":
                 last = span.start
+                words.by_model(said_in(request, member(request, item, "content"), TEXTS))
+            elif role == "user":
+                words.by_user(said_in(request, member(request, item, "content"), TEXTS))
         return [replace(each, new=each.start > last) for each in found]
