@@ -10,7 +10,10 @@ from pegboard.retrieval.search_index import SearchIndex
 from pegboard.testing import fake_tool
 
 KNOWN = NoMatch(
-    intercept=0.0, weights=dict.fromkeys(SIGNALS, 0.0), least=0.2, services=frozenset({"discord", "slack", "mongo", "k8s", "google drive"})
+    intercept=0.0,
+    weights=dict.fromkeys(SIGNALS, 0.0),
+    least=0.2,
+    services=frozenset({"discord", "slack", "mongo", "k8s", "google drive"}),
 )
 SLACK = {"slack", "post", "message"}
 
