@@ -73,9 +73,9 @@ def services(data: Path) -> list[str]:
     """Words that name services; an ordinary word only if a curated catalog has a server of that name."""
     named: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
     used: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
-    for catalog in CATALOGS:
-        for tool in read(data / catalog / CATALOG):
-            server = (catalog, tool["server"])
+    for folder in CATALOGS:
+        for tool in read(data / folder / CATALOG):
+            server = (folder, tool["server"])
             for word in {*raw_words(tool["name"]), *raw_words(tool["description"] or "")}:
                 used[word].add(server)
             words = [word for word in dict.fromkeys(raw_words(tool["server"].rpartition("/")[2])) if may_name(word)]

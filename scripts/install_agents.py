@@ -2,10 +2,10 @@
 
     python scripts/install_agents.py [FOLDER]         # default .demo/agents
 
-`claude_code/`, `codex/`, `gemini_cli/`, `opencode/`, `qwen_code/`, `copilot_cli/` and `cline/` have one agent each; what
-an agent's package is made of for this platform comes as a package beside it. `node/` has a node that is new enough for
-all of them. `mcp_atlassian/` is an MCP server from PyPI. A second run installs nothing; another version takes the place
-of the one that is there.
+`claude_code/`, `codex/`, `gemini_cli/`, `opencode/`, `qwen_code/`, `copilot_cli/` and `cline/` have one agent each;
+what an agent's package is made of for this platform comes as a package beside it. `node/` has a node that is new enough
+for all of them. `mcp_atlassian/` is an MCP server from PyPI. A second run installs nothing; another version takes the
+place of the one that is there.
 """
 
 from __future__ import annotations

@@ -81,11 +81,10 @@ class Contents:
                 self._reading = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
-        """Scan what is unread on a thread, all at once: many small results would cost more to hand over than to scan."""
+        """Scan what is unread on a thread, all at once: many small results cost more to hand over than to scan."""
         while self._unread:
             answers, self._unread = self._unread, []
-            verdicts = await asyncio.to_thread(lambda: [scan_content({"content": texts}) for _, _, texts in answers])
-            for (server, where, _), verdict in zip(answers, verdicts, strict=True):
+            for server, where, verdict in await asyncio.to_thread(_scanned, answers):
                 if verdict.suspicious:
                     self._report(server, where, "result", verdict, held_back=False)
 
@@ -116,6 +115,10 @@ class Contents:
             verdict.score,
             "held back" if held_back else "relayed anyway",
         )
+
+
+def _scanned(answers: Sequence[Answered]) -> list[tuple[ServerName, str, ScanResult]]:
+    return [(server, where, scan_content({"content": texts})) for server, where, texts in answers]
 
 
 def _texts(result: JsonObject) -> list[str]:
