@@ -8,7 +8,7 @@ PEGBOARD_DATA := $(abspath $(wildcard .demo/sets))
 endif
 bench bench-%: export PEGBOARD_DATA := $(PEGBOARD_DATA)
 
-.PHONY: demo test test-fast test-adapters test-langchain-own test-soak test-under-load check format docs release-check conformance bench bench-all bench-adapters bench-live bench-rank bench-tasks bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-programs bench-skills bench-observability bench-age bench-sets ui-pictures played-day clean
+.PHONY: demo test test-fast test-adapters test-langchain-own test-soak test-under-load check format docs release-check conformance bench bench-all bench-adapters bench-live bench-rank bench-tasks bench-progressive bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-programs bench-skills bench-observability bench-age bench-sets ui-pictures played-day clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -36,8 +36,8 @@ ui-pictures: $(READY)     ## pictures of every page of the dashboard, at three w
 played-day: $(READY)      ## 5,000 decisions of three clients through a gateway: each figure of the dashboard beside SQL over its store; minutes
 	TEST_DECISIONS=5000 $(BIN)/python -m pytest tests/gateways/dashboard/test_played_day.py
 
-test-soak: $(VENV)/.sdks  ## memory and descriptors of the MCP gateway over an hour's calls; some minutes
-	TEST_SOAK_CALLS=12000 $(BIN)/python -m pytest -s tests/gateways/mcp/faults/test_soak.py $(PYTEST_ARGS)
+test-soak: $(VENV)/.sdks  ## memory and descriptors of the MCP gateway over an hour's calls, and 200 sessions of 50 acts; some minutes
+	TEST_SOAK_CALLS=12000 TEST_OPERATIONS=50 $(BIN)/python -m pytest -s tests/gateways/mcp/faults/test_soak.py tests/gateways/mcp/test_many_sessions.py $(PYTEST_ARGS)
 
 check: $(READY)           ## what CI runs besides the tests: format, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -156,6 +156,11 @@ bench-tasks: $(VENV)/.sdks    ## whole tasks over real MCP servers by every way 
 	$(BIN)/python scripts/install_task_servers.py .demo
 	$(BIN)/python scripts/install_clients.py .demo/clients
 	$(BIN)/pegboard bench tasks --servers .demo --page docs/benchmarks.md $(TASKS_ARGS)
+
+bench-progressive: $(VENV)/.sdks    ## ProgressiveMCPBench's tasks on its own servers by the same ways; half an hour on two cores (PROGRESSIVE_ARGS="--source DIR": local clones)
+	$(BIN)/python scripts/install_progressive.py .demo $(PROGRESSIVE_ARGS)
+	$(BIN)/python scripts/install_clients.py .demo/clients
+	$(BIN)/pegboard bench tasks --set progressive --servers .demo --page docs/benchmarks.md $(TASKS_ARGS)
 
 bench-coding-agents: $(READY)    ## real coding agents from npm, directly and through the gateway; half an hour on two cores, and what was broken off goes on
 	$(BIN)/python scripts/install_agents.py .demo/agents

@@ -35,10 +35,12 @@ from pegboard_bench.tax import live_page
 from pegboard_bench.tax import page as tax_page
 from pegboard_bench.users import page as users_page
 from pegboard_bench.whole_tasks import page as tasks_page
+from pegboard_bench.whole_tasks import progressive_page
 
 SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "tax": tax_page.section,
     "tasks": tasks_page.section,
+    "tasks_progressive": progressive_page.section,
     "live": live_page.section,
     "rank": rank_page.section,
     "summaries": summaries_page.section,

@@ -67,6 +67,10 @@ MEASURED: Mapping[str, Sequence[str]] = {
     "state": (f"{BENCH}/state", "src/pegboard/stores"),
     "summaries": (f"{BENCH}/summaries.py", "src/pegboard/summaries"),
     "tasks": (f"{BENCH}/whole_tasks", "scripts/install_task_servers.py", *MODELS, *SERVERS, *RANKING),
+    "tasks_progressive": (
+        *(f"{BENCH}/whole_tasks", "scripts/install_progressive.py", "scripts/progressive_server.mjs"),
+        *(*MODELS, *SERVERS, *RANKING),
+    ),
     "tax": (f"{BENCH}/tax", *RANKING),
     "usage": (f"{BENCH}/usage.py", f"{BENCH}/usage_streams.py", "src/pegboard/routing", "src/pegboard/retrieval"),
     "users": (f"{BENCH}/users", *SERVERS),

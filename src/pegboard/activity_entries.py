@@ -6,10 +6,10 @@ An entry has names, counts and hashes. The text of a request is in it only if th
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any, Literal, NamedTuple, get_args
+from operator import attrgetter, sub
+from typing import Literal, NamedTuple, get_args
 
 from pegboard.spend_limits import NanoUsd
 
@@ -97,8 +97,6 @@ class ActivityEntry:
 FIELDS = tuple(field.name for field in fields(ActivityEntry))
 USAGE = ("input_tokens", "cached_tokens", "written_tokens", "output_tokens", "cost", "unpriced")
 """Fields of what a provider counted, which totals have too, in the same order."""
-AS_JSON = ("scores", "called", "brought_back")
-"""Fields that a row has as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,11 +141,8 @@ class ActivityTotals(NamedTuple):
     def tokens_saved(self) -> int:
         return self.tokens_before - self.tokens_after
 
-    def plus(self, other: ActivityTotals) -> ActivityTotals:
-        return ActivityTotals(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
-
     def minus(self, other: ActivityTotals) -> ActivityTotals:
-        return ActivityTotals(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
+        return ActivityTotals(*map(sub, self, other))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,35 +160,16 @@ class ActivityGroup:
         return bool(self.totals.cost) or not self.totals.unpriced
 
 
+_counts = attrgetter(*ActivityTotals._fields[2:])
+
+
 def totals_of(entry: ActivityEntry) -> ActivityTotals:
-    return ActivityTotals(
-        1,
-        int(bool(entry.error)),
-        entry.failures,
-        entry.searches,
-        entry.tokens_before,
-        entry.tokens_after,
-        entry.billed,
-        entry.saved,
-        *(getattr(entry, name) for name in USAGE),
-    )
+    return ActivityTotals(1, int(bool(entry.error)), *_counts(entry))
 
 
-def row_of(entry: ActivityEntry) -> tuple[Any, ...]:
-    """The values of `FIELDS`, with sequences as JSON; candidates have a third item only if they were offered."""
-    values = {name: getattr(entry, name) for name in FIELDS}
-    values["scores"] = [each if each.offered else each[:2] for each in entry.scores]
-    for name in AS_JSON:
-        values[name] = json.dumps(values[name], separators=(",", ":"))
-    return tuple(values.values())
-
-
-def entry_of(row: Sequence[Any], names: Sequence[str] = FIELDS) -> ActivityEntry:
-    """The entry of a row as `row_of` makes it; of some of its fields, with the defaults of the others."""
-    values = dict(zip(names, row, strict=True))
-    values |= {name: tuple(json.loads(values[name])) for name in AS_JSON if name in values}
-    scores = tuple(ScoredTool(name, score, *offered or (False,)) for name, score, *offered in values.get("scores", ()))
-    return ActivityEntry(**values | {"scores": scores})
+def summed(totals: Iterable[ActivityTotals]) -> ActivityTotals:
+    """Their sums, field by field."""
+    return ActivityTotals(*map(sum, zip(*totals, strict=True)))
 
 
 def conversation_mark(conversation: str | None) -> str:

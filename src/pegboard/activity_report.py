@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from pegboard.activity_entries import DAY_SECONDS, ActivityGroup, ActivityTotals, Grouping
+from pegboard.activity_entries import DAY_SECONDS, ActivityGroup, ActivityTotals, Grouping, summed
 from pegboard.protocols import Activity
 
 GROUPED: tuple[Grouping, ...] = ("model", "key", "client", "tool", "conversation", "door")
@@ -34,10 +34,7 @@ class ActivityReport:
 
     @property
     def totals(self) -> ActivityTotals:
-        totals = ActivityTotals()
-        for _, each in self.days:
-            totals = totals.plus(each)
-        return totals
+        return summed(each for _, each in self.days)
 
     def named(self, kind: Grouping) -> list[tuple[str, ActivityTotals]]:
         return [(each.name, each.totals) for each in self.groups[kind]]

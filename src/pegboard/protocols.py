@@ -271,6 +271,10 @@ class Pins(Protocol):
         """The texts behind the pins of these tools; a tool that was never seen is missing from the result."""
         ...
 
+    async def version(self) -> int:
+        """Another number after each approval, by whichever process: a cheap way to learn that pins are to be read."""
+        ...
+
 
 class Replicas(Protocol):
     """The processes that share one store. Their clocks must agree to within seconds."""

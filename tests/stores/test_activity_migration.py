@@ -8,12 +8,12 @@ from uuid import uuid4
 
 import pytest
 
-from pegboard.activity_entries import AS_JSON, GROUPINGS, ActivityEntry, ScoredTool, row_of
+from pegboard.activity_entries import GROUPINGS, ActivityEntry, ScoredTool
 from pegboard.protocols import Activity
 from pegboard.stores import MemoryActivity, SqliteActivity
 from pegboard.stores.postgres import PostgresActivity, PostgresDatabase
 from pegboard.stores.postgres.database import MIGRATIONS, execute_each
-from pegboard.stores.sql.activity_rows import FIRST_FIELDS
+from pegboard.stores.sql.activity_rows import FIRST_FIELDS, stored
 from pegboard.stores.sqlite.activity import ACTIVITY_MIGRATIONS
 from pegboard.stores.sqlite.database import SqliteFile
 from services import POSTGRES, drop_schema, needs_postgres
@@ -40,8 +40,7 @@ def kept_before() -> list[ActivityEntry]:
 
 
 def old_rows(entries: list[ActivityEntry]) -> list[tuple[object, ...]]:
-    assert AS_JSON == ("scores", "called", "brought_back")
-    return [(*row_of(each)[: len(FIRST_FIELDS)], each.day) for each in entries]
+    return [(*row[: len(FIRST_FIELDS)], row[-1]) for row in stored(entries)]
 
 
 def insert(mark: str) -> str:

@@ -23,6 +23,7 @@ from pegboard.testing import FakeClock, fake_tool
 from pegboard.trust import approvals as trusts
 from pegboard.trust import fingerprints
 from pegboard.trust.approvals import Approvals
+from pegboard.trust.pin_reads import ApprovalWatch
 from processes import until
 
 DIG, FILL = fake_tool("dig", "Dig a hole"), fake_tool("fill", "Fill a hole")
@@ -148,16 +149,18 @@ async def test_what_goes_back_to_the_approved_definition_is_admitted_again(
 
 @pytest.mark.requirement("M28")
 async def test_an_approval_by_another_process_is_seen_and_said_to_whoever_shows_the_board(
-    trust_of: TrustOf, catalog_of: CatalogOf, store: Failing, monkeypatch: pytest.MonkeyPatch
+    trust_of: TrustOf, catalog_of: CatalogOf, store: Failing
 ) -> None:
-    monkeypatch.setattr(trusts, "REFRESH_SECONDS", 0.01)
     trust = trust_of()
+    watch = ApprovalWatch(store, trust.wake, is_strict=lambda: trust.is_strict)
     await trust.see(catalog_of(DIG))
     await trust.see(catalog_of(EVIL))
     before = trust.changes
 
     with running(trust):
+        await watch.look()
         await store.store.approve({DIG.id: fingerprint(EVIL)})
+        await watch.look()
         await until(lambda: trust.changes == before + 1)
 
     assert trust.admits(catalog_of(EVIL)) == ["dig"]

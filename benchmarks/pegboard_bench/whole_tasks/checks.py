@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -20,6 +21,23 @@ def undone(checks: Sequence[Sequence[str]], space: Workspace, answer: str) -> li
 
 def _answer(space: Workspace, answer: str, said: str) -> bool:
     return said.casefold() in answer.casefold()
+
+
+def _says(space: Workspace, answer: str, *texts: str) -> bool:
+    """Whether one of the texts is there, wherever its lines break."""
+    flat = " ".join(answer.split()).casefold()
+    return any(" ".join(text.split()).casefold() in flat for text in texts)
+
+
+def _about(space: Workspace, answer: str, number: str, tolerance: str) -> bool:
+    """Whether a number of the answer is this one, but for so large a part of it."""
+    wanted, *_ = _numbers(number)
+    return any(abs(each - wanted) <= float(tolerance) * wanted for each in _numbers(answer))
+
+
+def _numbers(text: str) -> list[float]:
+    """Those of a text, with thousands apart or not."""
+    return [float(each.replace(",", "")) for each in re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", text)]
 
 
 def _file(space: Workspace, answer: str, name: str, text: str) -> bool:
@@ -83,6 +101,8 @@ def _memory(space: Workspace) -> Iterator[Mapping[str, Any]]:
 
 KINDS: Mapping[str, Check] = {
     "answer": _answer,
+    "says": _says,
+    "about": _about,
     "file": _file,
     "absent": _absent,
     "folder": _folder,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -21,6 +22,8 @@ from pegboard_bench import results
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from pegboard_bench.whole_tasks.task_set import TaskSet
+
 EXAMPLES = examples(
     "The noisy oracle by every way; what was played already is not played again",
     "pegboard bench tasks --servers .demo",
@@ -28,12 +31,24 @@ EXAMPLES = examples(
     "pegboard bench tasks --model-url http://127.0.0.1:8080/v1 --model qwen3 --method all --method llm_gateway",
     "The noisy oracle of one published model, on ten tasks",
     "pegboard bench tasks --like claude-sonnet-4-5 --tasks 10 --out /tmp",
+    "The tasks of ProgressiveMCPBench on its own synthetic servers",
+    "pegboard bench tasks --set progressive",
 )
+NAMES = {
+    "own": ("tasks", "make bench-tasks"),
+    "progressive": ("tasks_progressive", "make bench-progressive"),
+}
+"""By set, the results file and what writes it."""
 
 
 def tasks(
-    servers: Annotated[Path, typer.Option(help="Folder of scripts/install_task_servers.py.")] = Path(".demo"),
-    out: Annotated[Path, typer.Option("--out", help="Folder for tasks.json.")] = Path("bench/results"),
+    of_set: Annotated[
+        str, typer.Option("--set", metavar="NAME", help="own, or progressive: ProgressiveMCPBench's.")
+    ] = "own",
+    servers: Annotated[
+        Path, typer.Option(help="Folder of scripts/install_task_servers.py, or install_progressive.py.")
+    ] = Path(".demo"),
+    out: Annotated[Path, typer.Option("--out", help="Folder for the results file.")] = Path("bench/results"),
     page: Annotated[Path | None, typer.Option("--page", help="Write the results to this page too.")] = None,
     methods: Annotated[
         list[str] | None, typer.Option("--method", metavar="NAME", help="Only this way. More than once.")
@@ -69,27 +84,28 @@ def tasks(
     from pegboard_bench.whole_tasks import methods as ways
     from pegboard_bench.whole_tasks import run, summary
     from pegboard_bench.whole_tasks.model import NAME
-    from pegboard_bench.whole_tasks.rates import rates
-    from pegboard_bench.whole_tasks.toolbox import specs
+    from pegboard_bench.whole_tasks.rates import published, rates
 
+    _known([of_set], list(NAMES), "set")
     _known(methods or [], ways.METHODS, "way")
     _known(boards or [], run.BOARDS, "board")
     _known([like], list(rates()), "published model")
     whole = not (methods or boards or most or model_url) and like == "mean"
     fastmcp = clients / "fastmcp" / "bin" / "python"
-    plan = run.Plan(
-        methods=[name for name in ways.METHODS if name in (methods or ways.METHODS)],
-        boards=boards or run.BOARDS,
-        servers=partial(specs, servers),
-        kept=kept / _of(model if model_url else like),
-        seeds=range(seeds),
-        most=most,
-        like=like,
-        url=model_url,
-        name=model if model_url else NAME,
-        fastmcp=fastmcp if fastmcp.exists() else None,
-    )
-    plays, tools = asyncio.run(run.run(plan))
+    with _set(of_set, servers) as played:
+        plan = run.Plan(
+            methods=[name for name in ways.METHODS if name in (methods or ways.METHODS)],
+            boards=boards or run.BOARDS,
+            played=played,
+            kept=kept / _of(of_set, model if model_url else like),
+            seeds=range(seeds),
+            most=most,
+            like=like,
+            url=model_url,
+            name=model if model_url else NAME,
+            fastmcp=fastmcp if fastmcp.exists() else None,
+        )
+        plays, tools = asyncio.run(run.run(plan))
     figures = summary.figures(plays)
     said = {
         "tasks": len(next(iter(next(iter(plays.values())).values()))[0]),
@@ -100,9 +116,12 @@ def tasks(
         if model_url
         else {name: getattr(plan.rates, name) for name in ("right", "less", "search", "named")},
     }
+    name, made_by = NAMES[of_set]
+    if of_set == "progressive":
+        said["published"] = published()
     path = results.write(
-        "tasks" if whole else "tasks-part",
-        command="make bench-tasks" if whole else "pegboard bench tasks",
+        name if whole else f"{name}-part",
+        command=made_by if whole else "pegboard bench tasks",
         seed=summary.SEED,
         figures=figures,
         tables=said | summary.tables(plays),
@@ -123,14 +142,30 @@ def _known(wanted: Sequence[str], there: Sequence[str], what: str) -> None:
         raise ConfigError(f"No {what} {unknown[0]!r} is there.", remedy=f"Use one of {', '.join(there)}.")
 
 
-def _of(model: str) -> str:
-    """A folder for what these sources play with this model."""
+@contextmanager
+def _set(name: str, servers: Path) -> Iterator[TaskSet]:
+    """The tasks of this name, with their servers in a folder."""
+    from pegboard_bench.whole_tasks import progressive
+    from pegboard_bench.whole_tasks.play import SYSTEM
+    from pegboard_bench.whole_tasks.task import tasks as own
+    from pegboard_bench.whole_tasks.task_set import TaskSet
+    from pegboard_bench.whole_tasks.toolbox import specs
+
+    if name == "progressive":
+        with progressive.running(servers) as found:
+            yield found
+    else:
+        yield TaskSet(tasks=own, servers=partial(specs, servers), system=SYSTEM)
+
+
+def _of(name: str, model: str) -> str:
+    """A folder for what these sources play of this set with this model."""
     sources = sorted(Path(str(files("pegboard_bench.whole_tasks"))).glob("*.*"))
-    played = [path for path in sources if path.stem not in ("page", "summary", "bills", "command")]
+    played = [path for path in sources if path.stem not in ("page", "progressive_page", "summary", "bills", "command")]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in played if path.is_file()))
     for source in sorted(Path(pegboard.__file__).parent.rglob("*.py")):
         digest.update(source.read_bytes())
-    digest.update(model.encode())
+    digest.update(f"{name} {model}".encode())
     return digest.hexdigest()[:16]
 
 

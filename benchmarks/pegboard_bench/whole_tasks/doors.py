@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -156,6 +157,7 @@ def search_function(kind: str) -> Function:
 
 def by_words(functions: Sequence[Function]) -> Callable[[str], Sequence[Function]]:
     """BM25 over names, descriptions and arguments."""
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it sets DEBUG itself
     stemmer, index = Stemmer.Stemmer("english"), bm25s.BM25()
 
     def tokens(texts: Sequence[str]) -> list[list[str]]:

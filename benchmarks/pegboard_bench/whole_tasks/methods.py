@@ -25,13 +25,14 @@ from pegboard_bench.whole_tasks.local_site import Definitions, site
 from pegboard_bench.whole_tasks.model import Model, Respond
 from pegboard_bench.whole_tasks.play import Played, converse, judged, most_requests, system
 from pegboard_bench.whole_tasks.rates import Rates
-from pegboard_bench.whole_tasks.task import Task, tasks
+from pegboard_bench.whole_tasks.task import Task
+from pegboard_bench.whole_tasks.task_set import TaskSet
 from pegboard_bench.whole_tasks.toolbox import Toolbox, toolbox
 from pegboard_bench.whole_tasks.workspace import Workspace
 
 IN_PROCESS = ("oracle", "all", "bm25_search", "regex_search", "langchain_selector", "middleware")
 """What needs nothing but the servers."""
-GATEWAYS = ("llm_gateway", "llm_gateway_filter_only", "mcp_static", "mcp_dynamic")
+GATEWAYS = ("llm_gateway", "llm_gateway_call_tool", "llm_gateway_filter_only", "mcp_static", "mcp_dynamic")
 OURS = ("middleware", *GATEWAYS)
 PEERS = ("fastmcp_search",)
 METHODS = (*IN_PROCESS, *GATEWAYS, *PEERS)
@@ -53,6 +54,14 @@ format = "openai"
 [[llm.rules]]
 upstream = "filter_only"
 way_back = false
+
+[llm.upstreams.call_tool]
+url = "{url}"
+format = "openai"
+
+[[llm.rules]]
+upstream = "call_tool"
+ways = ["whole", "tools", "call_tool"]
 
 """
 
@@ -89,7 +98,7 @@ class Stage:
 @asynccontextmanager
 async def stage(
     methods: Sequence[str],
-    servers: Callable[[Workspace], Mapping[str, ServerSpec]],
+    played: TaskSet,
     distractors: Definitions,
     folder: Path,
     *,
@@ -99,17 +108,18 @@ async def stage(
 ) -> AsyncIterator[Stage]:
     """Starts what these methods need, in a folder of their own, and ends it. ``fastmcp`` is a Python that has it."""
     space, model = Workspace.made(folder), Model(name)
+    servers, prompt = played.servers(space), system(space, played.system)
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(site(model, distractors))
-        box = await stack.enter_async_context(toolbox(servers(space), distractors))
-        entries = _entries(servers(space), distractors, url)
-        ways = _in_process(box, model, space, folder, rates, stack)
+        box = await stack.enter_async_context(toolbox(servers, distractors))
+        entries = _entries(servers, distractors, url)
+        ways = _in_process(box, model, prompt, folder, rates, stack)
         if set(methods) & {*GATEWAYS}:
-            ways |= await _gateways(stack, folder, url, entries, box, model, space)
+            ways |= await _gateways(stack, folder, url, entries, box, model, prompt)
         if set(methods) & {*PEERS} and fastmcp is not None:
-            ways |= await _fastmcp(stack, folder, fastmcp, entries, model, space)
+            ways |= await _fastmcp(stack, folder, fastmcp, entries, model, prompt)
         yield Stage(
-            tasks=tasks({"root": str(space.root), "pages": f"{url}/pages"}),
+            tasks=played.tasks({"root": str(space.root), "pages": f"{url}/pages"}),
             ways={method: ways[method] for method in methods if method in ways},
             space=space,
             model=model,
@@ -118,9 +128,9 @@ async def stage(
 
 
 def _in_process(
-    box: Toolbox, model: Model, space: Workspace, folder: Path, rates: Rates, stack: AsyncExitStack
+    box: Toolbox, model: Model, prompt: str, folder: Path, rates: Rates, stack: AsyncExitStack
 ) -> dict[str, Talk]:
-    prompt, functions = system(space), box.functions()
+    functions = box.functions()
     finders = {"bm25_search": by_words(functions), "regex_search": by_pattern(functions)}
     picked: list[str] = []
     agent, middleware = langchain_agents.attention(box, model, folder / "langchain")
@@ -163,10 +173,10 @@ async def _gateways(
     entries: Mapping[str, Any],
     box: Toolbox,
     model: Model,
-    space: Workspace,
+    prompt: str,
 ) -> dict[str, Talk]:
     """Both of Pegboard's gateways in one process, before the same servers."""
-    prompt, config = system(space), folder / "pegboard.toml"
+    config = folder / "pegboard.toml"
     servers = "".join(f"[servers.{name}]\n{_toml(entry)}\n" for name, entry in entries.items())
     config.write_text(GATEWAY.format(url=site_url) + servers, "utf-8")
     processes = stack.enter_context(ExitStack())
@@ -196,6 +206,7 @@ async def _gateways(
 
     return {
         "llm_gateway": llm("default"),
+        "llm_gateway_call_tool": llm("call_tool"),
         "llm_gateway_filter_only": llm("filter_only"),
         "mcp_static": mcp("static"),
         "mcp_dynamic": mcp("dynamic"),
@@ -203,13 +214,14 @@ async def _gateways(
 
 
 async def _fastmcp(
-    stack: AsyncExitStack, folder: Path, python: Path, entries: Mapping[str, Any], model: Model, space: Workspace
+    stack: AsyncExitStack, folder: Path, python: Path, entries: Mapping[str, Any], model: Model, prompt: str
 ) -> dict[str, Talk]:
-    prompt, config = system(space), folder / "fastmcp.json"
+    config = folder / "fastmcp.json"
     config.write_text(json.dumps({"mcpServers": entries}), "utf-8")
     processes = stack.enter_context(ExitStack())
     program = Path(__file__).with_name("fastmcp_search.py")
-    url, _ = started(processes, [str(python), str(program), str(config)], folder)
+    command = [str(python), str(program), str(config)]
+    url, _ = await asyncio.to_thread(started, processes, command, folder)  # it asks the site, which this loop serves
 
     async def talk(task: Task, seed: int) -> str:
         async with mcp_server(f"{url}/mcp", model) as door:
@@ -221,7 +233,9 @@ async def _fastmcp(
 def _entries(servers: Mapping[str, ServerSpec], distractors: Definitions, url: str) -> dict[str, dict[str, Any]]:
     """All servers as a client's configuration has them."""
     running = {
-        name: {"command": spec.command, "args": list(spec.args), "env": dict(spec.env), "cwd": spec.cwd}
+        name: {"url": spec.url}
+        if spec.url
+        else {"command": spec.command, "args": list(spec.args), "env": dict(spec.env), "cwd": spec.cwd}
         for name, spec in servers.items()
     }
     return running | {name: {"url": f"{url}/mcp/{name}"} for name in distractors}

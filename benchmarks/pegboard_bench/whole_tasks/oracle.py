@@ -63,10 +63,16 @@ class NoisyOracle:
                 return {"role": "assistant", "content": None, "tool_calls": [called]}
             self._results.append("")
             self._began(self._place + 1)
-        said = "\n".join(each for each in self._results if each)
+        said = "\n".join(each for each in (*self._results, self._conclusion()) if each)
         return {"role": "assistant", "content": f"{said}\n{DONE}" if said else UNABLE}
 
     _count = 0
+
+    def _conclusion(self) -> str:
+        """What follows from the results, where the task's evidence is in them."""
+        text = "\n".join(self._results)
+        evidence = self._task.evidence
+        return self._task.concludes if evidence and all(re.search(each, text) for each in evidence) else ""
 
     def _began(self, place: int) -> None:
         self._place, self._asked, self._tried, self._pending, self._looked_up = place, 0, 0, "", 0
@@ -152,8 +158,9 @@ class NoisyOracle:
         return next((name for name in names if name in wanted), None)
 
     def _named(self, messages: Sequence[Mapping[str, Any]]) -> list[str]:
-        """The tools that results of searches name so far."""
-        names = [name for each in messages if each.get("role") == "tool" for name in NAMED.findall(text_of(each))]
+        """The tools that results of searches, or definitions before the user's words, name so far."""
+        read = [text_of(each) for each in messages if each.get("role") in ("tool", "user")]
+        names = [name for text in read for name in NAMED.findall(text)]
         return [name for name in dict.fromkeys(names) if name in self._known]
 
     def _listed(self, tools: Sequence[Mapping[str, Any]], messages: Sequence[Mapping[str, Any]]) -> list[str]:

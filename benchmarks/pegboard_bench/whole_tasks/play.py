@@ -34,8 +34,8 @@ class Played(TypedDict):
     kept: dict[str, Any]
 
 
-def system(space: Workspace) -> str:
-    return SYSTEM.format(root=space.root)
+def system(space: Workspace, said: str = SYSTEM) -> str:
+    return said.format(root=space.root)
 
 
 def most_requests(task: Task) -> int:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-TASKS = 200
+PLAYS = 200
+"""Of each model by each way: twenty tasks, ten times."""
 OWN = "minimal-tools"
 SEARCH = "copilot"
 NAMES = "directory"
@@ -55,16 +56,27 @@ def rates() -> Mapping[str, Rates]:
     what the score with a search lacks beside that line: misses of that benchmark's own search are in it. ``named`` is
     the same of the score with a directory of all names.
     """
-    said = tomllib.loads((files("pegboard_bench.whole_tasks") / "published_scores.toml").read_text("utf-8"))
+    said = _said()
     models: Mapping[str, Any] = said["model"]
-    names = (OWN, *said["tools"], SEARCH, NAMES)
-    scores = {name: fmean(model["score"][name] for model in models.values()) for name in names}
+    scores = {name: each["score"] for name, each in published().items()}
     mean = {"calls": fmean(model["calls"] for model in models.values()), "score": scores}
     return {name: _fitted(each, said["tools"]) for name, each in {MEAN: mean, **models}.items()}
 
 
+def published() -> dict[str, dict[str, float]]:
+    """By the benchmark's own name of a way, the mean ``score`` of the models and their ``tokens`` a play."""
+    said = _said()
+    names = (OWN, *said["tools"], SEARCH, NAMES)
+    scores = {name: fmean(model["score"][name] for model in said["model"].values()) for name in names}
+    return {name: {"score": score, "tokens": said["tokens"][name]} for name, score in scores.items()}
+
+
+def _said() -> dict[str, Any]:
+    return tomllib.loads((files("pegboard_bench.whole_tasks") / "published_scores.toml").read_text("utf-8"))
+
+
 def _fitted(model: Mapping[str, Any], tools: Mapping[str, int]) -> Rates:
-    steps = model["calls"] / TASKS
+    steps = model["calls"] / PLAYS
     chance = {name: score ** (1 / steps) for name, score in model["score"].items()}
     doublings = np.log2([steps, *tools.values()]) - 1
     slope, right = np.polyfit(doublings, [chance[OWN], *(chance[name] for name in tools)], 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,13 @@ from typing import Any
 import aiohttp
 
 from pegboard.evaluation.progress_bar import bar
-from pegboard.settings.server_spec import ServerSpec
 from pegboard_bench.whole_tasks.distractors import COUNT, definition, distractors
 from pegboard_bench.whole_tasks.methods import Begin, stage
 from pegboard_bench.whole_tasks.model import NAME, PATIENCE, Respond, endpoint, oracle
 from pegboard_bench.whole_tasks.oracle import NoisyOracle
 from pegboard_bench.whole_tasks.play import Played
 from pegboard_bench.whole_tasks.rates import MEAN, Rates, rates
+from pegboard_bench.whole_tasks.task_set import TaskSet
 from pegboard_bench.whole_tasks.workspace import Workspace
 
 BOARDS = ("servers", f"plus{COUNT}")
@@ -33,7 +33,7 @@ class Plan:
     """``url`` is a model to play instead of the noisy oracle of the model ``like``; ``most`` is how many tasks."""
 
     methods: Sequence[str]
-    servers: Callable[[Workspace], Mapping[str, ServerSpec]]
+    played: TaskSet
     kept: Path
     boards: Sequence[str] = BOARDS
     seeds: Sequence[int] = (0,)
@@ -61,14 +61,14 @@ async def run(plan: Plan) -> tuple[Plays, dict[str, int]]:
 async def _board(plan: Plan, board: str) -> tuple[dict[str, dict[int, list[Played]]], int]:
     with tempfile.TemporaryDirectory(prefix="pegboard-tasks-") as folder:
         spare = Workspace(root=Path(folder), model=Path(folder))
-        servers = set(plan.servers(spare))
+        servers = set(plan.played.servers(spare))
         more = {
             name: [definition(tool) for tool in tools]
             for name, tools in (distractors(COUNT, servers, ()) if board != BOARDS[0] else {}).items()
         }
         options: dict[str, Any] = {"rates": plan.rates, "name": plan.name, "fastmcp": plan.fastmcp}
         async with (
-            stage(plan.methods, plan.servers, more, Path(folder) / "stage", **options) as ready,
+            stage(plan.methods, plan.played, more, Path(folder) / "stage", **options) as ready,
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(PATIENCE)) as session,
         ):
             begin, tasks = _begin(plan, session), ready.tasks[: plan.most]

@@ -29,12 +29,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """``checks`` are a kind and what it is about each: `checks.py` has the kinds."""
+    """``checks`` are a kind and what it is about each: `checks.py` has the kinds. ``concludes`` is what follows from
+    results in which all expressions of ``evidence`` are found, for tasks that ask for more than a result says."""
 
     name: str
     ask: str
     steps: tuple[Step, ...]
     checks: tuple[tuple[str, ...], ...]
+    evidence: tuple[str, ...] = ()
+    concludes: str = ""
 
 
 def tasks(places: Mapping[str, str]) -> list[Task]:
@@ -46,7 +49,24 @@ def read(text: str, places: Mapping[str, str]) -> list[Task]:
     """Tasks in the form of `tasks.toml`."""
     said = tomllib.loads(text)
     same: Mapping[str, Sequence[str]] = said.get("same", {})
-    return [_task(each, same, places) for each in said["task"]]
+    return [made(each, same, places) for each in said["task"]]
+
+
+def made(said: Mapping[str, Any], same: Mapping[str, Sequence[str]], places: Mapping[str, str]) -> Task:
+    """One task in that form, as TOML reads it."""
+    placed = json.loads(_placed(json.dumps([said["ask"], said["steps"], said["checks"]]), places))
+    ask, steps, checks = placed
+    return Task(
+        name=said["name"],
+        ask=ask,
+        steps=tuple(
+            Step(tools=tuple(ToolId(*each.split("/")) for each in (tool, *same.get(tool, ()))), arguments=of, need=need)
+            for tool, of, need in steps
+        ),
+        checks=tuple(tuple(check) for check in checks),
+        evidence=tuple(said.get("evidence", ())),
+        concludes=said.get("concludes", ""),
+    )
 
 
 def resolved(arguments: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
@@ -72,20 +92,6 @@ def _resolved(value: Any, results: Sequence[str]) -> Any:
 def _found(expression: str, step: int, results: Sequence[str]) -> str:
     found = re.search(expression, results[step - 1]) if step <= len(results) else None
     return NOT_FOUND if found is None else found[found.re.groups and 1]
-
-
-def _task(said: Mapping[str, Any], same: Mapping[str, Sequence[str]], places: Mapping[str, str]) -> Task:
-    placed = json.loads(_placed(json.dumps([said["ask"], said["steps"], said["checks"]]), places))
-    ask, steps, checks = placed
-    return Task(
-        name=said["name"],
-        ask=ask,
-        steps=tuple(
-            Step(tools=tuple(ToolId(*each.split("/")) for each in (tool, *same.get(tool, ()))), arguments=of, need=need)
-            for tool, of, need in steps
-        ),
-        checks=tuple(tuple(check) for check in checks),
-    )
 
 
 def _placed(text: str, places: Mapping[str, str]) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import mcp_types as types
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from pegboard.errors import ConfigError
@@ -94,6 +95,10 @@ def specs(installed: Path, space: Workspace) -> dict[str, ServerSpec]:
 async def toolbox(servers: Mapping[str, ServerSpec], more: Definitions) -> AsyncIterator[Toolbox]:
     """Started servers, and definitions of more that do not run."""
     async with AsyncExitStack() as stack:
-        clients = {name: await stack.enter_async_context(server(spec)) for name, spec in servers.items()}
+        clients = {name: await stack.enter_async_context(_connected(spec)) for name, spec in servers.items()}
         found: dict[str, Sequence[Mapping[str, Any]]] = {name: await listed(each) for name, each in clients.items()}
         yield Toolbox(definitions=found | dict(more), clients=clients)
+
+
+def _connected(spec: ServerSpec) -> AbstractAsyncContextManager[Client]:
+    return Client(streamable_http_client(spec.url), cache=None) if spec.url else server(spec)

@@ -67,6 +67,9 @@ class ToolPins:
     async def wordings(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Wording]:
         return await self._store.wordings(tools)
 
+    async def version(self) -> int:
+        return await self._store.version()
+
 
 class OwnApprovals:
     """The approvals of the tools that a board was given itself.
@@ -102,7 +105,7 @@ class OwnApprovals:
         """Ask the store again, if that was a while ago."""
         if self._approvals is None or not self._approvals.is_strict:
             return
-        from pegboard.trust.approvals import REFRESH_SECONDS
+        from pegboard.trust.pin_reads import REFRESH_SECONDS
 
         if self._clock.monotonic() - self._asked >= REFRESH_SECONDS:
             self._asked = self._clock.monotonic()

@@ -252,7 +252,11 @@ def _fleet() -> tuple[type[Fleet], type[UpstreamLimits]]:
 async def _run(usage: Usage, charges: CallCharges, parts: Parts, approvals: Approvals | None) -> None:
     """Write counts, charges, what use taught and what servers list every few seconds until cancelled."""
     more = [*(() if parts.learner is None else (parts.learner.book.run(),))]
-    more += [*(() if approvals is None else (approvals.run(),))]
+    if approvals is not None:
+        from pegboard.trust.pin_reads import ApprovalWatch
+
+        watch = ApprovalWatch(parts.pins, approvals.wake, is_strict=lambda: approvals.is_strict)
+        more += [approvals.run(), watch.run()]
     await asyncio.gather(usage.run(), charges.run(), *more)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from http import HTTPStatus
 from itertools import islice
 from typing import Any, TypeVar
@@ -32,6 +33,8 @@ from pegboard.spend_limits import NanoUsd
 
 MOST_OPEN = 1_000
 """Decisions and conversations that are remembered."""
+MOST_NAMES = 4_096
+"""Names of tools that are known to be clean: most decisions have the same candidates."""
 MOST_TOOLS = 30
 """Candidates and calls of one entry."""
 LONGEST_NAME = 200
@@ -93,7 +96,6 @@ class ActivityBook:
             tokens_after=event.tokens_after,
             billed=self._price(event, event.tokens_after),
             saved=self._price(event, event.tokens_before - event.tokens_after),
-            latency_ms=event.added_ms,
             error=event.failure or (f"status {event.status}" if failed else ""),
             input_tokens=event.input_tokens,
             cached_tokens=event.cached_tokens,
@@ -101,8 +103,9 @@ class ActivityBook:
             output_tokens=event.output_tokens,
             cost=event.cost or NO_MONEY,
             unpriced=int(event.metered and event.cost is None),
+            **self._said(event.decision, "llm") | {"latency_ms": event.added_ms},
         )
-        return [self._with_decision(entry, event.decision, latency=False)]
+        return [entry]
 
     def _listed(self, event: ToolsListed) -> list[ActivityEntry]:
         entry = ActivityEntry(
@@ -136,8 +139,8 @@ class ActivityBook:
             conversation=event.conversation,
             outcome="found" if event.found else "nothing found",
             offered=event.found,
+            **self._said(event.decision, "mcp"),
         )
-        entry = self._with_decision(entry, event.decision)
         _remember(self._last, _owner(event), entry)
         return [*changed, entry]
 
@@ -153,8 +156,8 @@ class ActivityBook:
             offered=event.offered,
             tokens_before=event.tokens_before,
             tokens_after=event.tokens_after,
+            **self._said(event.decision, "api"),
         )
-        entry = self._with_decision(entry, event.decision)
         _remember(self._last, f"route {event.decision}", entry)
         return [entry]
 
@@ -194,23 +197,22 @@ class ActivityBook:
         _remember(self._last, owner, entry)
         return [entry]
 
-    def _with_decision(self, entry: ActivityEntry, decision: str, *, latency: bool = True) -> ActivityEntry:
-        """The entry with what the event of its decision says, if that is still known."""
+    def _said(self, decision: str, door: Door) -> dict[str, Any]:
+        """The fields of an entry that the event of its decision says, if that is still known."""
         made = self._decisions.get(decision)
         if made is None:
-            return entry
+            return {}
         offered = set(made.active_set)
-        return replace(
-            entry,
-            text=clean(made.query, LONGEST_TEXT),
-            profile=made.profile,
-            encoder=made.encoder,
-            scores=tuple(
-                ScoredTool(_tool(name, entry.door), score, name in offered)
+        return {
+            "text": clean(made.query, LONGEST_TEXT),
+            "profile": made.profile,
+            "encoder": made.encoder,
+            "scores": tuple(
+                ScoredTool(_tool(name, door), score, name in offered)
                 for name, score in islice(made.scores.items(), MOST_TOOLS)
             ),
-            latency_ms=made.latency_ms if latency else entry.latency_ms,
-        )
+            "latency_ms": made.latency_ms,
+        }
 
     def _price(self, event: ModelRequestServed, tokens: int) -> NanoUsd:
         """The price of tokens of definitions, at the mean price of the request's prompt if that was counted."""
@@ -220,9 +222,13 @@ class ActivityBook:
 
 def clean(text: str, longest: int = LONGEST_NAME) -> str:
     """The text, cut, without what a store cannot keep: NUL and half of a surrogate pair."""
-    return text[:longest].encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
+    cut = text[:longest]
+    if not cut.isascii():
+        cut = cut.encode("utf-8", "replace").decode()
+    return cut.replace("\x00", "\ufffd")
 
 
+@lru_cache(MOST_NAMES)
 def _tool(name: str, door: Door) -> str:
     """A tool's name; a model's tools have no server."""
     return clean(name.partition("/")[2] if door == "llm" else name)

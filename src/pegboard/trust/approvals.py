@@ -25,8 +25,6 @@ from pegboard.trust.switches import Switches
 
 RETRY_SECONDS = 1.0
 """Seconds between retries, while the store does not know everything that is listed."""
-REFRESH_SECONDS = 10.0
-"""Seconds after which an approval by another process is known at the latest."""
 FIRST_ANSWER_SECONDS = 10.0
 """Seconds for which a call waits for the store's first answer about a tool, at most."""
 
@@ -73,6 +71,8 @@ class Approvals:
         """By tool: the approved and the seen fingerprint, and whether they differ only in the order of listed
         values."""
         self._held_back: frozenset[ToolId] = frozenset()
+        self._outdated = True
+        """Whether the store may know approvals that are not known here."""
         self._asking = asyncio.Lock()
         self._wanted = asyncio.Event()
         self._settled = asyncio.Event()
@@ -85,7 +85,7 @@ class Approvals:
         self._take()
         self._judge()
         self._report(self._pins)
-        self._wanted.set()
+        self.wake()
 
     def admitted(self, catalog: Catalog) -> Catalog:
         """The catalog without held-back tools and without servers' unapproved texts about themselves, in the same
@@ -129,9 +129,12 @@ class Approvals:
         self._judge()  # before the first await: a call may be waiting for this very server
         if self._unnoted:
             await self.ask()
+            if self._is_behind:
+                self._wanted.set()
 
     def wake(self) -> None:
-        """Ask the store in the next moment."""
+        """Something may have been approved: ask the store in the next moment."""
+        self._outdated = True
         self._wanted.set()
 
     async def settled(self, timeout: float) -> None:
@@ -141,22 +144,24 @@ class Approvals:
                 await asyncio.wait_for(self._settled.wait(), timeout)
 
     async def run(self) -> None:
-        """Record in the store what is listed, and read the approvals of other processes, until cancelled."""
+        """Record in the store what is listed, and read what it knows whenever that may be more, until cancelled."""
         while True:
             self._wanted.clear()
-            if self._unnoted or self._catalog is not self._taken or self._strict:
+            if self._is_behind:
                 await self.ask()
             with suppress(TimeoutError):
-                async with asyncio.timeout(RETRY_SECONDS if self._unnoted else REFRESH_SECONDS):
+                async with asyncio.timeout(RETRY_SECONDS if self._is_behind else None):
                     await self._wanted.wait()  # `wait_for` would miss a cancellation that arrives with the event
 
     async def ask(self) -> None:
         """Record what is new in the store, and apply its answer. If it fails, its last answer stays in effect."""
         async with self._asking:
-            await asyncio.to_thread(self._definitions.look, self._catalog)
-            self._take()
+            if self._catalog is not self._taken:
+                await asyncio.to_thread(self._definitions.look, self._catalog)
+                self._take()
             await self._watch_crowds()
             try:
+                self._outdated = False
                 asked_for = frozenset(self._listed)
                 before = await self._store.get(list(asked_for))
                 self._pins |= before
@@ -171,6 +176,7 @@ class Approvals:
                 now = await self._note(noted, before)
             except PegboardError as error:
                 self._health.began(error)
+                self._outdated = True
                 before = self._pins
                 asked = False
             else:
@@ -238,6 +244,11 @@ class Approvals:
     @property
     def _strict(self) -> bool:
         return "quarantine" in (self._policy, self._scanning)
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether the store is to be asked: about what is listed, or, if that could hold tools back, for approvals."""
+        return bool(self._unnoted) or self._catalog is not self._taken or (self._strict and self._outdated)
 
     @property
     def _unnoted(self) -> dict[ToolId, Fingerprint]:

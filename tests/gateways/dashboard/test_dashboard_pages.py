@@ -7,7 +7,6 @@ import io
 import re
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from model_bodies import asking
 from page_cells import Cells
 from pegboard import Settings
-from pegboard.activity_entries import DAY_SECONDS, ActivityEntry, ActivityQuery, ActivityTotals
+from pegboard.activity_entries import DAY_SECONDS, ActivityEntry, ActivityQuery, ActivityTotals, summed
 from pegboard.activity_report import day_name
 from pegboard.compose import build_routing
 from pegboard.gateways.dashboard.page_templates import usd, when
@@ -52,13 +51,6 @@ def figures(totals: ActivityTotals) -> dict[str, str]:
     }
 
 
-def summed(parts: Mapping[int, ActivityTotals]) -> ActivityTotals:
-    total = ActivityTotals()
-    for each in parts.values():
-        total = total.plus(each)
-    return total
-
-
 @pytest.mark.parametrize("days", [1, 7, 30])
 async def test_the_overview_says_what_the_store_says(gateway_of: OpenGateway, week: MemoryActivity, days: int) -> None:
     async with gateway_of(parts={"activity": week}) as gateway:
@@ -67,7 +59,7 @@ async def test_the_overview_says_what_the_store_says(gateway_of: OpenGateway, we
         models = await week.by("model", TODAY - days + 1, 9)
         doors = await week.by("door", TODAY - days + 1, 9)
 
-    assert {name: seen.ids[name] for name in figures(ActivityTotals())} == figures(summed(by_day))
+    assert {name: seen.ids[name] for name in figures(ActivityTotals())} == figures(summed(by_day.values()))
     rows = {row[0]: row[1:] for row in seen.tables[0][1:]}
     assert len(rows) == days
     for day in range(TODAY - days + 1, TODAY + 1):

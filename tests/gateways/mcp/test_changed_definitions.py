@@ -20,6 +20,7 @@ from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEmbeddings, MemoryEvents, MemoryPins
 from pegboard.testing import FakeEncoder
 from pegboard.trust import approvals as trusts
+from pegboard.trust import pin_reads
 from processes import until
 from upstream_specs import SCRIPTED, python, scripted
 
@@ -40,7 +41,7 @@ def host_of(
 ) -> OpenHost:
     """A host before the scripted server, that asks the store often."""
     monkeypatch.setattr(trusts, "RETRY_SECONDS", 0.02)
-    monkeypatch.setattr(trusts, "REFRESH_SECONDS", 0.02)
+    monkeypatch.setattr(pin_reads, "REFRESH_SECONDS", 0.02)
 
     @asynccontextmanager
     async def serve(*specs: ServerSpec, **options: Any) -> AsyncIterator[Host]:

@@ -6,6 +6,7 @@ Four of the six servers report progress, log and ask in mid-call, two of each er
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -28,7 +29,7 @@ from upstream_specs import scripted
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
 
 SESSIONS = 200
-OPERATIONS = 50
+OPERATIONS = int(os.environ.get("TEST_OPERATIONS", "20"))
 SDK_CLIENTS = 8
 """Of the sessions, those of the real SDK client, of each era in turn; the others say no more than they must."""
 EVERY_NTH_MODERN = 4

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from math import isnan, nan
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,13 @@ async def test_an_entry_comes_back_as_it_was(keeping: Backend) -> None:
     assert await keeping.activity().find(ActivityQuery(), 10) == [WHOLE]
     assert await keeping.activity().get("another") is None
     assert WHOLE.missed == ("git/log",)
+
+
+async def test_a_score_that_is_no_number_comes_back_as_such(keeping: Backend) -> None:
+    await keeping.activity().put([replace(WHOLE, scores=(ScoredTool("a/b", nan, True),))])
+
+    [kept] = await keeping.activity().find(ActivityQuery(), 10)
+    assert isnan(kept.scores[0].score)
 
 
 async def test_an_entry_with_the_same_id_replaces_the_first(keeping: Backend) -> None:

@@ -138,3 +138,17 @@ async def test_a_definition_that_was_doubted_has_a_text_too(backend: Backend) ->
     await store.approve({LOG: A})
 
     assert await store.wordings([LOG, NOW]) == {LOG: Wording(approved="a", seen="a")}
+
+
+async def test_every_process_sees_by_a_number_that_something_was_approved(backend: Backend) -> None:
+    store, other = backend.pins(), backend.pins()
+    await store.put({LOG: A})
+    before = await other.version()
+
+    await store.put({LOG: B})
+    assert await other.version() == before, "what is only seen changes no approval"
+    await store.approve({LOG: B})
+    approved = await other.version()
+    assert approved != before
+    await store.approve({NOW: C})
+    assert await other.version() not in (before, approved)

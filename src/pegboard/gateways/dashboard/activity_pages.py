@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from starlette.requests import Request
 
-from pegboard.activity_entries import DAY_SECONDS, FIELDS, ActivityEntry, ActivityQuery, ActivityTotals
+from pegboard.activity_entries import DAY_SECONDS, FIELDS, ActivityEntry, ActivityQuery, ActivityTotals, summed
 from pegboard.activity_report import cell, day_name
 from pegboard.gateways.dashboard.charts import BarChart, bar_chart
 from pegboard.gateways.dashboard.page_templates import PageTemplates, when
@@ -48,15 +48,12 @@ class ActivityPages:
         await self._recorder.flush()
         kept = dict(await self._store.by_day(first))
         days = [(day, kept.get(day, ActivityTotals())) for day in range(first, today + 1)]
-        totals = ActivityTotals()
-        for _, each in days:
-            totals = totals.plus(each)
         spent = await spending_by_day(self._archive)
         return {
             "period": period,
             "periods": PERIODS,
             "days": [(day, each, spent.get(day_name(day), 0)) for day, each in reversed(days)],
-            "totals": totals,
+            "totals": summed(each for _, each in days),
             "spent": sum(spent.get(day_name(day), 0) for day, _ in days),
             "tokens": _tokens_chart(days),
             "errors": _errors_chart(days),

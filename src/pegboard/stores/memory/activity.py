@@ -11,6 +11,7 @@ from pegboard.activity_entries import (
     ActivityQuery,
     ActivityTotals,
     Grouping,
+    summed,
     totals_of,
 )
 
@@ -36,11 +37,11 @@ class MemoryActivity:
         return self._entries.get(id_)
 
     async def by_day(self, since: int) -> list[tuple[int, ActivityTotals]]:
-        days: dict[int, ActivityTotals] = {}
+        days: dict[int, list[ActivityTotals]] = {}
         for entry in self._entries.values():
             if entry.day >= since:
-                days[entry.day] = days.get(entry.day, ActivityTotals()).plus(totals_of(entry))
-        return sorted(days.items())
+                days.setdefault(entry.day, []).append(totals_of(entry))
+        return [(day, summed(days[day])) for day in sorted(days)]
 
     async def by(self, grouping: Grouping, since: int, most: int) -> list[ActivityGroup]:
         groups: dict[str, list[ActivityEntry]] = {}
@@ -67,8 +68,5 @@ class MemoryActivity:
 
 
 def _group(name: str, entries: Sequence[ActivityEntry]) -> ActivityGroup:
-    totals = ActivityTotals()
-    for entry in entries:
-        totals = totals.plus(totals_of(entry))
     times = [entry.at for entry in entries]
-    return ActivityGroup(name=name, first=min(times), last=max(times), totals=totals)
+    return ActivityGroup(name=name, first=min(times), last=max(times), totals=summed(map(totals_of, entries)))

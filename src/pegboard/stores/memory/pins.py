@@ -12,6 +12,7 @@ class MemoryPins:
     def __init__(self) -> None:
         self._pins: dict[ToolId, Pin] = {}
         self._texts: dict[ToolId, dict[Fingerprint, str]] = {}
+        self._version = 0
 
     async def get(self, tools: Sequence[ToolId] | None = None) -> Mapping[ToolId, Pin]:
         return {tool: self._pins[tool] for tool in (self._pins if tools is None else tools) if tool in self._pins}
@@ -35,6 +36,7 @@ class MemoryPins:
         for tool, fingerprint in tools.items():
             known = self._pins.get(tool)
             self._keep(tool, Pin(approved=fingerprint, seen=known.seen if known else fingerprint))
+        self._version += 1
 
     async def wordings(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Wording]:
         pins = await self.get(tools)
@@ -42,6 +44,9 @@ class MemoryPins:
             tool: Wording(approved=self._texts[tool].get(pin.approved), seen=self._texts[tool].get(pin.seen))
             for tool, pin in pins.items()
         }
+
+    async def version(self) -> int:
+        return self._version
 
     def _keep(self, tool: ToolId, pin: Pin) -> None:
         """Store the pin, and keep only the texts of its two fingerprints."""

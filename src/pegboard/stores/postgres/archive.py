@@ -11,6 +11,7 @@ from pegboard.records import KINDS, Key, Kind, Record
 from pegboard.stores.database import batches
 from pegboard.stores.postgres.database import MIGRATIONS, PostgresDatabase, fetch
 from pegboard.stores.retention import is_over, live
+from pegboard.stores.sql.statements import NEXT_PIN_VERSION
 from pegboard.stores.sql.tables import PAGE, TABLES, Dialect, deletion, record_of, rows_of
 
 POSTGRES = Dialect(mark="%s", bytewise=' COLLATE "C"', unlocked=" FOR UPDATE SKIP LOCKED")
@@ -64,6 +65,8 @@ class PostgresArchive:
                     async with connection.cursor() as cursor:
                         await cursor.executemany(TABLES[kind].insert(POSTGRES), rows)
                         taken += cursor.rowcount * len(some) // len(rows)
+                if kind == "pin":
+                    await connection.execute(NEXT_PIN_VERSION)
             return taken
 
         return await self._database.run(write)

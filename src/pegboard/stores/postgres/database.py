@@ -12,6 +12,7 @@ from pegboard.errors import ConfigError, StoreError
 from pegboard.extras import required
 from pegboard.stores.database import Migration, SingleFlight, outstanding
 from pegboard.stores.sql import activity_rows, activity_sums, result_rows
+from pegboard.stores.sql.statements import pin_versions
 
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 MIGRATING = 7_332_001
@@ -103,6 +104,7 @@ MIGRATIONS = (
             "at double precision NOT NULL, PRIMARY KEY (server, name))",
         ),
     ),
+    Migration("versions of pins", pin_versions("bigint")),
 )
 """Existing rows count as used when they are migrated."""
 

@@ -8,7 +8,13 @@ from typing import Any
 from pegboard.model import Fingerprint, Pin, ToolId, Wording
 from pegboard.protocols import NO_TEXTS
 from pegboard.stores.postgres.database import PostgresDatabase, execute_each, fetch
-from pegboard.stores.sql.statements import seen_rows, upsert_approved, upsert_seen
+from pegboard.stores.sql.statements import (
+    NEXT_PIN_VERSION,
+    READ_PIN_VERSION,
+    seen_rows,
+    upsert_approved,
+    upsert_seen,
+)
 
 GET_ALL = "SELECT server, name, approved, seen FROM pins"
 OF_THESE = " WHERE (server, name) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
@@ -40,11 +46,20 @@ class PostgresPins:
     async def approve(self, tools: Mapping[ToolId, Fingerprint]) -> None:
         """In the same order as `seen_rows`."""
         rows = [(*tool, fingerprint, fingerprint) for tool, fingerprint in sorted(tools.items())]
-        await self._database.run(lambda connection: execute_each(connection, APPROVE, rows))
+
+        async def write(connection: Any) -> None:
+            await execute_each(connection, APPROVE, rows)
+            await connection.execute(NEXT_PIN_VERSION)
+
+        await self._database.run(write)
 
     async def wordings(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Wording]:
         rows = await self._database.run(lambda connection: fetch(connection, GET_TEXTS, _columns(tools)))
         return {ToolId(server, name): Wording(approved=approved, seen=seen) for server, name, approved, seen in rows}
+
+    async def version(self) -> int:
+        [(version,)] = await self._database.run(lambda connection: fetch(connection, READ_PIN_VERSION))
+        return int(version)
 
 
 async def _pins(connection: Any, tools: Sequence[ToolId] | None) -> dict[ToolId, Pin]:

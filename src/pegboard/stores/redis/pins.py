@@ -1,4 +1,4 @@
-"""Pins on Redis: four hashes, one field a tool."""
+"""Pins on Redis: four hashes, one field a tool, and a number that says whether more has been approved."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ end
 return answer
 """
 APPROVE = """
-local approved, seen, approved_texts, seen_texts = unpack(KEYS)
+local approved, seen, approved_texts, seen_texts, version = unpack(KEYS)
 for at = 1, #ARGV, 2 do
   local tool, now = ARGV[at], ARGV[at + 1]
   if redis.call('HGET', approved, tool) ~= now then
@@ -48,6 +48,7 @@ for at = 1, #ARGV, 2 do
   redis.call('HSET', approved, tool, now)
   redis.call('HSETNX', seen, tool, now)
 end
+redis.call('INCR', version)
 """
 ADD_PINS = """
 local taken = 0
@@ -102,7 +103,7 @@ class RedisPins:
     async def approve(self, tools: Mapping[ToolId, Fingerprint]) -> None:
         for some in batches(tools.items()):
             values = [value for tool, fingerprint in some for value in (field_of(tool), fingerprint)]
-            await self._server.run(APPROVE, pin_keys(self._server), values)
+            await self._server.run(APPROVE, (*pin_keys(self._server), version_key(self._server)), values)
 
     async def wordings(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Wording]:
         found: dict[ToolId, Wording] = {}
@@ -120,6 +121,10 @@ class RedisPins:
             }
         return found
 
+    async def version(self) -> int:
+        async with self._server.client() as client:
+            return int(await client.get(version_key(self._server)) or 0)
+
 
 class PinRecords(HashRecordStore[PinRecord]):
     script = ADD_PINS
@@ -135,6 +140,12 @@ class PinRecords(HashRecordStore[PinRecord]):
 
     def arguments(self, record: PinRecord) -> tuple[str, str, str, str]:
         return record.approved, record.seen, record.approved_text or "", record.seen_text or ""
+
+    async def add(self, records: Sequence[PinRecord]) -> int:
+        taken = await super().add(records)
+        async with self.server.client() as client:
+            await client.incr(version_key(self.server))
+        return taken
 
     async def read(self, client: Any, keys: Sequence[Key]) -> list[PinRecord]:
         fields = list(map(self.field, keys))
@@ -164,6 +175,10 @@ class PinRecords(HashRecordStore[PinRecord]):
 def pin_keys(server: RedisServer) -> tuple[str, str, str, str]:
     """The hashes of approved and last seen fingerprints, and of their texts."""
     return tuple(server.key("pins", part) for part in ("approved", "seen", "approved_text", "seen_text"))  # type: ignore[return-value]
+
+
+def version_key(server: RedisServer) -> str:
+    return server.key("pins", "version")
 
 
 def _text(value: bytes | None) -> str | None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Sequence
+from math import nan
+from operator import attrgetter
 from typing import Any
 
-from pegboard.activity_entries import FIELDS, USAGE, ActivityEntry, ActivityQuery, entry_of, row_of
+from pegboard.activity_entries import FIELDS, USAGE, ActivityEntry, ActivityQuery, ScoredTool
+from pegboard.extras import required
 
 Statement = tuple[str, list[Any]]
 REMOVED = 500
@@ -22,6 +26,10 @@ FIRST_FIELDS = (
     *("tokens_before", "tokens_after", "billed", "saved", "latency_ms", "error"),
 )
 """The fields that the first migration made columns of."""
+AS_JSON = ("scores", "called", "brought_back")
+"""Fields that a row has as JSON."""
+_values = attrgetter(*FIELDS)
+_places = tuple(map(FIELDS.index, AS_JSON))
 
 
 def table(whole: str, real: str) -> tuple[str, ...]:
@@ -55,9 +63,29 @@ def upsert(mark: str) -> str:
 
 
 def stored(entries: Iterable[ActivityEntry]) -> list[tuple[Any, ...]]:
-    """Rows in a fixed order, so that two writers cannot deadlock."""
-    latest = {entry.id: entry for entry in entries}
-    return [(*row_of(latest[name]), latest[name].day) for name in sorted(latest)]
+    """Rows in a fixed order, so that two writers cannot deadlock. Sequences are JSON; candidates have a third item only
+    if they were offered."""
+    latest, encoded = {entry.id: entry for entry in entries}, required("msgspec", "mcp").json.encode
+
+    def row(entry: ActivityEntry) -> tuple[Any, ...]:
+        values = list(_values(entry))
+        scores = [each if each.offered else each[:2] for each in entry.scores]
+        for place, found in zip(_places, (scores, entry.called, entry.brought_back), strict=True):
+            values[place] = encoded(found).decode()
+        return (*values, entry.day)
+
+    return [row(latest[name]) for name in sorted(latest)]
+
+
+def entry_of(row: Sequence[Any], names: Sequence[str] = FIELDS) -> ActivityEntry:
+    """The entry of a row as `stored` makes it; of some of its fields, with the defaults of the others."""
+    values = dict(zip(names, row, strict=True))
+    values |= {name: tuple(json.loads(values[name])) for name in AS_JSON if name in values}
+    scores = tuple(
+        ScoredTool(name, nan if score is None else score, *offered or (False,))
+        for name, score, *offered in values.get("scores", ())
+    )
+    return ActivityEntry(**values | {"scores": scores})
 
 
 def select(query: ActivityQuery, most: int, mark: str) -> Statement:

@@ -8,8 +8,8 @@ between reading the entries that he changes and that.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pegboard.activity_entries import (
@@ -19,6 +19,7 @@ from pegboard.activity_entries import (
     ActivityGroup,
     ActivityTotals,
     Grouping,
+    summed,
     totals_of,
 )
 from pegboard.stores.sql.activity_rows import Statement
@@ -67,9 +68,6 @@ class TimeSpan(NamedTuple):
     first: float
     last: float
 
-    def joined(self, other: TimeSpan | None) -> TimeSpan:
-        return self if other is None else TimeSpan(min(self.first, other.first), max(self.last, other.last))
-
 
 FIRST_GONE = TimeSpan(-1e18, -1e18)
 """The span of a change at the beginning of sums, whenever that was."""
@@ -77,23 +75,13 @@ RENEWED = 50
 """Sums whose first entry is looked up at a time."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SumChanges:
     """What a change of entries does to sums: their differences, and the spans of entries that came and that went."""
 
-    totals: dict[SumKey, ActivityTotals] = field(default_factory=lambda: defaultdict(ActivityTotals))
-    came: dict[SumKey, TimeSpan] = field(default_factory=dict)
-    went: dict[SumKey, TimeSpan] = field(default_factory=dict)
-
-    def add(self, entry: ActivityEntry) -> None:
-        for key in keys_of(entry):
-            self.totals[key] = self.totals[key].plus(totals_of(entry))
-            self.came[key] = TimeSpan(entry.at, entry.at).joined(self.came.get(key))
-
-    def remove(self, entry: ActivityEntry) -> None:
-        for key in keys_of(entry):
-            self.totals[key] = self.totals[key].minus(totals_of(entry))
-            self.went[key] = TimeSpan(entry.at, entry.at).joined(self.went.get(key))
+    totals: dict[SumKey, ActivityTotals]
+    came: dict[SumKey, TimeSpan]
+    went: dict[SumKey, TimeSpan]
 
     def doubtful(self) -> Iterator[tuple[SumKey, TimeSpan]]:
         """The sums whose span may have become shorter, or that may be empty, and the span of what went."""
@@ -106,18 +94,32 @@ class SumChanges:
 
 
 def changes(went: Iterable[ActivityEntry], came: Iterable[ActivityEntry] = ()) -> SumChanges:
-    found = SumChanges()
-    for entry in went:
-        found.remove(entry)
-    for entry in came:
-        found.add(entry)
-    return found
+    gone, new = _grouped(went), _grouped(came)
+    totals = {key: summed(each for _, each in group) for key, group in new.items()}
+    for key, group in gone.items():
+        totals[key] = totals.get(key, NONE).minus(summed(each for _, each in group))
+    return SumChanges(totals=totals, came=_spanned(new), went=_spanned(gone))
 
 
 def keys_of(entry: ActivityEntry) -> list[SumKey]:
     """The sums that an entry is part of."""
-    grouped = [SumKey(axis, name, entry.day) for axis in GROUPINGS for name in entry.names(axis)]
-    return [SumKey(ALL, ALL, entry.day), *grouped]
+    day = entry.day
+    grouped = [SumKey(axis, name, day) for axis in GROUPINGS for name in entry.names(axis)]
+    return [SumKey(ALL, ALL, day), *grouped]
+
+
+def _grouped(entries: Iterable[ActivityEntry]) -> dict[SumKey, list[tuple[float, ActivityTotals]]]:
+    """The time and the totals of each entry, by the sums that it is part of."""
+    groups = defaultdict[SumKey, list[tuple[float, ActivityTotals]]](list)
+    for entry in entries:
+        timed = entry.at, totals_of(entry)
+        for key in keys_of(entry):
+            groups[key].append(timed)
+    return groups
+
+
+def _spanned(groups: Mapping[SumKey, Sequence[tuple[float, ActivityTotals]]]) -> dict[SumKey, TimeSpan]:
+    return {key: TimeSpan(min(group)[0], max(group)[0]) for key, group in groups.items()}
 
 
 def statements(

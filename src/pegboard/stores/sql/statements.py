@@ -13,6 +13,9 @@ from pegboard.model import NEVER, Fingerprint, ToolId, ToolStatistics
 from pegboard.traffic import COLUMNS, MOST, Seen
 
 SUMS = np.dtype("<f4")
+READ_PIN_VERSION = "SELECT version FROM pin_versions"
+NEXT_PIN_VERSION = "UPDATE pin_versions SET version = version + 1"
+"""The last statement of what approves: it locks one row for all writers."""
 PinRow = tuple[str, str, str, str, str | None, str | None]
 STATISTICS = tuple(field.name for field in fields(ToolStatistics))
 READ_STATISTICS = f"SELECT server, name, {', '.join(STATISTICS)} FROM tool_statistics"  # noqa: S608
@@ -45,6 +48,14 @@ def upsert_approved(mark: str) -> str:
         "ON CONFLICT (server, name) DO UPDATE SET approved = excluded.approved, "
         "approved_text = CASE excluded.approved WHEN pins.approved THEN pins.approved_text "
         "WHEN pins.seen THEN pins.seen_text END"
+    )
+
+
+def pin_versions(integer: str) -> tuple[str, str]:
+    """The statements that make the table with the `version` of all pins; ``integer`` is the type of a large number."""
+    return (
+        f"CREATE TABLE pin_versions (id integer PRIMARY KEY CHECK (id = 1), version {integer} NOT NULL)",
+        "INSERT INTO pin_versions VALUES (1, 0)",
     )
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pegboard.activity_entries import ActivityEntry, ActivityGroup, ActivityQuery, ActivityTotals, Grouping, entry_of
+from pegboard.activity_entries import ActivityEntry, ActivityGroup, ActivityQuery, ActivityTotals, Grouping
 from pegboard.stores.database import Migration
 from pegboard.stores.sql import activity_rows as rows
 from pegboard.stores.sql import activity_sums as sums
@@ -42,11 +42,11 @@ class SqliteActivity(FileStore):
         await self._file.run_alone(write)
 
     async def find(self, query: ActivityQuery, most: int) -> list[ActivityEntry]:
-        return [entry_of(row) for row in await self._rows(*rows.select(query, most, MARK))]
+        return [rows.entry_of(row) for row in await self._rows(*rows.select(query, most, MARK))]
 
     async def get(self, id_: str) -> ActivityEntry | None:
         found = await self._rows(rows.select_one(MARK), [id_])
-        return entry_of(found[0]) if found else None
+        return rows.entry_of(found[0]) if found else None
 
     async def by_day(self, since: int) -> list[tuple[int, ActivityTotals]]:
         return sums.days_from(await self._rows(*sums.by_day(since, MARK)))

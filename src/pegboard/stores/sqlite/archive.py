@@ -15,6 +15,7 @@ from pegboard.protocols import About, Clock
 from pegboard.records import KINDS, Key, Kind, Record, columns
 from pegboard.stores.database import batches
 from pegboard.stores.retention import is_over, live
+from pegboard.stores.sql.statements import NEXT_PIN_VERSION
 from pegboard.stores.sql.tables import PAGE, TABLES, Dialect, deletion, record_of, rows_of
 from pegboard.stores.sqlite.cache import EMBEDDING_MIGRATIONS
 from pegboard.stores.sqlite.cache import REMEDY as CACHE_REMEDY
@@ -77,6 +78,8 @@ class SqliteArchive:
                         taken += self._cache.run_now(partial(insert, kind=kind, some=some))
                     else:
                         taken += insert(connection, kind, some)
+                if kind == "pin":
+                    connection.execute(NEXT_PIN_VERSION)
             return taken
 
         return await self._state.run_alone(write)

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from pegboard.errors import ConfigError
 from pegboard.stores.database import Migration, outstanding
+from pegboard.stores.sql.statements import pin_versions
 
 BUSY_SECONDS = 10.0
 LEDGER = "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY) WITHOUT ROWID"
@@ -91,6 +92,7 @@ STATE_MIGRATIONS = (
             "at REAL NOT NULL, PRIMARY KEY (server, name)) WITHOUT ROWID",
         ),
     ),
+    Migration("versions of pins", pin_versions("INTEGER")),
 )
 """Existing rows count as used when they are migrated. Files older than named migrations already have the tables of the
 first one, without averages."""

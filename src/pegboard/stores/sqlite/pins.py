@@ -8,7 +8,13 @@ from pathlib import Path
 
 from pegboard.model import Fingerprint, Pin, ToolId, Wording
 from pegboard.protocols import NO_TEXTS
-from pegboard.stores.sql.statements import seen_rows, upsert_approved, upsert_seen
+from pegboard.stores.sql.statements import (
+    NEXT_PIN_VERSION,
+    READ_PIN_VERSION,
+    seen_rows,
+    upsert_approved,
+    upsert_seen,
+)
 from pegboard.stores.sqlite.database import REMEDY, STATE_MIGRATIONS, FileStore, SqliteFile
 
 READ = "SELECT approved, seen FROM pins WHERE server = ? AND name = ?"
@@ -60,6 +66,7 @@ class SqlitePins(FileStore):
 
         def write(connection: sqlite3.Connection) -> None:
             connection.executemany(APPROVE, rows)
+            connection.execute(NEXT_PIN_VERSION)
 
         await self._file.run(write)
 
@@ -69,3 +76,6 @@ class SqlitePins(FileStore):
             return {tool: Wording(approved=row[0], seen=row[1]) for tool, row in rows if row}
 
         return await self._file.run(read)
+
+    async def version(self) -> int:
+        return await self._file.run(lambda connection: int(connection.execute(READ_PIN_VERSION).fetchone()[0]))

@@ -34,6 +34,7 @@ from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
 from pegboard.shared_indexes import SharedIndexes
 from pegboard.stores import MemorySessions, MemorySigningKeys
+from pegboard.trust.pin_reads import ApprovalWatch, GatheredPins
 from pegboard.trust.switches import Switches
 from pegboard.upstreams import Changes, Fleet, UpstreamLimits
 from pegboard.upstreams.extension_requests import AnyNotification
@@ -66,7 +67,7 @@ class Host:
         self.access = Access(settings, clock=parts.clock)
         self.signing = Signing(parts.signing_keys, parts.clock, lasting=settings.session_ttl)
         self.switches = Switches(parts.archive, parts.clock, self._renew_views)
-        first = FirstServers(parts.pins, lambda: self.settings)
+        first = FirstServers(GatheredPins(parts.pins), lambda: self.settings)
         parts = replace(parts, pins=first)
         self._approvals = ServerApprovals(
             first,
@@ -80,6 +81,7 @@ class Host:
             switches=self.switches,
             doubts=first.doubts,
         )
+        self.approval_watch = ApprovalWatch(first, self._wake_approvals, is_strict=lambda: self._approvals.is_strict)
         self.sign_ins = SignIns(settings, parts.clock, local=settings.is_for_one_person)
         self.fleet = Fleet(
             settings.enabled_servers,
@@ -136,6 +138,7 @@ class Host:
                     self._reported.run(),
                     self._charges.run(),
                     self._approvals.run(),
+                    self.approval_watch.run(),
                     self.switches.run(),
                 ),
                 *((self.parts.learner.book.run(),) if self.parts.learner is not None else ()),
@@ -244,6 +247,10 @@ class Host:
     async def review(self) -> None:
         """Take in at once what was approved: otherwise that takes some seconds."""
         await self._approvals.ask()
+        self.users.review()
+
+    def _wake_approvals(self) -> None:
+        self._approvals.wake()
         self.users.review()
 
     def count(self, outcome: Outcome) -> None:

@@ -53,6 +53,9 @@ class FirstServers:
     async def wordings(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Wording]:
         return await self._store.wordings(tools)
 
+    async def version(self) -> int:
+        return await self._store.version()
+
     async def _first(self) -> frozenset[str]:
         """Raises StoreError; then nothing is known yet."""
         known, settings = await self._store.get(), self._settings()

@@ -128,6 +128,9 @@ class UserPins:
     async def wordings(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Wording]:
         return self._named(await self._store.wordings([self.key(each) for each in tools]))
 
+    async def version(self) -> int:
+        return await self._store.version()
+
     def key(self, tool: ToolId) -> ToolId:
         return own_pin(tool, self._user) if self._is_own(tool.server) else tool
 
