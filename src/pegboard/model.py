@@ -6,6 +6,7 @@ Shapes: ``n`` is the number of tools in a catalog, and every array over tools is
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from fnmatch import fnmatchcase
@@ -455,10 +456,14 @@ NEVER = Fingerprint("")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
     """Fingerprints of the approved definition of a tool and of the one seen last. The pin of `ToolId.whole` is for the
-    server's own title, version and instructions."""
+    server's own title, version and instructions. Equal fingerprints are in memory once: those of many users are."""
 
     approved: Fingerprint
     seen: Fingerprint
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "approved", sys.intern(self.approved))
+        object.__setattr__(self, "seen", sys.intern(self.seen))
 
     @property
     def changed(self) -> bool:

@@ -1,6 +1,7 @@
 """Attacks that others published, read from a folder beside the repository: their texts are not kept here.
 
-`FOLDER/CORPUS/attacks.jsonl` has one attack a line: `{"family": …, "place": "description" or "result", "text": …}`.
+`FOLDER/CORPUS/attacks.jsonl` has one attack a line: `{"family": …, "place": …, "text": …}`. The place is `description`,
+`result`, or `definition` if the text is the JSON of a whole definition.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pegboard.catalog.ingest.mcp import tool_from_mcp
 from pegboard.testing import fake_tool
 from pegboard.trust import ScanResult, scan, scan_content
+from pegboard.trust.definition_texts import all_texts
 from pegboard.trust.look_alikes import LOOKING_LIKE
 
 OBFUSCATED = "proofs"
@@ -43,6 +46,8 @@ class Published:
     def scanned(self) -> ScanResult:
         if self.place == "result":
             return scan_content({"content": [{"type": "text", "text": self.text}]})
+        if self.place == "definition":
+            return scan(tool_from_mcp("helper", json.loads(self.text)))
         return scan(fake_tool("helper", self.text))
 
 
@@ -57,10 +62,13 @@ def published(folder: Path) -> Iterator[Published]:
 
 
 def disguised(attack: Published) -> Iterator[tuple[str, Published]]:
-    """The attack in each disguise, with the disguise's name."""
+    """The attack in each disguise, with the disguise's name; the texts of a whole definition as one description."""
+    said, place = attack.text, attack.place
+    if place == "definition":
+        said, place = " ".join(text.raw for text in all_texts(json.loads(said)) if " " in text.raw), "description"
     for name, disguise in DISGUISES.items():
-        text = f"A helper. {disguise(attack.text)}"
-        yield name, Published(corpus="obfuscated", family=name, place=attack.place, text=text)
+        text = f"A helper. {disguise(said)}"
+        yield name, Published(corpus="obfuscated", family=name, place=place, text=text)
 
 
 @dataclass(slots=True)

@@ -17,6 +17,9 @@ class UserSettings(BaseModel):
     idle: float = Field(default=600.0, gt=0)
     """Without a call, after which a user's connections end; without a request, after which nothing of the user stays in
     memory."""
+    rest: float = Field(default=60.0, gt=0)
+    """Without a request of the user, after which their connection to a server without sessions (MCP 2026-07-28) ends
+    until the next call: nothing is lost with it."""
     public_url: SafeUrl | None = None
     """Where browsers reach this gateway, to return to after a sign-in; by default, where the issuer's ``resource``
     is."""

@@ -11,7 +11,7 @@ from pegboard.model import Tool
 from pegboard.trust.characters import INVISIBLE, SELECTORS, TAGS, tags_as_text
 from pegboard.trust.disguises import undisguised
 from pegboard.trust.encoded_texts import PART, decoded, from_base64
-from pegboard.trust.findings import ScannedText
+from pegboard.trust.findings import HINTS, NAME, ScannedText
 from pegboard.trust.look_alikes import unified
 
 LONGEST_PLACE = 200
@@ -23,6 +23,7 @@ LONGEST = 4_000
 """Characters read at a time; a longer text is read in parts."""
 OVERLAP = 500
 """Characters by which parts overlap; no pattern is longer."""
+BLANKS = re.compile(r"[^\S\n]+")
 SPLIT_NAME = re.compile(r"[_\-.]+|(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -44,8 +45,8 @@ def text(raw: str, where: str) -> Iterator[ScannedText]:
     """The text in parts, and texts that stand in it in an encoding."""
     for start in range(0, max(1, len(raw) - OVERLAP), LONGEST - OVERLAP):
         part = raw[start : start + LONGEST]
-        read = plain(part)
-        yield ScannedText(where=where, raw=part, plain=read)
+        read = folded(part)
+        yield ScannedText(where=where, raw=part, plain=BLANKS.sub(" ", read))
         yield from _decoded(decoded(part), where)
         yield from _decoded(undisguised(read), where)
 
@@ -56,11 +57,16 @@ def plain(raw: str) -> str:
     >>> plain("Ig\\u200bnоre  PREVIOUS")
     'ignore previous'
     """
+    return BLANKS.sub(" ", folded(raw))
+
+
+def folded(raw: str) -> str:
+    """The same, with blanks as they are: they part words that are written letter by letter."""
     if raw.isascii():
-        return re.sub(r"[^\S\n]+", " ", raw.lower())
+        return raw.lower()
     seen = SELECTORS.sub("", TAGS.sub(tags_as_text, INVISIBLE.sub("", raw)))
-    folded = unicodedata.normalize("NFKC", seen).casefold().replace("’", "'")
-    return re.sub(r"[^\S\n]+", " ", folded if folded.isascii() else unified(folded))
+    small = unicodedata.normalize("NFKC", seen).casefold().replace("’", "'")
+    return small if small.isascii() else unified(small)
 
 
 def _of(value: Any, where: str) -> Iterator[ScannedText]:
@@ -97,12 +103,12 @@ def _within(place: str, key: str) -> str:
 
 
 def _name(key: str, place: str) -> Iterator[ScannedText]:
-    """A field name that is not an identifier, and the words of a name long enough to be a sentence."""
+    """A field name that is not an identifier, and the words of a name long enough to be a sentence, or of a hint."""
     words = SPLIT_NAME.sub(" ", key)
     if not key.isidentifier():
-        yield from text(key, f"{place} (name)")
-    if words.count(" ") >= SAYING:
-        yield from text(f"{key}\n{words}", f"{place} (name)")
+        yield from text(key, f"{place}{NAME}")
+    if words.count(" ") >= SAYING or place.startswith(HINTS):
+        yield from text(f"{key}\n{words}", f"{place}{NAME}")
 
 
 def _in_parts(values: list[Any] | tuple[Any, ...], place: str) -> Iterator[ScannedText]:

@@ -10,14 +10,25 @@ LEETED = re.compile(r"(?<![\w@$])(?=[\w@$]*[a-z])(?=[\w@$]*[013457@$])[a-z013457
 """A word of letters and of digits that look like letters."""
 FEWEST = 2
 """Such words from which on a text is read so; one of them is often a version or a code."""
-SPACED = re.compile(r"(?<![^\W_])[^\W_](?:[ .\-*_|]{1,4}[^\W_]){7,400}(?![^\W_])")
-BETWEEN_WORDS = re.compile(r"[ .\-*_|]{2,}")
+MANY = 6
+"""Such words from which on a text is read so in whole: words of one or two characters, and numbers, too."""
+SHORT = re.compile(r"(?<![\w@$])[a-z013457@$]{1,2}(?![\w@$])")
+SPACED = re.compile(r"(?<![^\s.\-*_|])[^\s.\-*_|](?:[ \t.\-*_|]{1,8}[^\s.\-*_|]){7,2000}(?![^\s.\-*_|])")
+FEWEST_LETTERS = 8
+BETWEEN_LETTERS = re.compile(r"[ \t.\-*_|]")
+BETWEEN_WORDS = re.compile(r"[ \t.\-*_|]{2,}")
 
 
 def undisguised(text: str) -> Iterator[tuple[str, str]]:
-    """Disguises, and how the text reads without them; ``text`` is plain (`definition_texts.plain`)."""
-    if len(LEETED.findall(text)) >= FEWEST:
-        yield "digits for letters", LEETED.sub(lambda word: word.group().translate(LEET), text)
+    """Disguises, and how the text reads without them; ``text`` is in lower case, with its blanks as they are."""
+    if (leeted := len(LEETED.findall(text))) >= FEWEST:
+        read = LEETED.sub(_letters, text)
+        yield "digits for letters", SHORT.sub(_letters, read) if leeted >= MANY else read
     for run in SPACED.finditer(text):
-        words = ["".join(filter(str.isalnum, word)) for word in BETWEEN_WORDS.split(run.group())]
-        yield "letter by letter", " ".join(words)
+        words = ["".join(BETWEEN_LETTERS.split(word)) for word in BETWEEN_WORDS.split(run.group())]
+        if sum(map(str.isalpha, run.group())) >= FEWEST_LETTERS:
+            yield "letter by letter", " ".join(words)
+
+
+def _letters(word: re.Match[str]) -> str:
+    return word.group().translate(LEET)

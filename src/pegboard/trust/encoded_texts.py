@@ -20,7 +20,7 @@ BREAK = r"(?:[\s\"',|\\]{1,4}|[\s\"',|\\]{0,3}[-+.;:~]{1,2}[\s\"',|\\]{1,3})"
 IN_PARTS = re.compile(rf"[A-Za-z0-9+/]{{8,}}(?:{BREAK}[A-Za-z0-9+/]{{4,}}={{0,2}}){{1,40}}")
 """base64 split by separators."""
 BETWEEN = re.compile(BREAK)
-HEXADECIMAL = re.compile(r"(?<![0-9a-zA-Z])(?:0x)?((?:[2-7][0-9a-fA-F] ?){20,400})(?![0-9a-zA-Z])")
+HEXADECIMAL = re.compile(r"(?<![0-9a-zA-Z])(?:0x)?((?:[2-7][0-9a-fA-F] ?){20,2000})(?![0-9a-zA-Z])")
 """Of ASCII alone: the first digit is 2 to 7."""
 ESCAPED = re.compile(r"(?:\\u00[2-7][0-9a-fA-F]|\\x[2-7][0-9a-fA-F]|%[2-7][0-9a-fA-F]|&#x?[0-9a-fA-F]{2,5};){8,400}")
 ESCAPE = re.compile(r"\\u00|\\x")

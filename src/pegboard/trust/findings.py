@@ -10,6 +10,8 @@ from math import prod
 SUSPICIOUS = 0.5
 """The score from which on a definition counts as poisoned."""
 EXCERPT = 80
+HINTS, NAME = "annotations.", " (name)"
+"""Where the place of a tool's hint begins, and how the place of a field's name ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

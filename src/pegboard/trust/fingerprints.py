@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -32,7 +33,9 @@ class ScannedDefinitions:
     def of(self, tool: Tool) -> ScannedDefinition:
         known = self._known.get(tool.id)
         if known is None or known.source is not tool.definition:
-            known = self._known[tool.id] = ScannedDefinition(source=tool.definition, fingerprint=fingerprint(tool))
+            known = self._known[tool.id] = ScannedDefinition(
+                source=tool.definition, fingerprint=Fingerprint(sys.intern(fingerprint(tool)))
+            )
         return known
 
     def of_server(self, server: Server) -> ScannedDefinition:

@@ -28,6 +28,8 @@ RULES: Mapping[str, Rule] = {
     "exfiltration": wording_rules.exfiltration,
     "pressure": wording_rules.pressure,
     "impersonation": wording_rules.impersonation,
+    "errand": wording_rules.errand,
+    "hints": wording_rules.hints,
     "disguise": wording_rules.disguise,
 }
 """By the rule names in findings; `meaning` is another, of the second stage."""

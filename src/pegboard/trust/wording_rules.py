@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from pegboard.trust.disguises import LEET, LEETED, SPACED
-from pegboard.trust.findings import Finding, ScannedText
+from pegboard.trust.findings import HINTS, NAME, Finding, ScannedText
 
 Weighted = tuple[tuple[float, re.Pattern[str]], ...]
 
@@ -129,7 +129,7 @@ MARKUP = _patterns(
     (
         0.5,
         r"""<\s{0,3}/?\s{0,3}(?:important|system|secret|instructions?|hidden|admin|assistant|priority|override|critical)
-        [\w-]{0,40}\s{0,3}>""",
+(?:[\s_-][\w\s-]{0,40})?\s{0,3}>""",
     ),
     (0.8, r"<\|[\w ]{2,20}\|>|\[/?inst\]|<<\s{0,3}/?sys\s{0,3}>>"),
     (
@@ -138,14 +138,19 @@ MARKUP = _patterns(
         |(?:^|\n)[^\S\n]{0,9}(?:system|assistant|developer)\ {0,3}:\s""",
     ),
     (0.4, r"<!--[^>]{15,2000}+>"),
+    (
+        0.35,
+        r"""(?:^|\n|[.\]]\ )[^\S\n]{0,9}[\[({<\#*=|-]{0,6}\ ?(?:system|admin(?:istrator)?|developer|security)\ (?:
+        message|prompt|notice|note|update|instructions?|override|alert|command)s?\ ?(?:[\])}>\#*=|-]|:\ )""",
+    ),
 )
 """Text disguised as another part of the conversation, or hidden when Markdown is rendered."""
 
 _PRIVATE = r"""(?:~?/?\.ssh\b|id_(?:rsa|ed25519|dsa)|\.aws/|\.env\b(?!\w)|/etc/(?:passwd|shadow)|\.netrc|\.npmrc
     |\.git-credentials|mcp\.json|claude_desktop_config|\.kube/|\.gnupg|\.pgpass|wallet\.dat|keychain
     |private\ keys?\b|\bid\ (?:rsa|ed25519)\b|\bssh\ (?:private\ )?keys?\b
-    |seed\ phrase|(?:browser|session)\ cookies|login\ data|credentials?\ (?:file|store)s?|environment\ variables
-    |password\ (?:store|manager))"""
+    |seed\ phrase|(?:browser|session)\ cookies|login\ data|credentials?\ (?:file|store)s?
+    |(?:your|all|the\ user'?s|local|every)\ environment\ variables?|password\ (?:store|manager))"""
 _HAND = r"""\b(?:include|attach|append|pass|provide|supply|send|copy|paste|put|embed|add|insert|includ|provid|past)
     (?:ing)?\b"""
 _TAKE = rf"(?:{_HAND}|\b(?:read|open|cat|load|fetch|retrieve|retriev|collect)(?:ing)?\b)"
@@ -164,10 +169,17 @@ CREDENTIALS = _patterns(
         |copiez|lee|lea|abre
         |env[ií]a|env[ií]e|copia|adjunta)\b|读取|打开|发送|复制|上传){_near(60)}{_PRIVATE}""",
     ),
+    (0.3, rf"{_TAKE}{_near(60)}environment\ variables?"),
+    (
+        0.4,
+        rf"""(?:{_TAKE}|\bask\b){_near(50)}\b(?:your|user)\ (?:\w+\ ){{0,2}}
+        (?:passwords?|api\ ?keys?|secrets?|credentials?|access\ tokens?|auth\ tokens?|bearer\ tokens?)\b
+        |\bask\b{_near(50)}\buser\b{_near(20)}\b(?:password|api\ ?key|token)s?\b""",
+    ),
     (
         0.5,
         rf"""(?:{_TAKE}|\bask\b){_near(50)}
-        \b(?:user'?s?|their|your|his|my|any|all|every|available|known)\ (?:\w+\ ){{0,2}}
+        \b(?:user'?s|their|his|my|any|all|every|available|known)\ (?:\w+\ ){{0,2}}
         (?:passwords?|api\ ?keys?|secrets?|credentials?|access\ tokens?|auth\ tokens?|bearer\ tokens?|passphrases?
         |pin\ codes?|one-time\ codes?)\b""",
     ),
@@ -274,6 +286,17 @@ IMPERSONATION = _patterns(
 )
 """Text that pretends to come from the agent's user."""
 
+ERRAND = _patterns(
+    (
+        0.35,
+        r"""(?:^|[:.!>\])]\s{0,3}|\n\s{0,9}|\bplease\ |\band\ )
+        (?:send|transfer|wire|pay|subscribe|e-?mail|forward|invite|share|visit|open|post|make\ a|go\ to|click
+        |sign\ up)\b
+        [^!?\n]{0,90}(?:\b[a-z]{2}\d{2}(?:\ ?[a-z0-9]){11,30}\b|[\w.+-]{1,64}@[\w-]{1,63}\.\w{2,}|\bwww\.\w|https?://\w)""",
+    ),
+)
+"""Orders to do something outside, with an account, an address or a link that the text brings along."""
+
 PHRASES = re.compile(
     r"""(?:ignore|disregard|forget)(?:all|any)?(?:the|your)?(?:previous|prior|above|earlier|other)|(?:previous
     |prior)instructions
@@ -332,6 +355,17 @@ PRESSURE = _patterns(
 """Pressure to act without thinking. Honest tools use it too, so it weighs little on its own."""
 
 
+CLAIMS = _patterns(
+    (
+        0.5,
+        r"""\b(?:system\ (?:prompt|message|instructions?)|(?:bypass|skip|disable|ignore)\w*\ (?:security|safety
+        |confirmation|approval|checks?)|auto\ approved?|trust(?:ed)?(?:\ (?:level|source|server))?
+        |(?:hidden|agent|model|assistant)\ (?:prompt|message|instructions?))\b""",
+    ),
+)
+"""Names of hints (`annotations`) that the protocol has not, and that give orders or ask for trust."""
+
+
 def override(text: ScannedText) -> Iterator[Finding]:
     yield from _heaviest(text, "override", OVERRIDE)
 
@@ -367,6 +401,15 @@ def pressure(text: ScannedText) -> Iterator[Finding]:
 
 def impersonation(text: ScannedText) -> Iterator[Finding]:
     yield from _heaviest(text, "impersonation", IMPERSONATION)
+
+
+def hints(text: ScannedText) -> Iterator[Finding]:
+    if text.where.startswith(HINTS) and text.where.endswith(NAME):
+        yield from _heaviest(text, "hints", CLAIMS)
+
+
+def errand(text: ScannedText) -> Iterator[Finding]:
+    yield from _heaviest(text, "errand", ERRAND)
 
 
 def disguise(text: ScannedText) -> Iterator[Finding]:

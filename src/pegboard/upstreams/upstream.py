@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ from typing import Any
 import mcp_types as types
 from mcp import MCPError
 from mcp.shared.dispatcher import ProgressFnT
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from pegboard.errors import NotCarriedOut, UpstreamError
@@ -220,9 +222,12 @@ class Upstream:
         self.server = replace(before.server, description=self.spec.description or before.server.description)
         self.status = replace(self.status, tools=len(self.tools))
 
-    async def stop_if_idle(self) -> None:
-        """Stop a lazy server without a call for ``idle_stop`` seconds. Its tools stay."""
+    async def stop_if_idle(self, rest: float = math.inf) -> None:
+        """Stop a lazy server without a call for ``idle_stop`` seconds, or for ``rest`` if it has no sessions and is
+        reached by HTTP. Its tools stay."""
         limit = self._conditions.idle_stop
+        if self.spec.url is not None and self._protocol in MODERN_PROTOCOL_VERSIONS:
+            limit = min(limit, rest)
         if self._connection is None or self._calls or self._session.watched or not self._rests or not limit:
             return
         if self._conditions.clock.monotonic() - self._last_used >= limit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -146,10 +147,11 @@ class UserServers:
         self._fleet.forget(client)
         self.leave(client)
 
-    async def stop_idle(self) -> None:
-        """End the connections without a call for ``idle_stop`` seconds; their tools stay known."""
+    async def stop_idle(self, *, rest: float = math.inf) -> None:
+        """End the connections without a call for ``idle_stop`` seconds, or ``rest`` where the server has no sessions;
+        their tools stay known."""
         for each in self.own:
-            await each.stop_if_idle()
+            await each.stop_if_idle(rest)
 
     def _mine(self, shared: Upstream) -> Upstream:
         found = self._own.get(shared.spec.name)

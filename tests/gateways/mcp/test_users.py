@@ -13,10 +13,18 @@ from typing import Any
 
 import httpx2
 import pytest
+from mcp_types import (
+    ClientCapabilities,
+    ErrorData,
+    ListRootsRequest,
+    LoggingMessageNotification,
+    LoggingMessageNotificationParams,
+)
 
 from doors import Raw, until_listed
 from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.gateways.mcp.transport.client_input import ClientOrigin
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.upstreams import Upstream
 from processes import listening, until
@@ -271,6 +279,49 @@ async def test_a_connection_ends_when_it_is_idle_and_opens_with_the_next_call(op
             assert (await control(personal))["asked"]["list ann"] >= 2
         await until(lambda: not len(users.host.users))
         assert await ann.call("whose") == "ann"
+
+
+async def test_a_user_who_rests_has_neither_a_connection_nor_an_endpoint_and_the_next_call_makes_both(
+    opened: Any, authorization: str, personal: str, modern: bool
+) -> None:
+    async with opened(users={"rest": 0.2}) as users:
+        ann = await users.client("ann")
+        assert await ann.call("whose") == "ann"
+        [board] = users.host.users._boards.values()
+        [upstream] = board.servers.own
+        await until(lambda: upstream.status.state == "idle")
+        if modern:  # a client with a session keeps it
+            await until(lambda: not board.endpoints)
+        for _ in range(2):
+            assert "diary_of_ann" in await ann.names()
+            assert await ann.call("whose") == "ann"
+            await until(lambda: upstream.status.state == "idle")
+        assert bool(board.endpoints) is not modern
+        forms = [each for each in (await control(authorization))["forms"] if "subject_token" in each]
+        assert len(forms) == 1, "later connections use the token that the first one got"
+
+
+@pytest.mark.parametrize("modern", [True], ids=["modern"])
+async def test_a_request_that_has_its_answer_is_not_kept_by_the_connection_that_carried_it(
+    opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The SDK keeps the context of the last message, in which the request is: its headers, and so the user's token."""
+    made: list[ClientOrigin] = []
+
+    def kept(*given: Any, **named: Any) -> ClientOrigin:
+        made.append(ClientOrigin(*given, **named))
+        return made[-1]
+
+    monkeypatch.setattr("pegboard.gateways.mcp.transport.call_handler.ClientOrigin", kept)
+    async with opened() as users:
+        ann = await users.client("ann")
+        assert await ann.call("whose") == "ann"
+        assert [each._ctx for each in made] == [None]
+        assert made[0].capabilities == ClientCapabilities()
+        await made[0].progress(1.0, None, "too late")
+        await made[0].tell(LoggingMessageNotification(params=LoggingMessageNotificationParams(level="error", data="x")))
+        refused = await made[0].ask(ListRootsRequest())
+        assert isinstance(refused, ErrorData)
 
 
 @pytest.mark.requirement("023.step-up")

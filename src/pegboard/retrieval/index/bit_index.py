@@ -21,15 +21,19 @@ from numpy.typing import NDArray
 
 from pegboard.model import Floats, Mask, ToolId
 from pegboard.protocols import Filter, Hits
-from pegboard.retrieval.index.bit_lists import BitLists, Rows, grown
+from pegboard.retrieval.index.bit_lists import BitLists, Rows, grown, lowest
 
 EXACT_UP_TO = 20_000
 PROBES = 256
 """Lists searched at first; more until enough rows are found that pass the filter."""
-BY_BITS = 4_000
+BY_BITS = 8_000
 """Rows that are looked at again by one byte a dimension, at least."""
 BY_BYTES = 64
 """Rows that are ranked by their whole vectors, at least."""
+NEAR_THE_CORE = 256
+"""Rows whose bytes are widened at once: as many as a core's cache holds."""
+MOST = 2
+"""How many rows may be multiplied for each one that is wanted, before the wanted ones are copied instead."""
 BLOCK = 4_096
 """Rows that are added at once, so that lists are split while they are short."""
 
@@ -142,14 +146,15 @@ class CompressedIndex:
         return row is not None and np.array_equal(self._columns.vectors[row], vector)
 
     def _all_rows(self) -> Rows:
-        return np.fromiter(self._row.values(), np.int32, len(self._row))
+        return np.flatnonzero(self._columns.alive[: len(self._tools)]).astype(np.int32)
 
     def _search(self, query: Floats, k: int, where: Filter | None) -> Hits:
         if not self._row or k < 1:
             return []
         rows = self._few(where) if self._lists is None else self._near(self._lists, query, k, where)
-        scores = self._columns.vectors[rows] @ query
-        best = np.lexsort((self._columns.order[rows], -scores))[:k]
+        scores = self._columns.products(rows, query)
+        best = np.flatnonzero(scores >= np.partition(scores, -k)[-k]) if k < len(rows) else np.arange(len(rows))
+        best = best[np.lexsort((self._columns.order[rows[best]], -scores[best]))][:k]
         return [(self._tools[rows[place]], float(scores[place])) for place in best]
 
     def _few(self, where: Filter | None) -> Rows:
@@ -178,7 +183,7 @@ class CompressedIndex:
         """All rows that pass if they are few, else the likeliest in the nearest lists."""
         if self._most(where) <= self._exact_up_to:
             return self._few(where)
-        rows = self._by_bits(lists, query, k, where)
+        rows = np.sort(self._by_bits(lists, query, k, where))  # memory is read in order
         most = max(BY_BYTES, 2 * k)
         if len(rows) <= most:
             return rows
@@ -203,7 +208,7 @@ class CompressedIndex:
         rows, differ = np.concatenate(found), np.concatenate(distances)
         if count <= wanted:
             return rows
-        return rows[np.argpartition(differ, wanted)[:wanted]]
+        return rows[lowest(differ, wanted)]
 
     def _passes(self, where: Filter | None) -> Callable[[Rows], Mask] | None:
         """Which of some rows pass; what is the same for all rows is worked out once."""
@@ -258,7 +263,16 @@ class _Columns:
 
     def about(self, rows: Rows, query: Floats) -> Floats:
         """The inner products with the query, as the bytes tell them."""
-        return np.asarray((self._bytes[rows].astype(np.float32) @ query) * self._scale[rows])
+        parts = [rows[start : start + NEAR_THE_CORE] for start in range(0, len(rows), NEAR_THE_CORE)]
+        products = [self._bytes[part].astype(np.float32) @ query for part in parts]
+        return np.asarray(np.concatenate(products) * self._scale[rows])
+
+    def products(self, rows: Rows, query: Floats) -> Floats:
+        """The inner products with the query; of most rows without a copy of their vectors."""
+        last = int(rows.max()) + 1 if len(rows) else 0
+        if last <= MOST * len(rows):
+            return np.asarray((self.vectors[:last] @ query)[rows])
+        return np.asarray(self.vectors[rows] @ query)
 
     def _room(self, length: int, dimensions: int) -> None:
         if length <= len(self.alive):

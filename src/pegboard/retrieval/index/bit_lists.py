@@ -6,7 +6,6 @@ A list that grows too long is split in two, by its own rows alone, so that a cha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import reduce
 from typing import TypeVar
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from pegboard.model import Floats, Mask
 
-LONGEST = 1024
+LONGEST = 2048
 """Rows of a list, beyond which it is split."""
 ROUNDS = 5
 """Of 2-means when a list is split."""
@@ -180,16 +179,30 @@ def ones(bits: Bits) -> NDArray[np.uint16]:
     """
     total = np.zeros(bits.shape[1], np.uint16)
     for start in range(0, len(bits), WORDS):
-        total += reduce(np.add, map(counted, bits[start : start + WORDS]))
+        first, *others = counted(bits[start : start + WORDS])
+        for each in others:
+            first += each
+        total += first
     return total
 
 
-def counted(words: NDArray[np.uint64]) -> NDArray[np.uint8]:
+def counted(words: Bits) -> NDArray[np.uint8]:
     """The number of ones of each word."""
     if hasattr(np, "bitwise_count"):  # NumPy 2
         return np.asarray(np.bitwise_count(words))
-    by_byte = ONES[np.ascontiguousarray(words).view(np.uint8)].reshape(len(words), 8)
-    return np.asarray(by_byte.sum(axis=1, dtype=np.uint8))
+    by_byte = ONES[np.ascontiguousarray(words).view(np.uint8)].reshape(*words.shape, 8)
+    return np.asarray(by_byte.sum(axis=-1, dtype=np.uint8))
+
+
+def lowest(distances: NDArray[np.uint16], number: int) -> NDArray[np.intp]:
+    """Where the ``number`` lowest distances stand: there are few different ones, so they are counted, not sorted.
+
+    >>> lowest(np.array([3, 1, 2, 1, 2], np.uint16), 3).tolist()
+    [1, 3, 2]
+    """
+    highest = int(np.searchsorted(np.cumsum(np.bincount(distances)), number))
+    below = np.flatnonzero(distances < highest)
+    return np.concatenate([below, np.flatnonzero(distances == highest)])[:number]
 
 
 def grown(column: NDArray[Value], length: int) -> NDArray[Value]:

@@ -40,7 +40,8 @@ def may_sign_in(spec: ServerSpec) -> bool:
 
 
 class SignIns:
-    """Makes one `BearerAuth` for each server, address and user, so that all their connections share its tokens.
+    """Makes one `BearerAuth` or `ExchangedAuth` for each server, address and user, so that all their connections, also
+    later ones, share its tokens.
 
     With ``local``, all clients are one person on this machine, who may sign in at a client's request.
     """
@@ -53,7 +54,7 @@ class SignIns:
         self._subjects: SubjectTokens | None = None
         self._names: dict[str, str] = {}
         self._returns: BrowserReturns | None = None
-        self._auths: dict[tuple[CredentialKey, OAuthSettings], BearerAuth] = {}
+        self._auths: dict[tuple[CredentialKey, OAuthSettings], BearerAuth | ExchangedAuth] = {}
 
     @property
     def store(self) -> CredentialStore:
@@ -100,16 +101,19 @@ class SignIns:
         """For an `expanded` spec; None if the server needs no sign-in."""
         if not may_sign_in(spec):
             return None
-        if spec.exchanges_tokens:
-            from pegboard.upstreams.oauth.token_exchange import ExchangedAuth
-
-            return ExchangedAuth(credential_key(spec, user), self.subjects, self._clock, spec.oauth or OAuthSettings())
-        from pegboard.upstreams.oauth.bearer_auth import BearerAuth
-
         key, oauth = credential_key(spec, user), spec.oauth or OAuthSettings()
         if (key, oauth) not in self._auths:
-            self._auths[key, oauth] = BearerAuth(key, self.store, self._clock, oauth)
+            self._auths[key, oauth] = self._made(key, oauth)
         return self._auths[key, oauth]
+
+    def _made(self, key: CredentialKey, oauth: OAuthSettings) -> BearerAuth | ExchangedAuth:
+        if oauth.exchanges:
+            from pegboard.upstreams.oauth.token_exchange import ExchangedAuth
+
+            return ExchangedAuth(key, self.subjects, self._clock, oauth)
+        from pegboard.upstreams.oauth.bearer_auth import BearerAuth
+
+        return BearerAuth(key, self.store, self._clock, oauth)
 
     async def sign_in(
         self, spec: ServerSpec, person: Person, *, user: str = "", device: bool = False, scopes: tuple[str, ...] = ()
@@ -134,6 +138,8 @@ class SignIns:
 
     def tell(self, key: CredentialKey) -> None:
         """This process has stored other credentials."""
+        from pegboard.upstreams.oauth.bearer_auth import BearerAuth
+
         for (known, _), auth in self._auths.items():
-            if known == key:
+            if known == key and isinstance(auth, BearerAuth):
                 auth.tell()

@@ -112,6 +112,8 @@ class Host:
         self._results = ResultShaper(settings.results, parts.results, counter, events=parts.events, clock=parts.clock)
         self._programs = ProgramRunner(settings.programs)
         self._often: tuple[str, ...] = ()
+        self._copies: dict[str, tuple[Settings, Settings]] = {}
+        """By toolset: the settings, and how the toolset changes them. All users share them."""
         self._gateways: dict[str, Gateway] = {}
         self.users = UserBoards(
             self.fleet,
@@ -282,7 +284,11 @@ class Host:
             chosen = ToolsetView.of(toolset, own)
             always = always if own.always_available is None else own.always_available
             changes = {"exposure": own.exposure} if own.exposure else {}
-        return settings.model_copy(update=changes | {"always_available": (*always, *self._often)}), chosen
+        known, changed = self._copies.get(toolset, (None, settings))
+        if known is not settings:
+            changed = settings.model_copy(update=changes | {"always_available": (*always, *self._often)})
+            self._copies[toolset] = settings, changed
+        return changed, chosen
 
     def _board(self, settings: Settings, toolset: str, user: str = "") -> RoutingBoard:
         empty, name = Catalog.build([]), _of_user(toolset, user)

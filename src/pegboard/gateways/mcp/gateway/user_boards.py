@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context
+from dataclasses import dataclass
 from typing import Protocol
 
 import mcp_types as types
@@ -44,10 +46,18 @@ class NewGateway(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserEndpoint:
+    """``is_needed`` says whether something would be lost with it: sessions of the handshake era."""
+
+    close: Callable[[], None]
+    is_needed: Callable[[], bool]
+
+
 class UserBoard:
     """What one user sees: the shared servers, the user's own connections, and a gateway for each toolset.
 
-    ``requests`` is how many of the user's requests are in progress; ``ends`` is called when the board is closed.
+    ``requests`` is how many of the user's requests are in progress; ``endpoints`` are where they arrive, by toolset.
     """
 
     def __init__(
@@ -56,7 +66,7 @@ class UserBoard:
         self.user = user
         self.gateways: dict[str, Gateway] = {}
         self.requests = 0
-        self.ends: list[Callable[[], None]] = []
+        self.endpoints: dict[str, UserEndpoint] = {}
         self._clock = parts.clock
         self._last_used = parts.clock.monotonic()
 
@@ -120,9 +130,17 @@ class UserBoard:
         """Something may have been approved."""
         self._own.wake()
 
+    async def rest(self, seconds: float) -> None:
+        """End what is idle. Without a request for so many seconds, that is all that the next one makes anew."""
+        resting = self.idle_for >= seconds
+        await self.servers.stop_idle(rest=seconds if resting else math.inf)
+        for toolset, endpoint in list(self.endpoints.items()):
+            if resting and not endpoint.is_needed():
+                self.endpoints.pop(toolset).close()
+
     def close(self) -> None:
-        for end in self.ends:
-            end()
+        for endpoint in self.endpoints.values():
+            endpoint.close()
         self._task.cancel()
         self.servers.close()
         for gateway in self.gateways.values():
@@ -210,16 +228,17 @@ class UserBoards:
     async def run(self) -> None:
         """End idle users' connections, and forget users without requests, until cancelled."""
         while True:
-            await asyncio.sleep(min(self._settings().users.idle / LOOKS_PER_IDLE, LOOK_SECONDS))
+            users = self._settings().users
+            await asyncio.sleep(min(min(users.idle, users.rest) / LOOKS_PER_IDLE, LOOK_SECONDS))
             await self.end_idle()
 
     async def end_idle(self) -> None:
-        idle = self._settings().users.idle
+        users = self._settings().users
         for user, board in list(self._boards.items()):
-            if board.idle_for >= idle:
+            if board.idle_for >= users.idle:
                 self._end(user)
             else:
-                await board.servers.stop_idle()
+                await board.rest(users.rest)
 
     def close(self) -> None:
         for user in list(self._boards):

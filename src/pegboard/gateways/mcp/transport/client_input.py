@@ -46,7 +46,7 @@ class ClientOrigin:
         self.asked: Callable[[], None] = lambda: None
         """Called with each question."""
         self._answers: dict[str, asyncio.Future[types.InputResponse]] = {}
-        self._ctx = ctx
+        self._ctx: Context | None = ctx
         self._modern = caller.modern
         self._level = level
         self._name = caller.session or uuid4().hex
@@ -59,7 +59,7 @@ class ClientOrigin:
     @property
     def task(self) -> dict[str, Any] | None:
         """A client of revision 2026-07-28 does not ask for tasks: it says that it takes them (SEP-2663)."""
-        wanted = None if self._modern else (self._ctx.params or {}).get("task")
+        wanted = None if self._modern or self._ctx is None else (self._ctx.params or {}).get("task")
         return wanted if isinstance(wanted, dict) else None
 
     @property
@@ -68,7 +68,8 @@ class ClientOrigin:
 
     @property
     def capabilities(self) -> types.ClientCapabilities:
-        return self._ctx.session.client_capabilities or types.ClientCapabilities()
+        said = None if self._ctx is None else self._ctx.session.client_capabilities
+        return said or types.ClientCapabilities()
 
     @property
     def can_be_asked(self) -> bool:
@@ -85,6 +86,11 @@ class ClientOrigin:
         finally:
             ORIGIN.reset(token)
 
+    def over(self) -> None:
+        """The request has its answer: let go of it. The SDK keeps the context of the last message of a connection, and
+        with it what was set there."""
+        self._ctx = None
+
     def retried(self, ctx: Context, answers: types.InputResponses) -> None:
         """The client has sent its request again, with these answers; answered questions are removed."""
         self._ctx = ctx
@@ -95,6 +101,8 @@ class ClientOrigin:
     async def ask(self, request: types.ServerRequest) -> Answer:
         if refused := unable(self.capabilities, request):
             return types.ErrorData(code=types.INVALID_REQUEST, message=refused)
+        if self._ctx is None:
+            return types.ErrorData(code=types.INVALID_REQUEST, message="The request has its answer.")
         if self._modern:
             return await self._ask_with_result(request)
         where = ServerMessageMetadata(related_request_id=self._ctx.request_id)
@@ -104,29 +112,30 @@ class ClientOrigin:
             return error.error
 
     async def tell(self, message: types.ServerNotification) -> None:
-        if isinstance(message, types.LoggingMessageNotification) and message.params.level not in self._heard():
+        ctx = self._ctx
+        if ctx is None:
             return
-        await self._ctx.session.send_notification(message, related_request_id=self._ctx.request_id)
+        if isinstance(message, types.LoggingMessageNotification) and message.params.level not in self._heard(ctx):
+            return
+        await ctx.session.send_notification(message, related_request_id=ctx.request_id)
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Reports progress of the open request; the SDK drops it if the caller asked for none (M17)."""
-        await self._ctx.session.report_progress(progress, total, message)
+        if self._ctx is not None:
+            await self._ctx.session.report_progress(progress, total, message)
 
     @property
     def log_level(self) -> types.LoggingLevel | None:
         """The lowest level that a server of revision 2026-07-28 should log; None for no logs."""
         if self._modern:
-            level: types.LoggingLevel | None = self._meta().get(types.LOG_LEVEL_META_KEY)
+            level: types.LoggingLevel | None = _meta(self._ctx).get(types.LOG_LEVEL_META_KEY)
             return level
         return self._level or "info"
 
-    def _heard(self) -> frozenset[types.LoggingLevel]:
+    def _heard(self, ctx: Context) -> frozenset[types.LoggingLevel]:
         if self._modern:
-            return allowed_log_levels(self._ctx.protocol_version, self._meta())
+            return allowed_log_levels(ctx.protocol_version, _meta(ctx))
         return frozenset(LEVELS[LEVELS.index(self._level or LEVELS[0]) :])
-
-    def _meta(self) -> dict[str, Any]:
-        return (self._ctx.params or {}).get("_meta") or {}
 
     async def _ask_with_result(self, request: types.ServerRequest) -> Answer:
         if isinstance(request, types.PingRequest):
@@ -167,8 +176,11 @@ class PendingInputs:
                 return await self._next(self._again(ctx, state, params.input_responses or {}))
             origin.inputs = Inputs(responses=params.input_responses, state=state)
         if origin.takes_requests or not origin.can_be_asked:
-            with origin.answering():
-                return await work()
+            try:
+                with origin.answering():
+                    return await work()
+            finally:
+                origin.over()
         with origin.answering():
             return await self._next(Parked(origin=origin, task=asyncio.create_task(_begun(work))))
 
@@ -205,7 +217,10 @@ class PendingInputs:
             raise
         finally:
             parked.task.remove_done_callback(over)
-        return parked.task.result() if parked.task.done() else self._park(parked)
+        if not parked.task.done():
+            return self._park(parked)
+        parked.origin.over()
+        return parked.task.result()
 
     def _park(self, parked: Parked) -> Result:
         while len(self._parked) >= MOST_PARKED:
@@ -258,6 +273,10 @@ def _result_of(request: types.ServerRequest) -> type[Any]:
         case types.ListRootsRequest():
             return types.ListRootsResult
     return types.EmptyResult
+
+
+def _meta(ctx: Context | None) -> dict[str, Any]:
+    return {} if ctx is None else (ctx.params or {}).get("_meta") or {}
 
 
 async def _begun(work: Work) -> Result:

@@ -146,6 +146,11 @@ class ResumableSessions(StreamableHTTPSessionManager):
     def event_store(self, store: EventStore | None) -> None:
         """Ignored: the SDK would use this store for all sessions."""
 
+    @property
+    def has_sessions(self) -> bool:
+        """Whether any session is open here."""
+        return bool(self._server_instances)
+
     def serves(self, session: str) -> bool:
         """Whether the session is open here."""
         transport = self._server_instances.get(session)

@@ -28,7 +28,7 @@ from pegboard.gateways.mcp.cluster.session_affinity import SessionAffinity
 from pegboard.gateways.mcp.cluster.session_recovery import SESSION, SessionRecovery
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.host import Host, NoToolset
-from pegboard.gateways.mcp.gateway.user_boards import TooManyUsers
+from pegboard.gateways.mcp.gateway.user_boards import TooManyUsers, UserEndpoint
 from pegboard.gateways.mcp.transport import auth, sign_in_pages
 from pegboard.gateways.mcp.transport.client_connection import EXPOSURE_KEY, results_wished, wished
 from pegboard.gateways.mcp.transport.gateway_server import wire
@@ -167,6 +167,8 @@ class HttpDoor:
         key = (toolset, user)
         open_one = self._endpoints.get(key)
         if open_one is not None and self._host.serves(toolset, open_one.gateway, user):
+            if user:
+                self._host.users.board(user).touch()  # so that it does not rest before the request has begun
             return open_one
         async with self._opening:
             known = self._endpoints.get(key)
@@ -187,19 +189,26 @@ class HttpDoor:
             return self._endpoints[key]
 
     async def _serve(self, gateway: Gateway, toolset: str, user: str, *, task_status: TaskStatus[Endpoint]) -> None:
-        """Serve one endpoint until the door closes, the toolset is removed or the user is forgotten."""
+        """Serve one endpoint until the door closes, the toolset is removed, or the user rests or is forgotten."""
         sealed = self._host.signing.states(f"pegboard/{toolset}@{user}" if user else f"pegboard/{toolset}")
         manager = ResumableSessions(
             wire(gateway, sealed, tracer=self._host.parts.tracer), security_settings=self.security
         )
         with anyio.CancelScope() as scope:
+
+            def close() -> None:
+                scope.cancel()
+                left = self._endpoints.get((toolset, user))
+                if left is not None and left.scope is scope:
+                    del self._endpoints[toolset, user]
+
             if user:
-                self._host.users.board(user).ends.append(scope.cancel)
+                self._host.users.board(user).endpoints[toolset] = UserEndpoint(
+                    close=close, is_needed=lambda: manager.has_sessions
+                )
             async with manager.run():
                 task_status.started(Endpoint(gateway=gateway, app=self._app(manager, gateway), scope=scope))
                 await anyio.sleep_forever()
-        if user and (left := self._endpoints.get((toolset, user))) is not None and left.gateway is gateway:
-            del self._endpoints[toolset, user]
 
     def _app(self, manager: ResumableSessions, gateway: Gateway) -> SessionRecovery | SessionAffinity:
         local = SessionRecovery(manager, gateway, self._host.signing)
