@@ -242,6 +242,7 @@ def responses(model: Model, asked: Mapping[str, Any], id_: str) -> Reply:
         "model": asked.get("model", ""),
         "output": output,
         "parallel_tool_calls": True,
+        "previous_response_id": asked.get("previous_response_id"),
         "store": asked.get("store", True),
         "tool_choice": asked.get("tool_choice", "auto"),
         "tools": asked.get("tools", []),

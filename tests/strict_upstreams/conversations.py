@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 
@@ -63,10 +64,19 @@ def _responses(items: list[Any], body: Mapping[str, Any]) -> Iterator[str]:
         yield f"No tool output found for function call {id_}."
     for id_ in sorted(results - calls) if body.get("previous_response_id") is None else ():
         yield f"No tool call found for function call output with call_id {id_}."
+    yield from _led_to_nothing(items)
     if body.get("store") is False:
         for item in items:
             if item.get("type") == "reasoning" and "encrypted_content" not in item:
                 yield f"Item with id {item['id']!r} not found. Items are not persisted when `store` is set to false."
+
+
+def _led_to_nothing(items: list[Any]) -> Iterator[str]:
+    """What a thought led to follows it: of scripted models, an item of the same answer."""
+    for item, after in pairwise([*items, {}]):
+        answer = item.get("id", "").removeprefix("rs_")
+        if item.get("type") == "reasoning" and answer not in after.get("id", answer if after else ""):
+            yield f"Item {item['id']!r} of type 'reasoning' was provided without its required following item."
 
 
 def _called(items: list[Any], body: Mapping[str, Any]) -> Iterator[str]:

@@ -40,7 +40,7 @@ FORMS = ("shaped", "handle")
 OTHER_WORDS = 80
 """Words that a user says besides a question."""
 SEED_OF_OTHERS = 11
-"""Of questions that nobody saw while the rule was written."""
+"""Of a second draw of questions."""
 
 
 def formed(recording: Recording, form: str, asked: str = "") -> ShapedResult:

@@ -180,7 +180,7 @@ def test_what_a_row_leaves_out_is_not_offered(sixth: None) -> None:
     assert registry.codec_for(ASK) is ROW.codec
     assert registry.tool_search_of(codec) is None
     assert closed(codec, request, "") == "this format has no calls"
-    assert not registry.keeps_history(codec)
+    assert registry.history_of(codec) is None
 
 
 def test_type_checkers_know_the_same_tool_formats() -> None:

@@ -105,10 +105,10 @@ def goes_on(door: Gateway, streams: bool, model: str, **more: Any) -> None:
     assert max(searches) >= 1
 
 
-def test_a_search_is_offered_one_call_at_a_time(door: Gateway) -> None:
-    """A search beside a call for the client would stay unanswered at the provider."""
-    asked(door, False, input=[{"role": "user", "content": "1"}], parallel_tool_calls=True)
+def test_the_model_may_call_in_parallel_if_the_client_lets_it(door: Gateway) -> None:
+    for allowed in ({}, {"parallel_tool_calls": True}, {"parallel_tool_calls": False}):
+        asked(door, False, input=[{"role": "user", "content": "1"}], **allowed)
 
-    bodies = [received.json for received in door.mock.received]
-    assert [body["parallel_tool_calls"] for body in bodies] == [False] * len(bodies)
-    assert SEARCH in {tool["name"] for tool in bodies[0]["tools"]}
+        assert SEARCH in {tool["name"] for tool in door.mock.received[-2].json["tools"]}
+        assert allowed.items() <= door.mock.last.json.items()
+        assert ("parallel_tool_calls" in door.mock.last.json) is bool(allowed)

@@ -6,143 +6,38 @@ The client knows nothing of the searches; any of two gateways with one store may
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from itertools import cycle
 from typing import Any
 
 import httpx2
 import pytest
-from anyio.from_thread import start_blocking_portal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mock_providers import MockProviders
 from mock_providers.scripted import Calls, Says, Seen
-from model_doors import Noting, model_door, served
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.model import Session
-from pegboard.stores import MemoryEmbeddings, MemorySessions
-from pegboard.testing import FakeEncoder
-
-pytest.importorskip("openai", reason="pip install --group sdks")
-
-import openai
-
-JOBS = {
-    "renew_loan": "Extend the due date of a borrowed book",
-    "weather_forecast": "Weather of the coming days at a place",
-    "convert_currency": "Convert an amount of money into another currency",
-    "water_plants": "Open the valve of one garden bed",
-    **{f"unit_{number}": f"Read sensor {number} of engine {number}" for number in range(296)},
-}
-FLAT: list[Any] = [
-    {"type": "function", "name": name, "description": said, "parameters": {"type": "object"}, "strict": False}
-    for name, said in JOBS.items()
-]
-OFFICE: list[Any] = [{"type": "namespace", "name": "mcp__office", "description": "The office.", "tools": FLAT}]
-FEW, FEW_OFFICE = FLAT[:60], [OFFICE[0] | {"tools": FLAT[:60]}]
-"""As many as the provider takes at once."""
-SESSION = ["weather_forecast", "renew_loan", "water_plants", "renew_loan", "weather_forecast"]
-SEARCH = "tool_search"
-SILENT, TALKS = "gpt-5.4", "gpt-5.5"
-"""The second writes a text before it searches."""
-DEFER: dict[str, Any] = {"k": 1, "ways": ("defer",)}
-
-
-def wants(name: str) -> str:
-    """Says what the tool does: the router finds it."""
-    return f"{JOBS[name]}, please"
-
-
-def hints(name: str) -> str:
-    """Says nothing of what the tool does: the model has to search."""
-    return f"Number {[*JOBS].index(name)} on our list"
-
-
-def model(seen: Seen) -> Says:
-    """Calls the tool that the user means, having searched for one that it does not see; then it is done."""
-    items = seen.body["input"]
-    last = max(place for place, item in enumerate(items) if item.get("role") == "user")
-    words = items[last]["content"]
-    name = next((name for name in JOBS if words in (wants(name), hints(name))), "")
-    if not name or any(item.get("type") == "function_call_output" for item in items[last:]):
-        return Says(text="Done.")
-    there = [tool for tool in seen.tools if tool.rpartition(".")[2] == name]
-    if there:
-        return Says(thought="Now.", calls=[Calls(tool=there[0])])
-    text = "Let me look." if seen.body.get("model") == TALKS else ""
-    return Says(thought="Hm.", text=text, calls=[Calls(tool=SEARCH, arguments={"query": JOBS[name]})])
-
-
-@dataclass
-class Doors:
-    """Gateways before one provider, with one store of sessions."""
-
-    mock: MockProviders
-    sessions: MemorySessions
-    addresses: list[str] = field(default_factory=list)
-    noting: list[Noting] = field(default_factory=list)
-
-
-@asynccontextmanager
-async def opening(policies: list[dict[str, Any]], **parts: Any) -> AsyncIterator[Doors]:
-    mock = MockProviders(model=model)
-    doors = Doors(mock, MemorySessions(SYSTEM_CLOCK))
-    async with AsyncExitStack() as stack:
-        behind = await stack.enter_async_context(served(mock))
-        upstreams = {"openai": {"url": f"http://{behind}", "format": "openai"}}
-        for policy in policies:
-            made = {"encoder": FakeEncoder(), "embeddings": MemoryEmbeddings(), "sessions": doors.sessions} | parts
-            address, noting, _ = await stack.enter_async_context(model_door(upstreams, parts=made, policy=policy))
-            doors.addresses.append(address)
-            doors.noting.append(noting)
-        yield doors
-
-
-@contextmanager
-def opened(*policies: dict[str, Any], **parts: Any) -> Iterator[Doors]:
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(opening([*policies], **parts)) as doors:
-        yield doors
-
-
-class Talk:
-    """A client that runs tools and sends only what is new; each request goes to the next door."""
-
-    def __init__(self, doors: Doors, *, streams: bool = False, model: str = SILENT, tools: list[Any] = FLAT) -> None:
-        self.doors, self.streams, self.model, self.tools = doors, streams, model, tools
-        self.next = cycle(doors.addresses)
-        self.before: str | None = None
-        self.called: list[tuple[str, str | None]] = []
-
-    def said(self, text: str) -> Any:
-        """The last answer to what the user says."""
-        response = self.answer([{"role": "user", "content": text}])
-        while calls := [item for item in response.output if item.type == "function_call"]:
-            self.called += [(call.name, getattr(call, "namespace", None)) for call in calls]
-            response = self.answer(
-                [{"type": "function_call_output", "call_id": each.call_id, "output": "ok"} for each in calls]
-            )
-        return response
-
-    def answer(self, items: list[Any], **more: Any) -> Any:
-        asked: dict[str, Any] = {"model": self.model, "input": items, "tools": self.tools}
-        asked |= {"previous_response_id": self.before} | more
-        with self.client() as client:
-            if self.streams:
-                with client.responses.stream(**asked) as stream:
-                    ids = {event.response.id for event in stream if hasattr(event, "response")}
-                    response = stream.get_final_response()
-                assert ids == {response.id}
-            else:
-                response = client.responses.create(**asked)
-        assert {item.type for item in response.output} <= {"reasoning", "function_call", "message"}
-        self.before = response.id
-        return response
-
-    def client(self) -> openai.OpenAI:
-        return openai.OpenAI(base_url=f"http://{next(self.next)}/openai/v1", api_key="sk-mine", max_retries=0)
+from pegboard.stores import MemorySessions
+from stored_talks import (
+    DEFER,
+    FEW,
+    FEW_OFFICE,
+    FLAT,
+    JOBS,
+    OFFICE,
+    SEARCH,
+    SESSION,
+    SILENT,
+    TALKS,
+    Doors,
+    Talk,
+    hints,
+    longest,
+    model,
+    opened,
+    wants,
+)
 
 
 def loaded(items: list[Any]) -> list[str]:
@@ -153,12 +48,6 @@ def loaded(items: list[Any]) -> list[str]:
         for tool in item["tools"]
         for inside in tool.get("tools", [tool])
     ]
-
-
-def longest(doors: Doors) -> list[Any]:
-    """The provider's longest history; it had nothing to complain about."""
-    assert doors.mock.refused == []
-    return max(doors.mock.stored.values(), key=len)
 
 
 spoken = pytest.mark.parametrize("say", [wants, hints], ids=["wants", "hints"])
@@ -193,7 +82,7 @@ def test_three_hundred_tools_wait_while_the_provider_keeps_the_conversation(
 
 
 @pytest.mark.requirement("openai.stored-answers")
-def test_each_request_sends_only_what_is_new_and_one_call_is_made_at_a_time() -> None:
+def test_each_request_sends_only_what_is_new() -> None:
     with opened(DEFER) as doors:
         talk = Talk(doors)
         for tool in SESSION[:3]:
@@ -201,7 +90,7 @@ def test_each_request_sends_only_what_is_new_and_one_call_is_made_at_a_time() ->
 
         bodies = [received.json for received in doors.mock.received]
         assert longest(doors)
-        assert all(body["parallel_tool_calls"] is False for body in bodies)
+        assert all("parallel_tool_calls" not in body for body in bodies)
         assert all(len(body["input"]) <= 3 for body in bodies)
         assert len({json.dumps(body["tools"]) for body in bodies}) == 1
 
@@ -239,26 +128,6 @@ def test_a_conversation_that_began_with_all_its_tools_can_have_them_deferred() -
 
         longest(doors)
         assert [call for call, _ in talk.called] == SESSION
-
-
-@pytest.mark.requirement("openai.stored-answers")
-def test_a_search_beside_a_call_is_answered_with_the_next_request() -> None:
-    """The model was told to make one call at a time, and does not."""
-
-    def hasty(seen: Seen) -> Says:
-        items = seen.body["input"]
-        if any(item.get("type") == "function_call_output" for item in items):
-            return Says(text="Done.")
-        there = next((tool for tool in seen.tools if tool.endswith("renew_loan")), "")
-        return Says(calls=[Calls(tool=there), Calls(tool=SEARCH, arguments={"query": "water"})])
-
-    with opened(DEFER) as doors:
-        doors.mock.model = hasty
-        talk = Talk(doors)
-        assert talk.said(wants("renew_loan")).output_text == "Done."
-
-        assert talk.called == [("renew_loan", None)]
-        longest(doors)
 
 
 @pytest.mark.requirement("openai.stored-answers")

@@ -243,6 +243,9 @@ class CallToolRoundTrip:
         results = [(call, await self.format.answer(call, meant)) for call, meant in self.format.waiting(answer)]
         self.exchanges.append(SearchExchange(answer=answer, results=results))
 
+    async def found_by(self, call: FunctionCall) -> None:
+        """Nothing is searched for."""
+
 
 def _ends_with(name: str, words: str) -> bool:
     """Whether a name ends with these words, and not with a part of one."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pegboard.errors import PegboardError, SessionConflict
-from pegboard.gateways.llm.formats.json_reader import object_of, text_of
-from pegboard.gateways.llm.formats.protocol import KeptSearches
-from pegboard.model import Session
+from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of
+from pegboard.gateways.llm.formats.protocol import KeptSearches, OpenCall
+from pegboard.model import JsonObject, Session
 from pegboard.protocols import Sessions
 from pegboard.stores.kept_answers import KEPT_ANSWER, answer_mark, answer_state
 from pegboard.stores.sessions import session_key
@@ -29,12 +29,13 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptAnswer:
     """The ``last`` id under which the provider's history ends, the conversation's id, the names of the tools that were
-    called, and what our searches left in the history."""
+    called, what our searches left in the history, and the calls that it leaves open."""
 
     last: str
     conversation: str
     called: frozenset[str]
     kept: KeptSearches | None
+    left_open: tuple[OpenCall, ...] = ()
 
 
 class AnswerStore:
@@ -63,7 +64,7 @@ class AnswerStore:
             conversation=answer.conversation,
             called=sorted(answer.called),
             loaded=None if kept is None else sorted(kept.loaded),
-            unanswered=[] if kept is None else [*kept.unanswered],
+            left_open=[_written(call) for call in answer.left_open],
         )
         session = Session(id=_key(owner, id_), client=state)
         try:
@@ -82,14 +83,26 @@ def _answer(session: Session) -> KeptAnswer | None:
     last = text_of(fields.get("last"))
     if not last:
         return None
-    loaded, kept = fields.get("loaded"), None
-    if isinstance(loaded, list):
-        kept = KeptSearches(loaded=frozenset(_texts(loaded)), unanswered=tuple(_texts(fields.get("unanswered"))))
+    loaded = fields.get("loaded")
     return KeptAnswer(
         last=last,
         conversation=text_of(fields.get("conversation")),
         called=frozenset(_texts(fields.get("called"))),
-        kept=kept,
+        kept=KeptSearches(loaded=frozenset(_texts(loaded))) if isinstance(loaded, list) else None,
+        left_open=tuple(_open_call(each) for each in objects_of(fields.get("left_open"))),
+    )
+
+
+def _written(call: OpenCall) -> JsonObject:
+    return {"id": call.id, "kind": call.kind, "found": None if call.found is None else [*call.found]}
+
+
+def _open_call(fields: Mapping[str, Any]) -> OpenCall:
+    found = fields.get("found")
+    return OpenCall(
+        id=text_of(fields.get("id")),
+        kind=text_of(fields.get("kind")),
+        found=tuple(_texts(found)) if isinstance(found, list) else None,
     )
 
 

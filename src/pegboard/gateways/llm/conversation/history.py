@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from pegboard.gateways.llm.conversation.answer_store import AnswerStore, KeptAnswer
-from pegboard.gateways.llm.formats.protocol import KeptSearches, LlmRequest
+from pegboard.gateways.llm.formats.protocol import KeptSearches, LlmRequest, OpenCall
 from pegboard.model import Message, Part, Turn
 from pegboard.retrieval import QUERIES, QueryKind
 from pegboard.retrieval.query import edges
@@ -142,13 +142,14 @@ class ConversationHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderHistory:
-    """The user's messages, the tools that were called, the conversation's id (that of its first answer), and what our
-    searches left in it, if there were any."""
+    """The user's messages, the tools that were called, the conversation's id (that of its first answer), what our
+    searches left in it, if there were any, and the calls that its last answer left open."""
 
     messages: tuple[Message, ...]
     called: frozenset[str]
     conversation: str
     kept: KeptSearches | None = None
+    left_open: tuple[OpenCall, ...] = ()
 
 
 class ProviderHistories:
@@ -170,7 +171,10 @@ class ProviderHistories:
         history = None if request.continues is None else self._known.get((owner, request.continues))
         if history is None:
             return request
-        return replace(request.after(history.messages, history.called, history.conversation), kept=history.kept)
+        kept = history.kept
+        if kept is not None:
+            kept = replace(kept, loaded=kept.loaded | (frozenset(request.found) & request.names))
+        return replace(request.after(history.messages, history.called, history.conversation), kept=kept)
 
     async def recall(self, owner: str, id_: str | None) -> None:
         """Read what the store knows of an answer that this process does not."""
@@ -181,7 +185,11 @@ class ProviderHistories:
             if found.last != id_:
                 self.ended(owner, [id_], found.last)
             history = ProviderHistory(
-                messages=(ANSWERED,), called=found.called, conversation=found.conversation, kept=found.kept
+                messages=(ANSWERED,),
+                called=found.called,
+                conversation=found.conversation,
+                kept=found.kept,
+                left_open=found.left_open,
             )
             self._keep(owner, found.last, history)
 
@@ -189,9 +197,15 @@ class ProviderHistories:
         """Save what later requests need of this answer, if there were searches: under its own id and under those of
         ``earlier`` answers, which a stream may have told the client. ``key`` is the name of the gateway key."""
         history, others = self._known.get((owner, id_)), tuple(earlier)
-        if self._answers is None or history is None or (history.kept is None and not others):
+        if self._answers is None or history is None or not (history.kept or history.left_open or others):
             return
-        answer = KeptAnswer(last=id_, conversation=history.conversation, called=history.called, kept=history.kept)
+        answer = KeptAnswer(
+            last=id_,
+            conversation=history.conversation,
+            called=history.called,
+            kept=history.kept,
+            left_open=history.left_open,
+        )
         await self._answers.save(owner, (id_, *others), answer, key)
 
     async def forget(self, owner: str, id_: str) -> None:
@@ -205,6 +219,11 @@ class ProviderHistories:
         """The id of the answer that ended the searches begun in this one; empty if it began none."""
         return "" if id_ is None else self._last.get((owner, id_), "")
 
+    def left_open(self, owner: str, id_: str) -> tuple[OpenCall, ...]:
+        """The calls of this answer whose results are missing in the provider's history."""
+        history = self._known.get((owner, id_))
+        return () if history is None else history.left_open
+
     def ended(self, owner: str, earlier: Iterable[str], last: str) -> None:
         """Record that answers to one request led to searches, whose ``last`` answer the client has.
 
@@ -217,10 +236,16 @@ class ProviderHistories:
             self._last.popitem(last=False)
 
     def remember(
-        self, owner: str, id_: str, request: LlmRequest, called: Collection[str], kept: KeptSearches | None = None
+        self,
+        owner: str,
+        id_: str,
+        request: LlmRequest,
+        called: Collection[str],
+        kept: KeptSearches | None = None,
+        left_open: Collection[OpenCall] = (),
     ) -> None:
         """Remember, under the id of its answer, what a request (`resumed` if it continues one) was about, what was
-        called, and what our searches left in the provider's history."""
+        called, what our searches left in the provider's history, and which calls have no result there yet."""
         if request.continues is not None:
             return
         history = ProviderHistory(
@@ -228,6 +253,7 @@ class ProviderHistories:
             called=request.called | frozenset(called),
             conversation=request.conversation or id_,
             kept=kept,
+            left_open=tuple(left_open),
         )
         self._keep(owner, id_, history)
 

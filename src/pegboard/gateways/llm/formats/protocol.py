@@ -74,13 +74,24 @@ class ToolChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptSearches:
-    """What the gateway's searches left in a history that the provider keeps and no later request can change.
-
-    ``loaded`` names the tools that they brought; ``unanswered`` are the ids of searches that still need a result.
-    """
+    """What the gateway's searches for deferred tools left in a history that the provider keeps and no later request can
+    change. ``loaded`` names the tools that they brought."""
 
     loaded: frozenset[str] = frozenset()
-    unanswered: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenCall:
+    """A call of the gateway's beside calls for the client, in an answer that the provider keeps: the request that
+    continues the answer brings its result.
+
+    ``kind`` is the type of its item; ``found`` are the names of the tools that it found, None if it was not a search or
+    failed.
+    """
+
+    id: str
+    kind: str
+    found: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +102,10 @@ class LlmRequest:
     names the tools that the conversation called, ``referenced`` those it refers to by a `tool_reference`, ``native``
     those it called before anything referred to them, and ``searched`` the provider's search tools that it used.
     ``continues`` is the earlier answer or conversation, kept by the provider, that it continues; ``stored`` means that
-    the provider keeps the answer; ``renamed``: the client named that earlier answer by another id, and the body has
-    been changed; ``conversation`` is the id of its own conversation, if it or that history has one. ``kept`` is what
-    our searches left in that history, if there were any; ``remembered`` counts the user's messages that were inserted
-    from it.
+    the provider keeps the answer; ``mended``: the body has been changed to continue that earlier answer, and ``found``
+    names the tools that open calls in it have found; ``conversation`` is the id of its own conversation, if it or that
+    history has one. ``kept`` is what our searches left in that history, if there were any; ``remembered`` counts the
+    user's messages that were inserted from it.
     ``untouchable`` says why nothing may be changed, if so; ``may_lose_all`` says whether all tools may be removed,
     ``may_lose_some`` whether any may: not if a call is required and no tool is known to end the run. ``layout`` is
     private to the codec. ``around`` are the bytes before and after the body if another body contains it.
@@ -114,7 +125,8 @@ class LlmRequest:
     streams: bool = False
     continues: str | None = None
     stored: bool = False
-    renamed: bool = False
+    mended: bool = False
+    found: tuple[str, ...] = ()
     conversation: str = ""
     kept: KeptSearches | None = None
     remembered: int = 0

@@ -31,6 +31,7 @@ from pegboard.gateways.llm.formats.gemini.tool_results import ContentsResults
 from pegboard.gateways.llm.formats.gemini.tool_search import ContentsToolSearch
 from pegboard.gateways.llm.formats.generic.payload_policy import filtering_of
 from pegboard.gateways.llm.formats.generic.request import Generic
+from pegboard.gateways.llm.formats.kept_answers import HistoryCodec
 from pegboard.gateways.llm.formats.model_providers import (
     ALIASES,
     ANTHROPIC,
@@ -46,6 +47,7 @@ from pegboard.gateways.llm.formats.openai_chat.request import OpenAIChat
 from pegboard.gateways.llm.formats.openai_chat.tool_results import ChatResults
 from pegboard.gateways.llm.formats.openai_chat.tool_search import ChatToolSearch
 from pegboard.gateways.llm.formats.openai_responses.call_tool import ResponsesCallTool
+from pegboard.gateways.llm.formats.openai_responses.kept_answers import ResponsesHistory
 from pegboard.gateways.llm.formats.openai_responses.request import OpenAIResponses
 from pegboard.gateways.llm.formats.openai_responses.search_output import ResponsesDeferral
 from pegboard.gateways.llm.formats.openai_responses.tool_results import ResponsesResults
@@ -66,7 +68,7 @@ class Format:
 
     ``paths`` matches the end of the path of POST requests with this body, ``counting`` that of requests that count
     another request's tokens. ``tool_search``, ``call_tool``, ``deferral`` and ``results`` are None if the format does
-    not support them. With ``keeps_history`` a request can continue an earlier answer by its id.
+    not support them. With ``history`` a request can continue an earlier answer by its id.
     """
 
     codec: Codec
@@ -77,7 +79,7 @@ class Format:
     call_tool: CallToolCodec | None = None
     deferral: DeferralCodec | None = None
     results: ToolResultCodec | None = None
-    keeps_history: bool = False
+    history: HistoryCodec | None = None
 
     @property
     def name(self) -> str:
@@ -102,7 +104,7 @@ FORMATS: tuple[Format, ...] = (
         call_tool=ResponsesCallTool(),
         deferral=ResponsesDeferral(),
         results=ResponsesResults(),
-        keeps_history=True,
+        history=ResponsesHistory(),
     ),
     Format(
         codec=AnthropicMessages(),
@@ -189,10 +191,10 @@ def deferral_of(codec: Codec) -> DeferralCodec | None:
     return None if found is None else found.deferral
 
 
-def keeps_history(codec: Codec) -> bool:
-    """Whether a request can continue an earlier answer by its id."""
+def history_of(codec: Codec) -> HistoryCodec | None:
+    """The answers that the provider keeps in this format; None if it keeps none."""
     found = _row(codec)
-    return found is not None and found.keeps_history
+    return None if found is None else found.history
 
 
 def provider_named(name: str) -> ModelProvider:

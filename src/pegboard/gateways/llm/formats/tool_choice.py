@@ -42,7 +42,8 @@ def must_stay(request: LlmRequest) -> dict[int, str]:
     """The places of tools that stay whatever is relevant, each with the reason.
 
     Hosted tools (P15), deferred ones, which are in no prompt until they are found (P21), protected ones, a forced one
-    (P8), and those that the conversation called or refers to (P13, P21). Of tools with the same name, all (P17).
+    (P8), those that the conversation called or refers to (P13, P21), and those whose finding the request reports. Of
+    tools with the same name, all (P17).
     """
     forced = request.choice.names if request.choice.forced and request.choice.names else frozenset()
     why: dict[int, str] = {}
@@ -59,6 +60,8 @@ def must_stay(request: LlmRequest) -> dict[int, str]:
             why[place] = "called"
         elif tool.name in request.referenced:
             why[place] = "referenced"
+        elif tool.name in request.found:
+            why[place] = "found"
     return why
 
 

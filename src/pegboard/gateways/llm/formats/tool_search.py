@@ -142,3 +142,8 @@ class RoundTrip(Protocol):
     async def answer(self, answer: Document) -> None:
         """Answer the calls; the next `body` includes the results."""
         ...
+
+    async def found_by(self, call: FunctionCall) -> tuple[str, ...] | None:
+        """The names of the tools that a call finds whose result comes with the client's next request; None if it is no
+        search, or fails."""
+        ...

@@ -20,7 +20,7 @@ from pegboard.catalog import BpeCounter
 from pegboard.errors import PegboardError
 from pegboard.gateways.llm.conversation.history import ProviderHistories
 from pegboard.gateways.llm.formats.protocol import Codec
-from pegboard.gateways.llm.formats.registry import codec_for, generic_codecs, keeps_history, key_headers, provider_of
+from pegboard.gateways.llm.formats.registry import codec_for, generic_codecs, history_of, key_headers, provider_of
 from pegboard.gateways.llm.formats.tool_search import RoundTrip
 from pegboard.gateways.llm.proxy.body_memory import BodyMemory, MemoryShare
 from pegboard.gateways.llm.proxy.http_bodies import (
@@ -48,7 +48,7 @@ from pegboard.gateways.llm.proxy.target import (
     target_of,
     without_key,
 )
-from pegboard.gateways.llm.selection.answer_ids import kept_answer, renamed_body, renamed_path
+from pegboard.gateways.llm.selection.answer_ids import kept_answer, mended_body, renamed_path
 from pegboard.gateways.llm.selection.filter import FilterFailed, RequestFilter, RewrittenRequest, TreatmentOf
 from pegboard.gateways.llm.selection.policy_rules import Policies
 from pegboard.gateways.llm.shadow.recorder import Recorder
@@ -225,7 +225,7 @@ class LlmApp:
         )
         context.rewritten = chained(codec, context.rewritten, context.target.path)
         if context.rewritten.body is None:
-            context.rewritten = replace(context.rewritten, body=renamed_body(context.rewritten.request))
+            context.rewritten = replace(context.rewritten, body=mended_body(context.rewritten.request))
         if shaped is not None:
             context.rewritten = self._results.offered(codec, context.rewritten, shaped, context.target.path)
         return found.body if context.rewritten.body is None else context.rewritten.body
@@ -318,8 +318,9 @@ class LlmApp:
     ) -> None:
         """Remember a conversation that the provider keeps; in ``rounds``, earlier answers only searched."""
         request, histories = context.rewritten.request, self._histories(context)
-        if keeps_history(codec) and request is not None and answer_id:
-            histories.remember(context.owner, answer_id, request, called, rounds.kept if rounds else None)
+        if history_of(codec) is not None and request is not None and answer_id:
+            kept, left_open = (rounds.kept, rounds.left_open) if rounds else (None, ())
+            histories.remember(context.owner, answer_id, request, called, kept, left_open)
             histories.ended(context.owner, rounds.earlier_ids if rounds else (), answer_id)
 
     async def _round_trip(
@@ -336,7 +337,7 @@ class LlmApp:
 
         async def settle() -> None:
             self._remember(context, codec, rounds.answer_id, rounds.called, rounds)
-            if keeps_history(codec) and rounds.answer_id:
+            if history_of(codec) is not None and rounds.answer_id:
                 shared = self._histories(context).share
                 await shared(context.owner, rounds.answer_id, rounds.earlier_ids, context.key or "")
 

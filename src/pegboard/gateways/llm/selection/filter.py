@@ -19,7 +19,7 @@ from pegboard.gateways.llm.formats.registry import counts
 from pegboard.gateways.llm.formats.tool_search import RoundTrip
 from pegboard.gateways.llm.proxy.body_memory import MemoryShare, NoMemory
 from pegboard.gateways.llm.proxy.content_encoding import decoded
-from pegboard.gateways.llm.selection.answer_ids import continuing
+from pegboard.gateways.llm.selection.answer_ids import continuing, mended_body
 from pegboard.gateways.llm.selection.board_cache import MANY
 from pegboard.gateways.llm.selection.deferral import DeferralPlan
 from pegboard.gateways.llm.selection.policy import Filtered, Policy, mark_protected
@@ -133,13 +133,15 @@ class RequestFilter:
         Raises what ``treatment_of`` raises, and FilterFailed.
         """
         started = self._clock.monotonic()
+        read: LlmRequest | None = None
         request: LlmRequest | None = None
         treatment: Treatment | None = None
         try:
             read = await self._read(codec, body, path, coding, share)
-            await self._histories.recall(owner, read.continues)
-            if last := self._histories.last_of(owner, read.continues):
-                read = continuing(codec, read, path, last)
+            if read.continues is not None:
+                await self._histories.recall(owner, read.continues)
+                last = self._histories.last_of(owner, read.continues) or read.continues
+                read = continuing(codec, read, path, last, self._histories.left_open(owner, last))
             read = identified(read, conversation, habits)
             if len(read.tools) > self._most_tools:
                 said = f"It has {len(read.tools):,} tools, and {self._most_tools:,} are allowed."
@@ -204,6 +206,8 @@ class RequestFilter:
         failed = replace(failed, took_ms=self._since(started))
         if request is not None:
             failed = replace(failed, body=mended(codec, request), request=request)
+        elif read is not None:
+            failed = replace(failed, body=mended_body(read))
         return _if_open(failed)
 
     def unread(self, why: PegboardError, treatment_of: TreatmentOf) -> RewrittenRequest:

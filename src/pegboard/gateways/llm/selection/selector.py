@@ -18,6 +18,7 @@ from pegboard.gateways.llm.formats.registry import tool_search_of
 from pegboard.gateways.llm.formats.tool_choice import NOTHING_RELEVANT, KeptTools, left_alone, may_be_picked
 from pegboard.gateways.llm.selection.board_cache import BoardCache, Pick, ToolBoard
 from pegboard.gateways.llm.selection.cache_aware_selection import (
+    named,
     select_cache_aware,
     through_call_tool,
     wanted,
@@ -27,7 +28,7 @@ from pegboard.gateways.llm.selection.deferral import NO_SEARCH, emulated_ways, n
 from pegboard.gateways.llm.selection.deferral_inputs import deferral_of_request, search_of_request
 from pegboard.gateways.llm.selection.policy import Filtered, Policy
 from pegboard.gateways.llm.selection.selection_context import SelectionContext, context_of, everything
-from pegboard.gateways.llm.tool_search.round_trip import may_search
+from pegboard.gateways.llm.tool_search.round_trip import may_be_moved, may_search
 from pegboard.model import Decision
 from pegboard.protocols import Clock
 from pegboard.retrieval import QUERIES
@@ -159,7 +160,7 @@ class Selector:
             filtered = context.filtered(decision, found.kept, missing)
             why = reached_nothing(policy.profile, found.base, missing)
             filtered = replace(filtered, verdict=found.verdict, way=way, no_call_tool=shut, left_alone=why)
-            filtered = replace(filtered, tail=place.known.tail)
+            filtered = replace(filtered, tail=_tail(request, place.known.tail))
             if policy.allowed_tools and len(found.verdict.places) == len(request.tools):
                 filtered = context.narrowed(found.base, filtered)
             if way == "whole" and filtered.narrowed is None:
@@ -204,6 +205,12 @@ class Selector:
             while len(board.recent) > MOST_RECENT:
                 board.recent.popitem(last=False)
         return decision
+
+
+def _tail(request: LlmRequest, known: Sequence[int]) -> tuple[int, ...]:
+    """The places of tools that searches have found, those last whose results this request brings."""
+    found = sorted(named(request, request.found) - {*known})
+    return (*known, *(place for place in found if may_be_moved(request.tools[place])))
 
 
 async def _with_way_back(context: SelectionContext) -> SelectionContext:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pegboard.errors import PegboardError
 from pegboard.gateways.llm.formats.protocol import LlmRequest
-from pegboard.gateways.llm.formats.registry import codec_for, generic_codecs, keeps_history
+from pegboard.gateways.llm.formats.registry import codec_for, generic_codecs, history_of
 from pegboard.gateways.llm.selection.filter import RequestFilter, RewrittenRequest
 from pegboard.gateways.llm.selection.policy_rules import Policies, Treatment
 from pegboard.gateways.llm.shadow.recorder import RequestRecord
@@ -108,7 +108,7 @@ class RecordReplay:
             )
         except PegboardError as error:
             raise NotReplayed(error.code) from error
-        if keeps_history(codec) and recorded.answer and rewritten.request is not None:
+        if history_of(codec) is not None and recorded.answer and rewritten.request is not None:
             filter_.histories.remember(recorded.owner, recorded.answer, rewritten.request, recorded.called)
         return rewritten
 

@@ -131,3 +131,6 @@ class ReadRoundTrip:
         calls: list[FunctionCall] = self.format.calls(answer)
         results = [(call, await self.reads.answer(call.arguments)) for call in calls]
         self.exchanges.append(SearchExchange(answer=answer, results=results))
+
+    async def found_by(self, call: FunctionCall) -> None:
+        """Nothing is searched for."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from pegboard.errors import PegboardError
 from pegboard.gateways.llm.formats.edits import query_of
 from pegboard.gateways.llm.formats.protocol import Codec, KeptSearches, LlmRequest
 from pegboard.gateways.llm.formats.registry import deferral_of, tool_search_of
@@ -16,10 +14,8 @@ from pegboard.gateways.llm.selection.deferral import DeferralPlan, listed_but_lo
 from pegboard.gateways.llm.selection.policy import Filtered
 from pegboard.gateways.llm.tool_results.result_reads import MOST_READS, ResultReads, reads_alone
 from pegboard.gateways.llm.tool_search import tool as search
-from pegboard.gateways.llm.tool_search.round_trip import Find, find_in
+from pegboard.gateways.llm.tool_search.round_trip import Find, find_in, looked_for
 from pegboard.model import Tool
-
-LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,8 +47,8 @@ class ReferenceRoundTrip:
             return body
         return self.plan.codec.continued(body, self.request, self.exchanges)
 
-    def kept(self, last: Document) -> KeptSearches | None:
-        """What is left in the provider's history after the ``last`` answer; None if that has no searches."""
+    def kept(self) -> KeptSearches | None:
+        """What is left in the provider's history after the last answer; None if that has no searches."""
         if not self.request.stored or (self._is_last and self.request.kept is None):
             return None
         loaded = self.plan.codec.brought(self._plain)
@@ -61,8 +57,7 @@ class ReferenceRoundTrip:
         if not self._is_last:
             results = (found for exchange in self.exchanges for _, found in exchange.results)
             loaded = loaded.union(*(found for found in results if not isinstance(found, str)))
-        searches = (call.id for call in self.format.calls(last) if self.held(call.name))
-        return KeptSearches(loaded=loaded & self.request.names, unanswered=tuple(searches))
+        return KeptSearches(loaded=loaded & self.request.names)
 
     @property
     def _is_last(self) -> bool:
@@ -108,19 +103,22 @@ class ReferenceRoundTrip:
         if self.reads is not None and self.reads.named(call.name):
             return await self.reads.answer(call.arguments)
         self.searches += 1
-        query = query_of(call.arguments)
-        if not query:
-            return search.nothing_asked()
-        try:
-            tools = await self.find(query, self.plan.tools.loaded)
-        except (PegboardError, TimeoutError) as error:
-            return search.not_found_now(type(error).__name__)
-        except Exception as error:
-            LOGGER.exception("A search for tools failed")
-            return search.not_found_now(type(error).__name__)
+        tools = await looked_for(self.find, query_of(call.arguments), self.plan.tools.loaded)
+        if isinstance(tools, str):
+            return tools
         names = [self.request.tools[place].name for place in tools]
         self.found += [name for name in names if name not in self.found]
         return tuple(names) or search.found(())
+
+    async def found_by(self, call: FunctionCall) -> tuple[str, ...] | None:
+        """The names of the tools that a search finds whose result comes with the client's next request: those that the
+        history has not loaded by then."""
+        kept = self.kept()
+        if kept is None or call.name != self.plan.codec.call_name(self.plan.tools.search):
+            return None
+        there = kept.loaded.union(self.found)
+        found = await self._found(call)
+        return None if isinstance(found, str) else tuple(name for name in found if name not in there)
 
 
 def chained_round_trip(codec: Codec, request: LlmRequest, filtered: Filtered | None) -> ReferenceRoundTrip | None:

@@ -142,19 +142,28 @@ class ToolSearchRoundTrip:
         return search.shown_now(call.name)
 
     async def _searched(self, query: str) -> str:
-        self.searches += 1
-        if not query:
-            return search.nothing_asked()
-        try:
-            tools = await self.find(query, self.kept)
-        except (PegboardError, TimeoutError) as error:
-            return search.not_found_now(type(error).__name__)
-        except Exception as error:
-            LOGGER.exception("A search for tools failed")
-            return search.not_found_now(type(error).__name__)
-        self.tail += tuple(place for place in tools if may_be_moved(self.request.tools[place]))
+        tools = await self._looked_for(query)
+        if isinstance(tools, str):
+            return tools
         self.kept |= tools.keys()
         return search.found(tools.values())
+
+    async def found_by(self, call: FunctionCall) -> tuple[str, ...] | None:
+        """The names of the tools that a search finds whose result comes with the client's next request."""
+        tools = await self._looked_for(query_of(call.arguments)) if self.is_search(call.name) else ""
+        if isinstance(tools, str):
+            return None
+        names = [self.request.tools[place].name for place in tools]
+        self.found += [name for name in names if name not in self.found]
+        return tuple(names)
+
+    async def _looked_for(self, query: str) -> dict[int, Tool] | str:
+        self.searches += 1
+        tools = await looked_for(self.find, query, self.kept)
+        if not isinstance(tools, str):
+            movable = (place for place in tools if may_be_moved(self.request.tools[place]))
+            self.tail += tuple(place for place in movable if place not in self.tail)
+        return tools
 
     def _may_search(self) -> bool:
         """Not in the last repetition; nor after a search if a call is required, as the search was that call."""
@@ -184,8 +193,8 @@ def round_trip_of(
             description=search.description(search.pool_of(out, catalog.counter, terms.search_tokens)),
         )
         tokens = catalog.counter.count([tool.name + tool.description])[0] + SCHEMA_TOKENS
-    if tool is None and (terms.hidden_call == "pass" or request.stored):
-        return None  # a call that the client does not see would stay unanswered at the provider
+    if tool is None and terms.hidden_call == "pass":
+        return None
     return ToolSearchRoundTrip(
         format=format_,
         codec=codec,
@@ -229,6 +238,19 @@ def find_in(board: ToolBoard, open_: Collection[int], timeout: float) -> Find:
         return {place: places[place] for place in new[: search.FOUND]}
 
     return find
+
+
+async def looked_for(find: Find, query: str, among: Collection[int]) -> dict[int, Tool] | str:
+    """The tools that a search finds besides these places, or a text that says why there are none."""
+    if not query:
+        return search.nothing_asked()
+    try:
+        return await find(query, among)
+    except (PegboardError, TimeoutError) as error:
+        return search.not_found_now(type(error).__name__)
+    except Exception as error:
+        LOGGER.exception("A search for tools failed")
+        return search.not_found_now(type(error).__name__)
 
 
 def may_search(request: LlmRequest) -> bool:

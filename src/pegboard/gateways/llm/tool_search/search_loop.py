@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pegboard.errors import UpstreamError
 from pegboard.gateways.llm.formats.edits import loaded, written
 from pegboard.gateways.llm.formats.json_reader import text_of
-from pegboard.gateways.llm.formats.protocol import Codec, KeptSearches, Observation
+from pegboard.gateways.llm.formats.protocol import Codec, KeptSearches, Observation, OpenCall
+from pegboard.gateways.llm.formats.registry import history_of
 from pegboard.gateways.llm.formats.streams import STREAMS
 from pegboard.gateways.llm.formats.tool_search import Document, Joiner, RoundTrip
 from pegboard.gateways.llm.proxy.http_bodies import ResponseWriter, content_coding
@@ -38,7 +39,8 @@ OF_THE_BODY = frozenset({b"content-length", b"content-encoding", b"etag", b"cont
 
 @dataclass(slots=True, kw_only=True)
 class ToolSearchLoop:
-    """One request, repeated as often as needed. ``used`` is the sum of the provider's token counts, if given."""
+    """One request, repeated as often as needed. ``used`` is the sum of the provider's token counts, if given;
+    ``left_open`` are calls in the last answer whose results the client's next request brings."""
 
     round_trip: RoundTrip
     codec: Codec
@@ -49,6 +51,7 @@ class ToolSearchLoop:
     status: int = 0
     used: TokenUsage | None = None
     answers: list[Document] = field(default_factory=list)
+    left_open: list[OpenCall] = field(default_factory=list)
     joiner: Joiner | None = None
 
     @property
@@ -67,7 +70,7 @@ class ToolSearchLoop:
         """What our searches left in the provider's history."""
         if not self.answers or not isinstance(self.round_trip, ReferenceRoundTrip):
             return None
-        return self.round_trip.kept(self.answers[-1])
+        return self.round_trip.kept()
 
     @property
     def earlier_ids(self) -> tuple[str, ...]:
@@ -122,6 +125,7 @@ class ToolSearchLoop:
             self.answers.append(document)
             if self.round_trip.goes_on(document):
                 return True
+            await self._leave_open(document)
         await self.settle()
         await self.writer.more(joiner.finish(self.round_trip.hides))
         return False
@@ -135,12 +139,21 @@ class ToolSearchLoop:
             self.answers.append(document)
             if self.round_trip.goes_on(document):
                 return True
+            await self._leave_open(document)
             data = self._told(data)
             await self.settle()
         headers = [*_of_any_body(answer.headers), (b"content-length", str(len(data)).encode())]
         await self.writer.begin(answer.status, [*headers, *self.gateway_headers, *self._searches()])
         await self.writer.more(data)
         return False
+
+    async def _leave_open(self, last: Document) -> None:
+        """Note what the gateway's calls beside calls for the client find: the provider keeps them, and the request that
+        continues this answer brings their results."""
+        history = history_of(self.codec)
+        for kind, call in history.left_open(last, self.round_trip.hides) if history else ():
+            found = await self.round_trip.found_by(call)
+            self.left_open.append(OpenCall(id=call.id, kind=kind, found=found))
 
     def _count(self, seen: Sequence[Observation]) -> None:
         """The last usage of an answer is its total."""

@@ -44,6 +44,11 @@ def found(tools: Iterable[Tool]) -> str:
     return compact_json({"found": listed, "note": note})
 
 
+def not_answered() -> str:
+    """The result of a call that was made beside others and could not be answered."""
+    return compact_json({"note": "This call was not answered. Make it again if you still need it."})
+
+
 def nothing_asked() -> str:
     return compact_json({"found": [], "note": "Describe in the query what you want to do."})
 

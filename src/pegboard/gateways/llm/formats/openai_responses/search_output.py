@@ -14,15 +14,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from pegboard.gateways.llm.formats.edits import (
-    appended,
-    fields_of,
-    prepended,
-    schema,
-    with_member,
-    with_value,
-    written,
-)
+from pegboard.gateways.llm.formats.edits import appended, fields_of, schema, with_member, with_value, written
 from pegboard.gateways.llm.formats.insertion import Fields, begins, member, objects, spot_in, value
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, read, text_of, value_of
 from pegboard.gateways.llm.formats.json_spans import Edit, Span, members, splice
@@ -66,16 +58,10 @@ class ResponsesDeferral:
         return SEARCH_CALL
 
     def deferred(self, request: LlmRequest, tools: DeferredTools) -> bytes:
-        """If the provider keeps the answer, the model makes one call at a time: a search beside a call for the client
-        would stay unanswered in its history."""
         body = splice(request.body, [*_array_edits(request, tools), *Loading(request, tools).edits()])
         if "tools" not in request.fields:
             body = with_member(body, "tools", b"[" + written(_entry(tools)) + b"]")
-        if request.kept is not None and request.kept.unanswered:
-            body = prepended(
-                listed_input(body), "input", [_output(request, id_, ()) for id_ in request.kept.unanswered]
-            )
-        return with_value(body, "parallel_tool_calls", b"false") if request.stored else body
+        return body
 
     def continued(self, body: bytes, request: LlmRequest, exchanges: Sequence[ReferenceExchange]) -> bytes:
         """A body without the search has all tools: the searches are of no use there, and stay out of its history. An
@@ -163,7 +149,7 @@ class Loading:
         if not new:
             return b""
         call = {"type": SEARCH_CALL, "call_id": ID.format(id_), **CLIENT, "arguments": {"query": ", ".join(new)}}
-        return written(call) + b"," + written(_output(self.request, ID.format(id_), tuple(new)))
+        return written(call) + b"," + written(search_output(self.request, ID.format(id_), tuple(new)))
 
 
 def _array_edits(request: LlmRequest, tools: DeferredTools) -> list[Edit]:
@@ -187,11 +173,11 @@ def _said(request: LlmRequest, exchanges: Sequence[ReferenceExchange], known: se
         yield from repeated(exchange.answer)
         for call, found in exchange.results:
             new = () if isinstance(found, str) else tuple(name for name in found if name not in known)
-            yield _output(request, call.id, new)
+            yield search_output(request, call.id, new)
             known.update(new)
 
 
-def _output(request: LlmRequest, id_: str, names: Sequence[str]) -> Document:
+def search_output(request: LlmRequest, id_: str, names: Sequence[str]) -> Document:
     """The result of a search: definitions as they came, in their namespaces. A text has no place in it."""
     by_name = {tool.name: tool for tool in request.tools if not tool.hosted}
     tools = [by_name[name] for name in names if name in by_name]

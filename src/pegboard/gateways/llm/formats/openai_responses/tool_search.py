@@ -25,15 +25,26 @@ SEARCH_CALL = "tool_search_call"
 
 @dataclass(slots=True)
 class ResponsesRound:
-    """One answer received so far: the positions of its items at the client, and the events that end it."""
+    """One answer received so far: the positions of its items at the client, and the events that end it.
+
+    ``thoughts`` are the events of reasoning items that are not shown yet, ``unshown`` the indexes of those items.
+    """
 
     places: dict[int, int | None] = field(default_factory=dict)
+    thoughts: list[tuple[bytes, Document]] = field(default_factory=list)
+    unshown: set[int] = field(default_factory=set)
     late: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     tail: list[tuple[bytes, Document | None]] = field(default_factory=list)
     response: Document | None = None
 
 
 class ResponsesJoiner:
+    """Joins answers under the first one's id, which begins the stream at once.
+
+    Thoughts of an answer that the provider keeps wait for the item that they led to, unless the client continues by
+    ids: sent back without the search that they led to, they would be refused.
+    """
+
     def __init__(self) -> None:
         self._rounds = 0
         self._number: int | None = None
@@ -43,14 +54,8 @@ class ResponsesJoiner:
         self._next = 0
         self._frames = Frames()
         self._round = ResponsesRound()
-        self._waiting: list[bytes] | None = []
-        self._speaks = False
-        self._unshown: tuple[bytes, Document] = (b"", {})
 
     def begin(self, held: Hides) -> None:
-        if self._waiting:  # nothing of the answers before was shown
-            self._unshown = (b"".join(self._waiting), self._begun)
-            self._waiting, self._begun, self._output, self._next, self._number = [], {}, {}, 0, None
         if self._rounds:
             self._used = summed(self._used, object_of(self._round.response).get("usage"))
         self._rounds += 1
@@ -59,7 +64,7 @@ class ResponsesJoiner:
         self._round = ResponsesRound()
 
     def feed(self, piece: bytes) -> bytes:
-        return b"".join(self._timely(self._passed(raw, data), data) for raw, data in self._frames.feed(piece))
+        return b"".join(self._passed(raw, data) for raw, data in self._frames.feed(piece))
 
     def close(self) -> Document | None:
         for raw, data in self._frames.finish():
@@ -68,31 +73,15 @@ class ResponsesJoiner:
         return self._round.response
 
     def finish(self, hides: Hides) -> bytes:
-        late = self._shown() + b"".join(self._late_calls(hides))
+        late = self._thought() + b"".join(self._late_calls(hides))
         return late + b"".join(self._ended(raw, event, hides) for raw, event in self._round.tail)
 
     def failed(self, body: bytes) -> bytes:
         error = object_of((loaded(body) or {}).get("error"))
         told = {"code": "server_error", "message": text_of(error.get("message")) or body.decode("utf-8", "replace")}
-        shown, begun = (b"", self._begun) if self._waiting is None else self._unshown
         output = [item for _, item in sorted(self._output.items())]
-        response = begun | {"status": "failed", "error": told, "output": output}
-        return shown + self._event({"type": "response.failed", "sequence_number": 0, "response": response})
-
-    def _timely(self, passing: bytes, data: bytes) -> bytes:
-        """The output, once there is more than thoughts to show; at once if the provider does not keep the answer.
-
-        A client continues a stored answer by the id that it was told first: not that of an answer that only searched.
-        """
-        if self._waiting is None:
-            return passing
-        self._waiting.append(passing)
-        kept = not self._begun or self._begun.get("store") is True
-        return b"" if kept and not self._speaks else self._shown()
-
-    def _shown(self) -> bytes:
-        waiting, self._waiting = self._waiting or [], None
-        return b"".join(waiting)
+        response = self._begun | {"status": "failed", "error": told, "output": output}
+        return self._event({"type": "response.failed", "sequence_number": 0, "response": response})
 
     def _passed(self, raw: bytes, data: bytes) -> bytes:
         event = loaded(data)
@@ -112,12 +101,36 @@ class ResponsesJoiner:
         return b""
 
     def _beginning(self, raw: bytes, event: Document) -> bytes:
-        if self._rounds > 1 and self._waiting is None:
+        if self._rounds > 1:
             return b""
         self._begun = unseen(dict(object_of(event.get("response"))), self._held)
         return self._event(event | {"response": self._begun}, raw, event)
 
     def _item(self, raw: bytes, before: Document) -> bytes:
+        """What is shown for an event of an item."""
+        index, added = before["output_index"], before["type"] == "response.output_item.added"
+        if added and object_of(before.get("item")).get("type") == "reasoning" and self._hides_thoughts:
+            self._round.unshown.add(index)
+        if index in self._round.unshown:
+            self._round.thoughts.append((raw, before))
+            return b""
+        thoughts = self._thought() if added and not self._waits(object_of(before.get("item"))) else b""
+        return thoughts + self._shown(raw, before)
+
+    @property
+    def _hides_thoughts(self) -> bool:
+        return self._begun.get("store") is True and not self._begun.get("previous_response_id")
+
+    def _thought(self) -> bytes:
+        """The thoughts that waited for an item, which the client gets."""
+        thoughts, self._round.thoughts, self._round.unshown = self._round.thoughts, [], set()
+        return b"".join(self._shown(raw, event) for raw, event in thoughts)
+
+    def _waits(self, item: Mapping[str, Any]) -> bool:
+        """Whether it is a call that is buffered."""
+        return is_call(item) and self._held(asked(item).name)
+
+    def _shown(self, raw: bytes, before: Document) -> bytes:
         index, item = before["output_index"], seen_by_client(object_of(before.get("item")))
         event = before | {"item": item} if "item" in before else before
         if event["type"] == "response.output_item.added":
@@ -131,10 +144,9 @@ class ResponsesJoiner:
         return b"" if place is None else self._event(event | {"output_index": place}, raw, before)
 
     def _place(self, item: Mapping[str, Any]) -> int | None:
-        if is_call(item) and self._held(asked(item).name):
+        if self._waits(item):
             return None
         self._next += 1
-        self._speaks = self._speaks or item.get("type") != "reasoning"
         return self._next - 1
 
     def _late_calls(self, hides: Hides) -> Iterator[bytes]:
@@ -184,18 +196,14 @@ class ResponsesToolSearch:
         return "the answer comes later" if value_of(request.text, request.fields, "background") is True else ""
 
     def offer(self, body: bytes, tool: SearchTool) -> bytes:
-        """If the provider keeps answers, the model makes one call at a time: a search beside a call for the client
-        would stay unanswered in the provider's history."""
         function = {"type": "function", "name": tool.name, "description": tool.description, "parameters": schema()}
-        offered = appended(body, "tools", [function | {"strict": False}])
-        kept = value_of(*fields_of(offered), "store") is not False
-        return with_value(offered, "parallel_tool_calls", b"false") if kept else offered
+        return appended(body, "tools", [function | {"strict": False}])
 
     def extended(self, body: bytes, definitions: Sequence[bytes]) -> bytes:
         return appended(body, "tools", definitions)
 
     def calls(self, answer: Document) -> list[FunctionCall]:
-        return [asked(item) for item in _items(answer) if is_call(item)]
+        return [asked(item) for item in called_items(answer)]
 
     def waits(self, answer: Document) -> bool:
         return answer.get("status") == "completed"
@@ -234,6 +242,11 @@ def is_stored(answer: Document) -> bool:
 
 def _items(answer: Document) -> list[Mapping[str, Any]]:
     return objects_of(answer.get("output") or [])
+
+
+def called_items(answer: Document) -> list[Mapping[str, Any]]:
+    """The items of an answer that wait for the caller."""
+    return [item for item in _items(answer) if is_call(item)]
 
 
 def listed_input(body: bytes) -> bytes:
