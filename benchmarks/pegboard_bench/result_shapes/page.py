@@ -53,8 +53,8 @@ def section(results: Mapping[str, Any]) -> str:
 Questions that come up after the call: {figures["answered/handle/later"]:.1%} are answered by the text of `handle`, all
 others by `read_result` ({figures["recoverable/handle/later"]:.1%} together). {figures["questions"]:.0f} other
 questions, of a second draw: {figures["answered/handle/others"]:.1%}. Which lines are kept was written
-with the missed questions of all tools and the score of the second draw in view, which has the same tools: no figure here
-is of unseen ones.
+with the missed questions of all tools and the score of the second draw in view, which has the same
+tools: no figure here is of unseen ones.
 The first tokens of each result, as many as `handle` gives, answer {figures["answered/head"]:.1%}. Two replays, the
 second in another process, {"give the same bytes" if figures["stable"] else "differ"}. `handle` cuts what is above
 {tables["budget"]:,} tokens.
