@@ -31,7 +31,6 @@ from pegboard.gateways.llm.formats.gemini.tool_results import ContentsResults
 from pegboard.gateways.llm.formats.gemini.tool_search import ContentsToolSearch
 from pegboard.gateways.llm.formats.generic.payload_policy import filtering_of
 from pegboard.gateways.llm.formats.generic.request import Generic
-from pegboard.gateways.llm.formats.kept_answers import HistoryCodec
 from pegboard.gateways.llm.formats.model_providers import (
     ALIASES,
     ANTHROPIC,
@@ -53,6 +52,7 @@ from pegboard.gateways.llm.formats.openai_responses.search_output import Respons
 from pegboard.gateways.llm.formats.openai_responses.tool_results import ResponsesResults
 from pegboard.gateways.llm.formats.openai_responses.tool_search import ResponsesToolSearch
 from pegboard.gateways.llm.formats.protocol import Codec
+from pegboard.gateways.llm.formats.provider_history import HistoryCodec
 from pegboard.gateways.llm.formats.tool_references import DeferralCodec
 from pegboard.gateways.llm.formats.tool_results import ToolResultCodec
 from pegboard.gateways.llm.formats.tool_search import ToolSearchCodec
