@@ -46,7 +46,7 @@ from pegboard.gateways.llm.formats.openai_chat.request import OpenAIChat
 from pegboard.gateways.llm.formats.openai_chat.tool_results import ChatResults
 from pegboard.gateways.llm.formats.openai_chat.tool_search import ChatToolSearch
 from pegboard.gateways.llm.formats.openai_responses.call_tool import ResponsesCallTool
-from pegboard.gateways.llm.formats.openai_responses.kept_answers import ResponsesHistory
+from pegboard.gateways.llm.formats.openai_responses.provider_history import ResponsesHistory
 from pegboard.gateways.llm.formats.openai_responses.request import OpenAIResponses
 from pegboard.gateways.llm.formats.openai_responses.search_output import ResponsesDeferral
 from pegboard.gateways.llm.formats.openai_responses.tool_results import ResponsesResults
