@@ -52,6 +52,8 @@ class Serve:
             answer = httpx2.get(f"http://127.0.0.1:{self.port}/healthz", trust_env=False)
         except httpx2.HTTPError:
             return {}
+        if not answer.headers.get("content-type", "").startswith("application/json"):
+            return {}  # of a test before, that ends on the same port
         return dict(answer.json())
 
     def kill(self) -> None:

@@ -77,6 +77,32 @@ def test_a_known_agent_is_told_by_its_headers_and_keeps_all_that_is_its_own(
 
 
 @pytest.mark.requirement("A2")
+def test_agents_with_tools_of_the_same_names_are_not_taken_for_each_other() -> None:
+    """Copilot CLI 1.0.102 at a provider of one's own: no header tells it, and five names are also opencode's."""
+    own = [
+        "bash",
+        "read_bash",
+        "stop_bash",
+        "list_bash",
+        "apply_patch",
+        "view",
+        "fetch_copilot_cli_documentation",
+        "skill",
+        "sql",
+    ]
+    own += ["session_store_sql", "read_agent", "list_agents", "write_agent", "rg", "glob", "task"]
+    said = Signs(
+        headers={"user-agent": "OpenAI/JS 5.20.1"}, instructions=("You are the GitHub Copilot CLI, a terminal",)
+    )
+
+    for signs in (said, Signs()):
+        found = agent_of([*own, "office-notes"], signs)
+        assert found is not None
+        assert found.name == "copilot-cli"
+        assert set(protected_tools([*own, "office-notes"], signs)) == set(range(len(own)))
+
+
+@pytest.mark.requirement("A2")
 @pytest.mark.parametrize("agent", known_agents(), ids=lambda agent: agent.name)
 def test_behind_a_proxy_that_drops_headers_instructions_or_tools_tell_an_agent(agent) -> None:  # type: ignore[no-untyped-def]
     assert agent_of([], Signs(instructions=("", f"\n{agent.begins[0]}, and more."))) == agent

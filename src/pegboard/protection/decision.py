@@ -46,8 +46,13 @@ def protected_tools(names: Sequence[str], signs: Signs) -> Mapping[int, str]:
 
 
 def agent_of(names: Sequence[str], signs: Signs) -> Agent | None:
-    """The known agent that sent this request."""
-    return next((agent for agent in known_agents() if agent.sent(signs.headers, signs.instructions, names)), None)
+    """The known agent that sent this request: the one that its headers or instructions name, else the one with most of
+    its own tools there. Agents have tools of the same names: `bash`, `glob`, `task`, `apply_patch`."""
+    named = next((agent for agent in known_agents() if agent.says_so(signs.headers, signs.instructions)), None)
+    if named is not None:
+        return named
+    likest = max(known_agents(), key=lambda agent: agent.shared(names))
+    return likest if likest.shared(names) else None
 
 
 def _found(

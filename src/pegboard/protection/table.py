@@ -47,17 +47,18 @@ class Agent(SourcedRow):
     least: int = 5
     catalog: tuple[str, ...] = ()
 
-    def sent(self, headers: Mapping[str, str], instructions: Sequence[str], names: Collection[str]) -> bool:
-        """Whether a request with these headers (lowercase names), instructions and tools comes from this agent."""
-        return (
-            any(
-                fnmatchcase(headers.get(name, "").casefold(), pattern.casefold())
-                for name, patterns in self.headers.items()
-                for pattern in patterns
-            )
-            or any(part.lstrip().startswith(self.begins) for part in instructions)
-            or len(frozenset(self.own) & frozenset(names)) >= self.least
-        )
+    def says_so(self, headers: Mapping[str, str], instructions: Sequence[str]) -> bool:
+        """Whether a request with these headers (lowercase names) or instructions names this agent as its sender."""
+        return any(
+            fnmatchcase(headers.get(name, "").casefold(), pattern.casefold())
+            for name, patterns in self.headers.items()
+            for pattern in patterns
+        ) or any(part.lstrip().startswith(self.begins) for part in instructions)
+
+    def shared(self, names: Collection[str]) -> int:
+        """How many of its own tools are among these names; 0 if they are too few to tell it by them."""
+        found = len(frozenset(self.own) & frozenset(names))
+        return found if found >= self.least else 0
 
     @cached_property
     def may_go(self) -> re.Pattern[str]:
@@ -91,7 +92,7 @@ def marking_headers() -> frozenset[str]:
 
 @cache
 def known_agents() -> tuple[Agent, ...]:
-    """In the table's order: the first match counts."""
+    """In the table's order."""
     return tuple(Agent.model_validate(each) for each in _document()["agent"])
 
 

@@ -121,9 +121,9 @@ async def test_results_that_are_waiting_are_handed_to_a_thread_together(
     handed: list[object] = []
     to_thread = asyncio.to_thread
 
-    async def counted(work: Callable[[], Any]) -> Any:
+    async def counted(work: Callable[..., Any], *given: Any) -> Any:
         handed.append(work)
-        return await to_thread(work)
+        return await to_thread(work, *given)
 
     monkeypatch.setattr(asyncio, "to_thread", counted)
     read = contents(events, clock)
