@@ -22,11 +22,9 @@ from pegboard.retrieval.intents import Span
 
 BATCH = 32
 BATCH_TOKENS = 512
-"""Approximate tokens of a batch: attention takes quadratic memory, and larger batches are no faster."""
+"""Tokens of a batch, padding included: attention takes quadratic memory, and larger batches are no faster."""
 FEW = 8
 """Maximum texts of a query; larger requests encode tools."""
-SHORTEST_TOKEN = 4
-"""Characters per token assumed for `BATCH_TOKENS`."""
 CHARACTERS_PER_TOKEN = 24
 """The tokenizer gets at most this many characters per token of the window; it would cut the rest (P6)."""
 
@@ -73,10 +71,11 @@ class OnnxEncoder:
         return await self._aside(self._bulk if len(texts) > FEW else self._workers, self.encode_now, texts)
 
     def encode_now(self, texts: Sequence[str]) -> Floats:
-        """Like `encode`, on the calling thread. Texts of similar length are batched, to avoid padding."""
+        """Like `encode`, on the calling thread. Texts of equally many tokens are batched, to avoid padding."""
         out = np.zeros((len(texts), self.dimensions), np.float32)
-        for rows in batches([len(text) for text in texts], self.window):
-            out[rows] = self._encode_batch([texts[row] for row in rows])
+        tokens = [self._read(text.ids) for text in self._tokens(texts)]
+        for rows in batches([len(ids) for ids in tokens]):
+            (out[rows],) = self._session.run(["embedding"], _inputs([tokens[row] for row in rows]))
         return out
 
     async def encode_clauses(self, text: str, spans: Sequence[Span]) -> Floats:
@@ -111,12 +110,9 @@ class OnnxEncoder:
     def _workers(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="encoder")
 
-    def _encode_batch(self, texts: Sequence[str]) -> Floats:
-        rows = [np.array(tokens.ids) for tokens in self._tokens(texts)]
-        beyond = self.window - 1  # the last token closes the text and stays
-        cut = [ids if len(ids) <= self.window else np.append(ids[:beyond], ids[-1]) for ids in rows]
-        (vectors,) = self._session.run(["embedding"], _inputs(cut))
-        return np.asarray(vectors, np.float32)
+    def _read(self, ids: Sequence[int]) -> NDArray[np.int64]:
+        """The tokens that the window has room for; the last one closes the text and stays."""
+        return np.array(ids if len(ids) <= self.window else [*ids[: self.window - 1], ids[-1]], np.int64)
 
     def _tokens(self, texts: Sequence[str]) -> list[Tokens]:
         """The tokens of each text with their offsets, from as much of it as may be read."""
@@ -153,16 +149,15 @@ class OnnxEncoder:
             ) from error
 
 
-def batches(lengths: Sequence[int], window: int) -> Iterator[list[int]]:
-    """Which texts to encode together, by their lengths in characters: similar lengths, and fewer of long ones.
+def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Which texts to encode together, by their lengths in tokens: similar lengths, and fewer of long ones.
 
-    >>> list(batches([8, 4000, 12, 4000], window=256))
-    [[0, 2], [1, 3]]
+    >>> list(batches([4, 256, 5, 256, 256]))
+    [[0, 2], [1, 3], [4]]
     """
     rows: list[int] = []
     for row in sorted(range(len(lengths)), key=lengths.__getitem__):
-        tokens = min(lengths[row] // SHORTEST_TOKEN + 2, window)
-        if rows and (len(rows) == BATCH or (len(rows) + 1) * tokens > BATCH_TOKENS):
+        if rows and (len(rows) == BATCH or (len(rows) + 1) * lengths[row] > BATCH_TOKENS):
             yield rows
             rows = []
         rows.append(row)
