@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
@@ -59,6 +60,7 @@ def main(
         "catalogs": {name: asdict(row) for name, row in found.items()},
         "poisons": {part: hits.by_kind for part, hits in caught.items()},
         "carriers": len(into),
+        "load": os.getloadavg()[1],
         "published": {
             corpus: {family: asdict(row) for family, row in families.items()} for corpus, families in by_others.items()
         },

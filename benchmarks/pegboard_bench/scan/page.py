@@ -45,8 +45,8 @@ read proofs and templates of these corpora before writing attacks for the fit, a
 after seeing these figures and those of `mcp_large`: on attacks that nobody here has read, expect less. The rules were
 written by people who knew the templates of AgentDojo, InjecAgent, ASB and MSB. The rule `hints` was written after its
 author had seen which keys of `annotations` one published attack server uses: that it finds that server shows nothing
-about others. Proofs of concept, attractive texts and
-other languages stand in descriptions, attacks on results in results. `obfuscated` is the proofs in each disguise.
+about others. Proofs of concept, attractive texts and other languages stand in descriptions, attacks on results in
+results. `obfuscated` is the proofs in each disguise.
 {kept}
 | corpus | family | attacks | caught | by the rules alone |
 |---|---|---|---|---|
@@ -57,7 +57,7 @@ The folder of these attacks was not at hand when the rest was measured. Their fi
 """
 UNSEEN = """
 Of {unseen:,} tools of `mcp_large` whose texts are in no catalog of the fit, {suspicious} are suspicious. The rules take
-{patterns:.2f} ms a definition on average, both stages {both:.2f} ms, with the encoding of the sentences that need it.
+{patterns:.2f} ms a definition on average, both stages {both:.2f} ms, with the encoding of the sentences that need it{load}.
 
 Sentences of the written attacks, judged by models that saw none of their template, or none of their family in any
 language; the bound is what lets {rank} of {honest:,} honest sentences pass. A sentence that exceeds it by less than
@@ -130,6 +130,7 @@ def _meaning(tables: Mapping[str, Any], figures: Mapping[str, float]) -> Iterato
         suspicious=large["unseen_suspicious"],
         patterns=figures["ms/patterns"],
         both=figures["ms/both_stages"],
+        load=f"; the load of the machine was {tables['load']:.1f}" if "load" in tables else "",
         rank=RANK,
         honest=fit["honest_sentences"],
     )
