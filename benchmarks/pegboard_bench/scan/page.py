@@ -57,7 +57,8 @@ The folder of these attacks was not at hand when the rest was measured. Their fi
 """
 UNSEEN = """
 Of {unseen:,} tools of `mcp_large` whose texts are in no catalog of the fit, {suspicious} are suspicious. The rules take
-{patterns:.2f} ms a definition on average, both stages {both:.2f} ms, with the encoding of the sentences that need it{load}.
+{patterns:.2f} ms a definition on average, both stages {both:.2f} ms, with the encoding of the sentences that
+need it{load}.
 
 Sentences of the written attacks, judged by models that saw none of their template, or none of their family in any
 language; the bound is what lets {rank} of {honest:,} honest sentences pass. A sentence that exceeds it by less than
