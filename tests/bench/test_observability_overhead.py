@@ -1,24 +1,60 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
+
+import pytest
 
 from pegboard.activity_entries import ActivityQuery
 from pegboard.stores import SqliteActivity
 from pegboard_bench.observability.behind import AT_ONCE, activity_cpu_us
-from pegboard_bench.observability.overhead import Burst, compared
+from pegboard_bench.observability.paired_rounds import Burst, compared, median_interval, shuffled_rounds
+
+NAMES = ("off", "control", "on", "otel")
 
 
-def test_what_a_gateway_loses_is_the_median_of_rounds_with_its_quartiles() -> None:
-    off = [Burst(took=[2.0], rate=100.0, cpu=3.0, exporter=0.0)] * 3
-    on = [
-        Burst(took=[2.0 + added], rate=100.0 - lost, cpu=3.5, exporter=0.25) for added, lost in ((0, 1), (1, 2), (2, 9))
-    ]
+def burst(rate: float, took: float = 2.0, cpu: float = 3.0) -> Burst:
+    return Burst(took=[took], rate=rate, cpu=cpu, exporter=0.25)
 
-    lost, added = compared(off, on, clients=8), compared(off, on, clients=1)
 
-    assert [round(lost[f"requests_lost_percent{end}"], 6) for end in ("_q1", "", "_q3")] == [1.0, 2.0, 9.0]
-    assert (lost["cpu_added_ms"], lost["exporter_cpu_ms"]) == (0.5, 0.25)
-    assert (added["p50_added_ms"], added["p50_ms"]) == (1.0, 2.0)
+def test_a_gateway_loses_the_median_of_rounds_to_the_mean_of_both_plain_ones() -> None:
+    found = {
+        "off": [burst(90.0), burst(180.0), burst(90.0)],
+        "control": [burst(110.0), burst(220.0), burst(110.0)],
+        "on": [burst(99.0, 2.5, 3.5), burst(196.0, 3.0, 3.5), burst(91.0, 4.0, 3.5)],
+    }
+
+    lost, added = compared(found, "on", clients=8), compared(found, "on", clients=1)
+
+    assert lost["requests_a_second"] == 100.0
+    assert [round(lost[f"requests_lost_percent{end}"], 6) for end in ("_low", "", "_high")] == [1.0, 2.0, 9.0]
+    assert (lost["cpu_ms"], lost["cpu_added_ms"], lost["exporter_cpu_ms"]) == (3.0, 0.5, 0.25)
+    assert (added["p50_ms"], added["p50_added_ms"]) == (2.0, 1.0)
+
+
+def test_what_the_control_loses_to_the_other_plain_gateway_is_the_noise() -> None:
+    found = {"off": [burst(100.0)] * 4, "control": [burst(98.0), burst(102.0)] * 2}
+
+    lost = compared(found, "control", clients=8)
+
+    assert lost["requests_lost_percent"] == pytest.approx(0.0)
+    assert lost["requests_lost_percent_low"] < 0 < lost["requests_lost_percent_high"]
+
+
+def test_every_round_has_each_gateway_once_in_an_order_of_its_own() -> None:
+    rounds = list(shuffled_rounds(NAMES, 60, seed=0))
+
+    assert {frozenset(order) for order in rounds} == {frozenset(NAMES)}
+    assert {len(order) for order in rounds} == {len(NAMES)}
+    followed = {pair for order in rounds for pair in pairwise(order)}
+    assert len(followed) == len(NAMES) * (len(NAMES) - 1)
+    assert list(shuffled_rounds(NAMES, 60, seed=0)) == rounds
+
+
+def test_more_rounds_make_the_interval_of_the_median_narrower() -> None:
+    few, many = (median_interval("lost", [float(value) for value in range(10)] * times) for times in (1, 20))
+
+    assert few["lost_low"] < many["lost_low"] <= many["lost"] <= many["lost_high"] < few["lost_high"]
 
 
 async def test_the_activity_that_is_timed_by_itself_is_stored(tmp_path: Path) -> None:

@@ -219,6 +219,30 @@ def test_a_page_is_text_and_its_original_is_kept() -> None:
     assert part_of(result, {"handle": "", "original": True}, ShapePolicy(budget=9_000), COUNTER) == page
 
 
+@pytest.mark.requirement("results.handles")
+def test_of_a_page_far_beyond_the_budget_the_beginning_is_shown_and_the_rest_is_read_by_its_lines() -> None:
+    rows = "".join(f"<div><p>word {at}</p><script>{'x' * 200}</script></div>" for at in range(2_000))
+    result = result_of(f"From /manual:\n<html><head><title>All</title></head><body>{rows}</body></html>")
+
+    said = text_of(shape(result, POLICY, COUNTER, handles=True, asked="{}").result).split("\n")
+
+    assert said[:3] == ["From /manual:", "All", "word 0"]
+    following = re.fullmatch(r"\[the lines from (\d+) on are left out\]", said[-2])
+    assert following is not None
+    read = part_of(result, {"handle": "", "lines": following[1]}, POLICY, COUNTER)
+    assert read == f"word {int(said[-3].split()[1]) + 1}"
+
+
+def test_a_null_in_the_first_rows_of_a_long_table_is_none_that_is_missing() -> None:
+    rows = [{"id": at, "end": None if at % 2 else "now"} for at in range(9_000)] + [{"id": 9_000}]
+    result = result_of(json.dumps(rows))
+
+    said = text_of(shape(result, POLICY, COUNTER, handles=True).result).split("\n")
+
+    assert said[:4] == [LEGEND, "@1 9001 rows", "id\tend?", "0\tnow"]
+    assert said[4] == "1\tnull"
+
+
 def test_fields_that_the_schema_does_not_name_are_left_out() -> None:
     schema = {
         "type": "object",

@@ -1,9 +1,9 @@
 """What it costs a gateway to be observed: some of them side by side, with dashboard, activity and OpenTelemetry or not.
 
-Bursts of requests go to each in turn, in another order each round: what else happens on the machine meets all. A burst
-is measured once it has lasted for `LEAD_SECONDS`: what is written behind the requests is under way then. A model
-request has 120 tools, which are ranked by words, as nothing is to be embedded then. A call goes to a server on standard
-streams.
+Bursts of requests go to each in turn, in an order that is drawn for each round: what else happens on the machine meets
+all. Two gateways are not observed: what one of them loses to the other is noise. A burst is measured once it has lasted
+for `LEAD_SECONDS`: what is written behind the requests is under way then. A model request has 120 tools, which are
+ranked by words, as nothing is to be embedded then. A call goes to a server on standard streams.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import asyncio
 import itertools
 import json
 import os
-import statistics
 import sys
 import tempfile
 import time
@@ -30,6 +29,7 @@ from pegboard_bench import results
 from pegboard_bench.llm.body import chat_request
 from pegboard_bench.llm.contenders import started
 from pegboard_bench.observability.behind import activity_cpu_us
+from pegboard_bench.observability.paired_rounds import PLAIN, Burst, compared, shuffled_rounds
 
 PYTHON = sys.executable
 RESULTS = Path("bench/results")
@@ -39,9 +39,9 @@ LEAD_SECONDS = 1.0
 ACCEPT = "application/json, text/event-stream"
 REVISION = "2025-11-25"
 QUIET = 'dashboard = false\n[activity]\nkeep = "off"\n'
-WAYS = ("off", "on", "otel", "activity")
+WAYS = (*PLAIN, "on", "otel", "activity")
 """`on` is the dashboard, activity in files and OpenTelemetry with every trace; `otel` and `activity` are its parts
-alone; `off` is none."""
+alone; `off` and `control` are none."""
 NANOSECONDS_A_MS = 1e6
 BATCHES = 100
 IDENTITY = "@IDENTITY@"
@@ -58,17 +58,6 @@ class Observed:
     process: int
     requests: Mapping[str, bytes]
     """By kind, as they are sent."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Burst:
-    """Milliseconds of each request, requests a second, and milliseconds of CPU that a request took of the gateway and
-    of its exporter."""
-
-    took: Sequence[float]
-    rate: float
-    cpu: float
-    exporter: float
 
 
 def configuration(model: str, collector: str, way: str) -> str:
@@ -202,55 +191,36 @@ def _own(process: int) -> float:
 
 
 async def bursts(
-    gateways: Sequence[Observed], kind: str, *, rounds: int, seconds: float, clients: int
+    gateways: Sequence[Observed], kind: str, *, rounds: int, seconds: float, clients: int, seed: int
 ) -> dict[str, list[Burst]]:
-    """Bursts of each gateway by its name, one in each round; each is the first of a round as often as the others."""
-    found: dict[str, list[Burst]] = {each.name: [] for each in gateways}
-    for place in range(rounds):
-        first = place % len(gateways)
-        for each in (*gateways[first:], *gateways[:first]):
-            found[each.name].append(await burst(each, kind, seconds, clients))
+    """Bursts of each gateway by its name, one in each round, in an order that is drawn for each round."""
+    named = {each.name: each for each in gateways}
+    found: dict[str, list[Burst]] = {name: [] for name in named}
+    for order in shuffled_rounds(tuple(named), rounds, seed=seed):
+        for name in order:
+            found[name].append(await burst(named[name], kind, seconds, clients))
     return found
 
 
-def compared(one: Sequence[Burst], other: Sequence[Burst], *, clients: int) -> dict[str, float]:
-    """What the second gateway loses to the first in the same round: of time with one client; of requests a second, and
-    of CPU, with more."""
-    both = list(zip(one, other, strict=True))
-    if clients == 1:
-        added = [statistics.median(after.took) - statistics.median(before.took) for before, after in both]
-        p50 = statistics.median(statistics.median(each.took) for each in one)
-        return {"p50_ms": p50, **_quartiles("p50_added_ms", added)}
-    return {
-        "requests_a_second": statistics.median(each.rate for each in one),
-        **_quartiles("requests_lost_percent", [100 * (1 - after.rate / before.rate) for before, after in both]),
-        "cpu_ms": statistics.median(each.cpu for each in one),
-        **_quartiles("cpu_added_ms", [after.cpu - before.cpu for before, after in both]),
-        "exporter_cpu_ms": statistics.median(each.exporter for each in other),
-    }
-
-
-def _quartiles(name: str, values: Sequence[float]) -> dict[str, float]:
-    low, middle, high = statistics.quantiles(values, n=4)
-    return {name: middle, f"{name}_q1": low, f"{name}_q3": high}
-
-
-async def overhead_figures(folder: Path, rounds: int, seconds: float) -> tuple[dict[str, float], dict[str, Any]]:
+async def overhead_figures(
+    folder: Path, rounds: int, seconds: float, seed: int
+) -> tuple[dict[str, float], dict[str, Any]]:
     """The figures of each kind of request and each way; and the load meanwhile."""
     figures, load = dict[str, float](), [os.getloadavg()[0]]
     with ExitStack() as stack:
         gateways = list(opened(stack, folder, WAYS))
         for kind, clients in itertools.product(("model", "call"), (CLIENTS, 1)):
             lasts = seconds if clients > 1 else seconds / 2
-            found = await bursts(gateways, kind, rounds=rounds, seconds=lasts, clients=clients)
+            found = await bursts(gateways, kind, rounds=rounds, seconds=lasts, clients=clients, seed=seed)
             for name in WAYS[1:]:
-                of_way = compared(found["off"], found[name], clients=clients)
+                of_way = compared(found, name, clients=clients)
                 figures |= {f"overhead/{kind}/{name}/{key}": each for key, each in of_way.items()}
                 typer.echo(f"{kind} {name}, {clients} clients: {of_way}")
             load.append(os.getloadavg()[0])
     return figures, {
         "rounds": rounds,
         "seconds": seconds,
+        "seed": seed,
         "clients": CLIENTS,
         "load": [round(each, 2) for each in load],
     }
@@ -259,13 +229,14 @@ async def overhead_figures(folder: Path, rounds: int, seconds: float) -> tuple[d
 def main(
     rounds: Annotated[int, typer.Option(help="Bursts of each gateway, of each kind.")] = 18,
     seconds: Annotated[float, typer.Option(help="Seconds of a burst.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Of the order of gateways in each round.")] = 0,
     write: Annotated[bool, typer.Option(help="Put the figures into bench/results/observability.json.")] = False,
 ) -> None:
     """What a gateway loses by being observed."""
     with tempfile.TemporaryDirectory() as folder:
         behind = asyncio.run(activity_cpu_us(Path(folder), BATCHES))
         typer.echo(f"activity behind a model request: {behind:.1f} us of CPU")
-        figures, table = asyncio.run(overhead_figures(Path(folder), rounds, seconds))
+        figures, table = asyncio.run(overhead_figures(Path(folder), rounds, seconds, seed))
         figures["overhead/behind/activity_cpu_us"] = behind
     typer.echo(json.dumps({**figures, **table}, indent=1))
     if write:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
@@ -31,7 +32,8 @@ def main(
     data: Annotated[Path, typer.Option(envvar="PEGBOARD_DATA", help="Folder of the tool-retrieval sets.")],
     out: Annotated[Path, typer.Option(help="Folder that the results are written to.")] = Path("bench/results"),
     attacks: Annotated[
-        Path | None, typer.Option(envvar="PEGBOARD_ATTACKS", help="Folder of published attacks; without it, none.")
+        Path | None,
+        typer.Option(envvar="PEGBOARD_ATTACKS", help="Folder of published attacks; without it, their figures stay."),
     ] = None,
     page: Annotated[Path | None, typer.Option(help="The page of the documentation to write anew.")] = None,
 ) -> None:
@@ -51,16 +53,18 @@ def main(
     row = found[SETS[0]]
     figures[f"false_alarms_unseen/{SETS[0]}"] = row.unseen_suspicious / row.unseen
     figures |= {"ms/patterns": row.patterns_ms, "ms/both_stages": row.mean_ms}
-    by_others = others.caught(others.all_of(attacks)) if attacks else {}
+    by_others, published_at = others.measured_or_kept(attacks, out / "scan.json")
     figures |= others.shares(by_others)
     figures |= {f"hit_rate/{part}": hits.share for part, hits in caught.items()}
     tables: dict[str, Any] = {
         "catalogs": {name: asdict(row) for name, row in found.items()},
         "poisons": {part: hits.by_kind for part, hits in caught.items()},
         "carriers": len(into),
+        "load": os.getloadavg()[1],
         "published": {
             corpus: {family: asdict(row) for family, row in families.items()} for corpus, families in by_others.items()
         },
+        "published_at": published_at,
         "fit": json.loads((files("pegboard.trust") / "meaning.json").read_text("utf-8")),
     }
     path = results.write("scan", command="make bench-scan", seed=SEED, figures=figures, tables=tables, folder=out)

@@ -18,6 +18,7 @@ from pegboard.testing import fake_tool
 from pegboard.trust import ScanResult, scan, scan_content
 from pegboard.trust.definition_texts import all_texts
 from pegboard.trust.look_alikes import LOOKING_LIKE
+from pegboard_bench import results
 
 OBFUSCATED = "proofs"
 """The corpus whose texts are also disguised."""
@@ -100,6 +101,22 @@ def all_of(folder: Path) -> Iterator[Published]:
     for attack in attacks:
         if attack.corpus == OBFUSCATED:
             yield from (each for _, each in disguised(attack))
+
+
+def measured_or_kept(folder: Path | None, path: Path) -> tuple[dict[str, dict[str, Caught]], dict[str, str]]:
+    """What is caught of a folder's attacks; without a folder, what the results file at ``path`` says of an earlier run,
+    with that run's ``commit`` and ``date``. Raises ValueError for a line that is no attack."""
+    if folder is not None:
+        return caught(all_of(folder)), {}
+    if not path.exists():
+        return {}, {}
+    before = results.read(path)
+    tables = before["tables"]
+    kept = {
+        corpus: {family: Caught(**row) for family, row in families.items()}
+        for corpus, families in tables["published"].items()
+    }
+    return kept, tables.get("published_at") or {"commit": before["commit"], "date": before["date"]}
 
 
 def shares(found: Mapping[str, Mapping[str, Caught]]) -> dict[str, float]:

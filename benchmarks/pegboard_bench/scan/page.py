@@ -14,9 +14,10 @@ Written by `{command}`; run it yourself with `PEGBOARD_DATA` set to a folder of 
 [The scanner](trust-and-spend.md#definitions-that-seem-poisoned) looks at every definition of catalogs of real tools.
 These are taken to be harmless, so each one that it suspects counts as a false alarm; none has been proved so, and a
 tool may be in several catalogs. The rules were narrowed where they were wrong on these very catalogs: on others expect
-more. The second stage was fitted to sentences of the three small catalogs, so their rows show nothing of it;
-`mcp_large` was not read for the fit, nor for its bounds. "Something found" is what any rule found, also below the score
-of 0.5.
+more. That holds for `mcp_large` too: its alarms were read while rules were tuned, so its share of false alarms is not
+that of tools that nobody has read. The second stage was fitted to sentences of the three small catalogs, so their rows
+show nothing of it; `mcp_large` was not read for the fit, nor for its bounds. "Something found" is what any rule found,
+also below the score of 0.5.
 
 | tools of | tools | suspicious | share | something found | ms of the processor a definition, mean / p50 / p99 |
 |---|---|---|---|---|---|
@@ -42,15 +43,22 @@ PUBLISHED = """
 Attacks that others published, from `PEGBOARD_ATTACKS`; none is in the fit of the second stage. But its author had
 read proofs and templates of these corpora before writing attacks for the fit, and changed the gate and the bound once
 after seeing these figures and those of `mcp_large`: on attacks that nobody here has read, expect less. The rules were
-written by people who knew the templates of AgentDojo, InjecAgent, ASB and MSB. Proofs of concept, attractive texts and
-other languages stand in descriptions, attacks on results in results. `obfuscated` is the proofs in each disguise.
-
+written by people who knew the templates of AgentDojo, InjecAgent, ASB and MSB. The rule `hints` was written after its
+author had seen which keys of `annotations` one published attack server uses: that it finds that server shows nothing
+about others. Proofs of concept, attractive texts and other languages stand in descriptions, attacks on results in
+results. `obfuscated` is the proofs in each disguise.
+{kept}
 | corpus | family | attacks | caught | by the rules alone |
 |---|---|---|---|---|
 """
+KEPT = """
+The folder of these attacks was not at hand when the rest was measured. Their figures are those of {date} at commit
+`{commit}`, of the scanner as it was then: later rules (`hints`, `errand`, disguises) are not in them.
+"""
 UNSEEN = """
 Of {unseen:,} tools of `mcp_large` whose texts are in no catalog of the fit, {suspicious} are suspicious. The rules take
-{patterns:.2f} ms a definition on average, both stages {both:.2f} ms, with the encoding of the sentences that need it.
+{patterns:.2f} ms a definition on average, both stages {both:.2f} ms, with the encoding of the sentences that
+need it{load}.
 
 Sentences of the written attacks, judged by models that saw none of their template, or none of their family in any
 language; the bound is what lets {rank} of {honest:,} honest sentences pass. A sentence that exceeds it by less than
@@ -111,7 +119,8 @@ def _meaning(tables: Mapping[str, Any], figures: Mapping[str, float]) -> Iterato
     if "fit" not in tables:
         return
     if tables["published"]:
-        yield PUBLISHED
+        earlier = tables.get("published_at")
+        yield PUBLISHED.format(kept=KEPT.format(**_stamp(earlier)) if earlier else "")
         for corpus, families in tables["published"].items():
             for family, row in families.items():
                 counts = (f"{row[key]} ({row[key] / row['attacks']:.0%})" for key in ("suspicious", "by_patterns"))
@@ -122,11 +131,16 @@ def _meaning(tables: Mapping[str, Any], figures: Mapping[str, float]) -> Iterato
         suspicious=large["unseen_suspicious"],
         patterns=figures["ms/patterns"],
         both=figures["ms/both_stages"],
+        load=f"; the load of the machine was {tables['load']:.1f}" if "load" in tables else "",
         rank=RANK,
         honest=fit["honest_sentences"],
     )
     for family, share in fit["family_unseen"].items():
         yield f"| {family} | {fit['template_unseen']['by_family'][family]:.0%} | {share:.0%} |\n"
+
+
+def _stamp(earlier: Mapping[str, str]) -> dict[str, str]:
+    return {"date": earlier["date"][:10], "commit": earlier["commit"][:12]}
 
 
 def _share(caught: int, planted: int) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
+from pegboard.events import ProgramFinished
 from pegboard.protocols import TokenCounter
 
 Outcome = Literal["ok", "refused", "failed", "time", "memory", "calls", "output", "crashed"]
@@ -47,6 +48,20 @@ def program_text(run: ProgramRun, most: int, counter: TokenCounter) -> str:
     if run.problem:
         parts += [run.problem.rstrip("\n"), _calls_made(run.calls)]
     return "\n".join(filter(None, parts)) or "(nothing was printed)"
+
+
+def finished(run: ProgramRun, *, at: float, tokens: int, **who: str) -> ProgramFinished:
+    """The event of a program that handed on so many tokens. ``who`` are its `key` and its `conversation`."""
+    return ProgramFinished(
+        at=at,
+        outcome=run.outcome,
+        calls=len(run.calls),
+        failed=sum(bool(each.problem) for each in run.calls),
+        seconds=run.seconds,
+        received=run.received,
+        tokens=tokens,
+        **who,
+    )
 
 
 def _cut(text: str, most: int, counter: TokenCounter) -> str:

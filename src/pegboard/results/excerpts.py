@@ -17,6 +17,7 @@ ASKED = 0.5
 """Share of the budget for lines about what was asked, at most."""
 MOST_ASKED = 200
 GAP = "[lines {} to {} of {} are left out]"
+REST = "[the lines from {} on are left out]"
 GAP_TOKENS = 20
 BEFORE, AFTER = 1, 2
 """Lines of a text that are shown with one about what was asked."""
@@ -32,10 +33,11 @@ LONG_TABLE = 10
 
 
 def excerpt(
-    lines: Sequence[str], budget: int, counter: TokenCounter, *, tail: bool, asked: str = "", beyond: int = 0
+    lines: Sequence[str], budget: int, counter: TokenCounter, *, tail: bool, asked: str = "", beyond: int | None = 0
 ) -> str:
     """The head and the tail of lines within about ``budget`` tokens, the lines between them about what was ``asked``,
-    and notes with the numbers, from 1, of the lines left out. ``beyond`` lines follow that are not given.
+    and notes with the numbers, from 1, of the lines left out. ``beyond`` lines follow that are not given, None if their
+    number is not known.
 
     A line that does not fit by itself is cut, and counts as left out.
     """
@@ -45,6 +47,8 @@ def excerpt(
     until = len(lines) - len(last)
     picked = _picked(lines[:until], int(budget * ASKED), counter, asked, near=tail) if asked else {}
     text, first = _start(lines[:until], max(LEAST_TOKENS, room - sum(picked.values())), counter)
+    if beyond is None:
+        return f"{text}\n{REST.format(first)}"
     said, total = [text], len(lines) + beyond
     for place in sorted(each for each in picked if each >= first - 1):
         said += [*_gap(first, place, total), lines[place]]

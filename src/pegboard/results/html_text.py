@@ -17,6 +17,11 @@ INLINE = [
     *("mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup", "td", "th", "time", "tt", "u", "var", "wbr"),
 ]
 BEFORE = {"li": "- ", "h1": "# ", "h2": "## ", "h3": "### ", "h4": "#### ", "h5": "##### ", "h6": "###### "}
+PART = 4
+"""How many times as long the part of a page is as the text that it should have, at first."""
+MOST_PARTS = 2
+MORE = 1.5
+"""By how much more than its share of text says a part is taken the second time."""
 MOST_MARKS = 3_000
 """Elements that get a mark: links, cells, items, headings. The rest of a longer page is text alone, for speed."""
 CODE = "\ue000{}\ue001"
@@ -72,6 +77,24 @@ def page_text(page: str) -> str:
     said = BLANKS.sub("\n", tree.body.text(separator="\n", strip=True)).strip()
     said = CODES.sub(lambda match: codes[int(match[1])].rstrip(), said)
     return "\n".join(filter(None, [named if named not in said[:200] else "", said]))
+
+
+def page_beginning(page: str, characters: int) -> tuple[str, float]:
+    """The lines of a page's text from its beginning, of at least ``characters`` if it has as many, and the share of
+    the page that they are from; 1.0 with the whole text. Only as much of the page is read as is needed.
+
+    >>> page_beginning("<html><body><p>a</p><p>b</p></body></html>", 40)
+    ('a\\nb', 1.0)
+    """
+    end = PART * characters
+    for _ in range(MOST_PARTS):
+        if end >= len(page):
+            break
+        text = page_text(page[:end]).rpartition("\n")[0]  # the last line may go on
+        if len(text) >= characters:
+            return text, end / len(page)
+        end = int(MORE * end * characters / max(1, len(text)))
+    return page_text(page), 1.0
 
 
 def _mark(element: Any) -> None:

@@ -25,6 +25,8 @@ LEAST_ROWS = 3
 """Shorter arrays stay JSON."""
 LEAST_CELLS = 2
 """Arrays of shorter arrays stay JSON."""
+FIRST_ROWS = 8
+"""Rows that are written at once where not all of a table are; then twice as many, and so on."""
 LEAST_FILL = 0.5
 """Least share of cells that are there; a sparser array stays JSON."""
 DEEPEST = 6
@@ -94,6 +96,12 @@ class TableText:
         return sum(table.rows + 2 - len(lines) for table, lines in zip(self.parsed, self.tables, strict=True))
 
     @property
+    def share(self) -> float:
+        """What part of the lines has been written."""
+        written = len(self.lines)
+        return written / (written + self.left_out)
+
+    @property
     def lines(self) -> list[str]:
         """All lines. An array that is the whole result needs no line that refers to it."""
         first = [] if self.root == "@1" else [self.root]
@@ -128,11 +136,12 @@ def json_text(value: Any) -> str:
     return MARKED.sub(r"\1", text) if MARKS[0] in text else text
 
 
-def table_text(value: Any, most_rows: int | None = None) -> TableText:
-    """The value of `parsed_json` as text, with all rows of its tables or the first ``most_rows``."""
+def table_text(value: Any, most: int | None = None) -> TableText:
+    """The value of `parsed_json` as text, with all rows of its tables, or with the first rows of each, of at least
+    ``most`` characters."""
     tables: list[JsonTable] = []
     root = _with_references(value, tables, 0)
-    lines = tuple(tuple(_lines(at, each, most_rows)) for at, each in enumerate(tables, 1))
+    lines = tuple(tuple(_lines(at, each, most)) for at, each in enumerate(tables, 1))
     return TableText(json_text(root), lines, (*tables,))
 
 
@@ -250,22 +259,38 @@ def _dotted(path: Path) -> str:
     return ".".join(part if BARE_NAME.fullmatch(part) else json_text(part) for part in path)
 
 
-def _lines(number: int, table: JsonTable, most_rows: int | None) -> list[str]:
+def _lines(number: int, table: JsonTable, most: int | None) -> list[str]:
     shared = f", each with {json_text(table.shared)}" if table.shared else ", each an array" if table.arrays else ""
-    names = "\t".join(_dotted(each.path) + ("?" if ABSENT in each.values else "") for each in table.columns)
-    cells = [_cells(each.values[:most_rows]) for each in table.columns]
-    rows = map("\t".join, zip(*cells, strict=True)) if cells else [""] * min(table.rows, most_rows or table.rows)
-    return [f"@{number} {table.rows} rows{shared}", names, *rows]
+    optional = [ABSENT in each.values for each in table.columns]
+    names = "\t".join(_dotted(each.path) + "?" * may for each, may in zip(table.columns, optional, strict=True))
+    return [f"@{number} {table.rows} rows{shared}", names, *_rows(table, optional, most)]
 
 
-def _cells(values: Sequence[Any]) -> list[str]:
-    """One column as text, by its type where all values have the same."""
+def _rows(table: JsonTable, optional: Sequence[bool], most: int | None) -> list[str]:
+    """All rows, or the first ones, of at least ``most`` characters."""
+    if not table.columns:
+        return [""] * table.rows
+    rows: list[str] = []
+    begin, end, size = 0, table.rows if most is None else FIRST_ROWS, 0
+    while begin < table.rows and (most is None or size < most):
+        cells = [
+            _cells(each.values[begin:end], optional=may) for each, may in zip(table.columns, optional, strict=True)
+        ]
+        written = list(map("\t".join, zip(*cells, strict=True)))
+        rows += written
+        size += sum(map(len, written)) + len(written)
+        begin, end = end, 2 * end
+    return rows
+
+
+def _cells(values: Sequence[Any], *, optional: bool) -> list[str]:
+    """Values of one column as text, by their type where all have the same. ``optional`` is whether any row of the
+    table lacks the field."""
     kinds = set(map(type, values))
     if kinds == {str}:
         return list(values) if _are_bare(values) else [_text(value) for value in values]
     if kinds == {int} or kinds == {float}:
         return list(map(repr, values))
-    optional = _Absent in kinds
     return [_cell(value, optional=optional) for value in values]
 
 

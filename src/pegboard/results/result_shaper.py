@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from pegboard.errors import ResultNotKept, StoreError
 from pegboard.events import Event, ResultRead, ResultShaped
@@ -22,8 +22,10 @@ from pegboard.settings.result_settings import FILE_READS, ResultForm, ResultSett
 
 LOGGER = logging.getLogger(__name__)
 
+P = ParamSpec("P")
+T = TypeVar("T")
 AT_ONCE = 200_000
-"""Characters up to which a result is shaped on the event loop; a longer one on a thread."""
+"""Characters up to which a result is shaped, written and read on the event loop; a longer one on a thread."""
 Owner = Literal["key", "session", "everyone"]
 
 
@@ -107,7 +109,7 @@ class ResultShaper:
         body = await self._store.get(owner, arguments["handle"])
         if body is None:
             raise ResultNotKept(arguments["handle"])
-        kept: dict[str, Any] = json.loads(body)
+        kept: dict[str, Any] = await _off_loop(len(body), json.loads, body)
         text = await asyncio.to_thread(part_of, kept["result"], arguments, self.policy, self._counter)
         tool, tokens = ToolId(*kept["tool"]), sum(self._counter.count([text]))
         self.rereads.read(tool, tokens)
@@ -128,12 +130,11 @@ class ResultShaper:
                 asked=asked,
             )
 
-        return await asyncio.to_thread(make) if sum(map(len, texts_of(result))) > AT_ONCE else make()
+        return await _off_loop(_size(result), make)
 
     async def _is_kept(self, tool: Tool, result: JsonObject, handle: str, owner: str) -> bool:
         """Keep the texts of a result. False if there is no room for it, or no store."""
-        texts = [{"type": "text", "text": text} for text in texts_of(result)]
-        body = json.dumps({"tool": tool.id, "result": {"content": texts}}, separators=(",", ":")).encode("ascii")
+        body = await _off_loop(_size(result), _kept_body, tool, result)
         seconds, most = self.policy.seconds, self.settings.bytes_per_caller
         try:
             kept = await self._store.put(owner, handle, body, seconds=seconds, most=most)
@@ -147,6 +148,20 @@ class ResultShaper:
 
     def _tell(self, event: Event) -> None:
         self._events.emit(event)
+
+
+async def _off_loop(size: int, function: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """What a function gives, which works on so many characters: on a thread if they are many."""
+    return await asyncio.to_thread(function, *given, **named) if size > AT_ONCE else function(*given, **named)
+
+
+def _size(result: JsonObject) -> int:
+    return sum(map(len, texts_of(result)))
+
+
+def _kept_body(tool: Tool, result: JsonObject) -> bytes:
+    texts = [{"type": "text", "text": text} for text in texts_of(result)]
+    return json.dumps({"tool": tool.id, "result": {"content": texts}}, separators=(",", ":")).encode("ascii")
 
 
 def _configured(settings: ResultSettings, tool: ToolId) -> ResultForm:

@@ -19,8 +19,9 @@ from typing import Any
 from pegboard.errors import ConfigError
 from pegboard.model import JsonObject
 from pegboard.protocols import TokenCounter
-from pegboard.results.excerpts import GAP_TOKENS, contents, excerpt
-from pegboard.results.html_text import page_start, page_text
+from pegboard.results.asked_lines import WORD
+from pegboard.results.excerpts import GAP_TOKENS, MOST_CHARACTERS, contents, excerpt
+from pegboard.results.html_text import page_beginning, page_start, page_text
 from pegboard.results.json_tables import JsonTable, NotShaped, parsed_json, table_text
 from pegboard.results.line_folds import folded_lines
 from pegboard.results.projection import projected
@@ -36,8 +37,8 @@ FAR = 40
 """Characters for each token of the budget; a text that is longer is cut by any measure."""
 SAMPLE, EACH = 4_000, 10
 """Characters of a sample, of which every so manieth is counted."""
-ROW_TOKENS = 4
-"""Tokens of a row, at least, for how many rows of a long table are written."""
+PAGE_CHARACTERS = 5
+"""Characters of a token, about: more than this times the budget is not read of a long page."""
 HANDLE_LENGTH = 24
 READ = "read_result"
 """The name of the tool that reads a kept result."""
@@ -80,8 +81,10 @@ class ShapedText:
     rules: tuple[str, ...] = ()
     tables: tuple[JsonTable, ...] = field(default=())
     lossy: bool = False
-    left_out: int = 0
-    """Lines at the end that were not written, as they are far beyond any budget."""
+    left_out: int | None = 0
+    """Lines at the end that were not written, as they are far beyond any budget; None if nobody counted them."""
+    share: float = 1.0
+    """What part of the text, about, has been written."""
 
     @property
     def text(self) -> str:
@@ -111,22 +114,17 @@ def shape(
     before = 0 if result.get("isError") else _sampled(texts, counter) if long else sum(counter.count(texts))
     if before < max(1, policy.threshold):
         return ShapedResult(result=result, before=before, after=before)
-    far = handles and not asked and long
-    shaped = shaped_texts(
-        texts, schema=schema if handles else None, pages=handles, most_rows=policy.budget // ROW_TOKENS if far else None
-    )
-    said = [each.text for each in shaped]
-    beyond = any(each.left_out for each in shaped)
-    same = beyond or not any(each.rules for each in shaped)
-    after = before if same else _sampled(said, counter) if long else sum(counter.count(said))
-    if after >= before and not beyond:
-        shaped, said, after = [ShapedText(text.split("\n")) for text in texts], texts, before
+    asked = asked if WORD.search(asked) else ""
+    first = policy.budget if handles and not asked and long else None
+    shaped = shaped_texts(texts, schema=schema if handles else None, pages=handles, first=first)
+    said, after = texts, before
+    if any(each.rules for each in shaped):
+        said = [each.text for each in shaped]
+        after = _extrapolated(shaped, said, counter) if long else sum(counter.count(said))
+        if after >= before:
+            shaped, said, after = [ShapedText(text.split("\n")) for text in texts], texts, before
     rules = tuple(dict.fromkeys(rule for each in shaped for rule in each.rules))
-    handle, uncut = "", after
-    if beyond:
-        written = sum(len(each.lines) for each in shaped)
-        whole = written + sum(each.left_out for each in shaped)
-        uncut = min(before, sum(counter.count(said)) * whole // written)
+    handle, uncut, beyond = "", after, any(each.share < 1 for each in shaped)
     if handles and (beyond or after > policy.budget or any(each.lossy for each in shaped)):
         handle = handle_of(result)
         if beyond or after > policy.budget:
@@ -141,6 +139,11 @@ def shape(
         sent = {key: value for key, value in sent.items() if key != "structuredContent"}
         rules = (*rules, "structured")
     return ShapedResult(result=sent, before=before, after=after, rules=rules, handle=handle, uncut=uncut)
+
+
+def _extrapolated(shaped: Sequence[ShapedText], said: Sequence[str], counter: TokenCounter) -> int:
+    """Tokens that the texts would have, about, if all of each were written."""
+    return sum(round(_sampled([text], counter) / each.share) for text, each in zip(said, shaped, strict=True))
 
 
 def _sampled(texts: Sequence[str], counter: TokenCounter) -> int:
@@ -175,14 +178,15 @@ def with_texts(result: JsonObject, texts: Sequence[str]) -> dict[str, Any]:
 
 
 def shaped_texts(
-    texts: Sequence[str], *, schema: JsonObject | None = None, pages: bool, most_rows: int | None = None
+    texts: Sequence[str], *, schema: JsonObject | None = None, pages: bool, first: int | None = None
 ) -> list[ShapedText]:
-    """Texts by the rules. Several texts that are the JSON of one object each become one table."""
-    joined = _joined(texts, most_rows) if len(texts) >= LEAST_JOINED else None
-    return [joined] if joined is not None else [_shaped_text(text, schema, most_rows, pages=pages) for text in texts]
+    """Texts by the rules. Several texts that are the JSON of one object each become one table. With ``first``, only
+    about so many tokens of each table and page are written: its first ones."""
+    joined = _joined(texts, first) if len(texts) >= LEAST_JOINED else None
+    return [joined] if joined is not None else [_shaped_text(text, schema, first, pages=pages) for text in texts]
 
 
-def _shaped_text(text: str, schema: JsonObject | None, most_rows: int | None, *, pages: bool) -> ShapedText:
+def _shaped_text(text: str, schema: JsonObject | None, first: int | None, *, pages: bool) -> ShapedText:
     framed, legend_of = framed_json(text), LEGEND
     if framed is None and (written := parsed_python(text)) is not None:
         framed, legend_of = ("", written, ""), PYTHON_LEGEND
@@ -190,24 +194,34 @@ def _shaped_text(text: str, schema: JsonObject | None, most_rows: int | None, *,
         head, value, tail = framed
         kept = projected(value, schema) if schema is not None else value
         lossy = kept != value
-        made = table_text(kept, most_rows)
+        made = table_text(kept, _characters(first))
         legend = [legend_of] if made.tables else []
         if legend_of == PYTHON_LEGEND and not made.tables:
             return ShapedText(text.split("\n"))
         lines = [*filter(None, [head]), *legend, *made.lines, *filter(None, [tail])]
         rules = ("table" if made.tables else "json", *(["projection"] if lossy else []))
-        return ShapedText(lines, rules, made.parsed, lossy, made.left_out)
+        return ShapedText(lines, rules, made.parsed, lossy, made.left_out, made.share)
     start = page_start(text) if pages else None
     if start is not None:
-        front = text[:start].rstrip()
         try:
-            said = "\n".join(filter(None, [front, page_text(text[start:])]))
-            return ShapedText(said.split("\n"), ("page",), lossy=True)
+            return _shaped_page(text[:start].rstrip(), text[start:], first)
         except ConfigError:  # without the extra, pages stay pages
             return ShapedText(text.split("\n"))
     lines = text.split("\n")
     kept = folded_lines(lines)
     return ShapedText(kept, ("fold",) if kept is not lines else ())
+
+
+def _shaped_page(front: str, page: str, first: int | None) -> ShapedText:
+    """What stands before a page, and the page as text, or its beginning."""
+    said, share = (page_text(page), 1.0) if first is None else page_beginning(page, first * PAGE_CHARACTERS)
+    lines = "\n".join(filter(None, [front, said])).split("\n")
+    return ShapedText(lines, ("page",), lossy=True, left_out=0 if share == 1 else None, share=share)
+
+
+def _characters(tokens: int | None) -> int | None:
+    """The most that so many tokens have."""
+    return None if tokens is None else tokens * MOST_CHARACTERS
 
 
 def framed_json(text: str) -> tuple[str, Any, str] | None:
@@ -229,17 +243,17 @@ def framed_json(text: str) -> tuple[str, Any, str] | None:
         return None
 
 
-def _joined(texts: Sequence[str], most_rows: int | None) -> ShapedText | None:
+def _joined(texts: Sequence[str], first: int | None) -> ShapedText | None:
     if any(not text.lstrip().startswith("{") for text in texts):
         return None
     try:
-        made = table_text([parsed_json(text) for text in texts], most_rows)
+        made = table_text([parsed_json(text) for text in texts], _characters(first))
     except NotShaped:
         return None
     if made.root != "@1":
         return None
     lines = [LEGEND, JOINED.format(len(texts)), *made.lines]
-    return ShapedText(lines, ("joined", "table"), made.parsed, left_out=made.left_out)
+    return ShapedText(lines, ("joined", "table"), made.parsed, left_out=made.left_out, share=made.share)
 
 
 def _cut(shaped: Sequence[ShapedText], handle: str, policy: ShapePolicy, counter: TokenCounter, asked: str) -> str:
@@ -249,8 +263,9 @@ def _cut(shaped: Sequence[ShapedText], handle: str, policy: ShapePolicy, counter
     held = contents(tables) if len(shaped) == 1 else []
     advice = _how_to_read(handle, policy, whole=False)
     room = policy.budget - sum(counter.count(["\n".join([*held, advice])])) - GAP_TOKENS
-    beyond = sum(each.left_out for each in shaped)
-    said = excerpt(lines, room, counter, tail=not tables, asked=asked, beyond=beyond)
+    left_out = [each.left_out for each in shaped if each.left_out is not None]
+    beyond = sum(left_out) if len(left_out) == len(shaped) else None
+    said = excerpt(lines, room, counter, tail=not tables and beyond is not None, asked=asked, beyond=beyond)
     return "\n".join([said, *held, advice])
 
 

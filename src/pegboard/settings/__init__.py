@@ -172,8 +172,8 @@ class Settings(BaseSettings):
     )
     programs: Annotated[ProgramSettings, NoDecode] = Field(
         ProgramSettings(),
-        description="Whether MCP clients are offered `run_program`: off, on, or auto, where the break-even rule says "
-        "that it pays; and what a program may take. A string alone is the mode.",
+        description="Whether MCP clients, and models whose results are cut, are offered `run_program`: off, on, or "
+        "auto, where the break-even rule says that it pays; and what a program may take. A string alone is the mode.",
     )
     list_limit: int = Field(
         5_000,

@@ -18,7 +18,7 @@ from mock_providers.scripted import Calls, Says, Seen
 from model_bodies import CODECS
 from model_doors import Gateway, gateway_beside
 from pegboard.catalog.tokens import BpeCounter
-from pegboard.events import ResultRead, ResultShaped
+from pegboard.events import ProgramFinished, ResultRead, ResultShaped
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.tool_results.request_results import RequestResults, ShapedRequest
 from pegboard.results.json_tables import restored
@@ -296,7 +296,7 @@ def results_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
             {"model": "plain-*", "results": "whole"},
         ]
         policy = {"k": 2, "ways": ("tools",), "way_back": True, "results": "handle"}
-        with gateway_beside(policy=policy, rules=rules) as found:
+        with gateway_beside(policy=policy, rules=rules, programs="on") as found:
             yield found
 
 
@@ -343,6 +343,34 @@ def test_the_model_reads_on_within_the_request_and_the_client_sees_one_answer(
     assert gateway.mock.refused == []
     after = len(gateway.events.of(ResultShaped)), len(gateway.events.of(ResultRead))
     assert after == (before[0] + 1, before[1] + 1)
+
+
+def programmer(seen: Seen) -> Says:
+    """Runs a program over what was cut, once; then says what it has."""
+    found = HANDLE.search(json.dumps(seen.body))
+    if "run_program" in seen.tools and "run_program" not in seen.answered and found:
+        program = f"rows = await result('{found[1]}')\nprint('in all', sum(row['weight'] for row in rows))"
+        return Says(text="Wait.", calls=[Calls(tool="run_program", arguments={"program": program})])
+    return Says(text="All of it is done.")
+
+
+@formats
+@pytest.mark.requirement("programs.results")
+@pytest.mark.parametrize(("model", "stream"), [("off-1", False), ("some-1", True), ("one-1", False), ("defer-1", True)])
+def test_the_model_runs_a_program_over_what_was_cut_and_the_client_sees_one_answer(
+    gateway: Gateway, name: str, stream: bool, model: str
+) -> None:
+    gateway.mock.model = programmer
+    told = post(gateway, name, model, stream=stream)
+
+    first, second = ((each.body.decode()) for each in gateway.mock.received)
+    assert "in all 499750.0" not in first
+    assert "in all 499750.0" in second
+    assert "All of it is done." in "".join(TEXT.findall(told))
+    assert "run_program" not in told
+    assert gateway.mock.refused == []
+    ended = gateway.events.of(ProgramFinished)[-1]
+    assert (ended.outcome, ended.calls, ended.failed) == ("ok", 1, 0)
 
 
 @formats

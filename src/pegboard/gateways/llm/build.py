@@ -25,6 +25,7 @@ from pegboard.gateways.llm.selection.policy_rules import Policies
 from pegboard.gateways.llm.selection.selector import Selector
 from pegboard.gateways.llm.shadow.recorder import Recorder
 from pegboard.gateways.llm.tool_results.request_results import RequestResults
+from pegboard.programs.runner import ProgramRunner, require_sandbox
 from pegboard.protocols import Clock
 from pegboard.retrieval.encoders.embedding_caches import ToolEmbeddings
 from pegboard.settings import Settings
@@ -79,7 +80,7 @@ async def open_models(
                 rates=RateLimiter(parts.rates, settings.rates, parts.clock),
                 prices=settings.activity.table,
                 charges=charges,
-                results=RequestResults(settings.results, BpeCounter()),
+                results=RequestResults(settings.results, BpeCounter(), programs=_programs(settings)),
                 spans=ModelSpans(parts.tracer, histograms) if parts.tracer is not None else None,
             )
             _announce(settings, policies, parts)
@@ -103,6 +104,15 @@ async def _charges(parts: Parts) -> AsyncIterator[CallCharges]:
         with suppress(asyncio.CancelledError):
             await task
         await charges.close()
+
+
+def _programs(settings: Settings) -> ProgramRunner | None:
+    """What runs programs over shortened results; None where they are switched off. Raises ConfigError without the
+    sandbox."""
+    if settings.programs.mode == "off":
+        return None
+    require_sandbox()
+    return ProgramRunner(settings.programs)
 
 
 def _announce(settings: Settings, policies: Policies, parts: Parts) -> None:

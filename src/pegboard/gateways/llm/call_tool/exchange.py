@@ -125,9 +125,9 @@ class CallToolSearchCodec:
     async def answer(self, call: FunctionCall, meant: TranslatedCall | None) -> str:
         """The gateway's answer to a call."""
         if self.reads is not None and self.reads.named(call.name):
-            return await self.reads.answer(call.arguments)
+            return await self.reads.answer(call.name, call.arguments)
         if self.reads is not None and meant is not None and self.reads.named(meant.name):
-            return await self.reads.answer(meant.arguments)
+            return await self.reads.answer(meant.name, meant.arguments)
         return self._gate.answer(meant)
 
     def _unwrapped(self, call: FunctionCall) -> TranslatedCall | None:
@@ -220,7 +220,7 @@ class CallToolRoundTrip:
     def body(self) -> bytes:
         """The current body of the request."""
         reads = self.format.reads
-        body = self.rewritten if reads is None else self.format.extended(self.rewritten, [reads.definition])
+        body = self.rewritten if reads is None else self.format.extended(self.rewritten, reads.definitions)
         return self.format.continued(body, self.exchanges) if self.exchanges else body
 
     def held(self, name: str) -> bool:

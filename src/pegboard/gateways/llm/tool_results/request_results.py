@@ -17,8 +17,11 @@ from pegboard.gateways.llm.formats.edits import written
 from pegboard.gateways.llm.formats.json_spans import Edit, splice
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
 from pegboard.gateways.llm.formats.registry import results_of, tool_search_of
-from pegboard.gateways.llm.formats.tool_results import ToolResult, result_edits
+from pegboard.gateways.llm.formats.tool_results import ToolResult, ToolResultCodec, result_edits
+from pegboard.gateways.llm.tool_results import result_programs
+from pegboard.gateways.llm.tool_results.result_programs import ResultPrograms, program_pays
 from pegboard.gateways.llm.tool_results.result_reads import ABOUT, SCHEMA, ResultReads
+from pegboard.programs.runner import ProgramRunner
 from pegboard.protocols import TokenCounter
 from pegboard.results.shape import READ, ShapedResult, ShapePolicy, shape, texts_of
 from pegboard.settings.result_settings import FILE_READS, ResultForm, ResultSettings
@@ -58,12 +61,20 @@ class ShapedRequest:
 
 
 class RequestResults:
-    """Shapes the results of requests, unless the prompt would have fewer than ``smallest`` tokens. Thread-safe, but for
-    a shape that is made twice."""
+    """Shapes the results of requests, unless the prompt would have fewer than ``smallest`` tokens. With ``programs``,
+    `run_program` may be offered beside `read_result`. Thread-safe, but for a shape that is made twice."""
 
-    def __init__(self, settings: ResultSettings, counter: TokenCounter, *, smallest: int = SMALLEST) -> None:
+    def __init__(
+        self,
+        settings: ResultSettings,
+        counter: TokenCounter,
+        *,
+        smallest: int = SMALLEST,
+        programs: ProgramRunner | None = None,
+    ) -> None:
         self._settings = settings
         self._smallest = smallest
+        self._programs = programs
         self._policy = ShapePolicy(threshold=settings.threshold, budget=settings.budget, seconds=0.0)
         self._counter = counter
         self._shapes: OrderedDict[bytes, tuple[int, ShapedResult]] = OrderedDict()
@@ -83,6 +94,8 @@ class RequestResults:
         may_cut = may_cut and not self.cannot_read(codec, request, url_query)
         front = _beginning(request)
         offered = may_cut and front >= UNNOTICED * len(definition)
+        running = self._running(format_, request) if may_cut else b""
+        runs = offered and self._runs(running, pays=front >= UNNOTICED * (len(definition) + len(running)))
         own = {tool.name for tool in request.tools if tool.protected}
         edits: list[Edit] = []
         kept: dict[str, Sequence[str]] = {}
@@ -98,6 +111,8 @@ class RequestResults:
             if not found.rules or before + found.after < self._smallest:
                 continue
             if found.kept:
+                if not offered:
+                    runs = self._runs(running, pays=program_pays(found, before, self._policy.budget))
                 offered, tools[found.handle] = True, result.tool
                 kept[found.handle] = [each.text for each in result.texts]
             less += max(0, found.before - found.after)
@@ -107,7 +122,23 @@ class RequestResults:
         reads = None
         if offered:
             reads = ResultReads(kept=kept, definition=definition, policy=self._policy, counter=self._counter)
+        if reads is not None and runs and self._programs is not None:
+            reads.programs = ResultPrograms(kept=kept, definition=running, runner=self._programs, counter=self._counter)
         return ShapedRequest(body=splice(request.body, edits), reads=reads, tools=tools, told=told)
+
+    def _running(self, format_: ToolResultCodec, request: LlmRequest) -> bytes:
+        """The definition of `run_program`; empty where programs are switched off, or a tool has that name."""
+        if self._programs is None or result_programs.RUN in request.names:
+            return b""
+        return written(
+            wire_tool(format_.definitions, result_programs.RUN, result_programs.ABOUT, result_programs.SCHEMA)
+        )
+
+    def _runs(self, definition: bytes, *, pays: bool) -> bool:
+        """Whether `run_program` is offered when `read_result` first is, by the mode of the settings. It does not come
+        later, as a list of tools that changes empties the cache."""
+        mode = "off" if self._programs is None else self._programs.settings.mode
+        return bool(definition) and (mode == "on" or pays)
 
     def form_of(self, tool: str, form: ResultForm, *, protected: bool) -> ResultForm:
         """The form of a tool's results in a request of this form."""

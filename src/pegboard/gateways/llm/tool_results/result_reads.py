@@ -1,4 +1,5 @@
-"""`read_result` in one request: its definition, and the answers to its calls, from the results in the request."""
+"""`read_result` in one request: its definition, and the answers to its calls, from the results in the request; and
+those of `run_program`, which is offered beside it."""
 
 from __future__ import annotations
 
@@ -15,6 +16,8 @@ from pegboard.gateways.llm.formats.tool_search import (
     SearchExchange,
     ToolSearchCodec,
 )
+from pegboard.gateways.llm.tool_results import result_programs
+from pegboard.gateways.llm.tool_results.result_programs import ResultPrograms
 from pegboard.model import JsonObject, Tool, ToolId
 from pegboard.protocols import TokenCounter
 from pegboard.results.result_reader import READER_SCHEMA, part_of
@@ -47,28 +50,38 @@ LAST = "[No more can be read before the next message: go on with what you have]"
 @dataclass(slots=True, kw_only=True)
 class ResultReads:
     """``kept`` are the texts of the shortened results by handle, ``definition`` is the tool as the request offers it.
-    ``tell`` is called with the handle and the tokens of each reading."""
+    ``tell`` is called with the handle and the tokens of each reading. With ``programs``, `run_program` is offered
+    too."""
 
     kept: Mapping[str, Sequence[str]]
     definition: bytes
     policy: ShapePolicy
     counter: TokenCounter
     tell: Callable[[str, int], None] = lambda handle, tokens: None
+    programs: ResultPrograms | None = None
     rounds: int = 0
 
-    def named(self, name: str) -> bool:
-        return name == READ
+    @property
+    def definitions(self) -> Sequence[bytes]:
+        """The tools as the request offers them."""
+        return [self.definition] if self.programs is None else [self.definition, self.programs.definition]
 
-    async def answer(self, arguments: str) -> str:
-        """What a call of `read_result` gets; whatever is wrong with it, the model is told."""
+    def named(self, name: str) -> bool:
+        """Whether calls of this tool are answered here."""
+        return name == READ or (self.programs is not None and name == result_programs.RUN)
+
+    async def answer(self, name: str, arguments: str) -> str:
+        """What a call of `read_result` or `run_program` gets; whatever is wrong with it, the model is told."""
         self.rounds += 1
+        runs = self.programs if name == result_programs.RUN else None
+        checked = CHECKED if runs is None else result_programs.CHECKED
         try:
             asked = loaded(arguments)
             if asked is None:
-                raise ArgumentsInvalid(READ, ["arguments: not a JSON object"], READER_SCHEMA)
-            given = {name: said for name, said in asked.items() if said not in (None, "") and said is not False}
-            await check_arguments(CHECKED, given)
-            text = await asyncio.to_thread(self._part, given)
+                raise ArgumentsInvalid(name, ["arguments: not a JSON object"], checked.input_schema or {})
+            given = {key: said for key, said in asked.items() if said not in (None, "") and said is not False}
+            await check_arguments(checked, given)
+            text = await asyncio.to_thread(self._part, given) if runs is None else await runs.answer(given)
         except PegboardError as error:
             return json.dumps(error.payload(), ensure_ascii=False)
         return f"{text}\n{LAST}" if self.rounds >= MOST_READS else text
@@ -83,13 +96,13 @@ class ResultReads:
 
 
 def reads_alone(reads: ResultReads | None, calls: Sequence[FunctionCall]) -> bool:
-    """Whether all of these calls are of `read_result`."""
+    """Whether all of these calls are of `read_result` and `run_program`."""
     return reads is not None and all(reads.named(call.name) for call in calls)
 
 
 @dataclass(slots=True, kw_only=True)
 class ReadRoundTrip:
-    """The round trip of a request with no other calls to answer than those of `read_result`."""
+    """The round trip of a request with no other calls to answer than those of `read_result` and `run_program`."""
 
     format: ToolSearchCodec
     rewritten: bytes
@@ -111,7 +124,7 @@ class ReadRoundTrip:
 
     def body(self) -> bytes:
         """The current body of the request."""
-        body = self.format.extended(self.rewritten, [self.reads.definition])
+        body = self.format.extended(self.rewritten, self.reads.definitions)
         return self.format.continued(body, self.exchanges) if self.exchanges else body
 
     def held(self, name: str) -> bool:
@@ -129,7 +142,7 @@ class ReadRoundTrip:
     async def answer(self, answer: Document) -> None:
         """Answer the calls; the next `body` includes the results."""
         calls: list[FunctionCall] = self.format.calls(answer)
-        results = [(call, await self.reads.answer(call.arguments)) for call in calls]
+        results = [(call, await self.reads.answer(call.name, call.arguments)) for call in calls]
         self.exchanges.append(SearchExchange(answer=answer, results=results))
 
     async def found_by(self, call: FunctionCall) -> None:

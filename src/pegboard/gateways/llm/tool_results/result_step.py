@@ -21,6 +21,7 @@ from pegboard.gateways.llm.tool_results.request_results import RequestResults, S
 from pegboard.gateways.llm.tool_results.result_reads import ReadRoundTrip
 from pegboard.gateways.llm.tool_search.reference_round_trip import ReferenceRoundTrip
 from pegboard.gateways.llm.tool_search.round_trip import ToolSearchRoundTrip
+from pegboard.programs.program_run import finished
 from pegboard.protocols import Clock, EventSink
 
 LOGGER = logging.getLogger(__name__)
@@ -100,7 +101,7 @@ class ResultStep:
             trip.reads = shaped.reads
         elif not counts(path):
             trip = ReadRoundTrip(format=search, rewritten=body, reads=shaped.reads)
-        body = search.extended(body, [shaped.reads.definition]) if trip is None else trip.body()
+        body = search.extended(body, shaped.reads.definitions) if trip is None else trip.body()
         return replace(rewritten, body=body, round_trip=trip)
 
     def _parsed(self, codec: Codec, body: bytes, coding: str, path: str) -> LlmRequest:
@@ -124,6 +125,10 @@ class ResultStep:
                     kept=each.kept,
                     **who,
                 )
+            )
+        if found.reads is not None and found.reads.programs is not None:
+            found.reads.programs.tell = lambda run, tokens: self._emit(
+                finished(run, at=self._clock.time(), tokens=tokens, **who)
             )
         if found.reads is not None:
             found.reads.tell = lambda handle, tokens: self._emit(

@@ -42,7 +42,7 @@ class ReferenceRoundTrip:
         provider's history has loaded some, the others are, and the search is there, as that history demands."""
         body = self._plain
         if self.reads is not None:
-            body = self.format.extended(body, [self.reads.definition])
+            body = self.format.extended(body, self.reads.definitions)
         if not self.exchanges or (self._is_last and self.request.kept is not None):
             return body
         return self.plan.codec.continued(body, self.request, self.exchanges)
@@ -101,7 +101,7 @@ class ReferenceRoundTrip:
 
     async def _found(self, call: FunctionCall) -> Found:
         if self.reads is not None and self.reads.named(call.name):
-            return await self.reads.answer(call.arguments)
+            return await self.reads.answer(call.name, call.arguments)
         self.searches += 1
         tools = await looked_for(self.find, query_of(call.arguments), self.plan.tools.loaded)
         if isinstance(tools, str):

@@ -80,7 +80,7 @@ class ToolSearchRoundTrip:
         if self.tool is not None and self._may_search():
             body = self.format.offer(body, self.tool)
         if self.reads is not None:
-            body = self.format.extended(body, [self.reads.definition])
+            body = self.format.extended(body, self.reads.definitions)
         return self.format.continued(body, self.exchanges) if self.exchanges else body
 
     def held(self, name: str) -> bool:
@@ -132,7 +132,7 @@ class ToolSearchRoundTrip:
 
     async def _result(self, call: FunctionCall) -> str:
         if self.reads is not None and self.reads.named(call.name):
-            return await self.reads.answer(call.arguments)
+            return await self.reads.answer(call.name, call.arguments)
         if self.is_search(call.name):
             return await self._searched(query_of(call.arguments))
         back = {place for place in self.open if self.request.tools[place].name == call.name}

@@ -14,7 +14,6 @@ from mcp import MCPError
 from mcp.shared.dispatcher import ProgressFnT
 
 from pegboard.errors import PegboardError, ToolNotAvailable
-from pegboard.events import ProgramFinished
 from pegboard.gateways.mcp.gateway import meta_definitions
 from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall, session_hash
 from pegboard.gateways.mcp.gateway.call_results import RESULTS_META
@@ -23,7 +22,7 @@ from pegboard.gateways.mcp.gateway.caller_view import CallerView
 from pegboard.gateways.mcp.gateway.tool_calls import ToolCalls
 from pegboard.model import JsonObject, Session, Tool, ToolId
 from pegboard.programs.function_names import function_names
-from pegboard.programs.program_run import ProgramRun, program_text
+from pegboard.programs.program_run import ProgramRun, finished, program_text
 from pegboard.programs.result_values import CallFailed, value_of
 from pegboard.programs.runner import ProgramRunner
 from pegboard.programs.stubs import check_stub, parameters
@@ -92,25 +91,15 @@ class ProgramCalls:
     def _result(self, run: ProgramRun, context: CallContext) -> Result:
         counter = self._view.board.catalog.counter
         text = program_text(run, self._runner.settings.output, counter)
-        failed = [each for each in run.calls if each.problem]
-        caller = context.caller
-        self._events.emit(
-            ProgramFinished(
-                at=self._clock.time(),
-                outcome=run.outcome,
-                calls=len(run.calls),
-                failed=len(failed),
-                seconds=run.seconds,
-                received=run.received,
-                tokens=sum(counter.count([text])),
-                key=caller.name,
-                conversation=session_hash(caller.session),
-            )
+        tokens, caller = sum(counter.count([text])), context.caller
+        event = finished(
+            run, at=self._clock.time(), tokens=tokens, key=caller.name, conversation=session_hash(caller.session)
         )
+        self._events.emit(event)
         told = {
             "outcome": run.outcome,
-            "calls": len(run.calls),
-            "failed": len(failed),
+            "calls": event.calls,
+            "failed": event.failed,
             "seconds": round(run.seconds, 3),
         }
         return {
