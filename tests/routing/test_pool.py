@@ -56,6 +56,44 @@ def test_what_does_not_fit_is_told_more_briefly(budget: int, starts: str) -> Non
     assert pool.tokens <= budget
 
 
+SIZES = (60, 3, 40, 1, 5)
+
+
+def unequal() -> list[Tool]:
+    """Servers of these sizes, whose names alone take more than 350 tokens and less than 500."""
+    return [
+        replace(fake_tool(f"tool_{i}", server=f"server{number}"), summary=f"tool_{i}: does one thing well")
+        for number, size in enumerate(SIZES)
+        for i in range(size)
+    ]
+
+
+def names_of(most: int) -> str:
+    """At most so many names of each server, as the pool lists them."""
+    lines = []
+    for number, size in enumerate(SIZES):
+        names = [f"tool_{i}" for i in range(min(size, most))]
+        more = [f"… {size - most} more"] if size > most else []
+        lines.append(f"[server{number}] {', '.join([*names, *more])}")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("budget", [300, 350, 400])
+def test_where_the_names_do_not_fit_only_the_longest_lists_are_cut_and_by_no_more_than_they_must(budget: int) -> None:
+    text = summary_pool(unequal(), {}, COUNTER, budget).text
+
+    shown = text.splitlines()[0].count("tool_")
+    assert 5 < shown < 60
+    assert text == names_of(shown)
+    assert COUNTER.count([names_of(shown + 1)])[0] > budget
+
+
+def test_where_less_than_half_of_the_names_fit_the_servers_are_described() -> None:
+    lines = summary_pool(unequal(), servers(5), COUNTER, 150).text.splitlines()
+
+    assert lines[0] == "[server0] 60 tools: What it is about"
+
+
 def test_servers_that_do_not_fit_are_counted() -> None:
     pool = summary_pool(tools(100, 10), servers(10), COUNTER, 60)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -60,15 +61,20 @@ class VisibleTools:
 def summary_pool(
     tools: Sequence[Tool], servers: Mapping[str, Server], counter: TokenCounter, budget: int | None
 ) -> Pool:
-    """One line per tool if that fits the budget, else the names by server, else one line per server.
+    """One line per tool if that fits the budget, else the names by server, else as many names of each server as fit if
+    those are at least half of all, else one line per server.
 
     Tool Attention's pool (``budget=None``) grows with the number of tools; this one does not.
     """
     if budget is None:
         return _counted("\n".join(_line_a_tool(tools, servers)), counter)
-    for render in (_line_a_tool, _names_by_server, _line_a_server):
+    for render in (_line_a_tool, _names_by_server):
         if (pool := _within(render(tools, servers), counter, budget)) is not None:
             return pool
+    if (pool := _some_names_by_server(tools, counter, budget)) is not None:
+        return pool
+    if (pool := _within(_line_a_server(tools, servers), counter, budget)) is not None:
+        return pool
     return _as_many_as_fit(list(_line_a_server(tools, servers)), counter, budget)
 
 
@@ -94,7 +100,44 @@ def _line_a_tool(tools: Sequence[Tool], _servers: Mapping[str, Server]) -> Itera
 
 
 def _names_by_server(tools: Sequence[Tool], _servers: Mapping[str, Server]) -> Iterable[str]:
-    return (f"[{server}] {', '.join(map(attrgetter('id.name'), of_server))}" for server, of_server in _by_server(tools))
+    return (_some_names(server, of_server, len(of_server)) for server, of_server in _by_server(tools))
+
+
+def _some_names_by_server(tools: Sequence[Tool], counter: TokenCounter, budget: int) -> Pool | None:
+    """The most names of each server that fit, the same number for all that have more; None if fewer than half of all
+    names do: then what the servers are for says more."""
+    grouped = [*_by_server(tools)]
+    sizes = [len(of_server) for _, of_server in grouped]
+
+    def pool(most: int) -> Pool | None:
+        return _within((_some_names(server, of_server, most) for server, of_server in grouped), counter, budget)
+
+    low, high = _half(sizes), max(sizes, default=0)
+    found = pool(low)
+    while found is not None and low < high - 1:
+        middle = (low + high) // 2
+        if (more := pool(middle)) is None:
+            high = middle
+        else:
+            found, low = more, middle
+    return found
+
+
+def _half(sizes: Sequence[int]) -> int:
+    """The least number of each server's names that are at least half of all names.
+
+    >>> _half([1, 2, 9])
+    3
+    """
+    numbers = range(max(sizes, default=0) + 1)
+    return bisect_left(numbers, sum(sizes) / 2, key=lambda most: sum(min(size, most) for size in sizes))
+
+
+def _some_names(server: str, tools: Sequence[Tool], most: int) -> str:
+    """A server's line with at most ``most`` names, and how many more it has."""
+    names = [tool.id.name for tool in tools[:most]]
+    more = [f"… {len(tools) - most} more"] if len(tools) > most else []
+    return f"[{server}] {', '.join([*names, *more])}"
 
 
 def _line_a_server(tools: Sequence[Tool], servers: Mapping[str, Server]) -> Iterable[str]:
