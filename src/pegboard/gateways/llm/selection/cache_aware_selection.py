@@ -193,7 +193,6 @@ def moment_of(board: ToolBoard, terms: SelectionTerms, pick: Pick, known: Conver
         turns=turns,
         news=traffic.news,
         system=known.stage.system,
-        search=terms.search,
     )
 
 
