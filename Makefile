@@ -21,7 +21,7 @@ test-fast: $(VENV)/.sdks  ## the tests that need no other process and no service
 
 test-adapters: $(VENV)/.sdks  ## agents of thirteen frameworks, each in an environment of its own, behind the adapters
 	$(BIN)/python scripts/install_frameworks.py .demo/frameworks
-	$(BIN)/python -m pytest tests/adapters $(PYTEST_ARGS)
+	TEST_FRAMEWORKS=all $(BIN)/python -m pytest tests/adapters $(PYTEST_ARGS)
 
 test-langchain-own: $(VENV)/.sdks  ## LangChain's own tests of its agents, with the middleware in every agent; figures in bench/results
 	$(BIN)/python scripts/install_langchain_tests.py .demo/langchain_own
@@ -36,8 +36,8 @@ ui-pictures: $(READY)     ## pictures of every page of the dashboard, at three w
 played-day: $(READY)      ## 5,000 decisions of three clients through a gateway: each figure of the dashboard beside SQL over its store; minutes
 	TEST_DECISIONS=5000 $(BIN)/python -m pytest tests/gateways/dashboard/test_played_day.py
 
-test-soak: $(VENV)/.sdks  ## memory and descriptors of the MCP gateway over an hour's calls, and 200 sessions of 50 acts; some minutes
-	TEST_SOAK_CALLS=12000 TEST_OPERATIONS=50 $(BIN)/python -m pytest -s tests/gateways/mcp/faults/test_soak.py tests/gateways/mcp/test_many_sessions.py $(PYTEST_ARGS)
+test-soak: $(VENV)/.sdks  ## memory and descriptors of the MCP gateway over an hour's calls, 200 sessions of 50 acts, and 10,000 requests to the LLM gateway; some minutes
+	TEST_SOAK_CALLS=12000 TEST_OPERATIONS=50 TEST_REQUESTS=10000 $(BIN)/python -m pytest -s tests/gateways/mcp/faults/test_soak.py tests/gateways/mcp/test_many_sessions.py tests/gateways/llm/test_load.py $(PYTEST_ARGS)
 
 check: $(READY)           ## what CI runs besides the tests: format, lint, types, layers
 	$(BIN)/ruff format --check .

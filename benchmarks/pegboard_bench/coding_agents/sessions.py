@@ -129,15 +129,19 @@ class Place:
         except subprocess.TimeoutExpired:
             said = b""
         finally:
-            _end(process)
+            end_agent(process, home)
         return process.returncode, said.decode("utf-8", "replace")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """The agent, and what it started and left behind."""
+def end_agent(process: subprocess.Popen[bytes], home: Path) -> None:
+    """The agent, what it started, and what left its session: Cline's hub is a daemon, told by its home."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # it ended, or is another user's
+            if f"HOME={home}".encode() in environment.read_bytes().split(b"\0"):
+                os.kill(int(environment.parent.name), signal.SIGKILL)
 
 
 def _make_project(project: Path) -> None:
