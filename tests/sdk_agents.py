@@ -188,7 +188,10 @@ class ContentsAgent:
         from google.genai import types
 
         contents: list[Any] = [types.Content(role="user", parts=[types.Part.from_text(text=job.ask)])]
-        declared = [types.FunctionDeclaration(name=name, description=said) for name, said in job.tools.items()]
+        declared = [
+            types.FunctionDeclaration(name=name, description=said, parameters_json_schema=SCHEMA)
+            for name, said in job.tools.items()
+        ]
         config = types.GenerateContentConfig(tools=[types.Tool(function_declarations=declared)])
         if job.choice is not None:
             config.tool_config = types.ToolConfig(function_calling_config=self._choice(job, types))

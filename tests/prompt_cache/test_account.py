@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pegboard.prompt_cache import CacheAccount, CachePrices, Moment, rounds_bill
@@ -35,6 +37,14 @@ def test_a_round_that_brings_tools_writes_everything_anew() -> None:
     bill = rounds_bill([SAME, MORE, MORE], moment(), PRICES)
 
     assert bill == pytest.approx(1.25 * (3600 + EXCHANGE) + 0.1 * (3600 + EXCHANGE) + 1.25 * EXCHANGE)
+
+
+@pytest.mark.requirement("A3")
+def test_a_round_without_all_tools_has_the_search_too() -> None:
+    searched, every = replace(moment(), search=600), frozenset({0, 1, 2})
+
+    assert rounds_bill([SAME, MORE], searched, PRICES) == pytest.approx(1.25 * (3600 + 600 + EXCHANGE))
+    assert rounds_bill([SAME, every], searched, PRICES) == rounds_bill([SAME, every], moment(), PRICES)
 
 
 @pytest.mark.requirement("A3")

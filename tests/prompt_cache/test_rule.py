@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pegboard.prompt_cache import CachePrices, Moment, known_prices, prices_of, verdict
-from pegboard.prompt_cache.rule import expected_bill
+from pegboard.prompt_cache.rule import bill_now, expected_bill
 
 ANTHROPIC = prices_of(known_prices(), "anthropic", "claude-sonnet-5")
 OPENAI = prices_of(known_prices(), "openai", "gpt-5.4")
@@ -183,3 +183,20 @@ def test_without_a_cache_only_what_is_wanted_is_sent() -> None:
     held = frozenset(range(40))
 
     assert verdict(moment(held=held, idle=1.0, turns=1), CachePrices()).places == (3, 7)
+
+
+@pytest.mark.requirement("design.cache-rule")
+def test_the_search_counts_wherever_tools_are_left_out() -> None:
+    some, searched = frozenset({3, 7}), moment(search=600)
+
+    assert bill_now(some, searched, OPENAI) - bill_now(some, moment(), OPENAI) == pytest.approx(600 * OPENAI.write)
+    assert expected_bill(some, searched, OPENAI) > bill_now(some, searched, OPENAI)
+    assert bill_now(searched.all, searched, OPENAI) == bill_now(searched.all, moment(), OPENAI)
+    assert expected_bill(searched.all, searched, OPENAI) == expected_bill(searched.all, moment(), OPENAI)
+
+
+def test_a_board_that_is_smaller_than_what_is_relevant_and_the_search_is_sent_whole() -> None:
+    small = moment(tokens=(400,) * 4, relevant=(3,), likely=())
+
+    assert verdict(small, OPENAI).places == (3,)
+    assert verdict(replace(small, search=1_300), OPENAI).kind == "whole"

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from pegboard.prompt_cache.bill import turn
 from pegboard.prompt_cache.cache_prices import CachePrices
-from pegboard.prompt_cache.rule import Moment
+from pegboard.prompt_cache.rule import Moment, tokens_sent
 
 MOST_LOSS = 0.02
 """Share of the bill with all tools that a conversation may always lose."""
@@ -47,7 +47,7 @@ def rounds_bill(rounds: Sequence[frozenset[int]], moment: Moment, prices: CacheP
     of the request itself. If tools were added, the whole prefix is written again."""
     bill, behind = 0.0, moment.behind + moment.ahead
     for before, now in pairwise(rounds):
-        prefix = sum(moment.tokens[place] for place in now) + behind
+        prefix = tokens_sent(now, moment) + behind
         bill += turn(prefix, EXCHANGE, float(now == before), prices)
         behind += EXCHANGE
     return bill

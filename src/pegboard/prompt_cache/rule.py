@@ -62,6 +62,8 @@ class Moment:
     """Tokens of ``behind`` that other conversations begin with, too; on the first turn this is all of ``behind``."""
     kept: float = 0.0
     """The probability that other conversations keep all tools with this system text cached, if none is known to."""
+    search: int = 0
+    """Tokens of the search tool, and of what else is sent in place of the tools that are left out."""
 
     @cached_property
     def base(self) -> Places:
@@ -126,7 +128,7 @@ def expected_bill(places: Places, moment: Moment, prices: CachePrices) -> float:
     """The expected bill of sending these tools now and continuing with them."""
     if len(places) == len(moment.tokens):
         return _whole(moment, prices, sent=places == moment.held)
-    prefix = _tokens(places, moment) + moment.behind
+    prefix = tokens_sent(places, moment) + moment.behind
     later_on = later(prefix + moment.ahead, moment.outlook, prices, news=missing(places, moment))
     return bill_now(places, moment, prices) + later_on
 
@@ -141,7 +143,7 @@ def bill_now(places: Places, moment: Moment, prices: CachePrices) -> float:
     if len(places) == len(moment.tokens):
         return _whole_now(moment, prices, sent=places == moment.held)
     warm = _warm(moment, prices) if places == moment.held else 0.0
-    return turn(_tokens(places, moment) + moment.behind, moment.ahead, warm, prices)
+    return turn(tokens_sent(places, moment) + moment.behind, moment.ahead, warm, prices)
 
 
 def whole_bill_now(moment: Moment, prices: CachePrices) -> float:
@@ -210,8 +212,10 @@ def _salvaged(moment: Moment, prices: CachePrices) -> float:
     return salvage(moment.total + system, shared(moment, prices), prices)
 
 
-def _tokens(places: Places, moment: Moment) -> int:
-    return sum(moment.tokens[place] for place in places)
+def tokens_sent(places: Places, moment: Moment) -> int:
+    """The tokens of these tools and, if others are left out, of the search for them."""
+    search = moment.search if len(places) < len(moment.tokens) else 0
+    return sum(moment.tokens[place] for place in places) + search
 
 
 def _warm(moment: Moment, prices: CachePrices) -> float:

@@ -367,7 +367,7 @@ def test_signed_thoughts_go_back_as_they_were_and_stay_with_what_the_client_gets
         return Says(thought="I need a flight.", text="Let me look.", calls=[search("book_flight")])
 
     gateway.mock.model = model
-    tools = [anthropic_tool(name, description=said) for name, said in JOBS.items()]
+    tools = [anthropic_tool(name, description=said) | {"input_schema": SCHEMA} for name, said in JOBS.items()]
     asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": RENEW}], "tools": tools}
     with anthropic.Anthropic(base_url=f"{gateway.url}/anthropic", api_key="sk-mine", max_retries=0) as client:
         if streams:
@@ -400,7 +400,10 @@ def test_the_signature_of_a_thought_goes_back_with_the_call_that_it_led_to(gatew
         return Says(thought=f"It is there: {found}", calls=[FLY if found else search("book_flight")])
 
     gateway.mock.model = model
-    declared = [types.FunctionDeclaration(name=name, description=said) for name, said in JOBS.items()]
+    declared = [
+        types.FunctionDeclaration(name=name, description=said, parameters_json_schema=SCHEMA)
+        for name, said in JOBS.items()
+    ]
     config = types.GenerateContentConfig(tools=[types.Tool(function_declarations=declared)])
     options = types.HttpOptions(base_url=f"{gateway.url}/gemini")
     with genai.Client(api_key="sk-mine", http_options=options) as client:
@@ -454,7 +457,9 @@ def test_of_several_answers_at_once_there_is_no_way_back(gateway: Gateway) -> No
 
 def test_what_is_counted_is_what_would_be_sent_with_the_search_tool(gateway: Gateway) -> None:
     with anthropic.Anthropic(base_url=f"{gateway.url}/anthropic", api_key="sk-mine", max_retries=0) as client:
-        tools: list[Any] = [anthropic_tool(name, description=said) for name, said in JOBS.items()]
+        tools: list[Any] = [
+            anthropic_tool(name, description=said) | {"input_schema": SCHEMA} for name, said in JOBS.items()
+        ]
         counted = client.messages.count_tokens(model="m", messages=[{"role": "user", "content": RENEW}], tools=tools)
 
     assert counted.input_tokens > 0

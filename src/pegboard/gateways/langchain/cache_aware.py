@@ -91,7 +91,7 @@ class CacheAwareTools:
         moment = self._moment(state, turn, past, decision, catalog, ids, must)
         before = _remembered(state, ids)
         key = self._statistics.key("", model.name, past.system, catalog.fingerprint.encode())
-        moment = replace(moment, whole_idle=self._since(key), news=self._news(before, past))
+        moment = replace(moment, whole_idle=self._since(key), news=self._news(before, past), search=beside)
         way = self._way(state, key, moment, model.prices)
         places = self._places(way, moment, past, model.prices)
         now = before.after(moment.relevant, _places(ids, past.now.called), moment.held)

@@ -193,6 +193,7 @@ def moment_of(board: ToolBoard, terms: SelectionTerms, pick: Pick, known: Conver
         turns=turns,
         news=traffic.news,
         system=known.stage.system,
+        search=terms.search,
     )
 
 
