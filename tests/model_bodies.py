@@ -22,6 +22,14 @@ CALL_TOOL: Mapping[str, CallToolCodec] = {each.name: each.call_tool for each in 
 FORMATS = list(CODECS)
 PATH = "/v1beta/models/some-model:generateContent"
 NAMES = ("alpha", "beta", "gamma", "delta")
+SIZED: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "what": {"type": "string", "description": "What it is about, as it is written in the list of entries. " * 8},
+        "when": {"type": "string", "description": "A date and a time with its zone, or a span of two of them. " * 8},
+    },
+}
+"""A schema as long as those of real tools: leaving such a tool out saves more than a search for it costs."""
 
 
 def parsed(name: str, body: Mapping[str, Any]) -> LlmRequest:
@@ -43,18 +51,28 @@ def names_of(name: str, body: Mapping[str, Any]) -> list[str]:
     return [tool.name for tool in parsed(name, body).tools if tool.name]
 
 
-def asking(name: str, said: str = "Hello", tools: Collection[str] = NAMES, **more: Any) -> dict[str, Any]:
-    """A request of one user message, in this format, with tools of these names."""
+def asking(
+    name: str,
+    said: str = "Hello",
+    tools: Collection[str] = NAMES,
+    *,
+    schema: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """A request of one user message, in this format, with tools of these names, all with this schema if any."""
     message = {"role": "user", "content": said}
+    given: dict[str, Any] = {} if schema is None else {"parameters": schema}
     match name:
         case "openai_chat":
-            return {"messages": [message], "tools": [function(tool) for tool in tools]} | more
+            return {"messages": [message], "tools": [function(tool, **given) for tool in tools]} | more
         case "openai_responses":
-            return {"input": [message], "tools": [{"type": "function", "name": tool} for tool in tools]} | more
+            declared = [{"type": "function", "name": tool} | given for tool in tools]
+            return {"input": [message], "tools": declared} | more
         case "anthropic":
-            return {"messages": [message], "tools": [anthropic_tool(tool) for tool in tools]} | more
+            given = {} if schema is None else {"input_schema": schema}
+            return {"messages": [message], "tools": [anthropic_tool(tool, **given) for tool in tools]} | more
         case _:
-            declared = [{"name": tool} for tool in tools]
+            declared = [{"name": tool} | given for tool in tools]
             contents = [{"role": "user", "parts": [{"text": said}]}]
             return {"contents": contents, "tools": [{"functionDeclarations": declared}]} | more
 

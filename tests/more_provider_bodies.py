@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 from zlib import crc32
 
+from model_bodies import SIZED
 from pegboard.gateways.llm.formats.bedrock.request import BedrockConverse
 from pegboard.gateways.llm.formats.cohere.request import CohereChat
 from pegboard.gateways.llm.formats.protocol import Codec
 
 CONVERSE = "/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0/converse"
 NAMES = ("book_flight", "renew_loan", "tune_piano", "water_plants", "call_taxi")
-SCHEMA = {"type": "object", "properties": {"what": {"type": "string"}}}
 POINT = {"cachePoint": {"type": "default"}}
 USED = (10, 5)
 """Tokens of an answer."""
@@ -27,11 +27,11 @@ CODECS: Mapping[str, tuple[Codec, str]] = {
 
 
 def specified(name: str) -> dict[str, Any]:
-    return {"toolSpec": {"name": name, "description": name.replace("_", " "), "inputSchema": {"json": SCHEMA}}}
+    return {"toolSpec": {"name": name, "description": name.replace("_", " "), "inputSchema": {"json": SIZED}}}
 
 
 def function(name: str) -> dict[str, Any]:
-    said = {"name": name, "description": name.replace("_", " "), "parameters": SCHEMA}
+    said = {"name": name, "description": name.replace("_", " "), "parameters": SIZED}
     return {"type": "function", "function": said}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from model_bodies import asking
+from model_bodies import SIZED, asking
 from model_doors import Gateway, gateway
 from pegboard.stores import MemoryEmbeddings
 from pegboard.testing import FakeEncoder
@@ -35,7 +35,8 @@ async def shadowing(**llm: Any) -> AsyncIterator[tuple[Gateway, httpx2.AsyncClie
 
 async def one(http: httpx2.AsyncClient, format_: str = "openai_chat", /, **headers: str) -> httpx2.Response:
     """A request whose model calls what its user wants, and another tool."""
-    body = asking(format_, "renew the loan", ["renew_loan", "book_flight", "tune_piano"], model="some-model")
+    tools = ["renew_loan", "book_flight", "tune_piano"]
+    body = asking(format_, "renew the loan", tools, schema=SIZED, model="some-model")
     return await http.post(
         PATHS[format_], json=body, headers={name.replace("_", "-"): headers[name] for name in headers}
     )

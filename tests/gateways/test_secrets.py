@@ -12,7 +12,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from model_bodies import asking
+from model_bodies import SIZED, asking
 from model_upstream import ModelUpstream
 from pegboard.apps.cli.stderr_log import JsonFormatter
 from pegboard.events import Event, ModelRequestServed
@@ -73,7 +73,7 @@ async def every_request(gateway: Gateway, upstream: ModelUpstream) -> list[httpx
     """Requests that end in every way there is, as far as something was answered."""
     query = {"key": SECRETS["query"]}
     said = SECRETS["text"]
-    chat = asking("openai_chat", said)
+    chat = asking("openai_chat", said, schema=SIZED)
     found = []
 
     async def post(path: str, without: str = "", **more: object) -> None:
@@ -86,7 +86,7 @@ async def every_request(gateway: Gateway, upstream: ModelUpstream) -> list[httpx
     for mood in ("ok", "error", "cut", "mute"):
         upstream.mood = mood
         await post("/openai/v1/chat/completions", json=chat)
-        await post("/gemini/v1beta/models/m:generateContent", json=asking("gemini", said))
+        await post("/gemini/v1beta/models/m:generateContent", json=asking("gemini", said, schema=SIZED))
     upstream.mood = "ok"
     for path in ("/keyed/v1/chat/completions", "/dead/v1/chat/completions", "/nobodys/v1/chat/completions"):
         await post(path, json=chat)

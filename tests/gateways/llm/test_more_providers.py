@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model_bodies import SIZED
 from model_doors import model_door
 from model_upstream import model_upstream
-from more_provider_bodies import CODECS, CONVERSE, NAMES, POINT, SCHEMA, chat, converse, frame, function, specified
+from more_provider_bodies import CODECS, CONVERSE, NAMES, POINT, chat, converse, frame, function, specified
 from pegboard.events import ModelRequestServed
 from pegboard.gateways.llm.formats.bedrock.event_frames import EventFrames
 from pegboard.gateways.llm.formats.bedrock.request import BedrockConverse
@@ -284,7 +285,7 @@ MESSAGES = {
     "anthropic_version": "vertex-2023-10-16",
     "max_tokens": 10,
     "messages": [{"role": "user", "content": "renew the loan"}],
-    "tools": [{"name": name, "description": name.replace("_", " "), "input_schema": SCHEMA} for name in NAMES],
+    "tools": [{"name": name, "description": name.replace("_", " "), "input_schema": SIZED} for name in NAMES],
 }
 RAW = "/vertex/v1/projects/p/locations/l/publishers/anthropic/models/claude-opus-4-5@1:rawPredict"
 
