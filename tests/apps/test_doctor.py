@@ -45,7 +45,7 @@ def test_a_machine_in_order_passes_and_exits_with_0(
     path = servers_file(good=scripted)
     found = by_name(run_json("doctor", "--config", path))
 
-    assert found[str(path)]["detail"] == "1 servers"
+    assert found[str(path)]["detail"] == "1 server"
     assert found["server good"]["status"] == "ok"
     assert f"{len(TOOLS)} tools in" in found["server good"]["detail"]
     assert found["routing"]["detail"] == "profile hybrid, 0 rules"

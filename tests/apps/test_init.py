@@ -15,6 +15,7 @@ from typer.testing import Result
 from pegboard.apps.cli import atomic_files
 from pegboard.apps.cli.adopt import BACKUP
 from pegboard.apps.cli.configs import given_or_usual
+from pegboard.apps.cli.doctor import configurations
 from pegboard.settings import client_import
 from pegboard.settings.client_files import own_file
 from processes import listening
@@ -548,6 +549,7 @@ def test_afterwards_the_other_commands_find_the_servers(run: Run, put: Put) -> N
     assert configured.notes == tuple(
         f"Left out: server {name!r} is Pegboard itself." for name in ("pegboard", "pegboard-project")
     )
+    assert {check.status for check in configurations(())[0]} == {"ok"}
 
 
 @pytest.mark.requirement("B3")

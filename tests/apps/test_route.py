@@ -69,6 +69,7 @@ def test_explain_says_each_part_in_words(run: Run, tools: Path) -> None:
     assert "by meaning (cosine of query and tool)" in output
     assert "by shared words" in output
     assert "number 1 of 12" in output
+    assert "0.000 by its service, if the query names it: the same for all" in output
 
 
 @pytest.mark.requirement("022.route-chance")

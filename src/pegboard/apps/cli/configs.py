@@ -18,6 +18,7 @@ RUNNERS = frozenset({"npx", "bunx", "uvx", "uv", "pipx", "run", "node", "python"
 """Programs that run another program, after which a server is named."""
 SENDING = frozenset({"chroma", "encoder", "state"})
 """Options with a URL, and with names of variables whose values are sent to it."""
+OURS = "is Pegboard itself."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,5 +111,10 @@ def _without_us(configured: Configured) -> Configured:
     return Configured(
         settings=configured.settings.model_copy(update={"servers": others}) if ours else configured.settings,
         files=configured.files,
-        notes=(*configured.notes, *(f"Left out: server {name!r} is Pegboard itself." for name in ours)),
+        notes=(*configured.notes, *(f"Left out: server {name!r} {OURS}" for name in ours)),
     )
+
+
+def is_ours(note: str) -> bool:
+    """Whether a note says that a client starts Pegboard, which is as it should be after `pegboard init`."""
+    return note.endswith(OURS)

@@ -21,7 +21,7 @@ import numpy as np
 import typer
 
 from pegboard import compose
-from pegboard.apps.cli.configs import Configured, given, given_or_usual
+from pegboard.apps.cli.configs import Configured, given, given_or_usual, is_ours
 from pegboard.apps.cli.options import Configs, Json, Verbose, examples
 from pegboard.apps.cli.shared_process import SharedProcess
 from pegboard.apps.cli.tool_sources import load
@@ -138,7 +138,7 @@ def _usual() -> tuple[list[Check], Configured | None]:
         configured = given_or_usual([])
     except ConfigError as error:
         return [Check(name="configuration", status="warn", detail=error.message, remedy=error.remedy)], None
-    notes = [Check(name="configuration", status="warn", detail=note) for note in configured.notes]
+    notes = [Check(name="configuration", status="warn", detail=note) for note in configured.notes if not is_ours(note)]
     return [*map(_configuration, configured.files), *notes], configured
 
 
@@ -151,7 +151,7 @@ def _configuration(path: Path) -> Check:
     if configured.notes and not servers:
         return Check(name=str(path), status="ok", detail="starts Pegboard")
     off = sum(spec.disabled for spec in servers.values())
-    detail = f"{len(servers)} servers" + (f", {off} of them disabled" if off else "")
+    detail = f"{len(servers)} server{'' if len(servers) == 1 else 's'}" + (f", {off} of them disabled" if off else "")
     return Check(name=str(path), status="ok" if servers else "warn", detail=detail)
 
 

@@ -315,7 +315,9 @@ def sentences(candidate: Candidate, order: Sequence[Candidate]) -> Iterator[str]
     """Each part of the score with its value and rank among all tools, and a remedy for the worst part."""
     places = {part: _place(part, value, order) for part, value in candidate.parts.items()}
     for part, value in candidate.parts.items():
-        yield f"{value:.3f} {MEANING.get(part, f'by {part}')}: number {places[part]} of {len(order)}"
+        same = len({other.parts[part] for other in order}) == 1
+        place = "the same for all" if same else f"number {places[part]} of {len(order)}"
+        yield f"{value:.3f} {MEANING.get(part, f'by {part}')}: {place}"
     worst = max(places, key=lambda part: places[part], default="")
     if worst in BETTER and places[worst] > BEHIND:
         yield f"Its weakest part is {worst}: {BETTER[worst]}."
