@@ -15,6 +15,7 @@ from pegboard.retrieval.index import bit_index
 from pegboard_bench import results
 from pegboard_bench.index.vectors import real
 from pegboard_bench.page import write_page
+from pegboard_bench.scale import growth
 from pegboard_bench.scale.measure import CHANGES, SEARCHES, Measured, measured_apart
 
 SET = "mcp_large"
@@ -55,6 +56,7 @@ def main(
     path = results.write("scale", command="make bench-scale", seed=SEED, figures=figures, tables=tables, folder=out)
     STDERR.print(f"Written to {path}")
     if page is not None:
+        growth.draw(figures, sizes, page.parent)
         write_page(page, out)
         STDERR.print(f"Written to {page}")
 
@@ -74,6 +76,8 @@ def enter(figures: dict[str, float], size: int, found: Measured) -> None:
         "few_servers": found.few_servers_ms,
         "add": found.add_ms,
         "remove": found.remove_ms,
+        "add_alone": found.add_alone_ms,
+        "remove_alone": found.remove_alone_ms,
         "search_while_changing": found.sustained_ms,
     }
     for name, each in times.items():

@@ -46,6 +46,8 @@ class Measured:
     few_servers_ms: Sequence[float]
     add_ms: Sequence[float]
     remove_ms: Sequence[float]
+    add_alone_ms: Sequence[float]
+    remove_alone_ms: Sequence[float]
     sustained_ms: Sequence[float]
     late_s: float
 
@@ -116,7 +118,7 @@ async def measure(models: Vectors, size: int, seed: int, sustained_s: float) -> 
     memory = anonymous() - before
     found, search_ms = await searched(index, models.queries, None)
     found_few, few_ms = await searched(index, models.queries, Filter(servers=servers))
-    added, removed = await changed(index, models, seed)
+    changes = await changed(index, models, seed)
     sustained, late = await changed_for(index, models, sustained_s, seed)
     return Measured(
         build_s=built,
@@ -127,8 +129,10 @@ async def measure(models: Vectors, size: int, seed: int, sustained_s: float) -> 
         recall_few_servers=few.recall(found_few),
         search_ms=search_ms,
         few_servers_ms=few_ms,
-        add_ms=added,
-        remove_ms=removed,
+        add_ms=changes.add_ms,
+        remove_ms=changes.remove_ms,
+        add_alone_ms=changes.add_alone_ms,
+        remove_alone_ms=changes.remove_alone_ms,
         sustained_ms=sustained,
         late_s=late,
     )
@@ -153,21 +157,33 @@ async def searched(
     return found, times
 
 
-async def changed(index: CompressedIndex, models: Vectors, seed: int) -> tuple[list[float], list[float]]:
-    """Milliseconds until a new tool is found, and until a removed one no longer is."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Milliseconds until a new tool is found and until a removed one no longer is, and of the change alone, without the
+    search that shows it."""
+
+    add_ms: list[float]
+    remove_ms: list[float]
+    add_alone_ms: list[float]
+    remove_alone_ms: list[float]
+
+
+async def changed(index: CompressedIndex, models: Vectors, seed: int) -> Changes:
     draw = np.random.default_rng(seed + 1)
-    added, removed = [], []
+    changes = Changes(add_ms=[], remove_ms=[], add_alone_ms=[], remove_alone_ms=[])
     for number in range(CHANGED):
         tool, vector = ToolId("new", f"tool {number}"), unit(draw, 1, models.rows.shape[1])
         started = time.perf_counter()
         await index.add([tool], vector)
+        changes.add_alone_ms.append((time.perf_counter() - started) * 1000)
         expect((await index.search(vector, 1))[0][0][0] == tool, f"{tool} is found")
-        added.append((time.perf_counter() - started) * 1000)
+        changes.add_ms.append((time.perf_counter() - started) * 1000)
         started = time.perf_counter()
         await index.remove([tool])
+        changes.remove_alone_ms.append((time.perf_counter() - started) * 1000)
         expect(tool not in dict((await index.search(vector, K))[0]), f"{tool} is gone")
-        removed.append((time.perf_counter() - started) * 1000)
-    return added, removed
+        changes.remove_ms.append((time.perf_counter() - started) * 1000)
+    return changes
 
 
 async def changed_for(index: CompressedIndex, models: Vectors, seconds: float, seed: int) -> tuple[list[float], float]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pegboard_bench.results import measured
+from pegboard_bench.scale import growth
 
 INTRODUCTION = """## A million tools
 
@@ -46,7 +47,7 @@ def section(results: Mapping[str, Any]) -> str:
     )
     rows = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     rows += [_row(size, figures) for size in tables["sizes"]]
-    return "\n".join([head, *rows, "", _behind(tables, figures)])
+    return "\n".join([head, *rows, "", _behind(tables, figures), *_growth(tables["sizes"], figures)])
 
 
 def _row(size: int, figures: Mapping[str, float]) -> str:
@@ -75,3 +76,15 @@ def _behind(tables: Mapping[str, Any], figures: Mapping[str, float]) -> str:
         return "The changes kept to their schedule at every size.\n"
     said = ", ".join(f"{seconds:.0f} s at {size:,} tools" for size, seconds in late.items())
     return f"Behind the schedule of {tables['seconds']:.0f} s at the end: {said}.\n"
+
+
+def _growth(sizes: Sequence[int], figures: Mapping[str, float]) -> list[str]:
+    """Nothing for results of one size, or from before changes were timed alone."""
+    if len(sizes) < 2 or any(f"p50_ms/{name}/{sizes[0]}" not in figures for name in growth.LINES):
+        return []
+    said = ", ".join(f"{words} {growth.slope(figures, name, sizes):.2f}" for name, (words, _) in growth.LINES.items())
+    return [
+        f"Exponents of the growth with the number of tools (0 is constant, 1 linear), of a change without the search that "
+        f"shows it: {said}.\n",
+        f"![Median times by the number of tools, both axes logarithmic]({growth.PICTURE})\n",
+    ]
