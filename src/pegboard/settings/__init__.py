@@ -289,6 +289,11 @@ class Settings(BaseSettings):
         description="Index that hybrid searches for tools: exact, compressed or faiss (in this process), or chroma (a "
         "server).",
     )
+    index_shards: tuple[Path, ...] = Field(
+        (),
+        description="Folders that `pegboard index build` wrote: vectors found there are mapped into memory and never "
+        "computed.",
+    )
     chroma: ChromaSettings = Field(ChromaSettings(), description="The Chroma server.")
     encoder: Annotated[EncoderSettings, NoDecode] = Field(
         EncoderSettings(), description="The model that embeds texts; a string alone is its provider."
@@ -496,6 +501,8 @@ def _from_its_folder(document: dict[str, Any], path: Path) -> dict[str, Any]:
         said = document.get(section)
         if isinstance(said, Mapping) and field in said:
             named[section] = {**said, field: found(said[field])}
+    if isinstance(shards := document.get("index_shards"), list):
+        named["index_shards"] = [found(folder) for folder in shards]
     return named | ({"calibration": found(document["calibration"])} if "calibration" in document else {})
 
 

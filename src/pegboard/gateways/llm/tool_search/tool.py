@@ -26,8 +26,8 @@ def description(pool: str) -> str:
 
 
 def pool_of(tools: Sequence[Tool], counter: TokenCounter, budget: int | None) -> str:
-    """A line per tool if that fits the token budget; else the names, those with the same beginning in a line that is cut
-    where it is long (`name_lines_within`)."""
+    """A line per tool if that fits the token budget; else the names, those with the same beginning in a line, and
+    long lines cut (`name_lines_within`)."""
     summaries = "\n".join(tool.summary for tool in tools)
     if budget is None or counter.count([summaries])[0] <= budget:
         return summaries
