@@ -37,8 +37,12 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PART = re.compile(r"\{([^{}]+)\}")
 """A part of a value that has an input of its own, such as ``Bearer {token}``."""
 PLAIN = re.compile(r"[\w./:@, -]+")
-LOADERS = re.compile(r"(?i)(LD_|DYLD_|PYTHON|NODE_|NPM_|UV_|PIP_|DOTNET_|BASH_|PERL|RUBY|GIT_).*|PATH|HOME|IFS|ENV|SHELL")
-"""Variables that change which code a process runs."""
+LOADERS = re.compile(
+    r"(?i)(LD_|DYLD_|NPM_CONFIG_|UV_|PIP_|DOTNET_STARTUP_|CORECLR_|PERL5?|RUBY|GIT_(SSH|EXEC|CONFIG|PROXY)|SSL_CERT_).*"
+    r"|PYTHON(PATH|HOME|STARTUP|USERBASE|INSPECT|BREAKPOINT|EXECUTABLE)|NODE_(OPTIONS|PATH|EXTRA_CA_CERTS)"
+    r"|BASH_ENV|PATH|HOME|IFS|SHELL|(HTTPS?|ALL|NO)_PROXY|REQUESTS_CA_BUNDLE"
+)
+"""Variables that change which code a process runs, or whom it speaks to."""
 NOISE = frozenset({"run", "-i", "-y", "--yes", "--rm", "--interactive", "-e", "--env"})
 """Runtime arguments that the entry has anyway."""
 GENERIC = frozenset({"mcp", "mcp-server", "server", "api", "app"})

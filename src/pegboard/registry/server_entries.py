@@ -6,7 +6,7 @@ have fewer fields, or the same ones with underscores. Unknown fields are dropped
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -144,25 +144,3 @@ def listing(value: object) -> Listing:
         name = inner.get("name") if isinstance(inner, Mapping) else None
         shown = repr(name[:80]) if isinstance(name, str) else "without a name"
         raise CatalogError(f"Server {shown}: {sentences(error)}") from None
-
-
-def inputs(server: RegistryServer) -> Iterator[Input]:
-    """Everything that a person may have to give, with the parts of each."""
-    for package in server.packages:
-        yield from _with_parts(package.environment_variables)
-        yield from _with_parts(package.runtime_arguments)
-        yield from _with_parts(package.package_arguments)
-        yield from _of_transport(package.transport)
-    for remote in server.remotes:
-        yield from _of_transport(remote)
-
-
-def _of_transport(transport: Transport) -> Iterator[Input]:
-    yield from _with_parts(transport.headers)
-    yield from _with_parts(transport.variables.values())
-
-
-def _with_parts(given: Any) -> Iterator[Input]:
-    for each in given:
-        yield each
-        yield from each.variables.values()
