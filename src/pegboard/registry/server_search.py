@@ -13,6 +13,7 @@ from pegboard.model import Message, Part, Server, ServerName, Tool, ToolId, Turn
 from pegboard.protocols import TokenCounter
 from pegboard.registry.server_entries import Listing
 from pegboard.registry.snapshot import Snapshot
+from pegboard.retrieval import Progress
 from pegboard.routing_board import RoutingBoard
 from pegboard.trust import ScanResult, scan
 
@@ -80,6 +81,10 @@ class ServerSearch:
         self._board = board
         self._listings = by_short_name(snapshot.listings)
         self._verdicts: dict[str, bool] = {}
+
+    async def warm(self, progress: Progress | None = None) -> None:
+        """Embed the servers now instead of with the first search."""
+        await self._board.warm(progress)
 
     async def found(self, query: str, limit: int) -> FoundServers:
         """At most ``limit`` servers."""
