@@ -32,7 +32,9 @@ def snapshot_of(path: Path, *more: dict[str, Any]) -> Snapshot:
     return read_snapshot(path)
 
 
-def entry(name: str = "io.example/tides", version: str = "1.0.0", *, standing: Any = None, **more: Any) -> dict[str, Any]:
+def entry(
+    name: str = "io.example/tides", version: str = "1.0.0", *, standing: Any = None, **more: Any
+) -> dict[str, Any]:
     """A listing as a registry answers it."""
     server = {"name": name, "version": version, "description": "When the tide is high"} | more
     return {"server": server, "_meta": {OFFICIAL: {"status": "active"} | (standing or {})}}

@@ -29,7 +29,11 @@ def test_versions_that_are_not_semantic_are_ordered_by_publication() -> None:
 def test_a_deleted_version_gives_way_to_the_one_before_and_a_deleted_server_is_gone() -> None:
     deleted = {"status": "deleted", "is_latest": True}
     found = latest_versions(
-        [listed(version="1.0.0"), listed(version="2.0.0", standing=deleted), listed("io.example/gone", standing=deleted)]
+        [
+            listed(version="1.0.0"),
+            listed(version="2.0.0", standing=deleted),
+            listed("io.example/gone", standing=deleted),
+        ]
     )
 
     assert [(each.name, each.server.version) for each in found.listings] == [("io.example/tides", "1.0.0")]

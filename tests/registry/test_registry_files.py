@@ -20,7 +20,7 @@ def test_a_list_answer_an_array_lines_and_a_single_server_are_read(tmp_path: Pat
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
 
-    files = registry_files(tmp_path)
+    files = registry_files(str(tmp_path))
     assert [len(list(read_servers(file))) for file in files] == [1, 2, 2, 1]
 
 
@@ -45,6 +45,6 @@ def test_a_broken_file_is_an_error_that_says_where(tmp_path: Path, content: byte
 
 def test_a_source_without_files_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no file that ends in"):
-        registry_files(tmp_path)
+        registry_files(str(tmp_path))
     with pytest.raises(ConfigError, match="neither a file nor a folder"):
-        registry_files(tmp_path / "nothing")
+        registry_files(str(tmp_path / "nothing"))

@@ -14,7 +14,10 @@ def test_every_real_entry_is_read_and_written_as_it_was_said() -> None:
         read = listing(each)
         again = read.as_json()
         assert listing(again) == read
-        assert (again["server"]["name"], again["server"]["version"]) == (each["server"]["name"], each["server"]["version"])
+        assert (again["server"]["name"], again["server"]["version"]) == (
+            each["server"]["name"],
+            each["server"]["version"],
+        )
         assert [package["identifier"] for package in again["server"].get("packages", [])] == [
             package["identifier"] for package in each["server"].get("packages") or []
         ]

@@ -50,9 +50,7 @@ def latest_versions(listings: Iterable[Listing]) -> LatestVersions:
             by_name.setdefault(each.name.casefold(), []).append(each)
     there = sum(map(len, by_name.values()))
     chosen = tuple(sorted(map(_latest, by_name.values()), key=lambda each: (each.name.casefold(), each.name)))
-    return LatestVersions(
-        listings=chosen, older=there - len(chosen), deleted=len(versions) - there, repeated=repeated
-    )
+    return LatestVersions(listings=chosen, older=there - len(chosen), deleted=len(versions) - there, repeated=repeated)
 
 
 def _recency(listing: Listing) -> tuple[bool, str, str]:
@@ -87,6 +85,9 @@ def order(version: str) -> tuple[int, int, int, tuple[tuple[int, int, str], ...]
     before = found.group(4)
     if before is None:
         return major, minor, patch, FINAL
-    return major, minor, patch, tuple(
-        (0, int(part), "") if part.isdigit() and len(part) < 10 else (1, 0, part) for part in before.split(".")
+    return (
+        major,
+        minor,
+        patch,
+        tuple((0, int(part), "") if part.isdigit() and len(part) < 10 else (1, 0, part) for part in before.split(".")),
     )

@@ -227,7 +227,9 @@ def _part(name: str, given: Input, label: str, needs: dict[str, Need]) -> str:
             raise NoEntry(f"its value of {name[:40]!r} is not plain text")
         return of.value
     secret = given.is_secret if of is None else of.is_secret
-    return _need(_variable(name), Input(default=of.default if of else "", is_secret=secret, name=label), needs)
+    return _need(
+        _variable(name), Input(default=of.default if of else "", is_secret=secret, name=label, variables={}), needs
+    )
 
 
 def _need(variable: str, given: Input, needs: dict[str, Need], *, required: bool = True) -> str:
@@ -235,7 +237,9 @@ def _need(variable: str, given: Input, needs: dict[str, Need], *, required: bool
     secret = given.is_secret or bool(SECRET_NAME.search(given.name or variable))
     default = "" if secret or not PLAIN.fullmatch(given.default) else given.default
     before = needs.get(variable)
-    needs[variable] = Need(name=variable, secret=secret, required=(required and not default) or bool(before and before.required))
+    needs[variable] = Need(
+        name=variable, secret=secret, required=(required and not default) or bool(before and before.required)
+    )
     return f"${{{variable}:-{default}}}" if default else f"${{{variable}}}"
 
 

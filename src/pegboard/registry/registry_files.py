@@ -14,11 +14,14 @@ MOST_BYTES = 512 * 1024 * 1024
 NAMES = ("*.json", "*.jsonl")
 
 
-def registry_files(source: Path) -> list[Path]:
+def registry_files(name: str) -> list[Path]:
     """The file, or the files of a folder and of those in it, in order. Raises ConfigError if there is none."""
+    source = Path(name).expanduser()
     if source.is_file():
         return [source]
-    found = sorted(each for name in NAMES for each in source.rglob(name) if each.is_file()) if source.is_dir() else []
+    found = (
+        sorted(each for pattern in NAMES for each in source.rglob(pattern) if each.is_file()) if source.is_dir() else []
+    )
     if not found:
         what = "has no file that ends in .json or .jsonl" if source.is_dir() else "is neither a file nor a folder"
         raise ConfigError(f"{str(source)!r} {what}.", remedy="Name a file, a folder, or the URL of a registry.")

@@ -62,14 +62,18 @@ async def registry_pages(
     """
     cursor, seen, size = "", set[str](), 0
     for _ in range(most_pages):
-        body = await _body(client, url, {"limit": str(PAGE), "version": "latest"} | ({"cursor": cursor} if cursor else {}), wait)
+        body = await _body(
+            client, url, {"limit": str(PAGE), "version": "latest"} | ({"cursor": cursor} if cursor else {}), wait
+        )
         size += len(body)
         if size > most_bytes:
             raise _too_much(url, f"more than {most_bytes:,} bytes")
         page = _parsed(body, url)
         yield servers_of(page, url)
         metadata = page.get("metadata") or {}
-        following = metadata.get("nextCursor") or metadata.get("next_cursor") or "" if isinstance(metadata, dict) else ""
+        following = (
+            metadata.get("nextCursor") or metadata.get("next_cursor") or "" if isinstance(metadata, dict) else ""
+        )
         if not following:
             return
         if not isinstance(following, str) or following in seen:
@@ -93,7 +97,7 @@ async def _body(
         except httpx2.HTTPError as error:
             if attempt == TRIES:
                 raise CatalogError(
-                    f"The registry at {url!r} cannot be reached: {error or type(error).__name__}.",
+                    f"The registry at {url!r} cannot be reached: {str(error) or type(error).__name__}.",
                     remedy="Check the URL and the network; the snapshot is unchanged.",
                 ) from None
             await wait(2.0 ** (attempt - 1))

@@ -30,9 +30,7 @@ _Few = Field(strict=False, max_length=MOST_ITEMS)
 class _Part(BaseModel):
     """A part of `server.json`: types are taken as they are, and null is the same as nothing."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="ignore", strict=True, alias_generator=to_camel, populate_by_name=True
-    )
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True, alias_generator=to_camel, populate_by_name=True)
 
     @model_validator(mode="before")
     @classmethod

@@ -96,7 +96,7 @@ class ServerSearch:
         return FoundServers(listings=tuple(shown), sure=bool(result.tools), suspicious=suspicious)
 
     def _clean(self, best: Sequence[Listing], limit: int) -> tuple[list[Listing], int]:
-        """The first ``limit`` without suspicious texts, and how many were passed over. A scan takes some milliseconds."""
+        """The first ``limit`` without suspicious texts, and how many were passed over."""
         shown: list[Listing] = []
         suspicious = 0
         for each in best:

@@ -68,7 +68,14 @@ ToolsetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 Origin = Annotated[str, Field(pattern=r"^(null|[a-z][a-z0-9+.-]*://[^/]+)$")]
 ALWAYS_AVAILABLE = "ALWAYS_AVAILABLE_TOOLS"
 """The environment variable of the lazy-loading PRD, read if Pegboard's own is not set."""
-OF_A_TEXT = {"summaries": "file", "state": "url", "encoder": "provider", "results": "policy", "programs": "mode", "registry": "snapshot"}
+OF_A_TEXT = {
+    "summaries": "file",
+    "state": "url",
+    "encoder": "provider",
+    "results": "policy",
+    "programs": "mode",
+    "registry": "snapshot",
+}
 """The field that is meant if a section is given as a string."""
 
 

@@ -183,9 +183,9 @@ async def _gathered(source: str, pages: int, most_bytes: int) -> Gathered:
             async with httpx2.AsyncClient(timeout=SECONDS) as client:
                 async for page in registry_pages(url, client, most_pages=pages, most_bytes=most_bytes):
                     gathered.add(page)
-                    progress(len(gathered.listings), None)
+                    progress(len(gathered.listings), len(gathered.listings))
         else:
-            files = registry_files(Path(source).expanduser())
+            files = registry_files(source)
             for done, file in enumerate(files, start=1):
                 gathered.add(read_servers(file))
                 progress(done, len(files))
