@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.registry.registry_files import read_servers
-from pegboard.registry.server_entries import OFFICIAL, Listing, listing
+from pegboard.registry.server_entries import OFFICIAL, ServerListing, listing
 from pegboard.registry.snapshot import Gathered, Snapshot, read_snapshot, write_snapshot
 
 REAL = Path(__file__).parent / "data" / "registry" / "servers.json"
@@ -40,5 +40,5 @@ def entry(
     return {"server": server, "_meta": {OFFICIAL: {"status": "active"} | (standing or {})}}
 
 
-def listed(name: str = "io.example/tides", version: str = "1.0.0", **more: Any) -> Listing:
+def listed(name: str = "io.example/tides", version: str = "1.0.0", **more: Any) -> ServerListing:
     return listing(entry(name, version, **more))

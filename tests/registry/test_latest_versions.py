@@ -3,11 +3,11 @@ from __future__ import annotations
 import random
 
 from pegboard.registry.latest_versions import latest_versions
-from pegboard.registry.server_entries import Listing
+from pegboard.registry.server_entries import ServerListing
 from registry_entries import listed
 
 
-def latest(*listings: Listing) -> list[str]:
+def latest(*listings: ServerListing) -> list[str]:
     return [each.server.version for each in latest_versions(listings).listings]
 
 

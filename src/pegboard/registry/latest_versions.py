@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pegboard.registry.server_entries import Listing
+from pegboard.registry.server_entries import ServerListing
 
 SEMANTIC = re.compile(
     r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z.-]+)?"
@@ -25,18 +25,18 @@ class LatestVersions:
     """``listings`` by name, one of each server. ``older`` and ``deleted`` count versions that were left out, and
     ``repeated`` those that were there more than once."""
 
-    listings: tuple[Listing, ...]
+    listings: tuple[ServerListing, ...]
     older: int = 0
     deleted: int = 0
     repeated: int = 0
 
 
-def latest_versions(listings: Iterable[Listing]) -> LatestVersions:
+def latest_versions(listings: Iterable[ServerListing]) -> LatestVersions:
     """The latest version of each server; none of a server whose versions are all deleted.
 
     Of the same version, the one that was updated last counts, and a deletion more than the rest.
     """
-    versions: dict[tuple[str, str], Listing] = {}
+    versions: dict[tuple[str, str], ServerListing] = {}
     repeated = 0
     for each in listings:
         key = each.name.casefold(), each.server.version
@@ -44,7 +44,7 @@ def latest_versions(listings: Iterable[Listing]) -> LatestVersions:
         repeated += before is not None
         if before is None or _recency(each) > _recency(before):
             versions[key] = each
-    by_name: dict[str, list[Listing]] = {}
+    by_name: dict[str, list[ServerListing]] = {}
     for each in versions.values():
         if each.standing.status != "deleted":
             by_name.setdefault(each.name.casefold(), []).append(each)
@@ -53,12 +53,12 @@ def latest_versions(listings: Iterable[Listing]) -> LatestVersions:
     return LatestVersions(listings=chosen, older=there - len(chosen), deleted=len(versions) - there, repeated=repeated)
 
 
-def _recency(listing: Listing) -> tuple[bool, str, str]:
+def _recency(listing: ServerListing) -> tuple[bool, str, str]:
     standing = listing.standing
     return standing.status == "deleted", standing.updated_at or standing.published_at, str(listing.as_json())
 
 
-def _latest(versions: Sequence[Listing]) -> Listing:
+def _latest(versions: Sequence[ServerListing]) -> ServerListing:
     marked = [each for each in versions if each.standing.is_latest]
     candidates = marked or versions
     semantic = all(order(each.server.version) is not None for each in candidates)

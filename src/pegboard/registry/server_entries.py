@@ -117,7 +117,7 @@ class Standing(_Part):
     is_latest: bool = False
 
 
-class Listing(_Part):
+class ServerListing(_Part):
     """One item of the answer of ``GET /v0/servers``."""
 
     server: RegistryServer
@@ -131,13 +131,13 @@ class Listing(_Part):
         return {"server": self.server.as_json(), "_meta": {OFFICIAL: self.standing.as_json()}}
 
 
-def listing(value: object) -> Listing:
+def listing(value: object) -> ServerListing:
     """A listing, or a bare `server.json`. Raises CatalogError that names the server and says what is wrong."""
     inner = value.get("server", value) if isinstance(value, Mapping) else value
     meta: Any = value.get("_meta") if isinstance(value, Mapping) else None
     said = meta.get(OFFICIAL, {}) if isinstance(meta, Mapping) else {}
     try:
-        return Listing.model_validate({"server": inner, "standing": said})
+        return ServerListing.model_validate({"server": inner, "standing": said})
     except ValidationError as error:
         name = inner.get("name") if isinstance(inner, Mapping) else None
         shown = repr(name[:80]) if isinstance(name, str) else "without a name"

@@ -11,7 +11,7 @@ from pegboard.board_search import found_tools
 from pegboard.catalog import Catalog
 from pegboard.model import Message, Part, Server, ServerName, Tool, ToolId, Turn
 from pegboard.protocols import TokenCounter
-from pegboard.registry.server_entries import Listing
+from pegboard.registry.server_entries import ServerListing
 from pegboard.registry.snapshot import Snapshot
 from pegboard.retrieval import Progress
 from pegboard.routing_board import RoutingBoard
@@ -28,27 +28,27 @@ class FoundServers:
     """Servers that match, best first, the deprecated ones last; if nothing seems to match, the nearest, with ``sure``
     false. ``suspicious`` counts better matches that are left out because their texts are suspicious."""
 
-    listings: tuple[Listing, ...]
+    listings: tuple[ServerListing, ...]
     sure: bool
     suspicious: int
 
 
-def catalog_of(listings: Sequence[Listing], counter: TokenCounter | None = None) -> Catalog:
+def catalog_of(listings: Sequence[ServerListing], counter: TokenCounter | None = None) -> Catalog:
     """The servers as tools of one board: what the ranking and the scanner read."""
     tools = [as_tool(each, name) for name, each in by_short_name(listings).items()]
     return Catalog.build([(Server(name=REGISTRY), tools)], counter=counter)
 
 
-def as_tool(listing: Listing, name: str) -> Tool:
+def as_tool(listing: ServerListing, name: str) -> Tool:
     """A server as the definition of a tool, with its title and description."""
     server = listing.server
     title = f"{server.title}. " if server.title else ""
     return Tool(id=ToolId(REGISTRY, name), description=f"{title}{server.description}", title=server.title or None)
 
 
-def by_short_name(listings: Sequence[Listing]) -> dict[str, Listing]:
+def by_short_name(listings: Sequence[ServerListing]) -> dict[str, ServerListing]:
     """Each by its short name, or by its whole one where another has that too."""
-    found: dict[str, Listing] = {}
+    found: dict[str, ServerListing] = {}
     for each in listings:
         short = short_name(each.name)
         found[each.name if short in found else short] = each
@@ -67,7 +67,7 @@ def short_name(name: str) -> str:
     return f"{'.'.join(kept or parts)}/{last}"
 
 
-def scan_listing(listing: Listing) -> ScanResult:
+def scan_listing(listing: ServerListing) -> ScanResult:
     """What is suspicious in the texts of a server that are shown, as in the definition of a tool."""
     tool = as_tool(listing, short_name(listing.name))
     return scan(replace(tool, description=f"{tool.description}\n{listing.standing.status_message}".strip()))
@@ -95,9 +95,9 @@ class ServerSearch:
         shown, suspicious = await asyncio.to_thread(self._clean, best, limit)
         return FoundServers(listings=tuple(shown), sure=bool(result.tools), suspicious=suspicious)
 
-    def _clean(self, best: Sequence[Listing], limit: int) -> tuple[list[Listing], int]:
+    def _clean(self, best: Sequence[ServerListing], limit: int) -> tuple[list[ServerListing], int]:
         """The first ``limit`` without suspicious texts, and how many were passed over."""
-        shown: list[Listing] = []
+        shown: list[ServerListing] = []
         suspicious = 0
         for each in best:
             if len(shown) == limit:
@@ -108,7 +108,7 @@ class ServerSearch:
                 shown.append(each)
         return shown, suspicious
 
-    def _is_suspicious(self, listing: Listing) -> bool:
+    def _is_suspicious(self, listing: ServerListing) -> bool:
         if listing.name not in self._verdicts:
             self._verdicts[listing.name] = scan_listing(listing).suspicious
         return self._verdicts[listing.name]

@@ -19,7 +19,7 @@ from pegboard import operating_system
 from pegboard.errors import CatalogError, ConfigError, StoreError
 from pegboard.registry.latest_versions import latest_versions
 from pegboard.registry.registry_files import read_servers
-from pegboard.registry.server_entries import Listing, listing
+from pegboard.registry.server_entries import ServerListing, listing
 
 FILE = "registry.json"
 """Its name in the cache folder, unless the configuration names another."""
@@ -31,10 +31,10 @@ class Snapshot:
     """The servers by name, and when the source was last read."""
 
     path: Path
-    listings: tuple[Listing, ...]
+    listings: tuple[ServerListing, ...]
     read_at: datetime
 
-    def named(self, name: str) -> Listing:
+    def named(self, name: str) -> ServerListing:
         """Raises ConfigError with similar names for an unknown one."""
         wanted = name.casefold()
         for each in self.listings:
@@ -49,7 +49,7 @@ class Snapshot:
 class Gathered:
     """Collects the servers of a source. One that cannot be read is left out, and its fault is kept."""
 
-    listings: list[Listing] = field(default_factory=list)
+    listings: list[ServerListing] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     invalid: int = 0
 
@@ -127,14 +127,14 @@ def read_snapshot(path: Path) -> Snapshot:
     return Snapshot(path=path, listings=latest_versions(listings).listings, read_at=read_at)
 
 
-def _before(path: Path) -> tuple[Listing, ...]:
+def _before(path: Path) -> tuple[ServerListing, ...]:
     try:
         return read_snapshot(path).listings
     except (ConfigError, CatalogError):
         return ()  # none, or a broken one, which the sync replaces
 
 
-def _written(listings: Iterable[Listing]) -> bytes:
+def _written(listings: Iterable[ServerListing]) -> bytes:
     lines = [_line(each.as_json()) for each in listings]
     text = '{"servers":[\n' + ",\n".join(lines) + f'\n],"metadata":{{"count":{len(lines)}}}}}\n'
     return text.encode()

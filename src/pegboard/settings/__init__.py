@@ -185,8 +185,8 @@ class Settings(BaseSettings):
     )
     registry: Annotated[RegistrySettings, NoDecode] = Field(
         RegistrySettings(),
-        description="The snapshot of an MCP registry that `find_server` searches; a string alone is its file. Without "
-        "one, there is no `find_server`.",
+        description="The snapshot of an MCP registry that `pegboard registry` writes and searches; a string alone is "
+        "its file, by default in cache_dir.",
     )
     list_limit: int = Field(
         5_000,

@@ -1,17 +1,15 @@
-"""Options of the MCP registry: the snapshot that `find_server` searches."""
+"""Options of the snapshot of an MCP registry."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 
 class RegistrySettings(BaseModel):
-    """``snapshot`` is the file that `pegboard registry sync` wrote; with one, MCP clients are offered `find_server`.
-    Its answers take at most ``tokens``."""
+    """``snapshot`` is the file that `pegboard registry` writes and searches; without one, a file in ``cache_dir``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     snapshot: Path | None = None
-    tokens: int = Field(default=1_500, ge=300, le=20_000)

@@ -15,7 +15,7 @@ from pegboard.registry.proposals import entry_name, proposals
 
 if TYPE_CHECKING:
     from pegboard.apps.cli.warm_board import Replaced
-    from pegboard.registry.server_entries import Listing
+    from pegboard.registry.server_entries import ServerListing
     from pegboard.registry.server_search import FoundServers
     from pegboard.registry.snapshot import Gathered, Snapshot, SyncReport
     from pegboard.settings import Settings
@@ -46,8 +46,8 @@ app = typer.Typer(rich_markup_mode="markdown", add_completion=False, no_args_is_
 def registry() -> None:
     """Keep a snapshot of an MCP registry on this machine, and find servers in it. Nothing is installed or started.
 
-    The snapshot has the latest version of each server that was not deleted. With `registry = "FILE"` in pegboard.toml,
-    the MCP gateway offers `find_server`, which searches it.
+    The snapshot has the latest version of each server that was not deleted. `registry = "FILE"` in pegboard.toml names
+    its file; without that, it is in the cache folder.
     """
 
 
@@ -86,7 +86,7 @@ def sync(
     console.print(plain(f"{report.servers:,} servers: {'unchanged' if report.is_unchanged else changes}."))
     left_out = f"{report.older:,} older versions, {report.deleted:,} deleted, {report.invalid:,} invalid"
     console.print(plain(f"Left out: {left_out}. Deprecated: {report.deprecated:,}."))
-    console.print(plain(f"The snapshot is {path}. `registry = '{path}'` in pegboard.toml turns find_server on."))
+    console.print(plain(f"The snapshot is {path}."))
 
 
 @app.command("list", epilog=LIST_EXAMPLES)
@@ -223,7 +223,7 @@ def _time(snapshot: Snapshot) -> str:
     return snapshot.read_at.isoformat(timespec="seconds")
 
 
-def _print(listings: tuple[Listing, ...], facts: dict[str, Any], *, as_json: bool) -> None:
+def _print(listings: tuple[ServerListing, ...], facts: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json({"servers": [_row(each) for each in listings]} | facts)
         return
@@ -237,7 +237,7 @@ def _print(listings: tuple[Listing, ...], facts: dict[str, Any], *, as_json: boo
         console.print(plain(f"{len(listings):,} servers, read {facts['read_at']}."))
 
 
-def _row(listing: Listing) -> dict[str, Any]:
+def _row(listing: ServerListing) -> dict[str, Any]:
     server = listing.server
     return {
         "name": server.name,
