@@ -18,6 +18,7 @@ from typer.testing import Result
 
 from pegboard.compose.shard_jobs import EngineName
 from pegboard.testing import FakeEncoder
+from processes import alive, descendants, eventually
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -121,6 +122,21 @@ def test_a_killed_run_goes_on_and_ends_with_the_bytes_of_one_that_was_not(
     finished(tools, killed, engine, 2)
 
     assert contents(killed) == contents(undisturbed)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.requirement("scale.shards")
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT])
+def test_workers_end_with_the_run_that_started_them(tools: Path, tmp_path: Path, by: signal.Signals) -> None:
+    run = start(tools, tmp_path / "shards", "local", 2)
+    assert eventually(lambda: len(descendants(run.pid)) > 2, 120), "two workers, and what watches their resources"
+    workers = descendants(run.pid)
+
+    os.kill(run.pid, by)
+    run.wait(60)
+
+    assert run.returncode in (-by, 130)
+    assert eventually(lambda: not any(map(alive, workers)))
 
 
 def finished(tools: Path, out: Path, engine: str, workers: int) -> None:

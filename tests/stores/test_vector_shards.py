@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +85,20 @@ def test_a_cut_file_is_refused_by_name(folder: Path, file: str) -> None:
 
     with pytest.raises(ConfigError, match=file):
         ShardEmbeddings([folder], SPACE, MemoryEmbeddings(1))
+
+
+@pytest.mark.requirement("scale.shards")
+@pytest.mark.parametrize("kind", ["keys", "vectors"])
+async def test_a_file_that_is_cut_after_it_was_mapped_ends_no_process(
+    folder: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = ShardEmbeddings([folder], SPACE, MemoryEmbeddings(1))
+    os.truncate(folder / f"00000.{kind}.npy", 100)
+
+    found = [await store.get(KEYS) for _ in range(2)]
+
+    assert [set(each) for each in found] == [set(KEYS[25:30])] * 2
+    assert [record.message.count("was cut") for record in caplog.records] == [1]
 
 
 def test_a_folder_without_shards_and_another_format_are_refused(folder: Path, tmp_path: Path) -> None:

@@ -10,14 +10,16 @@ import asyncio
 import hashlib
 import json
 import os
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import Any, Literal, TypeAlias
 
 from pegboard.catalog import Catalog, canonical_text
@@ -174,7 +176,8 @@ def _locally(work: Work, jobs: Sequence[ShardJob], workers: int) -> Iterator[Sha
     if workers == 1:
         yield from map(work, jobs)
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    others = set(active_children())
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_follow_parent) as pool:
         under_way = [pool.submit(work, job) for job in jobs]
         try:
             for each in as_completed(under_way):
@@ -183,8 +186,24 @@ def _locally(work: Work, jobs: Sequence[ShardJob], workers: int) -> Iterator[Sha
             raise PegboardError(
                 "A worker ended unexpectedly.", remedy="Run the command again: finished shards are kept."
             ) from error
+        except BaseException:  # an interrupt does not wait for the shards under way: they are made again
+            for worker in set(active_children()) - others:
+                worker.kill()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _follow_parent() -> None:
+    """Have this worker end with the process that started it, also if that is killed, and leave interrupts to it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _on_ray(work: Work, jobs: Sequence[ShardJob], workers: int) -> Iterator[ShardRecord]:

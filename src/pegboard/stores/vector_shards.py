@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ from pegboard.errors import ConfigError, PegboardError
 from pegboard.model import Floats
 from pegboard.operating_system import replace_file
 from pegboard.protocols import Embeddings, Encoder
+
+LOGGER = logging.getLogger(__name__)
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -148,7 +151,7 @@ class ShardEmbeddings:
     """Embeddings that are read from mapped shards first; new ones are kept ``behind`` them.
 
     Raises ConfigError if a folder has no shards, or shards that are cut or of another encoder. Processes that map the
-    same files share their memory.
+    same files share their memory. A file that is cut later is left out from then on, with a warning.
     """
 
     def __init__(self, folders: Sequence[Path], space: VectorSpace, behind: Embeddings) -> None:
@@ -163,6 +166,7 @@ class ShardEmbeddings:
         order = np.argsort(joined, kind="stable")
         self._starts, self._places = joined[order], places[order]
         self._behind = behind
+        self._cut: set[int] = set()
 
     async def get(self, keys: Sequence[str]) -> Mapping[str, Floats]:
         found = self._found(keys)
@@ -176,14 +180,25 @@ class ShardEmbeddings:
         asked = np.array([np.frombuffer(bytes.fromhex(key), np.uint8) for key in keys], np.uint8).reshape(-1, KEY)
         starts = _starts(asked)
         found: dict[str, Floats] = {}
+        whole: dict[int, bool] = {}
         for number, place in enumerate(np.searchsorted(self._starts, starts)):
             while place < len(self._starts) and self._starts[place] == starts[number]:
                 shard, row = divmod(int(self._places[place]), 1 << 32)
-                if np.array_equal(self._keys[shard][row], asked[number]):
+                if shard not in whole:
+                    whole[shard] = self._is_whole(shard)
+                if whole[shard] and np.array_equal(self._keys[shard][row], asked[number]):
                     found[keys[number]] = np.array(self._vectors[shard][row])
                     break
                 place += 1
         return found
+
+    def _is_whole(self, shard: int) -> bool:
+        """Whether the files have all that was mapped of them: reading beyond their end would end the process."""
+        mapped = (self._keys[shard], self._vectors[shard])
+        if shard not in self._cut and any(each.base.size() < len(each.base) for each in mapped):
+            LOGGER.warning("%s was cut: its vectors are computed instead. %s", mapped[1].filename, AGAIN)
+            self._cut.add(shard)
+        return shard not in self._cut
 
 
 def _opened(folder: Path, space: VectorSpace) -> Iterator[tuple[Any, Any]]:
