@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class RegistrySettings(BaseModel):
-    """``snapshot`` is the file that `pegboard registry` writes and searches, by default in ``cache_dir``. If it is named,
-    MCP clients are offered `find_server`, whose answers take at most ``tokens``."""
+    """``snapshot`` is the file that `pegboard registry` writes and searches, by default in ``cache_dir``. If it is
+    named, MCP clients are offered `find_server`, whose answers take at most ``tokens``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -30,8 +30,8 @@ from pegboard.gateways.mcp.gateway.likely_tools import LikelyTools
 from pegboard.gateways.mcp.gateway.meta_definitions import EXECUTE, INVOKE, META_TOOLS, SEARCH
 from pegboard.gateways.mcp.gateway.meta_tools import MetaCalls
 from pegboard.gateways.mcp.gateway.notifications import Announcer, LogLevels
-from pegboard.gateways.mcp.gateway.session_changes import SessionBook
 from pegboard.gateways.mcp.gateway.server_finder import ServerFinder
+from pegboard.gateways.mcp.gateway.session_changes import SessionBook
 from pegboard.gateways.mcp.gateway.tool_calls import ToolCalls
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
 from pegboard.gateways.mcp.resources.content_search import ContentSearch

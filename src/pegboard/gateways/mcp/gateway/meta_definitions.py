@@ -175,7 +175,7 @@ def finder_definition() -> JsonObject:
     """`find_server`, where a registry's snapshot is configured."""
     return _definition(
         FIND_SERVER,
-        "Find MCP servers that are not installed here, by what you want to do, in a snapshot of a registry. Use it when "
+        "Find MCP servers that are not installed here, by what you want to do, in a snapshot of a registry. Use it if "
         "no tool here fits. It only proposes: show the user the entry, and never add or start a server unasked.",
         {
             "query": {"type": "string", "minLength": 1, "maxLength": 2000, "description": "What the server should do"},

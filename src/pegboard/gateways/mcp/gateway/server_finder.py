@@ -23,8 +23,8 @@ DEFAULT_LIMIT, MOST_SERVERS = 3, 10
 SHORT, SHORTER = 300, 100
 """Characters of a description and of a title."""
 PROPOSED = (
-    "These are proposals from a registry; nothing was installed, and nobody checked their code. Show the user what fits, "
-    "with its entry: only the user adds it to pegboard.toml. Never add, install or start a server unasked."
+    "These are proposals from a registry; nothing was installed, and nobody checked their code. Show the user what "
+    "fits, with its entry: only the user adds it to pegboard.toml. Never add, install or start a server unasked."
 )
 NOTHING = "No server of the registry's snapshot seems to do that. The nearest may not help."
 TOO_LONG = "`pegboard registry show {name}` prints its entry."
@@ -41,7 +41,7 @@ class ServerFinder:
         self._search: tuple[object, ServerSearch] | None = None
         self._loading = asyncio.Lock()
 
-    async def answer(self, arguments: JsonObject) -> JsonObject:
+    async def answer(self, arguments: JsonObject) -> Result:
         """The servers that match, as JSON for a model, within the configured tokens.
 
         Raises ConfigError if there is no snapshot, CatalogError if it is broken.
@@ -65,7 +65,7 @@ class ServerFinder:
             return self._search[1]
 
 
-def answer(found: FoundServers, read: str, tokens: int, counter: TokenCounter) -> JsonObject:
+def answer(found: FoundServers, read: str, tokens: int, counter: TokenCounter) -> Result:
     """Servers in order as long as they fit into ``tokens``; the entry of one that does not fit is left to a command."""
     rest: Result = {"how": PROPOSED, "snapshot": read}
     rest |= {} if found.sure else {"why": NOTHING}
