@@ -186,7 +186,7 @@ class Settings(BaseSettings):
     registry: Annotated[RegistrySettings, NoDecode] = Field(
         RegistrySettings(),
         description="The snapshot of an MCP registry that `pegboard registry` writes and searches; a string alone is "
-        "its file, by default in cache_dir.",
+        "its file, by default in cache_dir. If it is named, MCP clients are offered `find_server`.",
     )
     list_limit: int = Field(
         5_000,

@@ -33,6 +33,7 @@ META_SCHEMAS: Mapping[str, JsonObject] = {
         *meta_definitions.routing_definitions(),
         READER,
         meta_definitions.program_definition("static"),
+        meta_definitions.finder_definition(),
     ]
 }
 BESIDE_A_CATEGORY = frozenset(
