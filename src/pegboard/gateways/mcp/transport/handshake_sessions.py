@@ -8,7 +8,7 @@ whose answer takes longer, or has messages before it; it can be resumed as befor
 from __future__ import annotations
 
 from collections import deque
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import anyio
@@ -31,6 +31,9 @@ from pydantic import ValidationError
 from sse_starlette import EventSourceResponse
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
+
+from pegboard.gateways.mcp.cluster.http_messages import ReplayableBody
+from pegboard.gateways.mcp.transport.modern_requests import ModernRequests
 
 QUICK_SECONDS = 1.0
 """Seconds within which an answer is sent as JSON."""
@@ -155,6 +158,16 @@ class ResumableSessions(StreamableHTTPSessionManager):
         """Whether the session is open here."""
         transport = self._server_instances.get(session)
         return transport is not None and not transport.is_terminated
+
+    @cached_property
+    def _modern(self) -> ModernRequests:
+        return ModernRequests(self.app, self.security_settings)
+
+    async def _handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As the SDK handles a request, but those of revision 2026-07-28 in this task."""
+        body = ReplayableBody(receive)
+        if not await self._modern.answered(scope, body, send, self._lifespan_state):
+            await super()._handle_request(scope, body.again(), send)
 
     def _admit_session(self, requestor: Any) -> StreamableHTTPServerTransport | None:
         """As the SDK admits a session, with our transport."""
