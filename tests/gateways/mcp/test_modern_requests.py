@@ -1,4 +1,4 @@
-"""Requests of revision 2026-07-28 that are handled where they are read: answered as the SDK answers them."""
+"""Requests of revision 2026-07-28 are answered as the SDK answers them, and as soon."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.types import Message, Scope
+from starlette.types import ASGIApp, Message, Scope
 
 from pegboard.gateways.mcp.transport import modern_requests
 from pegboard.gateways.mcp.transport.handshake_sessions import ResumableSessions
-from pegboard.gateways.mcp.transport.mirrored_arguments import MirroredArguments
+from pegboard.gateways.mcp.transport.modern_requests import MirroredArguments
 from processes import until
 
 VERSION = "2026-07-28"
@@ -102,8 +102,8 @@ class Exchange:
     def leave(self) -> None:
         self._messages.put_nowait({"type": "http.disconnect"})
 
-    async def at(self, manager: StreamableHTTPSessionManager) -> Answer:
-        await manager.handle_request(self.scope, self.receive, self.send)
+    async def at(self, app: ASGIApp) -> Answer:
+        await app(self.scope, self.receive, self.send)
         return self.answer
 
     @property
@@ -145,11 +145,18 @@ def headers_of(body: bytes, **changed: str | None) -> list[tuple[str, str]]:
 
 
 @asynccontextmanager
-async def serving(kind: type[StreamableHTTPSessionManager] = ResumableSessions) -> AsyncIterator[tuple[Any, Office]]:
+async def serving() -> AsyncIterator[tuple[ASGIApp, Office]]:
     office = Office()
-    manager = kind(office.server(), security_settings=KNOWN)
+    manager = ResumableSessions(office.server(), security_settings=KNOWN)
     async with manager.run():
-        yield manager, office
+        yield manager.modern_requests(), office
+
+
+@asynccontextmanager
+async def serving_as_the_sdk() -> AsyncIterator[ASGIApp]:
+    manager = StreamableHTTPSessionManager(Office().server(), security_settings=KNOWN)
+    async with manager.run():
+        yield manager.handle_request
 
 
 ECHO, SHIP = calling("echo", text="hello"), calling("ship", region="north")
@@ -190,7 +197,7 @@ CASES: Mapping[str, tuple[bytes, list[tuple[str, str]], str]] = {
 @pytest.mark.parametrize("case", CASES)
 async def test_each_request_is_answered_as_the_sdk_answers_it(case: str) -> None:
     body, headers, method = CASES[case]
-    async with serving(StreamableHTTPSessionManager) as (theirs, _), serving() as (ours, _):
+    async with serving_as_the_sdk() as theirs, serving() as (ours, _):
         expected = await asyncio.wait_for(Exchange(body, headers, method).at(theirs), 30)
         found = await asyncio.wait_for(Exchange(body, headers, method).at(ours), 30)
 
@@ -198,8 +205,8 @@ async def test_each_request_is_answered_as_the_sdk_answers_it(case: str) -> None
 
 
 async def test_what_is_said_before_the_answer_comes_first_on_a_stream() -> None:
-    async with serving() as (manager, _):
-        answer = await asyncio.wait_for(Exchange(calling("tell"), headers_of(calling("tell"))).at(manager), 30)
+    async with serving() as (app, _):
+        answer = await asyncio.wait_for(Exchange(calling("tell"), headers_of(calling("tell"))).at(app), 30)
 
     events = [json.loads(each.partition(b"data: ")[2]) for each in answer.body.split(b"\r\n\r\n") if each]
     assert (answer.status, answer.kind) == (200, "text/event-stream")
@@ -210,8 +217,8 @@ async def test_what_is_said_before_the_answer_comes_first_on_a_stream() -> None:
 async def test_the_stream_of_a_silent_request_is_kept_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(modern_requests, "PING_SECONDS", 0.01)
     exchange = Exchange(calling("wait"), headers_of(calling("wait")))
-    async with serving() as (manager, office), asyncio.timeout(30):
-        running = asyncio.create_task(exchange.at(manager))
+    async with serving() as (app, office), asyncio.timeout(30):
+        running = asyncio.create_task(exchange.at(app))
         await until(lambda: modern_requests.PING in [each.get("body") for each in exchange.sent])
         office.go_on.set()
         answer = await running
@@ -223,8 +230,8 @@ async def test_the_stream_of_a_silent_request_is_kept_open(monkeypatch: pytest.M
 
 async def test_a_client_that_goes_away_ends_its_request() -> None:
     exchange = Exchange(calling("wait"), headers_of(calling("wait")))
-    async with serving() as (manager, office), asyncio.timeout(30):
-        running = asyncio.create_task(manager.handle_request(exchange.scope, exchange.receive, exchange.send))
+    async with serving() as (app, office), asyncio.timeout(30):
+        running = asyncio.create_task(app(exchange.scope, exchange.receive, exchange.send))
         await office.waiting.wait()
         exchange.leave()
         await office.gave_up.wait()

@@ -19,7 +19,7 @@ from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.transport.call_handler import CallHandler
 from pegboard.gateways.mcp.transport.client_connection import at_end, caller_of
 from pegboard.gateways.mcp.transport.list_handler import ListHandler
-from pegboard.gateways.mcp.transport.mirrored_arguments import MirroredArguments
+from pegboard.gateways.mcp.transport.modern_requests import MirroredArguments
 from pegboard.gateways.mcp.transport.offered_capabilities import with_extensions
 from pegboard.gateways.mcp.transport.request_spans import trace_requests
 from pegboard.gateways.mcp.transport.resource_handlers import ResourceHandlers

@@ -8,7 +8,7 @@ whose answer takes longer, or has messages before it; it can be resumed as befor
 from __future__ import annotations
 
 from collections import deque
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import anyio
@@ -25,14 +25,14 @@ from mcp.server.streamable_http import (
     check_accept_headers,
 )
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import RequestBodyLimitMiddleware
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp_types import DEFAULT_NEGOTIATED_VERSION, JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse
 from pydantic import ValidationError
 from sse_starlette import EventSourceResponse
 from starlette.requests import Request
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pegboard.gateways.mcp.cluster.http_messages import ReplayableBody
 from pegboard.gateways.mcp.transport.modern_requests import ModernRequests
 
 QUICK_SECONDS = 1.0
@@ -159,15 +159,10 @@ class ResumableSessions(StreamableHTTPSessionManager):
         transport = self._server_instances.get(session)
         return transport is not None and not transport.is_terminated
 
-    @cached_property
-    def _modern(self) -> ModernRequests:
-        return ModernRequests(self.app, self.security_settings)
-
-    async def _handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As the SDK handles a request, but those of revision 2026-07-28 in this task."""
-        body = ReplayableBody(receive)
-        if not await self._modern.answered(scope, body, send, self._lifespan_state):
-            await super()._handle_request(scope, body.again(), send)
+    def modern_requests(self) -> ASGIApp:
+        """The same application while it runs, with our way of handling requests of revision 2026-07-28."""
+        modern = ModernRequests(self.app, self.security_settings, self._lifespan_state, otherwise=self._handle_request)
+        return RequestBodyLimitMiddleware(modern, self.max_request_body_size)
 
     def _admit_session(self, requestor: Any) -> StreamableHTTPServerTransport | None:
         """As the SDK admits a session, with our transport."""

@@ -1,14 +1,15 @@
-"""Requests of revision 2026-07-28 on HTTP, handled in the task that reads them.
+"""Requests of revision 2026-07-28 on HTTP, of which most are answered at once.
 
-The SDK starts two tasks and a stream for each request, in case something is sent before the answer. Here they are begun
-when they are needed. What the SDK has to refuse, and streams of notifications, are left to it.
+The SDK starts two tasks and a stream for each request, in case something is sent before the answer, and cancels them.
+Here one task handles it, and the rest begins when it is needed. What the SDK has to refuse, and streams of
+notifications, are left to it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +28,7 @@ from mcp.shared.inbound import (
     MCP_METHOD_HEADER,
     MCP_NAME_HEADER,
     MCP_PROTOCOL_VERSION_HEADER,
+    X_MCP_HEADER_KEY,
     InboundLadderRejection,
     InboundModernRoute,
     classify_inbound_request,
@@ -38,9 +40,10 @@ from mcp_types import ErrorData, JSONRPCError, JSONRPCRequest, ProgressToken, Re
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from starlette.requests import Request
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pegboard.gateways.mcp.cluster.http_messages import ReplayableBody, header
+from pegboard.model import JsonObject
 
 INSTANT = 0.05
 """Seconds after which it is watched whether the client goes away, which ends its request."""
@@ -50,6 +53,8 @@ PING = b": ping\r\n\r\n"
 OK = 200
 VERSION = MCP_PROTOCOL_VERSION_HEADER.encode()
 ROUTING = (MCP_PROTOCOL_VERSION_HEADER, MCP_METHOD_HEADER, MCP_NAME_HEADER)
+MOST_KNOWN = 10_000
+"""Tools whose schemas are remembered; then it starts over."""
 JSON = [(b"content-type", b"application/json")]
 STREAM = [
     (b"content-type", b"text/event-stream"),
@@ -60,16 +65,29 @@ STREAM = [
 
 
 class ModernRequests:
-    """The requests to one server. ``security`` says by which host names it is known."""
+    """The ASGI application of one server for these requests; the ``otherwise`` application gets all others.
 
-    def __init__(self, server: Server[Any], security: TransportSecuritySettings | None) -> None:
+    ``security`` says by which host names the server is known, ``lifespan`` is its state while it runs.
+    """
+
+    def __init__(
+        self, server: Server[Any], security: TransportSecuritySettings | None, lifespan: Any, *, otherwise: ASGIApp
+    ) -> None:
         self._server = server
         self._guard = TransportSecurityMiddleware(security)
+        self._lifespan = lifespan
+        self._otherwise = otherwise
 
-    async def answered(self, scope: Scope, body: ReplayableBody, send: Send, lifespan: Any) -> bool:
-        """Whether this request was one to answer here. If not, nothing has been sent. ``lifespan`` is the server's."""
-        if scope["method"] != "POST" or header(scope["headers"], VERSION) not in MODERN_PROTOCOL_VERSIONS:
-            return False
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "POST" and header(scope["headers"], VERSION) in MODERN_PROTOCOL_VERSIONS:
+            body = ReplayableBody(receive)
+            if await self._answered(scope, body, send):
+                return
+            receive = body.again()
+        await self._otherwise(scope, receive, send)
+
+    async def _answered(self, scope: Scope, body: ReplayableBody, send: Send) -> bool:
+        """Whether the request was answered here. If not, nothing has been sent."""
         request = Request(scope)
         refused = await self._guard.validate_request(request, is_post=True)
         if refused is not None:
@@ -88,11 +106,17 @@ class ModernRequests:
             answer=answer,
         )
         connection = Connection.from_envelope(route.protocol_version, route.client_info, route.client_capabilities)
-        with _accompanied(answer, body.receive):
+        handling = asyncio.create_task(
+            serve_one(
+                self._server, call, message.method, message.params, connection=connection, lifespan_state=self._lifespan
+            )
+        )
+        with _accompanied(handling, answer, body.receive) as has_left:
             try:
-                result = await serve_one(
-                    self._server, call, message.method, message.params, connection=connection, lifespan_state=lifespan
-                )
+                result = await handling
+            except asyncio.CancelledError:
+                if not has_left():
+                    raise
             except Exception as error:  # noqa: BLE001  # answered as the SDK answers it, which logs it too
                 await answer.failed(modern_error_data(error))
             else:
@@ -120,6 +144,29 @@ class ModernRequests:
         if message.method != "tools/call" or not isinstance(name, str):
             return False
         return schema_of is None or schema_of(name) is not None
+
+
+class MirroredArguments:
+    """The schemas of tools by name if some arguments are also sent as headers (MCP 2026-07-28, transports): the SDK
+    walks what it is given at every call.
+
+    ``schema_of`` is the schema of any tool. Each is searched once for as long as it is the same object.
+    """
+
+    def __init__(self, schema_of: Callable[[str], JsonObject | None]) -> None:
+        self._schema_of = schema_of
+        self._known: dict[str, tuple[JsonObject, bool]] = {}
+
+    def __call__(self, name: str) -> JsonObject | None:
+        schema = self._schema_of(name)
+        if schema is None:
+            return None
+        known = self._known.get(name)
+        if known is None or known[0] is not schema:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            known = self._known[name] = (schema, X_MCP_HEADER_KEY in str(schema))
+        return schema if known[1] else None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -194,29 +241,30 @@ class Answering:
 
 
 @contextmanager
-def _accompanied(answer: Answering, receive: Receive) -> Iterator[None]:
-    """Ends what is done within if the client goes away, and keeps its stream open, as soon as it takes longer than an
-    instant."""
+def _accompanied(handling: asyncio.Task[Any], answer: Answering, receive: Receive) -> Iterator[Callable[[], bool]]:
+    """Cancels the ``handling`` of a request if its client goes away, and keeps its stream open, as soon as it takes
+    longer than an instant. Yields whether the client has gone."""
     loop = asyncio.get_running_loop()
     tasks: list[asyncio.Task[None]] = []
-    with anyio.CancelScope() as scope:
+    left = asyncio.Event()
 
-        def begin() -> None:
-            tasks.extend(loop.create_task(each) for each in (_left(receive, scope), _pings(answer)))
+    def begin() -> None:
+        tasks.extend(loop.create_task(each) for each in (_watched(receive, handling, left), _pings(answer)))
 
-        timer = loop.call_later(INSTANT, begin)
-        try:
-            yield
-        finally:
-            timer.cancel()
-            for task in tasks:
-                task.cancel()
+    timer = loop.call_later(INSTANT, begin)
+    try:
+        yield left.is_set
+    finally:
+        timer.cancel()
+        for task in tasks:
+            task.cancel()
 
 
-async def _left(receive: Receive, scope: anyio.CancelScope) -> None:
+async def _watched(receive: Receive, handling: asyncio.Task[Any], left: asyncio.Event) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    scope.cancel()
+    left.set()
+    handling.cancel()
 
 
 async def _pings(answer: Answering) -> None:
