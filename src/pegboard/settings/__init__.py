@@ -163,6 +163,12 @@ class Settings(BaseSettings):
         500, ge=0, description="Most tokens of the gateway's instructions that servers' instructions may take."
     )
     start_wait: float = Field(5.0, ge=0, description="Seconds that the first listing waits for starting servers.")
+    search_wait: float | None = Field(
+        None,
+        ge=0,
+        description="Seconds that a search which found nothing certain waits for servers that never listed their "
+        "tools, in vain for each only once. Default: three times `start_wait`, 15 at most.",
+    )
     connect_timeout: float = Field(
         30.0, gt=0, description="Seconds that a server may take to answer its first request."
     )
