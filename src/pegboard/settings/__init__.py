@@ -163,6 +163,12 @@ class Settings(BaseSettings):
         500, ge=0, description="Most tokens of the gateway's instructions that servers' instructions may take."
     )
     start_wait: float = Field(5.0, ge=0, description="Seconds that the first listing waits for starting servers.")
+    search_wait: float | None = Field(
+        None,
+        ge=0,
+        description="Seconds that a search which found nothing certain waits for servers that never listed their "
+        "tools, in vain for each only once. Default: three times `start_wait`, 15 at most.",
+    )
     connect_timeout: float = Field(
         30.0, gt=0, description="Seconds that a server may take to answer its first request."
     )
@@ -186,7 +192,7 @@ class Settings(BaseSettings):
     registry: Annotated[RegistrySettings, NoDecode] = Field(
         RegistrySettings(),
         description="The snapshot of an MCP registry that `pegboard registry` writes and searches; a string alone is "
-        "its file, by default in cache_dir.",
+        "its file, by default in cache_dir. If it is named, MCP clients are offered `find_server`.",
     )
     list_limit: int = Field(
         5_000,

@@ -47,7 +47,7 @@ def registry() -> None:
     """Keep a snapshot of an MCP registry on this machine, and find servers in it. Nothing is installed or started.
 
     The snapshot has the latest version of each server that was not deleted. `registry = "FILE"` in pegboard.toml names
-    its file; without that, it is in the cache folder.
+    its file and makes the MCP gateway offer `find_server`, which searches it; without that, it is in the cache folder.
     """
 
 
