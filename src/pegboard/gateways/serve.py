@@ -51,8 +51,8 @@ SWITCH_SECONDS = 0.001
 GRACE_SECONDS = 3
 """Seconds that requests other than model requests have to finish after a signal."""
 IDLE_SECONDS = 75
-"""Seconds that an idle connection stays open. Clients reuse theirs for 4 (undici) to 15 s (aiohttp), and should be those
-who close: else a request may meet a connection that is being closed. uvicorn's own 5 s are httpx's as well."""
+"""Seconds that an idle connection stays open. Clients reuse theirs for 4 (undici) to 15 s (aiohttp), and should be
+the ones that close: else a request may meet a connection that is being closed. uvicorn's own 5 s are httpx's too."""
 
 
 async def serve_http(settings: Settings, source: Source, *, started: Callable[[str], None] = lambda url: None) -> None:
