@@ -137,10 +137,36 @@ async def test_vectors_that_are_all_alike_are_split_and_found(vectors: Floats) -
     assert len(found) == 50
 
 
+@pytest.mark.requirement("029.index")
+async def test_a_filter_that_leaves_a_small_part_has_its_own_rows_compared_and_no_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = clustered(7, len(IDS) + 20)
+    index, oracle = CompressedIndex(D, exact_up_to=100, probes=6), ExactIndex(D)
+    monkeypatch.setattr(bit_index, "BY_BITS", 200)
+    await index.add(IDS, rows[: len(IDS)])
+    await index.remove(IDS[::7])
+    kept = [place for place in range(len(IDS)) if place % 7]
+    oracle.add([IDS[place] for place in kept], rows[kept])
+    few = Filter(servers=frozenset({"server 3", "server 8", "server 21"}), excluded=frozenset(IDS[3:2_000:50]))
+
+    def none(*_: object) -> None:
+        raise AssertionError("lists are read")
+
+    monkeypatch.setattr(BitLists, "differing", none)
+
+    found, best = await index.search(rows[len(IDS) :], 10, few), oracle.search(rows[len(IDS) :], 10, few)
+
+    shares = [len(dict(got).keys() & dict(all_).keys()) / len(all_) for got, all_ in zip(found, best, strict=True)]
+    assert np.mean(shares) >= 0.95
+    assert all(few.passes(tool) for row in found for tool, _ in row)
+
+
 def test_without_numpys_own_count_bits_are_counted_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     bits = np.random.default_rng(0).integers(0, 2**63, (6, 100), np.uint64)
-    expected = bit_lists.ones(bits).tolist()
+    expected = [[number.bit_count() for number in row] for row in bits.tolist()]
+    assert bit_lists.counted(bits).tolist() == expected
 
     monkeypatch.delattr(np, "bitwise_count", raising=False)
 
-    assert bit_lists.ones(bits).tolist() == expected
+    assert bit_lists.counted(bits).tolist() == expected

@@ -24,9 +24,11 @@ from pegboard.protocols import Filter, Hits
 from pegboard.retrieval.index.bit_lists import BitLists, Rows, grown, lowest
 
 EXACT_UP_TO = 20_000
-PROBES = 256
-"""Lists searched at first; more until enough rows are found that pass the filter."""
-BY_BITS = 8_000
+BY_BITS_UP_TO = 100_000
+"""Rows that pass a filter, up to which the bits of all of them are compared, whatever their lists."""
+PROBES = 384
+"""Lists searched at once; as many more until enough rows are found that pass the filter."""
+BY_BITS = 12_000
 """Rows that are looked at again by one byte a dimension, at least."""
 BY_BYTES = 64
 """Rows that are ranked by their whole vectors, at least."""
@@ -181,34 +183,42 @@ class CompressedIndex:
 
     def _near(self, lists: BitLists, query: Floats, k: int, where: Filter | None) -> Rows:
         """All rows that pass if they are few, else the likeliest in the nearest lists."""
-        if self._most(where) <= self._exact_up_to:
+        could_pass = self._most(where)
+        if could_pass <= self._exact_up_to:
             return self._few(where)
-        rows = np.sort(self._by_bits(lists, query, k, where))  # memory is read in order
+        wanted = max(BY_BITS, 4 * k)
+        if could_pass <= min(BY_BITS_UP_TO, len(self._row) - 1):
+            rows = self._few(where)
+            differ = lists.differing_rows(query, rows)
+        else:
+            rows, differ = self._by_lists(lists, query, k if where is None else wanted, where)
+        if len(rows) > wanted:
+            rows = rows[lowest(differ, wanted)]
+        rows = np.sort(rows)  # memory is read in order
         most = max(BY_BYTES, 2 * k)
         if len(rows) <= most:
             return rows
         return rows[np.argpartition(-self._columns.about(rows, query), most)[:most]]
 
-    def _by_bits(self, lists: BitLists, query: Floats, k: int, where: Filter | None) -> Rows:
-        """The rows that differ from the query in the fewest bits, of those that pass in the nearest lists."""
-        wanted = max(BY_BITS, 4 * k)
-        passes = self._passes(where)
-        enough = k if passes is None else wanted
+    def _by_lists(
+        self, lists: BitLists, query: Floats, enough: int, where: Filter | None
+    ) -> tuple[Rows, NDArray[np.uint16]]:
+        """Rows of the nearest lists that pass, and the number of bits in which each differs from the query."""
+        passes, nearest = self._passes(where), lists.nearest(query)
         found, distances, count = [], [], 0
-        for number, (rows, differ, some_gone) in enumerate(lists.nearest(query)):
-            if number >= self._probes and count >= enough:
-                break
-            if some_gone or passes is not None:
+        for start in range(0, len(nearest), self._probes):
+            some = nearest[start : start + self._probes]
+            rows, differ = lists.differing(query, some)
+            if passes is not None or any(each.gone for each in some):
                 passing = self._columns.alive[rows]
                 passing &= True if passes is None else passes(rows)
                 rows, differ = rows[passing], differ[passing]
             found.append(rows)
             distances.append(differ)
             count += len(rows)
-        rows, differ = np.concatenate(found), np.concatenate(distances)
-        if count <= wanted:
-            return rows
-        return rows[lowest(differ, wanted)]
+            if count >= enough:
+                break
+        return np.concatenate(found), np.concatenate(distances)
 
     def _passes(self, where: Filter | None) -> Callable[[Rows], Mask] | None:
         """Which of some rows pass; what is the same for all rows is worked out once."""

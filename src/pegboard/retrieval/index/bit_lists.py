@@ -5,7 +5,7 @@ A list that grows too long is split in two, by its own rows alone, so that a cha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -19,8 +19,6 @@ ROUNDS = 5
 """Of 2-means when a list is split."""
 DEAD = 0.25
 """Share of removed rows at which a list is cleaned."""
-WORDS = 3
-"""Words of 64 bits whose ones are added as bytes, which is fast."""
 ONES = np.array([number.bit_count() for number in range(256)], np.uint8)
 
 Rows = NDArray[np.int32]
@@ -85,6 +83,7 @@ class BitLists:
         self._lists = [BitList(np.empty(0, np.int32), np.empty((words, 0), np.uint64))]
         self._centroids: Floats = np.zeros((1, len(centre)), np.float32)
         self._list_of: Rows = np.zeros(0, np.int32)
+        self._bits_of: Bits = np.zeros((0, words), np.uint64)
         self._draw = np.random.default_rng(0)
 
     def __len__(self) -> int:
@@ -95,6 +94,8 @@ class BitLists:
         bits = bits_of(vectors, self._centre)
         places = (vectors @ self._centroids[: len(self)].T).argmax(axis=1)
         self._list_of = grown(self._list_of, int(rows.max()) + 1)
+        self._bits_of = grown(self._bits_of, int(rows.max()) + 1)
+        self._bits_of[rows] = bits.T
         for number in np.unique(places).tolist():
             here = places == number
             self._lists[number].add(rows[here], bits[:, here])
@@ -110,14 +111,28 @@ class BitLists:
             if each.gone > DEAD * each.used:
                 self._clean(each)
 
-    def nearest(self, query: Floats) -> Iterator[tuple[Rows, NDArray[np.uint16], bool]]:
-        """Rows and the number of bits in which they differ from the query, list by list, the nearest list first; and
-        whether some of the rows were removed."""
+    def nearest(self, query: Floats) -> list[BitList]:
+        """The lists that are not empty, the nearest one first."""
+        order = np.argsort(-(self._centroids[: len(self)] @ query), kind="stable")
+        return [each for number in order.tolist() if (each := self._lists[number]).used]
+
+    def differing(self, query: Floats, lists: Sequence[BitList]) -> tuple[Rows, NDArray[np.uint16]]:
+        """Rows of these lists, and the number of bits in which each differs from the query.
+
+        The bits of a list are counted while a core's cache holds them; then those of all lists are added at once.
+        """
         wanted = bits_of(query[None], self._centre)
-        for number in np.argsort(-(self._centroids[: len(self)] @ query), kind="stable").tolist():
-            each = self._lists[number]
-            if each.used:
-                yield each.rows, ones(each.bits ^ wanted), each.gone > 0
+        counts = np.empty((len(wanted), sum(each.used for each in lists)), np.uint8)
+        start = 0
+        for each in lists:
+            counts[:, start : start + each.used] = counted(each.bits ^ wanted)
+            start += each.used
+        return np.concatenate([each.rows for each in lists]), counts.sum(axis=0, dtype=np.uint16)
+
+    def differing_rows(self, query: Floats, rows: Rows) -> NDArray[np.uint16]:
+        """The number of bits in which each of these rows differs from the query, whatever its list."""
+        wanted = bits_of(query[None], self._centre)
+        return np.asarray(counted(self._bits_of[rows] ^ wanted.T).sum(axis=1, dtype=np.uint16))
 
     def _clean(self, each: BitList) -> None:
         kept = self._alive(each.rows)
@@ -169,21 +184,6 @@ def bits_of(vectors: Floats, centre: Floats) -> Bits:
     whole = np.zeros((len(vectors), -(-vectors.shape[1] // 64) * 8), np.uint8)
     whole[:, : packed.shape[1]] = packed
     return np.ascontiguousarray(whole.view(np.uint64).T)
-
-
-def ones(bits: Bits) -> NDArray[np.uint16]:
-    """The number of ones of each column.
-
-    >>> ones(np.array([[5], [1]], np.uint64)).tolist()
-    [3]
-    """
-    total = np.zeros(bits.shape[1], np.uint16)
-    for start in range(0, len(bits), WORDS):
-        first, *others = counted(bits[start : start + WORDS])
-        for each in others:
-            first += each
-        total += first
-    return total
 
 
 def counted(words: Bits) -> NDArray[np.uint8]:
