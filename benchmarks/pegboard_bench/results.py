@@ -98,7 +98,7 @@ def check(figures: Mapping[str, float]) -> None:
 def commit() -> str:
     """The checked-out commit, marked where the sources differ from it; `unknown` outside a checkout.
 
-    What a run writes, results and documentation, is no source: the later parts of a results file are of the same commit.
+    What a run writes, results and documentation, is no source: later parts of a results file are of the same commit.
     """
     try:
         head = _git("rev-parse", "HEAD")
