@@ -8,7 +8,7 @@ PEGBOARD_DATA := $(abspath $(wildcard .demo/sets))
 endif
 bench bench-%: export PEGBOARD_DATA := $(PEGBOARD_DATA)
 
-.PHONY: demo test test-fast test-adapters test-langchain-own test-soak test-under-load check format docs release-check conformance bench bench-all bench-adapters bench-live bench-rank bench-tasks bench-progressive bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-programs bench-skills bench-observability bench-age bench-sets ui-pictures played-day clean
+.PHONY: demo test test-fast test-adapters test-ray test-langchain-own test-soak test-under-load check format docs release-check conformance bench bench-all bench-adapters bench-live bench-rank bench-tasks bench-progressive bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-programs bench-skills bench-observability bench-age bench-sets ui-pictures played-day clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -22,6 +22,10 @@ test-fast: $(VENV)/.sdks  ## the tests that need no other process and no service
 test-adapters: $(VENV)/.sdks  ## agents of thirteen frameworks, each in an environment of its own, behind the adapters
 	$(BIN)/python scripts/install_frameworks.py .demo/frameworks
 	TEST_FRAMEWORKS=all $(BIN)/python -m pytest tests/adapters $(PYTEST_ARGS)
+
+test-ray: $(READY)        ## builds an index as Ray tasks, kills it, and compares the files; installs Ray
+	$(BIN)/python -m pip install --quiet --editable '.[gateway,ray]'
+	$(BIN)/python -m pytest tests/apps/test_index_build.py $(PYTEST_ARGS)
 
 test-langchain-own: $(VENV)/.sdks  ## LangChain's own tests of its agents, with the middleware in every agent; figures in bench/results
 	$(BIN)/python scripts/install_langchain_tests.py .demo/langchain_own

@@ -21,6 +21,7 @@ SAME_NAME = {
     ("apps/cli/keys.py", "gateways/llm/proxy/keys.py"): "the command that makes the keys, and the check of a key",
     ("apps/cli/mcp.py", "catalog/ingest/mcp.py"): "both are named after the protocol",
     ("apps/cli/pins.py", "stores/*/pins.py"): "the command, and the pins that it shows",
+    ("apps/cli/registry.py", "gateways/llm/formats/registry.py"): "the command for MCP registries, and that of formats",
     ("apps/cli/replay.py", "gateways/llm/shadow/replay.py"): "the command, and what it runs",
     ("apps/cli/scan.py", "trust/scan.py"): "the command, and what it runs",
     ("apps/cli/serve.py", "gateways/serve.py"): "the command, and what it runs",

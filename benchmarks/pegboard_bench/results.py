@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 FIGURE_NAME = re.compile(r"[a-z0-9@_.-]+(/[a-z0-9@_.-]+)*")
+WRITTEN = ("bench/results", "docs")
+"""What benchmarks write."""
 PACKAGES = ("pegboard", "numpy", "onnxruntime", "tokenizers", "toktok-rs", "PyStemmer", "mcp", "bm25s", "faiss-cpu")
 
 
@@ -94,17 +96,26 @@ def check(figures: Mapping[str, float]) -> None:
 
 
 def commit() -> str:
-    """The checked-out commit, marked where the sources differ from it; `unknown` outside a checkout."""
+    """The checked-out commit, marked where the sources differ from it; `unknown` outside a checkout.
+
+    What a run writes, results and documentation, is no source: later parts of a results file are of the same commit.
+    """
     try:
-        answer = subprocess.run(
-            ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"],  # noqa: S607
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        head = _git("rev-parse", "HEAD")
+        changed = _git("diff", "--name-only", "HEAD", "--", ":/", *(f":(top,exclude){each}" for each in WRITTEN))
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+    return f"{head}-dirty" if changed else head
+
+
+def _git(*command: str) -> str:
+    answer = subprocess.run(
+        ["git", *command],  # noqa: S607
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return answer.stdout.strip()
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.catalog.name_lines import how_to_read, name_lines
+from pegboard.catalog import BpeCounter
+from pegboard.catalog.name_lines import how_to_read, name_lines, name_lines_within
 
 WORDS = st.sampled_from(["mcp", "jira", "get", "issue", "list", "Add", "7", "ü"])
 SEPARATORS = st.sampled_from(["_", "__", "-", ".", "/"])
@@ -51,3 +52,24 @@ def test_names_that_share_nothing_are_just_listed() -> None:
 
     assert text == "Read, Bash, mcp__jira__get, mcp__jira__add"
     assert not how_to_read(text)
+
+
+def test_where_not_all_names_fit_no_beginning_loses_all_of_its_names() -> None:
+    names = [f"mcp__{server}__do_{number}" for server in ("big", "small", "last") for number in range(40)][:85]
+
+    text = name_lines_within(names, BpeCounter(), 70)
+
+    first, small, last = text.split("\n")
+    assert first.startswith("mcp__big__do_: 0, 1, ")
+    assert small.startswith("mcp__small__do_: 0, 1, ")
+    assert last.startswith("mcp__last__do_: 0, 1, ")
+    assert first.endswith(" more")
+
+
+@given(names=NAMES, budget=st.integers(0, 80))
+def test_a_text_keeps_to_its_budget_and_is_whole_where_that_fits(names: list[str], budget: int) -> None:
+    counter = BpeCounter()
+    text, whole = name_lines_within(names, counter, budget), name_lines(names)
+
+    assert counter.count([text])[0] <= budget
+    assert (text == whole) == (counter.count([whole])[0] <= budget)

@@ -92,6 +92,21 @@ async def test_the_head_of_a_second_request_has_its_time_too(gateway_of: OpenGat
         assert b"408" in await said(reader)
 
 
+async def test_a_connection_that_was_idle_longer_than_clients_keep_theirs_is_still_open(
+    gateway_of: OpenGateway,
+) -> None:
+    """Five seconds are what httpx keeps one, and so the SDKs of providers; a close at that moment loses a request."""
+    whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    async with gateway_of() as gateway, connection(gateway, whole) as (reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.sleep(6)
+        assert not reader.at_eof()
+        writer.write(whole.replace(b"localhost\r\n", b"localhost\r\nConnection: close\r\n"))
+        rest = await asyncio.wait_for(reader.read(), PATIENCE)
+
+    assert b"HTTP/1.1 200" in rest
+
+
 @pytest.mark.requirement("D10")
 async def test_a_head_without_end_is_refused(gateway_of: OpenGateway) -> None:
     async with gateway_of() as gateway, connection(gateway, HALF) as (reader, writer):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegboard.results.json_tables import NotShaped, json_text, parsed_json, restored, table_text
+from pegboard.results.json_tables import LONG, NotShaped, json_text, parsed_json, restored, table_text
 
 TEXTS = st.text(alphabet=st.characters(exclude_characters="\ue000\ue001", exclude_categories=["Cs"]), max_size=12)
 AWKWARD = st.sampled_from(
@@ -128,3 +128,51 @@ def test_arrays_that_share_few_fields_stay_json() -> None:
     rows = [{f"k{at}": at, f"m{at}": at} for at in range(5)]
 
     assert len(table_text(rows).lines) == 1
+
+
+FLOATS = st.sampled_from([1e16, 1e-05, 1e-07, 0.0001, 1.5, 1e22, -2.5e-08, 123456789.125])
+NESTED = st.recursive(
+    st.one_of(FLOATS, st.integers(), st.booleans(), st.none(), st.text(max_size=8)),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=4), inner, max_size=4)),
+    max_leaves=12,
+)
+
+
+@given(value=NESTED, indent=st.sampled_from([None, 1]), ascii_only=st.booleans())
+def test_a_long_text_is_read_and_written_as_python_reads_and_writes_it(
+    value: object, indent: int | None, *, ascii_only: bool
+) -> None:
+    short = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+    long = f"{short}{' ' * LONG}"
+    assert _read(long) == _read(short)
+    assert json_text(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":1,"a":2}',
+        '{"a":{"b":1,"b":{"c":":"}}}',
+        '{"a":1,"a":"\\u003a"}',
+        '{"\\u003a":1,"b":2,"b":3}',
+        '{"a" :1,"a":2}',
+        "[NaN]",
+        "[-0]",
+        "[1,]",
+    ],
+)
+def test_a_long_text_that_python_cannot_hold_is_not_shaped(text: str) -> None:
+    with pytest.raises(NotShaped):
+        parsed_json(f"{text}{' ' * LONG}")
+
+
+def test_half_a_surrogate_pair_is_read_in_a_long_text() -> None:
+    assert parsed_json(f'["\\ud800"]{" " * LONG}') == ["\ud800"]
+    assert json_text(["\ud800"]) == '["\ud800"]'
+
+
+def _read(text: str) -> object:
+    try:
+        return repr(parsed_json(text))
+    except NotShaped:
+        return NotShaped

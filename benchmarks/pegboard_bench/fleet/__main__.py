@@ -117,12 +117,12 @@ def _token_figures(spent: Mapping[str, Spent], board: int) -> dict[str, float]:
 
 
 def _start_figures(starts: Startup) -> dict[str, float]:
-    """Seconds, medians over the rounds; `over` are differences within a round."""
+    """Seconds, medians over the rounds; `minus` are differences within a round."""
     figures = {f"startup_s/{kind}": median(values) for kind, values in starts.seconds.items()}
     ready = starts.seconds["all_ready"]
     for kind in ("slowest_alone", "all_without_gateway"):
         pairs = zip(ready, starts.seconds[kind], strict=True)
-        figures[f"startup_s/all_ready_over_{kind}"] = median(a - b for a, b in pairs)
+        figures[f"startup_s/all_ready_minus_{kind}"] = median(a - b for a, b in pairs)
     return figures | {
         "not_ready_at_first_search": median(starts.not_ready),
         "rss_mb/gateway": median(starts.memory),

@@ -24,8 +24,10 @@ those whose result the model was given, on stdio and over HTTP.
 |---|---|---|---|---|---|
 """
 FAILED = """
-Directly, {names} did not get through the conversation: with that many servers or tools, some were missing.
+Directly, these did not get through the conversation, so that there is nothing to compare with:
+
 """
+MISSED = "no answer of "
 GROWING = """
 What a list that grows is billed: `grows` adds what searches find (`exposure = "dynamic"`), `pushes` what the
 conversation makes likely too (`push = true`).
@@ -39,7 +41,7 @@ def section(figures: Mapping[str, float], table: Mapping[str, Any]) -> str:
     clients = table["conversations"]
     names = sorted(clients, key=lambda name: (name not in AGENTS, list(clients).index(name)))
     through = {name for name in names if f"tokens_before/{name}" in figures}
-    failed = [_title(name) for name in names if "direct" in clients[name] and name not in through]
+    failed = [name for name in names if "direct" in clients[name] and name not in through]
     head = INTRODUCTION.format(
         measured=measured(table),
         clients=len(clients),
@@ -49,7 +51,7 @@ def section(figures: Mapping[str, float], table: Mapping[str, Any]) -> str:
     )
     text = head + "".join(_row(name, figures) for name in names)
     if failed:
-        text += FAILED.format(names=", ".join(failed))
+        text += FAILED + "".join(_failed(name, clients[name]["direct"]) for name in failed)
     growing = list(_growing(names, figures))
     return text + (GROWING + "".join(growing) if growing else "")
 
@@ -58,6 +60,14 @@ def _row(name: str, figures: Mapping[str, float]) -> str:
     kinds = ("tokens_before", "tokens", "billed_before", "billed")
     cells = (f"{figures[f'{kind}/{name}']:,.0f}" if f"{kind}/{name}" in figures else "" for kind in kinds)
     return f"| {_title(name)} | {figures[f'calls_ok/{name}']:.0%} | {' | '.join(cells)} |\n"
+
+
+def _failed(name: str, direct: Mapping[str, Any]) -> str:
+    """What its provider refused, or else the first of its calls that got no result."""
+    first = direct["trouble"].partition("; ")[0]
+    if first.startswith(MISSED):
+        return f"- {_title(name)}: {first}, of {direct['calls']} calls\n"
+    return f"- {_title(name)}: its provider refuses the request ({first})\n"
 
 
 def _growing(names: list[str], figures: Mapping[str, float]) -> Iterator[str]:

@@ -81,7 +81,7 @@ def section(results: Mapping[str, Any]) -> str:
     end = READING.format(
         not_ready=figures["not_ready_at_first_search"],
         cores=results["machine"]["cores"],
-        added=figures["startup_s/all_ready_over_all_without_gateway"],
+        added=figures["startup_s/all_ready_minus_all_without_gateway"],
         memory=figures["rss_mb/gateway"],
         **common,
     )

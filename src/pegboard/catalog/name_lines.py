@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TypeAlias
+
+from pegboard.protocols import TokenCounter
 
 WORDS = re.compile(r"[^\W_]+[\W_]*|[\W_]+")
 """The words of a name, each with the separators behind it."""
@@ -25,13 +28,42 @@ def name_lines(names: Sequence[str]) -> str:
     read
     mcp__jira__: get_issue, get_page, search, add
     """
-    _, lines = _lines((), [tuple(WORDS.findall(name)) for name in dict.fromkeys(names)])
-    return "\n".join(f"{prefix}: {', '.join(rest)}" if prefix else ", ".join(rest) for prefix, rest in lines)
+    return "\n".join(_text(line, len(names)) for line in _named(names))
+
+
+def name_lines_within(names: Sequence[str], counter: TokenCounter, budget: int) -> str:
+    """The same lines within a token budget: the longest are cut, to as many names as fit. Where one name a line is too
+    much, as many lines as fit."""
+    lines = _named(names)
+    longest = max((len(rest) for _, rest in lines), default=0)
+
+    def text(most: int) -> str:
+        return "\n".join(_text(line, most) for line in lines)
+
+    def too_long(most: int) -> bool:
+        return counter.count([text(most)])[0] > budget
+
+    if not too_long(longest):
+        return text(longest)
+    if too_long(1):
+        return counter.cut(text(1), budget).rpartition("\n")[0]
+    return text(bisect_left(range(longest), True, lo=2, key=too_long) - 1)
 
 
 def how_to_read(lines: str) -> str:
     """What a reader of `name_lines` has to be told; nothing where no beginning was taken out."""
     return HOW if ": " in lines else ""
+
+
+def _named(names: Sequence[str]) -> list[Line]:
+    return _lines((), [tuple(WORDS.findall(name)) for name in dict.fromkeys(names)])[1]
+
+
+def _text(line: Line, most: int) -> str:
+    prefix, rest = line
+    more = [f"… {len(rest) - most} more"] if len(rest) > most else []
+    listed = ", ".join([*rest[:most], *more])
+    return f"{prefix}: {listed}" if prefix else listed
 
 
 def _lines(prefix: Words, names: Sequence[Words]) -> tuple[int, list[Line]]:

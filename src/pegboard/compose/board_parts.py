@@ -36,6 +36,7 @@ from pegboard.settings import Settings
 from pegboard.stores import MemoryEvents
 from pegboard.stores.retention import RetentionJob
 from pegboard.stores.state import open_state
+from pegboard.stores.vector_shards import ShardEmbeddings, VectorSpace
 from pegboard.telemetry.audit_log import AuditLog
 from pegboard.telemetry.event_log import FanOut, LogEvents
 from pegboard.telemetry.trace_spans import Tracer
@@ -90,6 +91,13 @@ class Parts:
     close: Callable[[], Awaitable[None]]
 
 
+def with_shards(settings: Settings, encoder: Encoder, behind: Embeddings) -> Embeddings:
+    """The store of embeddings, behind the configured shards. Raises ConfigError for shards that cannot be used."""
+    if not settings.index_shards:
+        return behind
+    return ShardEmbeddings(settings.index_shards, VectorSpace.of(encoder), behind)
+
+
 def default_parts(settings: Settings, **replaced: Any) -> Parts:
     """The default parts for these settings, except those given in ``replaced``."""
     clock = replaced.get("clock") or SystemClock()
@@ -116,7 +124,7 @@ def default_parts(settings: Settings, **replaced: Any) -> Parts:
     parts: dict[str, Any] = {
         "encoder": encoder,
         "fallback": in_process(settings) if remote and settings.encoder.fallback == "local" else None,
-        "embeddings": state.embeddings,
+        "embeddings": with_shards(settings, encoder, state.embeddings),
         "definitions": state.definitions,
         "events": events_and(),
         "tracer": None,

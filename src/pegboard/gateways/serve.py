@@ -50,6 +50,9 @@ SWITCH_SECONDS = 0.001
 """Seconds that one thread, e.g. one that parses thousands of tools, may delay the others (5 ms by default)."""
 GRACE_SECONDS = 3
 """Seconds that requests other than model requests have to finish after a signal."""
+IDLE_SECONDS = 75
+"""Seconds that an idle connection stays open. Clients reuse theirs for 4 (undici) to 15 s (aiohttp), and should be
+the ones that close: else a request may meet a connection that is being closed. uvicorn's own 5 s are httpx's too."""
 
 
 async def serve_http(settings: Settings, source: Source, *, started: Callable[[str], None] = lambda url: None) -> None:
@@ -216,6 +219,7 @@ def _options() -> dict[str, Any]:
         "access_log": False,
         "log_config": None,
         "timeout_graceful_shutdown": GRACE_SECONDS,
+        "timeout_keep_alive": IDLE_SECONDS,
         "server_header": False,
         "date_header": False,
         "ws": "none",

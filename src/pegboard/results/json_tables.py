@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from operator import itemgetter
 from typing import Any
 
@@ -48,6 +49,9 @@ LIKE_JSON = re.compile(r"\x00(?:[\"\[{ \x00]|-?\d[\d.eE+-]*\x00|(?:true|false|nu
 BARE_NAME = re.compile(r'[^\s.,?@"{}\[\]\x00-\x1f\x7f\x85\u2028\u2029\ue000\ue001]+')
 NAME_PART = re.compile(r'("(?:[^"\\]|\\.)*"|[^."?]+)')
 HEADER = re.compile(r"@(\d+) (\d+) rows(?:, each with (\{.*\})|, (each an array))?")
+ZEROS = bytes.maketrans(b"123456789", b"000000000")
+LONG = 10_000
+"""Characters from which on a text is read by msgspec, if it is there."""
 ENCODED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 Path = tuple[str, ...]
 
@@ -124,6 +128,14 @@ def parsed_json(text: str) -> Any:
         or (MAYBE_MINUS_ZERO.search(text) and MINUS_ZERO.search(text))
     ):
         raise NotShaped
+    if len(text) > LONG and (codec := _codec()) is not None:
+        try:
+            value = codec.decode(text)
+            # What the text says of a key for a second time is not in the value, nor are its colons.
+            if "\\u003" not in text and text.count(":") == codec.encode(value).count(b":"):
+                return value
+        except (ValueError, RecursionError):  # the strict reading says why, or can read it
+            pass
     try:
         return json.loads(text, parse_float=_number, parse_constant=_refused, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
@@ -132,7 +144,7 @@ def parsed_json(text: str) -> Any:
 
 def json_text(value: Any) -> str:
     """Compact JSON, with the marked literals as they were written."""
-    text = ENCODED(value)
+    text = _encoded(value)
     return MARKED.sub(r"\1", text) if MARKS[0] in text else text
 
 
@@ -163,6 +175,37 @@ def restored(text: str) -> Any:
         ]
         lines = lines[2 + rows :]
     return _resolved(json.loads(re.sub(r'("(?:[^"\\]|\\.)*")|@(\d+)', _referred, root)), tables)
+
+
+@dataclass(frozen=True, slots=True)
+class _Codec:
+    """A faster reader and writer of JSON than Python's."""
+
+    decode: Callable[[str], Any]
+    encode: Callable[[Any], bytes]
+
+
+@cache
+def _codec() -> _Codec | None:
+    """None where msgspec, which comes with the extra `mcp`, is not installed."""
+    try:
+        import msgspec
+    except ImportError:
+        return None
+    return _Codec(msgspec.json.Decoder(float_hook=_number).decode, msgspec.json.Encoder().encode)
+
+
+def _encoded(value: Any) -> str:
+    """Python's compact JSON. Small and great floats are the only values that msgspec writes in another way."""
+    if isinstance(value, list | dict) and value and (codec := _codec()) is not None:
+        try:
+            text = codec.encode(value)
+        except UnicodeEncodeError:  # half of a surrogate pair
+            return ENCODED(value)
+        digits = text.translate(ZEROS)
+        if b"0e" not in digits and b"0.0000" not in digits:
+            return text.decode()
+    return ENCODED(value)
 
 
 def _number(literal: str) -> float | str:

@@ -25,6 +25,7 @@ from pegboard.settings.limit_settings import RateSettings
 from pegboard.settings.llm import KeyName, LlmSettings
 from pegboard.settings.otel_settings import OtelSettings
 from pegboard.settings.program_settings import ProgramSettings
+from pegboard.settings.registry_settings import RegistrySettings
 from pegboard.settings.result_settings import ResultSettings
 from pegboard.settings.retrieval import ChromaSettings, EncoderSettings, IndexKind
 from pegboard.settings.sandbox_settings import SandboxSettings
@@ -67,7 +68,14 @@ ToolsetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 Origin = Annotated[str, Field(pattern=r"^(null|[a-z][a-z0-9+.-]*://[^/]+)$")]
 ALWAYS_AVAILABLE = "ALWAYS_AVAILABLE_TOOLS"
 """The environment variable of the lazy-loading PRD, read if Pegboard's own is not set."""
-OF_A_TEXT = {"summaries": "file", "state": "url", "encoder": "provider", "results": "policy", "programs": "mode"}
+OF_A_TEXT = {
+    "summaries": "file",
+    "state": "url",
+    "encoder": "provider",
+    "results": "policy",
+    "programs": "mode",
+    "registry": "snapshot",
+}
 """The field that is meant if a section is given as a string."""
 
 
@@ -155,6 +163,12 @@ class Settings(BaseSettings):
         500, ge=0, description="Most tokens of the gateway's instructions that servers' instructions may take."
     )
     start_wait: float = Field(5.0, ge=0, description="Seconds that the first listing waits for starting servers.")
+    search_wait: float | None = Field(
+        None,
+        ge=0,
+        description="Seconds that a search which found nothing certain waits for servers that never listed their "
+        "tools, in vain for each only once. Default: three times `start_wait`, 15 at most.",
+    )
     connect_timeout: float = Field(
         30.0, gt=0, description="Seconds that a server may take to answer its first request."
     )
@@ -174,6 +188,11 @@ class Settings(BaseSettings):
         ProgramSettings(),
         description="Whether MCP clients, and models whose results are cut, are offered `run_program`: off, on, or "
         "auto, where the break-even rule says that it pays; and what a program may take. A string alone is the mode.",
+    )
+    registry: Annotated[RegistrySettings, NoDecode] = Field(
+        RegistrySettings(),
+        description="The snapshot of an MCP registry that `pegboard registry` writes and searches; a string alone is "
+        "its file, by default in cache_dir. If it is named, MCP clients are offered `find_server`.",
     )
     list_limit: int = Field(
         5_000,
@@ -289,6 +308,11 @@ class Settings(BaseSettings):
         description="Index that hybrid searches for tools: exact, compressed or faiss (in this process), or chroma (a "
         "server).",
     )
+    index_shards: tuple[Path, ...] = Field(
+        (),
+        description="Folders that `pegboard index build` wrote: vectors found there are mapped into memory and never "
+        "computed.",
+    )
     chroma: ChromaSettings = Field(ChromaSettings(), description="The Chroma server.")
     encoder: Annotated[EncoderSettings, NoDecode] = Field(
         EncoderSettings(), description="The model that embeds texts; a string alone is its provider."
@@ -331,7 +355,7 @@ class Settings(BaseSettings):
             return value
         return json.loads(value) if value.startswith("[") else tuple(filter(None, map(str.strip, value.split(","))))
 
-    @field_validator("summaries", "state", "encoder", "results", "programs", mode="before")
+    @field_validator("summaries", "state", "encoder", "results", "programs", "registry", mode="before")
     @classmethod
     def _of_a_text(cls, value: Any, info: ValidationInfo) -> Any:
         """A string alone stands for the most important field; in the environment it may be JSON."""
@@ -487,15 +511,15 @@ def _from_its_folder(document: dict[str, Any], path: Path) -> dict[str, Any]:
     def found(name: Any) -> Any:
         return str(path.absolute().parent / Path(name).expanduser()) if isinstance(name, str) else name
 
-    summaries, named = document.get("summaries"), dict(document)
-    if isinstance(summaries, Mapping) and "file" in summaries:
-        named["summaries"] = {**summaries, "file": found(summaries["file"])}
-    elif isinstance(summaries, str):
-        named["summaries"] = {"file": found(summaries)}
-    for section, field in (("llm", "record"), ("audit_log", "folder")):
+    named, files = dict(document), (("summaries", "file"), ("registry", "snapshot"))
+    for section, field in (*files, ("llm", "record"), ("audit_log", "folder")):
         said = document.get(section)
         if isinstance(said, Mapping) and field in said:
             named[section] = {**said, field: found(said[field])}
+        elif isinstance(said, str) and (section, field) in files:
+            named[section] = {field: found(said)}
+    if isinstance(shards := document.get("index_shards"), list):
+        named["index_shards"] = [found(folder) for folder in shards]
     return named | ({"calibration": found(document["calibration"])} if "calibration" in document else {})
 
 

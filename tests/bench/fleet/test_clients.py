@@ -82,9 +82,13 @@ def test_figures_are_by_client_and_leave_out_what_did_not_get_through(tmp_path: 
             "grows": conversation(320, billed=400.0),
             "pushes": conversation(330, billed=500.0),
         },
-        "npm-1": {"stdio": conversation(30), "http": conversation(30, done=0, trouble="no answer")},
+        "npm-1": {
+            "direct": conversation(90, done=2, trouble="no answer of now"),
+            "stdio": conversation(30),
+            "http": conversation(30, done=0, trouble="no answer"),
+        },
         "opencode": {
-            "direct": conversation(900, done=0, billed=1.0, trouble="no tool"),
+            "direct": conversation(900, done=0, billed=1.0, trouble="tools: 481 are too many; no answer of now"),
             "stdio": conversation(300, billed=200.0),
             "http": conversation(300, billed=200.0),
         },
@@ -105,8 +109,9 @@ def test_figures_are_by_client_and_leave_out_what_did_not_get_through(tmp_path: 
     assert "2 servers, 30 tools, 900 tokens" in text
     assert "| Gemini CLI | 100% | 900 | 300 | 800 | 200 |" in text
     assert "| `npm-1` | 50% |  | 30 |  |  |" in text
+    assert "- `npm-1`: no answer of now, of 3 calls" in text
     assert "| Gemini CLI | 200 | 400 | 500 |" in text
-    assert "Directly, opencode did not get through" in text
+    assert "- opencode: its provider refuses the request (tools: 481 are too many)" in text
 
 
 def test_agents_are_given_every_server_or_pegboard_alone(tmp_path: Path) -> None:

@@ -46,6 +46,10 @@ def test_tokens_and_starts_are_measured_and_shown(config: Path, tmp_path: Path) 
     assert figures["tokens/static/start"] > 0
     assert figures["tokens/static/search_adds_to_list"] == 0 <= figures["tokens/dynamic/search_adds_to_list"]
     assert figures["startup_s/all_ready"] > 0
+    seconds = written["tables"]["startup"]["seconds"]
+    for kind in ("slowest_alone", "all_without_gateway"):
+        difference = seconds["all_ready"][0] - seconds[kind][0]
+        assert figures[f"startup_s/all_ready_minus_{kind}"] == pytest.approx(difference, abs=0.002)
     assert str(tmp_path) not in json.dumps(written)
     assert "2 servers, 3 tools" in section(written)
 

@@ -18,6 +18,7 @@ from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings, SummariesSettings
 from pegboard.summaries import Summary, as_lines
 from pegboard.testing import FakeClock, FakeEncoder, fake_tool
+from pegboard.upstreams import ServerStatus
 from processes import until
 
 EMPTY = Catalog.build([])
@@ -82,4 +83,43 @@ async def test_the_categories_of_many_tools_are_computed_off_the_event_loop(
     assert len(view.categories) == len(many)
     assert len(threads) == 1
     assert threads[0] is not threading.main_thread()
+    view.close()
+
+
+class Starting(OneServer):
+    """Servers that go on starting; notes how long it is waited for them."""
+
+    def __init__(self, catalog: Catalog, *names: str) -> None:
+        super().__init__(catalog)
+        self.names, self.waits = list(names), list[float]()
+
+    def status(self) -> list[ServerStatus]:
+        return [ServerStatus(name=name, state="starting") for name in self.names]
+
+    async def settled(self, timeout: float, *, some: bool = False) -> bool:
+        self.waits.append(timeout)
+        return False
+
+
+@pytest.mark.requirement("M15")
+@pytest.mark.parametrize(
+    ("terms", "seconds"),
+    [({}, 15.0), ({"start_wait": 2.0}, 6.0), ({"search_wait": 40.0}, 40.0), ({"start_wait": 0}, 0)],
+)
+async def test_an_unsure_search_waits_in_vain_for_each_server_once(
+    board_of: Callable[..., RoutingBoard], clock: FakeClock, terms: dict[str, float], seconds: float
+) -> None:
+    async def changed() -> None:
+        return
+
+    fleet = Starting(FULL, "slow")
+    view = CatalogView(Settings(**terms), board_of(FULL), fleet, clock=clock, changed=changed)
+    clock.advance(1000)
+    assert not await view.more_started()
+    assert not await view.more_started()
+    assert fleet.waits == [seconds]
+
+    fleet.names.append("new")
+    assert not await view.more_started()
+    assert fleet.waits == [seconds, seconds]
     view.close()

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from journals import PLAIN
 from pegboard.events import CallFinished, CallRejected, RouteDecided, ToolsListed, ToolsSearched
-from pegboard.gateways.mcp.gateway import catalog_view, meta_tools
+from pegboard.gateways.mcp.gateway import meta_tools
 from pegboard.gateways.mcp.gateway.meta_definitions import META_TOOLS
 from pegboard.model import Floats
 from pegboard.settings.server_spec import ServerSpec
@@ -106,12 +106,12 @@ def late(released: Path) -> ServerSpec:
 
 @pytest.mark.requirement("M15")
 async def test_a_search_that_finds_nothing_certain_waits_for_servers_that_never_listed(
-    client_of: OpenClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client_of: OpenClient, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(catalog_view, "UNSURE_SHARE", 200.0)
-    monkeypatch.setattr(catalog_view, "MOST_UNSURE_SECONDS", 100.0)
+    """However long ago the gateway was started."""
     released = tmp_path / "released"
-    async with client_of(scripted(), late(released), start_wait=0.5, connect_timeout=200.0) as client:
+    terms = {"start_wait": 0.01, "search_wait": 100.0, "connect_timeout": 200.0}
+    async with client_of(scripted(), late(released), **terms) as client:
         async with asyncio.timeout(60):
             while "scripted" in (await ask(client, "list_tool_categories"))["servers_not_ready"]:
                 pass
@@ -119,7 +119,8 @@ async def test_a_search_that_finds_nothing_certain_waits_for_servers_that_never_
         released.touch()
         found = await ask(client, "search_tools", query="forecast rain")
     assert certain["tools"][0]["name"] == "echo"
-    assert certain["search_again"] == "Still starting: late. Their tools are not known yet: search again in a moment."
+    said = "1 server is still starting, with tools that are not known yet: late. Search again in a moment."
+    assert certain["search_again"] == said
     assert found["tools"][0]["name"] == "forecast_rain"
     assert "search_again" not in found
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from pegboard.apps.cli.configs import Configured
+from pegboard.apps.cli.index_build import BUILD_EXAMPLES, VERIFY_EXAMPLES, build, verify
 from pegboard.apps.cli.options import Catalogs, Configs, Json, Profile, Verbose, examples
 from pegboard.apps.cli.output import plain, print_json, stdout
 from pegboard.apps.cli.tool_sources import LoadedTools, load_some
@@ -48,6 +49,12 @@ class IndexReport:
     seconds: float
 
 
+app = typer.Typer(rich_markup_mode="markdown", add_completion=False, invoke_without_command=True)
+app.command("build", epilog=BUILD_EXAMPLES)(build)
+app.command("verify", epilog=VERIFY_EXAMPLES)(verify)
+
+
+@app.callback(epilog=EXAMPLES)
 def index(
     context: typer.Context,
     config: Configs = None,
@@ -68,6 +75,8 @@ def index(
 
     Existing vectors are neither computed nor sent again, so that the next run continues an interrupted one.
     """
+    if context.invoked_subcommand is not None:
+        return
     from pegboard.apps.cli.configs import for_tools
 
     configured = for_tools(config, catalog, profile=profile)

@@ -43,6 +43,7 @@ COMMANDS = {
     "summarize": "Write a summary of each tool: its name and at most 60 tokens, phrased as users ask for it.",
     "calibrate": "Fit the threshold of attention and the fusion of hybrid to the requests of one deployment.",
     "index": "Embed every tool into the configured store of embeddings, and into the index if that is a server.",
+    "registry": "Keep a snapshot of an MCP registry on this machine, and find servers in it. Nothing is installed or started.",  # noqa: E501
     "doctor": "Check configuration files, servers, the encoder, the embedding cache, the state store, and versions.",
     "init": "Move the MCP servers of the clients on this machine into pegboard.toml, and point each client at Pegboard.",  # noqa: E501
     "mcp": "Serve one MCP client on standard input and output, as a gateway to all configured servers.",

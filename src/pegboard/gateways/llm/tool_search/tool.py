@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pegboard.catalog import compact_json
-from pegboard.catalog.name_lines import name_lines
+from pegboard.catalog.name_lines import name_lines_within
 from pegboard.errors import ToolNotAvailable
 from pegboard.model import Tool
 from pegboard.protocols import TokenCounter
@@ -26,13 +26,12 @@ def description(pool: str) -> str:
 
 
 def pool_of(tools: Sequence[Tool], counter: TokenCounter, budget: int | None) -> str:
-    """A line per tool if that fits the token budget; else the names; else as many names as fit."""
-    names = name_lines([tool.name for tool in tools])
-    for text in ("\n".join(tool.summary for tool in tools), names):
-        if budget is None or counter.count([text])[0] <= budget:
-            return text
-    kept = counter.cut(names, budget or 0)
-    return kept.rpartition(", ")[0]
+    """A line per tool if that fits the token budget; else the names, those with the same beginning in a line, and
+    long lines cut (`name_lines_within`)."""
+    summaries = "\n".join(tool.summary for tool in tools)
+    if budget is None or counter.count([summaries])[0] <= budget:
+        return summaries
+    return name_lines_within([tool.name for tool in tools], counter, budget)
 
 
 def found(tools: Iterable[Tool]) -> str:

@@ -38,11 +38,13 @@ MOST_ENDED = 10_000
 
 
 class SessionRecovery:
-    """The ASGI application of one gateway's transport, which also serves sessions that the transport has forgotten."""
+    """The ASGI application of one gateway's transport while it runs, which also serves sessions that the transport has
+    forgotten."""
 
     def __init__(self, sessions: ResumableSessions, gateway: Gateway, signing: Signing) -> None:
         self._sessions = sessions
         self._transport: App = sessions.handle_request
+        self._apart: App = sessions.modern_requests()
         self._gateway = gateway
         self._signing = signing
         self._inner: dict[str, str] = {}
@@ -52,7 +54,7 @@ class SessionRecovery:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         session = header(scope["headers"], SESSION)
         if session is None:
-            await self._transport(scope, receive, self._owned(scope, send))
+            await self._apart(scope, receive, self._owned(scope, send))
             return
         inner = self._of(session, scope)
         if inner == session and scope["method"] != "DELETE" and self._sessions.serves(session):

@@ -46,7 +46,10 @@ class CallerView:
         book: SessionBook,
         toolset: ToolsetView | None,
         is_readable: Callable[[Caller], bool] = lambda caller: False,
+        *,
+        has_finder: bool = False,
     ) -> None:
+        self._has_finder = has_finder
         self._is_readable = is_readable
         self.catalog_view = catalog_view
         self.book = book
@@ -66,6 +69,11 @@ class CallerView:
     def pushes(self) -> bool:
         """Whether tools that a conversation makes likely join its list."""
         return self._settings.push
+
+    @property
+    def finds_servers(self) -> bool:
+        """Whether `find_server` is offered: a registry's snapshot is configured."""
+        return self._has_finder and self._settings.registry.snapshot is not None
 
     @property
     def servers(self) -> Collection[str] | None:
@@ -156,6 +164,7 @@ class CallerView:
             budget=budget,
             reads=self._is_readable(caller),
             runs=self.programs(caller, session).offered,
+            finds=self.finds_servers,
         )
         self._warn_of_budget(caller, chosen, {each["name"] for each in definitions})
         return chosen, definitions
@@ -271,6 +280,7 @@ def listing(
     budget: int = 0,
     reads: bool = False,
     runs: bool = False,
+    finds: bool = False,
 ) -> list[JsonObject]:
     """The definitions of a `tools/list` answer, in an order that depends on the catalog alone (P18).
 
@@ -278,7 +288,7 @@ def listing(
     ``budget`` of tokens (0: no limit): always-available tools come first, then the last found. The meta-tools and the
     always-available tools get the key ``always_load`` in their `_meta`. Tools that a search found do not: for a client
     with its own tool search they would invalidate the prompt cache. With ``reads``, `read_result` is listed; with
-    ``runs``, `run_program`.
+    ``runs``, `run_program`; with ``finds``, `find_server`.
     """
     pinned = [tool for tool in always if tool in allowed]
 
@@ -288,6 +298,7 @@ def listing(
         return [loaded(on_the_wire(tool, names), always_load if tool.id in pinned else None) for tool in listed]
 
     more = [*([READER] if reads else []), *([meta_definitions.program_definition(exposure)] if runs else [])]
+    more += [meta_definitions.finder_definition()] if finds else []
     if exposure in ("eager", "native"):
         return [*(loaded(each, always_load) for each in more), *shown(allowed)]
     routes, dynamic = exposure == "route", exposure == "dynamic"

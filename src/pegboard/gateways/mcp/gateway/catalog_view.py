@@ -40,8 +40,8 @@ MOST_RIGHTS = 1_000
 """Combinations of rights and answers for which resolved names are remembered."""
 SEARCH_SHARE = 0.4
 """The share of the start-up wait after which a search no longer waits for slow servers."""
-UNSURE_SHARE, MOST_UNSURE_SECONDS = 2.0, 10.0
-"""How much longer than the start-up wait a search that found nothing certain waits, as a share of it, and at most."""
+UNSURE_SHARE, MOST_UNSURE_SECONDS = 3.0, 15.0
+"""How long a search that found nothing certain waits for servers by default: start-up waits, and seconds at most."""
 
 
 class CatalogView:
@@ -68,7 +68,10 @@ class CatalogView:
         self._held_back: tuple[ToolId, ...] = ()
         self._changed = changed
         self._wait_until = clock.monotonic() + settings.start_wait
-        self._unsure_until = self._wait_until + min(settings.start_wait * UNSURE_SHARE, MOST_UNSURE_SECONDS)
+        usual = min(settings.start_wait * UNSURE_SHARE, MOST_UNSURE_SECONDS)
+        self._unsure_wait = usual if settings.search_wait is None else settings.search_wait
+        self._awaited: frozenset[str] = frozenset()
+        """The servers that a search has waited for in vain."""
         self._complete = False
         self._categories: Mapping[ToolId, str] | None = None
         self._categorizing = asyncio.Lock()
@@ -140,13 +143,16 @@ class CatalogView:
         return [status.name for status in self._fleet.status() if not status.heard_of]
 
     async def more_started(self) -> bool:
-        """Wait for servers that have never listed their tools, once per process and no longer than a search that found
-        nothing certain may take. True if the tools have changed."""
-        before = self.board.catalog.fingerprint
-        left = max(0.0, self._unsure_until - self._clock.monotonic())
-        await self._fleet.settled(left)
+        """Wait for servers that have never listed their tools, no longer than a search that found nothing certain may
+        take, and in vain for each server only once. True if the tools have changed."""
+        self._awaited = self._awaited.intersection(self.never_listed)
+        if self._awaited.issuperset(self.never_listed):
+            return False
+        before, until = self.board.catalog.fingerprint, self._clock.monotonic() + self._unsure_wait
+        await self._fleet.settled(self._unsure_wait)
         if self._approvals is not None:
-            await self._approvals.settled(left)
+            await self._approvals.settled(max(0.0, until - self._clock.monotonic()))
+        self._awaited = self._awaited.union(self.never_listed)
         self.refresh()
         return self.board.catalog.fingerprint != before
 

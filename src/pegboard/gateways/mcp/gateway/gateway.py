@@ -30,6 +30,7 @@ from pegboard.gateways.mcp.gateway.likely_tools import LikelyTools
 from pegboard.gateways.mcp.gateway.meta_definitions import EXECUTE, INVOKE, META_TOOLS, SEARCH
 from pegboard.gateways.mcp.gateway.meta_tools import MetaCalls
 from pegboard.gateways.mcp.gateway.notifications import Announcer, LogLevels
+from pegboard.gateways.mcp.gateway.server_finder import ServerFinder
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
 from pegboard.gateways.mcp.gateway.tool_calls import ToolCalls
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
@@ -90,6 +91,7 @@ class Gateway:
         task_ids: TaskIds | None = None,
         results: ResultShaper | None = None,
         programs: ProgramRunner | None = None,
+        finder: ServerFinder | None = None,
     ) -> None:
         self.announcer = Announcer()
         self.pending_inputs = PendingInputs()
@@ -103,7 +105,9 @@ class Gateway:
         )
         self._results = CallResults(settings, shaper)
         self._programs = programs or ProgramRunner(settings.programs)
-        self._caller_view = CallerView(settings, self.view, self.book, toolset, self._results.is_readable)
+        self._caller_view = CallerView(
+            settings, self.view, self.book, toolset, self._results.is_readable, has_finder=finder is not None
+        )
         pins = None if approvals is None else approvals.contents
         self._later = AfterAnswer()
         self._contents = Contents(settings.scan, events=events, clock=clock, later=self._later, pins=pins)
@@ -152,6 +156,7 @@ class Gateway:
             contents=ContentSearch(self.resources, self.skills),
             results=self._results,
             programs=self._programs,
+            finder=finder,
         )
         self._events, self._clock = events, clock
 

@@ -18,6 +18,7 @@ from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.key_expiry import warn_of_expiry
 from pegboard.gateways.mcp.gateway.clients import client_rows
 from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.gateway.server_finder import ServerFinder
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
 from pegboard.gateways.mcp.gateway.user_boards import UserBoards
@@ -111,6 +112,7 @@ class Host:
         counter = Catalog.build([]).counter
         self._results = ResultShaper(settings.results, parts.results, counter, events=parts.events, clock=parts.clock)
         self._programs = ProgramRunner(settings.programs)
+        self._finder = ServerFinder(lambda: self.settings, parts, counter)
         self._often: tuple[str, ...] = ()
         self._copies: dict[str, tuple[Settings, Settings]] = {}
         """By toolset: the settings, and how the toolset changes them. All users share them."""
@@ -209,6 +211,7 @@ class Host:
             task_ids=TaskIds(self.signing),
             results=self._results,
             programs=self._programs,
+            finder=self._finder,
         )
         made.view.renew()
         return made

@@ -21,9 +21,10 @@ ROUTE = "route_tools"
 EXECUTE = "execute_tool"
 REPORT = "report_outcome"
 RUN = "run_program"
+FIND_SERVER = "find_server"
 SEARCHING = (LIST_CATEGORIES, SEARCH, DESCRIBE, INVOKE)
 ROUTING = (ROUTE, EXECUTE, REPORT)
-META_TOOLS = frozenset({*SEARCHING, *ROUTING, READ, RUN})
+META_TOOLS = frozenset({*SEARCHING, *ROUTING, READ, RUN, FIND_SERVER})
 """Reserved names: no other tool can have them, whether the meta-tools are listed or not."""
 KINDS = ("tool", "prompt", "resource", "skill")
 """What a search can be for; without one, for all of them."""
@@ -168,6 +169,20 @@ def routing_definitions() -> list[JsonObject]:
             ["name", "useful"],
         ),
     ]
+
+
+def finder_definition() -> JsonObject:
+    """`find_server`, where a registry's snapshot is configured."""
+    return _definition(
+        FIND_SERVER,
+        "Find MCP servers that are not installed here, by what you want to do, in a snapshot of a registry. Use it if "
+        "no tool here fits. It only proposes: show the user the entry, and never add or start a server unasked.",
+        {
+            "query": {"type": "string", "minLength": 1, "maxLength": 2000, "description": "What the server should do"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 10},
+        },
+        ["query"],
+    )
 
 
 def program_definition(exposure: Exposure) -> JsonObject:

@@ -33,6 +33,7 @@ META_SCHEMAS: Mapping[str, JsonObject] = {
         *meta_definitions.routing_definitions(),
         READER,
         meta_definitions.program_definition("static"),
+        meta_definitions.finder_definition(),
     ]
 }
 BESIDE_A_CATEGORY = frozenset(
@@ -131,8 +132,9 @@ def search_again(starting: Sequence[str]) -> Result:
     """Advice while servers are ``starting`` whose tools are not known yet."""
     if not starting:
         return {}
-    advice = f"Still starting: {', '.join(starting)}. Their tools are not known yet: search again in a moment."
-    return {"search_again": advice}
+    servers = "1 server is" if len(starting) == 1 else f"{len(starting)} servers are"
+    advice = f"{servers} still starting, with tools that are not known yet: {', '.join(starting)}."
+    return {"search_again": f"{advice} Search again in a moment."}
 
 
 def has_hints(tool: Tool, wanted: Mapping[str, bool]) -> bool:

@@ -38,6 +38,7 @@ from pegboard.gateways.mcp.gateway.meta_results import (
 )
 from pegboard.gateways.mcp.gateway.notifications import Announcer
 from pegboard.gateways.mcp.gateway.program_calls import ProgramCalls
+from pegboard.gateways.mcp.gateway.server_finder import ServerFinder
 from pegboard.gateways.mcp.gateway.tool_calls import ToolCalls
 from pegboard.gateways.mcp.resources.content_search import ContentSearch
 from pegboard.gateways.mcp.resources.resource_listing import Kind
@@ -66,6 +67,7 @@ OTHER_KINDS: Mapping[str, Sequence[Kind]] = {
     "resource": ["resources", "resourceTemplates"],
     "skill": ["skills"],
 }
+NO_REGISTRY = "It needs a snapshot of a registry: `registry` in the configuration names one."
 NO_SUCH_ITEM = "Nothing of this kind matches on the servers that run. Search with other words, or without a kind."
 NOTHING_TO_JUDGE = "No call of this tool in this session succeeded since the last report."
 
@@ -100,7 +102,9 @@ class MetaCalls:
         contents: ContentSearch,
         results: CallResults,
         programs: ProgramRunner,
+        finder: ServerFinder | None = None,
     ) -> None:
+        self._finder = finder
         self._contents = contents
         self._view = view
         self._events = events
@@ -121,6 +125,7 @@ class MetaCalls:
             meta_definitions.REPORT: self._report,
             READ: results.read,
             meta_definitions.RUN: self._programs.run,
+            meta_definitions.FIND_SERVER: self._find_server,
         }
 
     async def answer(self, name: str, arguments: JsonObject, context: CallContext) -> Result:
@@ -278,6 +283,12 @@ class MetaCalls:
         calls = self._calls_of(found[:1], session, caller)
         await self._enable(found, session, context)
         return json_result(listed | calls)
+
+    async def _find_server(self, arguments: JsonObject, context: CallContext) -> Result:
+        """Raises ToolNotAvailable where no snapshot is configured."""
+        if self._finder is None or not self._view.finds_servers:
+            raise ToolNotAvailable(meta_definitions.FIND_SERVER, [], remedy=NO_REGISTRY)
+        return json_result(await self._finder.answer(arguments))
 
     async def _describe(self, arguments: JsonObject, context: CallContext) -> Result:
         """Unknown names are returned next to the definitions."""

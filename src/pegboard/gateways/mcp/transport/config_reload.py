@@ -19,7 +19,8 @@ LOGGER = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
 FIXED = (
-    *("host", "port", "allowed_hosts", "start_wait", "connect_timeout", "call_timeout", "lazy", "idle_stop"),
+    *("host", "port", "allowed_hosts", "start_wait", "search_wait", "connect_timeout", "call_timeout"),
+    *("lazy", "idle_stop"),
     *("often_used", "session_ttl", "encoder", "encoder_threads", "cache_dir", "state_dir", "index", "chroma"),
     *("state", "statistics", "replica_url", "metrics", "log_format", "drain_wait", "drain_timeout"),
     *("allowed_origins", "otel"),

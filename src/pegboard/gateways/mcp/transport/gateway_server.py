@@ -19,6 +19,7 @@ from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.transport.call_handler import CallHandler
 from pegboard.gateways.mcp.transport.client_connection import at_end, caller_of
 from pegboard.gateways.mcp.transport.list_handler import ListHandler
+from pegboard.gateways.mcp.transport.modern_requests import MirroredArguments
 from pegboard.gateways.mcp.transport.offered_capabilities import with_extensions
 from pegboard.gateways.mcp.transport.request_spans import trace_requests
 from pegboard.gateways.mcp.transport.resource_handlers import ResourceHandlers
@@ -81,7 +82,7 @@ def wire(
         on_list_tools=lists.handle,  # type: ignore[arg-type]  # the SDK takes dictionaries too
         on_call_tool=calls.handle,  # type: ignore[arg-type]
         **handlers.handlers(),
-        get_tool_input_schema=gateway.input_schema,
+        get_tool_input_schema=MirroredArguments(gateway.input_schema),
     )
     server.add_notification_handler("notifications/initialized", types.NotificationParams, initialized)
     server.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, roots_changed)

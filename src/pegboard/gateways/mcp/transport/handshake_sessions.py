@@ -25,12 +25,15 @@ from mcp.server.streamable_http import (
     check_accept_headers,
 )
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import RequestBodyLimitMiddleware
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp_types import DEFAULT_NEGOTIATED_VERSION, JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse
 from pydantic import ValidationError
 from sse_starlette import EventSourceResponse
 from starlette.requests import Request
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from pegboard.gateways.mcp.transport.modern_requests import ModernRequests
 
 QUICK_SECONDS = 1.0
 """Seconds within which an answer is sent as JSON."""
@@ -155,6 +158,11 @@ class ResumableSessions(StreamableHTTPSessionManager):
         """Whether the session is open here."""
         transport = self._server_instances.get(session)
         return transport is not None and not transport.is_terminated
+
+    def modern_requests(self) -> ASGIApp:
+        """The same application while it runs, with our way of handling requests of revision 2026-07-28."""
+        modern = ModernRequests(self.app, self.security_settings, self._lifespan_state, otherwise=self._handle_request)
+        return RequestBodyLimitMiddleware(modern, self.max_request_body_size)
 
     def _admit_session(self, requestor: Any) -> StreamableHTTPServerTransport | None:
         """As the SDK admits a session, with our transport."""
