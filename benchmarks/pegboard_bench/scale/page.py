@@ -84,7 +84,7 @@ def _growth(sizes: Sequence[int], figures: Mapping[str, float]) -> list[str]:
         return []
     said = ", ".join(f"{words} {growth.slope(figures, name, sizes):.2f}" for name, (words, _) in growth.LINES.items())
     return [
-        f"Exponents of the growth with the number of tools (0 is constant, 1 linear), of a change without the search that "
-        f"shows it: {said}.\n",
+        f"Exponents of the growth with the number of tools (0: constant, 1: linear), of a change without the search "
+        f"that shows it: {said}.\n",
         f"![Median times by the number of tools, both axes logarithmic]({growth.PICTURE})\n",
     ]
