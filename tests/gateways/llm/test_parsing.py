@@ -142,12 +142,12 @@ def test_fifty_megabytes_are_read_in_bounded_time(name: str) -> None:
 def test_ten_thousand_tools_are_read_and_rewritten_in_bounded_time(name: str) -> None:
     text = json.dumps(asking(name, tools=[f"tool_{number}" for number in range(10_000)])).encode()
 
-    started = time.monotonic()
+    started = time.process_time()
     request = CODECS[name].parse(text, PATH)
     out = CODECS[name].rewrite(request, range(0, 10_000, 2))
 
     assert len(CODECS[name].parse(out, PATH).tools) == 5000
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 @formats
