@@ -33,6 +33,10 @@ DETACHED = 0x00000008
 """`subprocess.DETACHED_PROCESS`: no console of the one who started it."""
 NEW_GROUP = 0x00000200
 """`subprocess.CREATE_NEW_PROCESS_GROUP`."""
+IDLE_PRIORITY = 0x00000040
+"""`subprocess.IDLE_PRIORITY_CLASS`."""
+LOWEST_PRIORITY = 19
+"""The greatest niceness of POSIX."""
 ON_POSIX = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 ON_WINDOWS = (
     *("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE"),
@@ -51,6 +55,15 @@ def is_linux() -> bool:
 def apart_from_signals() -> dict[str, Any]:
     """Options of `subprocess.Popen` for a process that an interrupt of the terminal does not reach."""
     return {"creationflags": NEW_GROUP} if is_windows() else {"start_new_session": True}
+
+
+def yield_to_others() -> None:
+    """Give this process the lowest priority: it gets the processor time that nothing else wants."""
+    if is_windows():
+        kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined, unused-ignore]
+        kernel.SetPriorityClass(kernel.GetCurrentProcess(), IDLE_PRIORITY)
+    else:
+        os.nice(LOWEST_PRIORITY)
 
 
 # Paths and files
