@@ -6,10 +6,9 @@ import asyncio
 import multiprocessing
 import os
 import tempfile
-from collections.abc import Coroutine
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -19,12 +18,11 @@ from pegboard_bench import results
 from pegboard_bench.page import write_page
 from pegboard_bench.tenants import measure, neighbours
 from pegboard_bench.tenants.measure import LIMIT, Measured, Sizes
-from pegboard_bench.tenants.neighbours import FLOOD, NEIGHBOURS, RATE, Disturbed
+from pegboard_bench.tenants.neighbours import FLOOD, NEIGHBOURS, RATE, ROUNDS, Disturbed
 from pegboard_bench.tenants.world import read_world
 
 SEED = 20261126
 STDERR = Console(stderr=True)
-T = TypeVar("T")
 
 
 def main(
@@ -34,7 +32,7 @@ def main(
     tools: Annotated[int, typer.Option(help="Tools of each tenant.")] = 500,
     asked: Annotated[int, typer.Option("--results", help="Results whose owners are checked.")] = 100_000,
     imported: Annotated[int, typer.Option(help="Tools that one tenant imports while others search.")] = 50_000,
-    seconds: Annotated[float, typer.Option(help="How long the others search without it, before and after.")] = 60.0,
+    seconds: Annotated[float, typer.Option(help="How long the others search without it, in all.")] = 60.0,
     out: Annotated[Path, typer.Option(help="Folder for tenants.json.")] = Path("bench/results"),
     page: Annotated[Path | None, typer.Option(help="Write the results as a section of this page too.")] = None,
 ) -> None:
@@ -58,6 +56,7 @@ def main(
         "imported": imported,
         "neighbours": NEIGHBOURS,
         "rate": RATE,
+        "rounds": ROUNDS,
         "flood": FLOOD,
         "load": os.getloadavg()[1],
     }

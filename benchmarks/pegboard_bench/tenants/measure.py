@@ -12,8 +12,9 @@ from pathlib import Path
 from pegboard.catalog import Catalog
 from pegboard.compose import build_routing, default_parts
 from pegboard.library.matches import ToolMatches
-from pegboard.model import Tool
-from pegboard.settings import Settings
+from pegboard.model import Server, Tool
+from pegboard.routing_board import RoutingBoard
+from pegboard.settings import load_settings
 from pegboard.tenants import TenantBoards
 from pegboard_bench.scale.measure import MEGABYTE, anonymous
 from pegboard_bench.tenants.world import (
@@ -90,7 +91,7 @@ async def filled(boards: TenantBoards, world: World, encoder: KnownEncoder, size
 async def measure(data: Path, cache: Path, sizes: Sizes) -> Measured:
     world = await read_world(data, cache)
     encoder = KnownEncoder(world, sizes.seed)
-    boards = TenantBoards(Settings(), encoder=encoder, embeddings=NoEmbeddings())
+    boards = TenantBoards(encoder=encoder, embeddings=NoEmbeddings())
     await encoder.encode(["loaded before memory is measured"])
     gc.collect()
     before, started = anonymous(), time.perf_counter()
@@ -106,7 +107,7 @@ async def measure(data: Path, cache: Path, sizes: Sizes) -> Measured:
     gc.collect()
     everything = anonymous()
     tools = sum([len(boards.tools_of(named(number))) for number in range(0, sizes.tenants, 50)]) * 50
-    hot = len(boards.hot)
+    hot = boards.hot
     await boards.close()
     return Measured(
         distinct=boards.definitions,
@@ -140,7 +141,7 @@ async def searched(boards: TenantBoards, world: World, sizes: Sizes) -> Asked:
     each = -(-sizes.results // (sizes.tenants * LIMIT))
     for tenant in map(named, range(sizes.tenants)):
         uses = frozenset(world.used(tenant, sizes.shared))
-        for times in range(each + 1):
+        for times in range(each):
             request = world.requests[number % len(world.requests)]
             number += 1
             started = time.perf_counter()
@@ -156,7 +157,8 @@ async def searched(boards: TenantBoards, world: World, sizes: Sizes) -> Asked:
 def foreign(found: ToolMatches, tenant: str, uses: frozenset[str]) -> int:
     """How many of the tools found are not the tenant's: on a public server that it does not use, or another's own."""
     return sum(
-        not match.description.startswith(f"For {tenant}, ") if match.tool.server in PRIVATE_SERVERS
+        not match.description.startswith(f"For {tenant}, ")
+        if match.tool.server in PRIVATE_SERVERS
         else match.tool.server not in uses
         for match in (*found.tools, *found.nearest)
     )
@@ -165,10 +167,10 @@ def foreign(found: ToolMatches, tenant: str, uses: frozenset[str]) -> int:
 async def apart(world: World, encoder: KnownEncoder, sizes: Sizes) -> float:
     """Megabytes of one tenant's board that shares nothing with others, on average."""
     gc.collect()
-    before, boards = anonymous(), []
+    before, boards = anonymous(), list[RoutingBoard]()
     for tenant in map(named, range(APART)):
-        groups = []
-        told = []
+        groups: list[tuple[Server, Sequence[Tool]]] = []
+        told: list[tuple[Tool, int]] = []
         for name in world.used(tenant, sizes.shared):
             tools = [_copy(tool) for tool in world.catalog.of_server(name)]
             groups.append((world.catalog.servers[name], tools))
@@ -178,9 +180,8 @@ async def apart(world: World, encoder: KnownEncoder, sizes: Sizes) -> float:
             groups.append((private_server(name), [tool for tool, _ in made]))
             told += made
         encoder.tell(told, moved=False)
-        board = build_routing(
-            Settings(), Catalog.build(groups), parts=default_parts(Settings(), encoder=encoder, embeddings=NoEmbeddings())
-        )
+        parts = default_parts(load_settings(), encoder=encoder, embeddings=NoEmbeddings())
+        board = build_routing(load_settings(), Catalog.build(groups), parts=parts)
         await board.warm()
         await board.search_index()
         boards.append(board)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from pegboard.model import Floats
+from pegboard.model import Floats, Tool, ToolId
 from pegboard.protocols import Embeddings
-from pegboard.settings import Settings
+from pegboard.settings import load_settings
 from pegboard.stores import SqliteEmbeddings
 from pegboard.stores.sqlite.backend import EMBEDDINGS_FILE
 from pegboard.tenants import TenantBoards
@@ -21,6 +22,8 @@ NEIGHBOURS = 20
 """Tenants that search."""
 RATE = 10
 """Their searches a second, in all."""
+ROUNDS = 10
+"""Parts of the import, each on a server of its own, with a quiet time before it."""
 FLOOD = 32
 """Requests that the flood of one tenant has under way at any time."""
 
@@ -31,6 +34,10 @@ class Phase:
 
     seconds: float = 0.0
     times: list[float] = field(default_factory=list)
+
+    def add(self, other: Phase) -> None:
+        self.seconds += other.seconds
+        self.times += other.times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +57,7 @@ class Neighbours:
         self._requests = requests
         self._number = 0
 
-    async def during(self, what: asyncio.Future[object]) -> Phase:
+    async def during(self, what: asyncio.Task[object]) -> Phase:
         """Search until this is done."""
         phase, began, due = Phase(), time.perf_counter(), 0.0
         under_way: set[asyncio.Task[None]] = set()
@@ -76,18 +83,19 @@ async def measure(data: Path, cache: Path, sizes: Sizes, imported: int, quiet_s:
     world = await read_world(data, cache)
     written = SqliteEmbeddings(folder / EMBEDDINGS_FILE)
     kept = WarmStart(SqliteEmbeddings(cache / EMBEDDINGS_FILE), written)
-    boards = TenantBoards(Settings(cache_dir=folder, state_dir=folder), embeddings=kept)
+    boards = TenantBoards(load_settings(cache_dir=folder, state_dir=folder), embeddings=kept)
     await fill(boards, world, sizes)
     neighbours = Neighbours(boards, world.requests)
     await neighbours.during(_sleep(2.0))  # what is loaded with the first searches
-    before = await neighbours.during(_sleep(quiet_s))
     large = [tool for tool, _ in world.private("importer", "bulk", imported)]
-    importing = await neighbours.during(asyncio.ensure_future(boards.import_tools("importer", "bulk", large)))
-    building = await neighbours.during(asyncio.ensure_future(boards.search("importer", large[0].description)))
-    after = await neighbours.during(_sleep(quiet_s))
+    quiet, importing = Phase(), Phase()
+    for number, start in enumerate(range(0, imported, -(-imported // ROUNDS))):  # in turns: the machine is shared
+        some = [_on(f"bulk {number}", tool) for tool in large[start : start - (-imported // ROUNDS)]]
+        quiet.add(await neighbours.during(_sleep(quiet_s / ROUNDS)))
+        importing.add(await neighbours.during(_task(boards.import_tools("importer", f"bulk {number}", some))))
+    building = await neighbours.during(_task(boards.search("importer", large[0].description)))
     flooded, answers = await flood(boards, neighbours, world, quiet_s)
     await boards.close()
-    quiet = Phase(seconds=before.seconds + after.seconds, times=before.times + after.times)
     return Disturbed(quiet=quiet, importing=importing, building=building, flooded=flooded, flood_answers=answers)
 
 
@@ -117,9 +125,7 @@ async def fill(boards: TenantBoards, world: World, sizes: Sizes) -> None:
         await boards.board(tenant)
 
 
-async def flood(
-    boards: TenantBoards, neighbours: Neighbours, world: World, seconds: float
-) -> tuple[Phase, int]:
+async def flood(boards: TenantBoards, neighbours: Neighbours, world: World, seconds: float) -> tuple[Phase, int]:
     """The neighbours' searches while one tenant of the same size has many under way, and how many it got answered."""
     until, answers = time.perf_counter() + seconds, 0
 
@@ -129,9 +135,20 @@ async def flood(
             await boards.search(named(0), f"{world.requests[answers % len(world.requests)]} {answers} {number}")
             answers += 1
 
-    flooding = asyncio.gather(*map(ask, range(FLOOD)))
-    return await neighbours.during(flooding), answers
+    async def flooding() -> None:
+        await asyncio.gather(*map(ask, range(FLOOD)))
+
+    phase = await neighbours.during(_task(flooding()))
+    return phase, answers
 
 
-def _sleep(seconds: float) -> asyncio.Future[object]:
-    return asyncio.ensure_future(asyncio.sleep(seconds))
+def _on(server: str, tool: Tool) -> Tool:
+    return replace(tool, id=ToolId(server, tool.name))
+
+
+def _sleep(seconds: float) -> asyncio.Task[object]:
+    return _task(asyncio.sleep(seconds))
+
+
+def _task(work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
+    return asyncio.create_task(work)

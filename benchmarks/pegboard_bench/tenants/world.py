@@ -113,7 +113,9 @@ class KnownEncoder:
         """The next tools that are embedded, in place of those told before."""
         rows = self.world.rows[[place for _, place in tools]].copy()
         if moved:
-            draw = np.random.default_rng([self.seed, int(hashlib.sha256(str(tools[0][0]).encode()).hexdigest()[:8], 16)])
+            draw = np.random.default_rng(
+                [self.seed, int(hashlib.sha256(str(tools[0][0]).encode()).hexdigest()[:8], 16)]
+            )
             off = draw.standard_normal(rows.shape, np.float32)
             rows += off * (NOISE / np.linalg.norm(off, axis=1, keepdims=True))
             rows /= np.linalg.norm(rows, axis=1, keepdims=True)

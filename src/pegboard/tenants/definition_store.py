@@ -1,7 +1,7 @@
 """Definitions of tools with their vectors, each once, by its content.
 
-A public definition is one row for everybody. A private one is a row of its owner, also where another tenant has the very
-same definition: nobody can tell from a row, or from the time that it takes to make one, what others have.
+A public definition is one row for everybody. A private one is a row of its owner, also where another tenant has the
+very same definition: nobody can tell from a row, or from the time that it takes to make one, what others have.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from pegboard.protocols import Embeddings, Encoder
 from pegboard.retrieval import CachedEncoder, Progress, Retriever
 from pegboard.retrieval.tool_texts import server_profile
 from pegboard.routing_board import RoutingBoard
-from pegboard.settings import Settings
+from pegboard.settings import Settings, load_settings
 from pegboard.tenants.background_encoder import BackgroundEncoder
 from pegboard.tenants.definition_store import PUBLIC, DefinitionStore, ServerRows
 from pegboard.tenants.fair_queue import FairQueue
@@ -83,7 +83,7 @@ class TenantBoards:
         encoder: Encoder | None = None,
         **parts: Any,
     ) -> None:
-        self._settings = settings or Settings()
+        self._settings = settings or load_settings()
         self._replaced = parts if encoder is None else {"encoder": encoder, **parts}
         self._hot_tools = hot_tools
         self._most_tools = most_tools
@@ -276,9 +276,7 @@ class TenantBoards:
         together = np.concatenate(rows) if rows else np.zeros(0, np.int32)
         return ServerRows(server=server, owner=owner, rows=together, profile=profile), made
 
-    async def _kept(
-        self, owner: str, tools: Sequence[Tool], encoder: CachedEncoder
-    ) -> tuple[NDArray[np.int32], int]:
+    async def _kept(self, owner: str, tools: Sequence[Tool], encoder: CachedEncoder) -> tuple[NDArray[np.int32], int]:
         """Rows of some tools, and how many of them had to be embedded."""
         keys = self._store.keys(owner, tools)
         known = [key for key in keys if self._store.has(key)]
