@@ -40,7 +40,8 @@ one server:
 
 Medians of {rounds} starts in seconds, from the start of `pegboard mcp` (or of a server) until the answer. `new` is a
 gateway that remembers nothing, `again` one that remembers these tools: it lists and finds them while their servers
-start, as many at once as half of the cores, and a call starts its server out of turn and waits for it. `lazy` is one that starts a server with its first call (`lazy = true`).
+start, as many at once as half of the cores, and a call starts its server out of turn and waits for it. `lazy` is one
+that starts a server with its first call (`lazy = true`).
 
 | | s |
 |---|---|
