@@ -10,9 +10,9 @@ from pegboard_bench.results import measured
 INTRODUCTION = """## Thousands of tenants
 
 Written by `{command}`. {measured}; load of the machine {load:.1f}. {tenants:,} [tenants](tenants.md) with {tools} tools
-each: {shared} on public servers, drawn for each from {servers} real ones with {public:,} tools, and the others on three
-servers of its own, which every tenant calls alike. Private tools are **synthesised** from real ones, each with a text of
-its own and a vector off its model's. Requests are real, and go through `TenantBoards.search`.
+each: {shared} on public servers, drawn for each from {servers} real ones with {public:,} tools, and the others on
+three servers of its own, which every tenant calls alike. Private tools are **synthesised** from real ones, each with a
+text of its own and a vector off its model's. Requests are real, and go through `TenantBoards.search`.
 
 """
 PHASES = {
@@ -55,8 +55,8 @@ def _memory(tables: Mapping[str, Any], figures: Mapping[str, float]) -> list[str
 def _searches(tables: Mapping[str, Any], figures: Mapping[str, float]) -> list[str]:
     return [
         f"Of {figures['results']:,.0f} results, up to {tables['limit']} a search, {figures['foreign']:.0f} were a tool "
-        f"of another tenant. A search took {_times(figures, 'search')}; the first one of a tenant, whose board is built "
-        f"for it, {_times(figures, 'first_search')} (p50 / p95, ms).",
+        f"of another tenant. A search took {_times(figures, 'search')}; the first one of a tenant, whose board is "
+        f"built for it, {_times(figures, 'first_search')} (p50 / p95, ms).",
     ]
 
 
