@@ -33,10 +33,10 @@ DETACHED = 0x00000008
 """`subprocess.DETACHED_PROCESS`: no console of the one who started it."""
 NEW_GROUP = 0x00000200
 """`subprocess.CREATE_NEW_PROCESS_GROUP`."""
-IDLE_PRIORITY = 0x00000040
-"""`subprocess.IDLE_PRIORITY_CLASS`."""
-LOWEST_PRIORITY = 19
-"""The greatest niceness of POSIX."""
+BELOW_NORMAL = 0x00004000
+"""`subprocess.BELOW_NORMAL_PRIORITY_CLASS`."""
+LOW_PRIORITY = 10
+"""A niceness of POSIX: on Linux a tenth of the weight of others."""
 ON_POSIX = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 ON_WINDOWS = (
     *("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE"),
@@ -58,12 +58,13 @@ def apart_from_signals() -> dict[str, Any]:
 
 
 def yield_to_others() -> None:
-    """Give this process the lowest priority: it gets the processor time that nothing else wants."""
+    """Give this process a low priority: it gets the processor time that nothing else wants, and a tenth of what others
+    get where there is not enough."""
     if is_windows():
         kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined, unused-ignore]
-        kernel.SetPriorityClass(kernel.GetCurrentProcess(), IDLE_PRIORITY)
+        kernel.SetPriorityClass(kernel.GetCurrentProcess(), BELOW_NORMAL)
     else:
-        os.nice(LOWEST_PRIORITY)
+        os.nice(LOW_PRIORITY)
 
 
 # Paths and files

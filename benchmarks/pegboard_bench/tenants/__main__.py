@@ -41,11 +41,11 @@ def main(
     sizes = Sizes(tenants=tenants, tools=tools, results=asked, seed=SEED)
     world = asyncio.run(read_world(data, cache))
     STDERR.print(f"{tenants:,} tenants …")
-    of_memory = _apart(_memory, data, cache, sizes)
+    of_memory = _apart(measure.measured, data, cache, sizes)
     STDERR.print(f"{of_memory}"[:400])
     STDERR.print(f"An import of {imported:,} tools …")
     with tempfile.TemporaryDirectory() as folder:
-        disturbed = _apart(_neighbours, data, cache, sizes, imported, seconds, Path(folder))
+        disturbed = _apart(neighbours.measured, data, cache, sizes, imported, seconds, Path(folder))
     tables: dict[str, Any] = {
         "tenants": tenants,
         "tools": tools,
@@ -110,14 +110,6 @@ def _percentiles(name: str, times: list[float] | Any) -> dict[str, float]:
         **{f"p{at}_ms/{name}": float(np.percentile(times, at)) for at in (50, 95, 99)},
         f"most_ms/{name}": float(max(times)),
     }
-
-
-def _memory(data: Path, cache: Path, sizes: Sizes) -> Measured:
-    return asyncio.run(measure.measure(data, cache, sizes))
-
-
-def _neighbours(data: Path, cache: Path, sizes: Sizes, imported: int, seconds: float, folder: Path) -> Disturbed:
-    return asyncio.run(neighbours.measure(data, cache, sizes, imported, seconds, folder))
 
 
 def _apart(work: Any, *given: Any) -> Any:

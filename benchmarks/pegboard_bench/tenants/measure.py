@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import time
@@ -124,6 +125,10 @@ async def measure(data: Path, cache: Path, sizes: Sizes) -> Measured:
         first_ms=asked.first_ms,
         search_ms=asked.search_ms,
     )
+
+
+def measured(data: Path, cache: Path, sizes: Sizes) -> Measured:
+    return asyncio.run(measure(data, cache, sizes))
 
 
 @dataclass(slots=True, kw_only=True)

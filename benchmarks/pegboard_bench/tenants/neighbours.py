@@ -11,12 +11,14 @@ from typing import Any
 
 from pegboard.model import Floats, Tool, ToolId
 from pegboard.protocols import Embeddings
+from pegboard.retrieval.encoders.encoder_cache import embedding_key
 from pegboard.settings import load_settings
 from pegboard.stores import SqliteEmbeddings
 from pegboard.stores.sqlite.backend import EMBEDDINGS_FILE
 from pegboard.tenants import TenantBoards
+from pegboard.tenants.tenant_boards import OwnEmbeddings
 from pegboard_bench.tenants.measure import Sizes, named
-from pegboard_bench.tenants.world import PRIVATE_SERVERS, World, private_server, read_world
+from pegboard_bench.tenants.world import PRIVATE_SERVERS, KnownEncoder, World, private_server, read_world
 
 NEIGHBOURS = 20
 """Tenants that search."""
@@ -84,7 +86,7 @@ async def measure(data: Path, cache: Path, sizes: Sizes, imported: int, quiet_s:
     written = SqliteEmbeddings(folder / EMBEDDINGS_FILE)
     kept = WarmStart(SqliteEmbeddings(cache / EMBEDDINGS_FILE), written)
     boards = TenantBoards(load_settings(cache_dir=folder, state_dir=folder), embeddings=kept)
-    await fill(boards, world, sizes)
+    await fill(boards, world, sizes, kept)
     neighbours = Neighbours(boards, world.requests)
     await neighbours.during(_sleep(2.0))  # what is loaded with the first searches
     large = [tool for tool, _ in world.private("importer", "bulk", imported)]
@@ -97,6 +99,10 @@ async def measure(data: Path, cache: Path, sizes: Sizes, imported: int, quiet_s:
     flooded, answers = await flood(boards, neighbours, world, quiet_s)
     await boards.close()
     return Disturbed(quiet=quiet, importing=importing, building=building, flooded=flooded, flood_answers=answers)
+
+
+def measured(data: Path, cache: Path, sizes: Sizes, imported: int, quiet_s: float, folder: Path) -> Disturbed:
+    return asyncio.run(measure(data, cache, sizes, imported, quiet_s, folder))
 
 
 class WarmStart:
@@ -114,12 +120,17 @@ class WarmStart:
         await self._written.put(vectors)
 
 
-async def fill(boards: TenantBoards, world: World, sizes: Sizes) -> None:
+async def fill(boards: TenantBoards, world: World, sizes: Sizes, kept: Embeddings) -> None:
+    """What the neighbours have; its vectors are in the store of embeddings, those of the import are not."""
+    encoder = KnownEncoder(world, sizes.seed)
     for server, tools in world.public:
         await boards.publish(server, tools)
     for tenant in map(named, range(NEIGHBOURS)):
         for name in PRIVATE_SERVERS:
             made = world.private(tenant, name, sizes.private)
+            encoder.tell(made, moved=True)
+            own = {embedding_key(encoder.provider, encoder.model, text): row for text, row in encoder.known.items()}
+            await OwnEmbeddings(kept, tenant).put(own)
             await boards.import_tools(tenant, private_server(name), [tool for tool, _ in made])
         boards.use(tenant, world.used(tenant, sizes.shared))
         await boards.board(tenant)

@@ -1,4 +1,4 @@
-"""The bundled encoder in a process of its own, which gets the processor time that nothing else wants."""
+"""The bundled encoder in a process of its own, of low priority."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class TenantBoards:
     ) -> Imported:
         """List a server of a tenant's own, or list it anew: nobody else sees it, and nothing of it is shared.
 
-        Tools are embedded few at a time at the lowest priority, tenants taking turns. Raises QuotaReached for more
+        Tools are embedded few at a time at a low priority, tenants taking turns. Raises QuotaReached for more
         tools than a tenant may have, and what `publish` raises.
         """
         if not tenant:
