@@ -50,6 +50,11 @@ class Request:
     tool_choice: Any = None
     update: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def prompt(self) -> list[AnyMessage]:
+        """What to send to the model: the system message, if there is one, and the others."""
+        return [self.system_message, *self.messages] if self.system_message is not None else self.messages
+
     def override(self, **changes: Any) -> Request:
         return replace(self, **changes)
 
