@@ -54,8 +54,8 @@ def _memory(tables: Mapping[str, Any], figures: Mapping[str, float]) -> list[str
 def _searches(tables: Mapping[str, Any], figures: Mapping[str, float]) -> list[str]:
     return [
         f"Every {tables['every']}th tenant searched. Of {figures['results']:,.0f} results, up to {tables['limit']} a "
-        f"search, {figures['foreign']:.0f} were a tool of another tenant. A search took {_times(figures, 'search')}; the "
-        f"first one of a tenant, whose board is built for it, {_times(figures, 'first_search')} (p50 / p95, ms).",
+        f"search, {figures['foreign']:.0f} were a tool of another tenant. A search took {_times(figures, 'search')}; "
+        f"the first one of a tenant, whose board is built for it, {_times(figures, 'first_search')} (p50 / p95, ms).",
     ]
 
 
@@ -66,10 +66,10 @@ def _others(tables: Mapping[str, Any], figures: Mapping[str, float]) -> list[str
         for name, said in PHASES.items()
     ]
     return [
-        f"{tables['neighbours']} other tenants make {tables['rate']} searches a second, each timed from when it was due "
-        f"(load of the machine {tables['load']:.1f}). The import is in {tables['rounds']} parts with quiet times between "
-        f"them. It embedded {tables['imported'] / figures['seconds/importing']:.0f} tools a second beside the searches; "
-        f"the flood had {figures['flood_answers'] / figures['seconds/flooded']:.0f} answers a second.\n",
+        f"{tables['neighbours']} other tenants make {tables['rate']} searches a second, each timed from when it was "
+        f"due (load of the machine {tables['load']:.1f}). The import is in {tables['rounds']} parts with quiet times "
+        f"between them. It embedded {tables['imported'] / figures['seconds/importing']:.0f} tools a second beside the "
+        f"searches; the flood had {figures['flood_answers'] / figures['seconds/flooded']:.0f} answers a second.\n",
         "| beside the searches | s | searches | p50 / p95 ms | p99 ms | p95, times the quiet one |",
         "|---|---|---|---|---|---|",
         *lines,
