@@ -18,7 +18,8 @@ from pegboard.model import Floats, Tool
 from pegboard.operating_system import yield_to_others
 from pegboard.retrieval import OnnxEncoder
 
-Given, T = TypeVar("Given"), TypeVar("T")
+Given = TypeVar("Given")
+T = TypeVar("T")
 Described = tuple[tuple[Tool, ...], tuple[int, ...]]
 
 
