@@ -7,7 +7,8 @@ import asyncio
 import json
 import zlib
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -19,6 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from pegboard.errors import PegboardError
 from pegboard.inflate import WINDOWS, inflated
 from pegboard.terminal import printable
+from pegboard.upstreams.http_pools import HttpPools
 from pegboard.upstreams.limits import LIST_METHOD, UpstreamLimits
 from pegboard.upstreams.line_reader import ENDS_BYTES, LineReader, TooLong, answered
 from pegboard.upstreams.list_answers import ListRequests, ListTooLarge, cut
@@ -47,27 +49,32 @@ BROKE_OFF = "its answer broke off"
 
 
 @asynccontextmanager
-async def streamable_http(
-    url: str,
+async def opened_client(
     headers: Mapping[str, str],
     *,
     limits: UpstreamLimits,
     credentials: bool = False,
     auth: httpx2.Auth | None = None,
-) -> AsyncIterator[TransportStreams]:
-    """The streams of a session. An answer that exceeds ``limits`` is an error of its request.
+    pools: HttpPools | None = None,
+) -> AsyncIterator[httpx2.AsyncClient]:
+    """The client of one session. An answer that exceeds ``limits`` is an error of its request.
 
-    ``credentials``: the headers or the URL contain a token or key. ``auth`` adds a token to each request.
+    ``credentials``: the headers or the URL contain a token or key. ``auth`` adds a token to each request. ``pools``
+    have the connections to use; without them, the client has its own.
     """
     unauthorized = REFUSED if credentials and auth is None else SIGN_IN
     made = await asyncio.to_thread(
-        _Client, headers, limits, unauthorized, auth
+        _Client, headers, limits, unauthorized, auth, pools=pools
     )  # it reads certificates, and the first one imports much code
-    async with (
-        made as client,
-        streamable_http_client(url, http_client=client, max_sse_event_size=limits.result) as streams,
-    ):
-        yield streams
+    async with made as client:
+        yield client
+
+
+def session_streams(
+    url: str, client: httpx2.AsyncClient, limits: UpstreamLimits
+) -> AbstractAsyncContextManager[TransportStreams]:
+    """The streams of a session of the handshake era."""
+    return streamable_http_client(url, http_client=client, max_sse_event_size=limits.result)
 
 
 @asynccontextmanager
@@ -115,8 +122,10 @@ class _Client(httpx2.AsyncClient):
         auth: httpx2.Auth | None = None,
         *,
         one_stream: bool = False,
+        pools: HttpPools | None = None,
     ) -> None:
         """Allows any number of concurrent calls. ``one_stream``: every answer comes on the stream of a GET."""
+        self._pools = pools
         pool = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
         super().__init__(
             headers={"accept-encoding": ", ".join(WINDOWS)} | dict(headers),
@@ -130,6 +139,14 @@ class _Client(httpx2.AsyncClient):
         self._one_stream = one_stream
         self._discovery_refused = False
         self._lists = ListRequests()
+
+    def _init_transport(self, *options: Any, **named: Any) -> httpx2.AsyncBaseTransport:
+        make = partial(super()._init_transport, *options, **named)
+        return make() if self._pools is None else self._pools.lent(None, make)
+
+    def _init_proxy_transport(self, proxy: httpx2.Proxy, *options: Any, **named: Any) -> httpx2.AsyncBaseTransport:
+        make = partial(super()._init_proxy_transport, proxy, *options, **named)
+        return make() if self._pools is None else self._pools.lent(proxy, make)
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
         try:
