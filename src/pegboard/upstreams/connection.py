@@ -34,7 +34,8 @@ from pegboard.upstreams.error_text import (
 )
 from pegboard.upstreams.extension_requests import AnyNotification, client_extensions
 from pegboard.upstreams.fleet_options import FleetOptions
-from pegboard.upstreams.http_transport import SIGN_IN, opened_client, session_streams
+from pegboard.upstreams.http_pools import HttpPools
+from pegboard.upstreams.http_transport import SIGN_IN, ServerClient, opened_client, session_streams
 from pegboard.upstreams.raw_requests import AnyRequest, ParameterHeaders, send_client_capabilities, untouched
 from pegboard.upstreams.server_lists import read_listing
 from pegboard.upstreams.server_requests import ProgressRelay, ServerRequests
@@ -249,21 +250,25 @@ class Connection:
             async with self._made(self._monitored(streams), self._mode) as client:
                 yield client
             return
-        async with opened_client(
-            spec.headers, limits=limits, credentials=spec.has_credentials, auth=self.auth, pools=self._conditions.pools
-        ) as http:
-            mode = self._mode
-            if mode != "legacy":
-                dispatcher = self._watched = stateless(spec.url, http, limits)
+        mode, pools, refused = self._mode, self._conditions.pools, False
+        if mode != "legacy":
+            async with self._http(spec, pools) as http:
+                dispatcher = self._watched = stateless(spec.url, http, limits, pools.names)
                 client = self._made(_nowhere(), mode)
                 try:
                     async with dispatcher.introduced(client):
                         yield client
                     return
                 except HandshakeEra:
-                    mode = "legacy"
+                    mode, refused = "legacy", http.discovery_refused
+        async with self._http(spec) as http:
+            http.discovery_refused = refused
             async with self._made(self._monitored(session_streams(spec.url, http, limits)), mode) as client:
                 yield client
+
+    def _http(self, spec: ServerSpec, pools: HttpPools | None = None) -> AbstractAsyncContextManager[ServerClient]:
+        limits, shown = self._conditions.limits, spec.has_credentials
+        return opened_client(spec.headers, limits=limits, credentials=shown, auth=self.auth, pools=pools)
 
     def _made(self, transport: AbstractAsyncContextManager[TransportStreams], mode: str) -> Client:
         return Client(

@@ -1,8 +1,9 @@
-"""The TCP connections to servers, which all sessions of a fleet share."""
+"""The TCP connections to servers without sessions, which all users share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 import httpx2
 
@@ -11,10 +12,13 @@ class HttpPools:
     """Pools of connections: one to servers, and one for each proxy.
 
     A request takes any idle connection to its address, whoever sends it: what tells users apart (tokens, cookies,
-    headers) is in each session's own client and in no connection.
+    headers) is in each one's own client and in no connection.
     """
 
     def __init__(self) -> None:
+        self.names = count(1)
+        """Ids of requests, none of them given twice: an answer that was left on a connection by an earlier request, of
+        another user, fits none."""
         self._open: dict[tuple[str, bytes], httpx2.AsyncBaseTransport] = {}
 
     def lent(self, proxy: httpx2.Proxy | None, make: Callable[[], httpx2.AsyncBaseTransport]) -> LentTransport:

@@ -56,7 +56,7 @@ async def opened_client(
     credentials: bool = False,
     auth: httpx2.Auth | None = None,
     pools: HttpPools | None = None,
-) -> AsyncIterator[httpx2.AsyncClient]:
+) -> AsyncIterator[ServerClient]:
     """The client of one session. An answer that exceeds ``limits`` is an error of its request.
 
     ``credentials``: the headers or the URL contain a token or key. ``auth`` adds a token to each request. ``pools``
@@ -64,7 +64,7 @@ async def opened_client(
     """
     unauthorized = REFUSED if credentials and auth is None else SIGN_IN
     made = await asyncio.to_thread(
-        _Client, headers, limits, unauthorized, auth, pools=pools
+        ServerClient, headers, limits, unauthorized, auth, pools=pools
     )  # it reads certificates, and the first one imports much code
     async with made as client:
         yield client
@@ -97,7 +97,7 @@ async def event_stream(
         headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
     ) -> httpx2.AsyncClient:
         """Uses our own timeouts: a stream of answers may be silent for days."""
-        return _Client(headers or {}, limits, unauthorized, own, one_stream=True)
+        return ServerClient(headers or {}, limits, unauthorized, own, one_stream=True)
 
     try:
         async with sse_client(url, dict(headers), httpx_client_factory=client) as streams:
@@ -108,7 +108,7 @@ async def event_stream(
         raise PegboardError(f"{unauthorized}.") from error
 
 
-class _Client(httpx2.AsyncClient):
+class ServerClient(httpx2.AsyncClient):
     """Turns a bad answer into an error of the call that waits for it; the SDK would end every call of the session.
 
     A failure to connect still ends the session.
@@ -137,7 +137,8 @@ class _Client(httpx2.AsyncClient):
         self._limits = limits
         self._unauthorized = unauthorized
         self._one_stream = one_stream
-        self._discovery_refused = False
+        self.discovery_refused = False
+        """Whether the server has refused to introduce itself for want of a token."""
         self._lists = ListRequests()
 
     def _init_transport(self, *options: Any, **named: Any) -> httpx2.AsyncBaseTransport:
@@ -177,9 +178,9 @@ class _Client(httpx2.AsyncClient):
         a handshake refuses that with another error; the 401 is the reason still.
         """
         if response.status_code == UNAUTHORIZED:
-            self._discovery_refused |= _asked_in(response.request.content)[0] == DISCOVER
+            self.discovery_refused |= _asked_in(response.request.content)[0] == DISCOVER
             return self._unauthorized
-        shakes = self._discovery_refused and _asked_in(response.request.content)[0] == INITIALIZE
+        shakes = self.discovery_refused and _asked_in(response.request.content)[0] == INITIALIZE
         if shakes and response.is_client_error:
             return self._unauthorized
         if response.status_code == FORBIDDEN and self._unauthorized == SIGN_IN and (more := wanted_scopes(response)):

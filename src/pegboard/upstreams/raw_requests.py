@@ -17,6 +17,7 @@ from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_m
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher, _Pending, _plan_outbound
 from mcp_types import methods
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
+from opentelemetry import trace
 from pydantic import TypeAdapter
 
 from pegboard.model import JsonObject
@@ -25,7 +26,6 @@ from pegboard.telemetry.trace_spans import CURRENT
 from pegboard.upstreams.call_spans import note_request_id
 from pegboard.upstreams.extension_requests import TASKS, extensions_of
 from pegboard.upstreams.request_origin import ORIGIN
-from pegboard.upstreams.stateless_dispatcher import StatelessDispatcher, is_traced
 
 AnyRequest = types.ClientRequest | types.Request[Any, Any]
 ANY_OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
@@ -163,8 +163,6 @@ async def _exchanged(
 
     Raises MCPError, also for a connection that closes. Cancelling it cancels the request at the server.
     """
-    if isinstance(dispatcher, StatelessDispatcher):
-        return await dispatcher.send_raw_request(method, params, options)
     if not isinstance(dispatcher, JSONRPCDispatcher) or "timeout" in options or is_traced():
         return await dispatcher.send_raw_request(method, params, options)
     if dispatcher._closed or not dispatcher._running:
@@ -191,3 +189,9 @@ async def _exchanged(
     if isinstance(outcome, types.ErrorData):
         raise MCPError.from_error_data(outcome)
     return outcome
+
+
+def is_traced() -> bool:
+    """Whether there are spans to make, or a trace of the client's to pass on."""
+    provider = trace.get_tracer_provider()
+    return not isinstance(provider, trace.ProxyTracerProvider) or trace.get_current_span().get_span_context().is_valid

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, cast
 
@@ -39,6 +39,7 @@ from pydantic import BaseModel
 
 from pegboard.upstreams.call_spans import note_request_id
 from pegboard.upstreams.limits import UpstreamLimits
+from pegboard.upstreams.raw_requests import is_traced
 
 LOGGER = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ class StatelessDispatcher(Dispatcher[Any]):
 
     garbage = broken = ""
 
-    def __init__(self, transport: StreamableHTTPTransport, http: httpx2.AsyncClient) -> None:
+    def __init__(self, transport: StreamableHTTPTransport, http: httpx2.AsyncClient, names: Iterator[int]) -> None:
         self.ended = asyncio.Event()
         self.error: Exception | None = None
         self.heard = 0
@@ -65,7 +66,7 @@ class StatelessDispatcher(Dispatcher[Any]):
         self._http = http
         self._session: ClientSession | None = None
         self._opened = False
-        self._last = 0
+        self._names = names
         self._under_way: dict[types.RequestId, anyio.CancelScope] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -173,8 +174,7 @@ class StatelessDispatcher(Dispatcher[Any]):
     def _name(self, options: CallOptions) -> types.RequestId:
         given = options.get("request_id")
         if given is None:
-            self._last += 1
-            return self._last
+            return next(self._names)
         if given in self._under_way:
             raise ValueError(f"request id {given!r} is already in flight")
         return given
@@ -224,8 +224,9 @@ class StatelessDispatcher(Dispatcher[Any]):
         task_status.started()
 
 
-def stateless(url: str, http: httpx2.AsyncClient, limits: UpstreamLimits) -> StatelessDispatcher:
-    return StatelessDispatcher(StreamableHTTPTransport(url, max_sse_event_size=limits.result), http)
+def stateless(url: str, http: httpx2.AsyncClient, limits: UpstreamLimits, names: Iterator[int]) -> StatelessDispatcher:
+    """``names`` are the ids of its requests."""
+    return StatelessDispatcher(StreamableHTTPTransport(url, max_sse_event_size=limits.result), http, names)
 
 
 class _Arrivals:
@@ -290,9 +291,3 @@ def _is_of(said: object, name: types.RequestId) -> bool:
 def _deadline(options: CallOptions) -> float:
     seconds = options.get("timeout")
     return float("inf") if seconds is None else anyio.current_time() + seconds
-
-
-def is_traced() -> bool:
-    """Whether there are spans to make, or a trace of the client's to pass on."""
-    provider = trace.get_tracer_provider()
-    return not isinstance(provider, trace.ProxyTracerProvider) or trace.get_current_span().get_span_context().is_valid
