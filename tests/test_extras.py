@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
@@ -94,6 +95,24 @@ def test_an_adapter_without_its_framework_names_the_extra(adapter: str, package:
 
     assert f"pip install 'pegboard[{extra}]'" in done.stderr
     assert extra in (metadata.metadata("pegboard").get_all("Provides-Extra") or ())
+
+
+@pytest.mark.requirement("025.langchain-alone")
+def test_the_middleware_works_with_its_extra_alone() -> None:
+    """Everything that only other extras bring is missing."""
+    extras = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    brought = {Requirement(each).name for each in extras["langchain"]}
+    program = """
+from langchain.agents import create_agent
+from pegboard.gateways.langchain import ToolAttentionMiddleware
+from pegboard.gateways.langchain.scripted_model import ScriptedModel
+agent = create_agent(ScriptedModel(steps=["hello"]), middleware=[ToolAttentionMiddleware()])
+print(agent.invoke({"messages": [{"role": "user", "content": "the tide?"}]})["messages"][-1].text)
+"""
+
+    done = run(program, *(EXTRAS.keys() - brought))
+
+    assert done.stdout.splitlines() == ["hello"], done.stderr
 
 
 def test_every_adapter_of_a_framework_is_tried_without_it() -> None:

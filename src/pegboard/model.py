@@ -291,7 +291,8 @@ class Decision:
 
     @property
     def ranked_by(self) -> Literal["meaning", "words"]:
-        """`words` while tools are being embedded or the encoder does not answer, and for profiles without an encoder.
+        """`words` while tools are being embedded or the encoder does not answer, for profiles without an encoder, and
+        where nothing was ranked.
 
         >>> from pegboard import Board
         >>> Board([{"name": "tide"}], profile="keyword").route_now("the tide?").ranked_by

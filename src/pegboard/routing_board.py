@@ -120,6 +120,10 @@ class RoutingBoard:
         """Decide which tools a turn gets, among those that pass ``where``."""
         return await self._router.route(_turn(turn), where)
 
+    async def unranked(self, turn: Turn) -> Decision:
+        """All tools that the turn may use, in catalog order: no encoder is asked."""
+        return await self._router.unranked(turn)
+
     async def search(self, turn: Turn | str, where: Filter | None = None, *, shown: int = 20) -> Decision:
         """`route` for a search, whose decision has at least ``shown`` candidates if there are so many."""
         return await self._router.route(_turn(turn), where, shown=shown)

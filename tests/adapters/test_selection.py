@@ -13,6 +13,7 @@ from pegboard import Board
 from pegboard.adapters.boards import MOST_BOARDS, BoardsBySet
 from pegboard.adapters.selection import SEARCH_TOOLS, ToolSelector, TurnTools
 from pegboard.library.framework_tools import FrameworkTool
+from pegboard.testing import FakeEncoder
 
 TOPICS = ("invoice", "customer", "ticket", "email", "contract", "sensor", "recipe", "playlist")
 NAMES = tuple(f"{verb}_{topic}" for topic in TOPICS for verb in ("get", "delete", "translate", "archive"))
@@ -154,6 +155,20 @@ async def test_where_everything_fits_nothing_is_searched_for(selector: ToolSelec
 
     assert names(selection) == ["get_invoice", "delete_invoice"]
     assert not selection.has_search
+
+
+@pytest.mark.requirement("025.small-boards")
+async def test_few_tools_pass_whole_unless_an_option_says_how_many_a_turn_gets(board: Board) -> None:
+    few = tools("get_invoice", "delete_playlist", "archive_sensor")
+    with Board(encoder=FakeEncoder()) as default:
+        whole = await ToolSelector(default).reading(read).select(few, ASK)
+        ranked = await ToolSelector(default).reading(read).select(few, ASK, whole_if_small=False)
+    chosen = await ToolSelector(board).reading(read).select(few, ASK)
+
+    assert names(whole) == [tool["name"] for tool in few]
+    assert not whole.has_search
+    assert ranked.ranked[0] == "get_invoice"
+    assert names(chosen) == ["get_invoice"]
 
 
 @pytest.mark.parametrize("query", [None, "", "  ", 7, ["invoice"]])

@@ -40,7 +40,8 @@ one server:
 
 Medians of {rounds} starts in seconds, from the start of `pegboard mcp` (or of a server) until the answer. `new` is a
 gateway that remembers nothing, `again` one that remembers these tools: it lists and finds them while their servers
-start, and a call waits for its server. `lazy` is one that starts a server with its first call (`lazy = true`).
+start, as many at once as half of the cores, and a call starts its server out of turn and waits for it. `lazy` is one
+that starts a server with its first call (`lazy = true`).
 
 | | s |
 |---|---|
@@ -55,6 +56,9 @@ KINDS: Mapping[str, str] = {
     "first_list/new": "first `tools/list`, new",
     "first_list/again": "first `tools/list`, again",
     "first_list/lazy": "first `tools/list`, lazy",
+    "called_alone": "one server alone (`time`), until it has answered a call",
+    "first_call/again": "a call of that server as the first thing, again",
+    "first_call/lazy": "a call of that server as the first thing, lazy",
 }
 READING = """
 At the first search of a new gateway, {not_ready:.0f} of {servers} servers were not ready yet. {servers} servers at once
@@ -89,6 +93,7 @@ def section(results: Mapping[str, Any]) -> str:
     starts = "".join(
         f"| {title.format(slowest=tables['startup']['slowest'])} | {median(tables['startup']['seconds'][kind]):.1f} |\n"
         for kind, title in KINDS.items()
+        if kind in tables["startup"]["seconds"]
     )
     clients = clients_page.section(figures, tables["clients"]) if "clients" in tables else ""
     costs = footprint_page.section(figures, tables["footprint"]) if "footprint" in tables else ""

@@ -13,8 +13,11 @@ from typing import Any
 
 from pegboard.settings.server_spec import ServerSpec
 from pegboard_bench.fleet.gateways import PATIENT, called, gateway, listed, said, server, settled
+from pegboard_bench.fleet.tokens import ARGUMENTS, TOOL
 
 QUERY = "convert a time between timezones"
+CALLED = "time"
+"""The server of `TOOL`, which needs neither network nor credentials."""
 MEGABYTE = 1024.0
 """In kilobytes, which is what the kernel counts in."""
 
@@ -58,6 +61,23 @@ async def first_search(config: Path, state: Path, **settings: object) -> Search:
                 return Search(seconds=time.perf_counter() - started, not_ready=len(answer.get("servers_not_ready", {})))
 
 
+async def called_alone(spec: ServerSpec) -> float:
+    """Seconds from the start of a server without a gateway until it has listed its tools and answered a call."""
+    started = time.perf_counter()
+    async with server(spec) as client:
+        await listed(client)
+        await called(client, TOOL, ARGUMENTS)
+        return time.perf_counter() - started
+
+
+async def first_call(config: Path, state: Path, **settings: object) -> float:
+    """Seconds from the gateway's start until it has answered a call as the first thing."""
+    started = time.perf_counter()
+    async with gateway(config, state, **settings) as client:
+        await called(client, "invoke_tool", {"name": TOOL, "arguments": ARGUMENTS})
+        return time.perf_counter() - started
+
+
 async def all_ready(config: Path, state: Path, **settings: object) -> tuple[float, float]:
     """Seconds from the gateway's start until every server is ready; then the gateway's own memory in MB.
 
@@ -87,7 +107,7 @@ def resident(pid: int) -> float:
 
 
 Tick = Callable[[], None]
-KINDS = 9
+KINDS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +173,9 @@ async def measure(specs: Mapping[str, ServerSpec], config: Path, known: Path, nu
         "first_list/lazy": lambda: first_list(config, known, lazy=True),
         "first_search/lazy": lambda: searched(known, lazy=True),
         "all_ready": lambda: anew(ready),
+        "called_alone": lambda: called_alone(specs[CALLED]),
+        "first_call/again": lambda: first_call(config, known),
+        "first_call/lazy": lambda: first_call(config, known, lazy=True),
     }
     await all_ready(config, known, lazy=True)
     seconds: dict[str, list[float]] = {kind: [] for kind in turns}

@@ -95,7 +95,7 @@ def tool_search(selector: ToolSelector | None = None) -> ToolSearch[Any]:
     selector = selector or ToolSelector()
 
     async def strategy(ctx: RunContext[Any], queries: Sequence[str], tools: Sequence[ToolDefinition]) -> list[str]:
-        selection = await selector.select([*tools], "\n".join(queries), ctx)
+        selection = await selector.select([*tools], "\n".join(queries), ctx, whole_if_small=False)
         return list(selection.ranked[:MOST_FOUND])
 
     return ToolSearch(strategy=strategy)

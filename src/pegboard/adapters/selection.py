@@ -114,14 +114,16 @@ class ToolSelector:
         *,
         found: Sequence[str] = (),
         refused: Sequence[str] = (),
+        whole_if_small: bool = True,
     ) -> TurnTools[T]:
         """The tools of a turn. ``found`` and ``refused`` are the tools that searches found and the names that were
-        called in vain, where ``said`` does not have them."""
+        called in vain, where ``said`` does not have them. Few tools pass whole and unranked, unless an option of the
+        board says how many a turn gets."""
         given = self._given(tools)
         asked = self._asked(given, said, context, refused)
         if asked is None:
             return TurnTools(tools=tuple(tools), names=frozenset())
-        decision = await asked.board.route(asked.turn, refused=asked.refused)
+        decision = await asked.board.route(asked.turn, refused=asked.refused, whole_if_small=whole_if_small)
         return self._selection(given, asked, decision, found)
 
     def select_now(
@@ -132,13 +134,14 @@ class ToolSelector:
         *,
         found: Sequence[str] = (),
         refused: Sequence[str] = (),
+        whole_if_small: bool = True,
     ) -> TurnTools[T]:
         """`select` for synchronous frameworks."""
         given = self._given(tools)
         asked = self._asked(given, said, context, refused)
         if asked is None:
             return TurnTools(tools=tuple(tools), names=frozenset())
-        decision = asked.board.route_now(asked.turn, refused=asked.refused)
+        decision = asked.board.route_now(asked.turn, refused=asked.refused, whole_if_small=whole_if_small)
         return self._selection(given, asked, decision, found)
 
     async def search(self, selection: TurnTools[Any], query: object) -> FoundTools:

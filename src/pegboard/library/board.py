@@ -113,6 +113,15 @@ class Board(ClosedAtTheEnd):
         return frozenset(self._settings.scopes)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there are neither tools nor servers that could list any; starts nothing.
+
+        >>> Board().is_empty, Board([{"name": "tide"}]).is_empty
+        (True, False)
+        """
+        return self._opened.is_empty
+
+    @property
     def routing(self) -> RoutingBoard:
         """The routing behind the board, from which gateways are built; waits for servers that are starting.
 
@@ -146,6 +155,7 @@ class Board(ClosedAtTheEnd):
         session: str | None = None,
         refused: Sequence[str] = (),
         kinds: Kinds = None,
+        whole_if_small: bool = False,
         **fields: Any,
     ) -> Decision:
         """The tools of a turn, given as a `Turn`, the user's text, or messages in the form of OpenAI (Chat Completions,
@@ -154,14 +164,17 @@ class Board(ClosedAtTheEnd):
         ``session`` names the conversation, whose answered tools count for preconditions. ``refused`` are the tool names
         of calls that were refused since the user's last message: from the second on, each doubles the selection.
         ``kinds`` are what is asked for: ``tool``, ``skill``, ``agent``, ``prompt``, ``resource``; all by default.
-        ``fields`` are fields of the turn: ``state``, ``scopes``, ``max_price``, ``deadline``, ``id``.
+        With ``whole_if_small`` a turn gets all of fewer than ``eager_tools`` tools or ``eager_tokens`` tokens, not
+        ranked, unless ``k`` or another option says how many it gets. ``fields`` are fields of the turn: ``state``,
+        ``scopes``, ``max_price``, ``deadline``, ``id``.
 
         >>> import asyncio
         >>> board = Board([{"name": "tide", "description": "When the tide comes"}])
         >>> [str(tool) for tool in asyncio.run(board.route("the tide in Bergen?")).active]
         ['local/tide']
         """
-        decision = await self._shared.wait(self._opened.route(said, session, refused, kinds, fields))
+        work = self._opened.route(said, session, refused, kinds, fields, whole=whole_if_small)
+        decision = await self._shared.wait(work)
         self._latest = decision
         return decision
 
@@ -172,6 +185,7 @@ class Board(ClosedAtTheEnd):
         session: str | None = None,
         refused: Sequence[str] = (),
         kinds: Kinds = None,
+        whole_if_small: bool = False,
         **fields: Any,
     ) -> Decision:
         """`route` for synchronous code, whether or not an event loop is running.
@@ -179,7 +193,8 @@ class Board(ClosedAtTheEnd):
         >>> Board([{"name": "tide", "description": "When the tide comes"}]).route_now("the tide?").query
         'the tide?'
         """
-        decision = self._shared.run(self._opened.route(said, session, refused, kinds, fields))
+        work = self._opened.route(said, session, refused, kinds, fields, whole=whole_if_small)
+        decision = self._shared.run(work)
         self._latest = decision
         return decision
 

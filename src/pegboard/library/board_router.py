@@ -20,6 +20,7 @@ from pegboard.library.given_tools import GivenTools
 from pegboard.library.item_search import ItemSearch, Kinds, asked_kinds
 from pegboard.library.matches import ToolMatches, matches_of
 from pegboard.library.runtime import BoardRuntime, reset_at_fork
+from pegboard.library.small_boards import passes_whole
 from pegboard.library.turns import Said, remembered, turn_of
 from pegboard.model import Call, Decision, Tool, ToolId, Turn
 from pegboard.protection import kind_of, known_classes
@@ -165,15 +166,29 @@ class BoardRouting:
             turn = replace(turn, scopes=frozenset(self.shared.settings.scopes))
         return replace(turn, habits=turn.habits or habits_of("", "library"))
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are neither tools nor servers that could list any."""
+        return not (self.given.groups or self.shared.settings.enabled_servers or self._reader)
+
     async def route(
-        self, said: Said, session: str | None, refused: Sequence[str], kinds: Kinds, fields: Mapping[str, Any]
+        self,
+        said: Said,
+        session: str | None,
+        refused: Sequence[str],
+        kinds: Kinds,
+        fields: Mapping[str, Any],
+        *,
+        whole: bool = False,
     ) -> Decision:
-        """The decision for a turn; call it in the portal's loop."""
+        """The decision for a turn; call it in the portal's loop. With ``whole`` all tools of a small board
+        pass, and nothing is ranked."""
         asked = asked_kinds(kinds)
         routing = await self.ready()
         await self.indexed()
         turn = await self.turn(said, session, fields)
-        routed = await routing.route(turn)
+        is_whole = whole and passes_whole(routing.allowed(turn), routing.catalog, self.shared.settings)
+        routed = await (routing.unranked(turn) if is_whole else routing.route(turn))
         if routing.learner is not None:
             routing.learner.searched(turn.session.id, routed.habits, routed.query)
         if "tool" in asked:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from pegboard.library.framework_tools import packages_of
+from pegboard.library.framework_tools import MOST_KINDS, packages_of
 from pegboard.model import Message, Part, Role
 
 Called = dict[str, str]
@@ -33,10 +34,14 @@ def framework_messages(said: object, called: Called) -> Iterator[Message] | None
 
     ``called`` is read for results and added to by calls.
     """
-    for package in packages_of(said):
-        if (read := READERS.get(package)) is not None:
-            return read(said, called)
-    return None
+    kind: Any = type(said)
+    read = _reader_of(kind)
+    return None if read is None else read(said, called)
+
+
+@lru_cache(maxsize=MOST_KINDS)
+def _reader_of(kind: type) -> Callable[[Any, Called], Iterator[Message]] | None:
+    return next((READERS[package] for package in packages_of(kind) if package in READERS), None)
 
 
 def result(text: object, name: str | None) -> Message:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pegboard.model import JsonObject
 
+MOST_KINDS = 1024
+"""Classes whose package is remembered: agents read the same few in every turn."""
 ANY: JsonObject = {"type": "object", "properties": {}}
 Run = Callable[[JsonObject], Any]
 """Takes a call's arguments and returns a value or an awaitable."""
@@ -29,16 +32,20 @@ class FrameworkTool(NamedTuple):
 
 def framework_tool(tool: object) -> FrameworkTool | None:
     """The tool of a framework; None for anything else, and for hosted tools, which have no schema to rank."""
-    for package in packages_of(tool):
-        if (read := READERS.get(package)) is not None:
-            return read(tool)
-    return None
+    kind: Any = type(tool)
+    read = _reader_of(kind)
+    return None if read is None else read(tool)
 
 
-def packages_of(value: object) -> Iterator[str]:
-    """The packages of a value's class and of the classes that it derives from."""
-    for each in type(value).__mro__[:-1]:
+def packages_of(kind: type) -> Iterator[str]:
+    """The packages of a class and of the classes that it derives from."""
+    for each in kind.__mro__[:-1]:
         yield each.__module__.partition(".")[0]
+
+
+@lru_cache(maxsize=MOST_KINDS)
+def _reader_of(kind: type) -> Callable[[Any], FrameworkTool | None] | None:
+    return next((READERS[package] for package in packages_of(kind) if package in READERS), None)
 
 
 def _openai_agents(tool: Any) -> FrameworkTool | None:

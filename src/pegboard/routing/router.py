@@ -94,6 +94,10 @@ class Router:
         """
         return (await self._routed(turn, where, shown))[0]
 
+    async def unranked(self, turn: Turn) -> Decision:
+        """All tools that the turn may use, in catalog order: no encoder is asked."""
+        return (await self._routed(turn, None, ranked=False))[0]
+
     async def explain(self, turn: Turn) -> Explanation:
         """Like `route`, with everything that the decision is based on, from the same scoring pass."""
         decision, scored, event = await self._routed(turn, None)
@@ -151,10 +155,10 @@ class Router:
         return self._candidates(await self.scores(turn), self._eligibility.of(turn).allowed)
 
     async def _routed(
-        self, turn: Turn, where: Filter | None, shown: int = SHOWN
+        self, turn: Turn, where: Filter | None, shown: int = SHOWN, *, ranked: bool = True
     ) -> tuple[Decision, ScoringPass, RouteDecided]:
         started = self._clock.monotonic()
-        scored = await self._scored(turn, where)
+        scored = await self._scored(turn, where, ranked=ranked)
         eligible, scores = scored.eligible, scored.scores
         phase1, phase2 = await self._load(scored.selection, eligible)
         decision = decide(
@@ -179,9 +183,9 @@ class Router:
         self._events.emit(event)
         return decision, scored, event
 
-    async def _scored(self, turn: Turn, where: Filter | None) -> ScoringPass:
+    async def _scored(self, turn: Turn, where: Filter | None, *, ranked: bool = True) -> ScoringPass:
         eligible, query = self._eligibility.of(turn, where), QUERIES[self.profile.query](turn)
-        relevance, ranking = await self._relevance(turn, query, eligible.offered)
+        relevance, ranking = await self._relevance(turn, query if ranked else "", eligible.offered)
         valued = await apply_stage(self._pricing, relevance, eligible.offered, turn)
         among = valued.among | (self._pinned & eligible.offered)
         selection = self._select(query, valued.scores, among, ranking.profile)

@@ -52,7 +52,8 @@ LOGGER = logging.getLogger(__name__)
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
 HEAD_START = 1.0
-"""Seconds before servers with known tools start, so that the gateway can answer its first requests first."""
+"""Seconds before servers with known tools start, so that the gateway can answer its first requests first; those that
+are processes start in turns then (`StartTurns`)."""
 RESTART_PATIENCE = 5.0
 """Seconds that a call waits for a server being restarted."""
 STEADY_SECONDS = 30.0
@@ -104,6 +105,7 @@ class Upstream:
         self._wanted.set()
         self._calls = 0
         self._waiting = 0
+        self._turn: asyncio.Future[None] | None = None
         self._last_used = conditions.clock.monotonic()
 
     def room(self) -> ListBudget:
@@ -118,6 +120,13 @@ class Upstream:
             await self._set(state="signed_out", reason=str(self._signed_out()))
             await asyncio.Event().wait()
         await self._recall()
+        try:
+            await self._serve()
+        finally:
+            if self._turn is not None:
+                self._turn.cancel()
+
+    async def _serve(self) -> None:
         pause = FIRST_PAUSE
         while True:
             await self._wanted.wait()
@@ -414,8 +423,14 @@ class Upstream:
         if self._lazy:
             await self._set(state="idle", protocol=known.protocol)
         else:
-            asyncio.get_running_loop().call_later(HEAD_START, self._wanted.set)
             await self._set(protocol=known.protocol)
+            if self._waiting:
+                self._wanted.set()
+            elif self.spec.url is None:
+                turns = self._conditions.start_turns
+                self._turn = asyncio.ensure_future(turns.take(self._wanted, self._settled, HEAD_START))
+            else:
+                asyncio.get_running_loop().call_later(HEAD_START, self._wanted.set)
 
     async def _wait_for_sign_in(self, ended: ConnectionEnd) -> None:
         """Until there are other credentials. The server is also asked again from time to time, as it may have been

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from typing import Annotated, Any
 import pytest
 from langchain.agents.middleware import AgentState
 from langchain_core.messages import HumanMessage, ToolMessage
-from langchain_core.tools import InjectedToolCallId, tool
+from langchain_core.tools import InjectedToolCallId, StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -81,16 +82,42 @@ def test_a_tool_that_nobody_has_is_refused_in_the_same_words(town_agents: Any, r
 
 
 @RENDERINGS
+@pytest.mark.requirement("025.own-words")
 def test_wrong_arguments_never_reach_the_tool_and_the_model_is_told_the_schema(
     town_agents: Any, rendering: str
 ) -> None:
+    """LangChain does not check arguments by a schema that is a document."""
+    schema = {"type": "object", "properties": {"harbour": {"type": "string"}}, "required": ["harbour"]}
+    get_tides = StructuredTool(
+        name="get_tides",
+        description="Get the high tide times of a harbour",
+        args_schema=schema,
+        func=lambda harbour: f"{harbour}: 16:20",
+    )
     model = ScriptedModel(steps=[call(rendering, ("get_tides", {"port": "Bergen"})), "sorry"])
 
-    ((status, payload),) = said(town_agents.agent(model, rendering=rendering).invoke(asks(TIDE)))
+    ((status, payload),) = said(town_agents.agent(model, tools=[get_tides], rendering=rendering).invoke(asks(TIDE)))
 
     assert (status, payload["error"], payload["tool"]) == ("error", "arguments_invalid", "get_tides")
     assert payload["problems"] == ["'harbour' is a required property"]
     assert payload["inputSchema"]["required"] == ["harbour"]
+
+
+@RENDERINGS
+@pytest.mark.parametrize("way", ["sync", "async"])
+@pytest.mark.requirement("025.own-words")
+def test_arguments_that_langchain_itself_refuses_are_refused_in_its_words_and_are_no_failure_of_the_tool(
+    town_agents: Any, rendering: str, way: str
+) -> None:
+    model = ScriptedModel(steps=[call(rendering, ("get_tides", {"port": "Bergen"})), "sorry"])
+    agent = town_agents.agent(model, rendering=rendering)
+
+    out = agent.invoke(asks(TIDE)) if way == "sync" else asyncio.run(agent.ainvoke(asks(TIDE)))
+
+    ((status, text),) = said(out)
+    assert status == "error"
+    assert text.startswith("Error invoking tool 'get_tides' with kwargs {'port': 'Bergen'} with error:")
+    assert asyncio.run(town_agents.middlewares[-1].attention.board.statistics()) == {}
 
 
 @pytest.mark.parametrize("arguments", [{}, {"name": 7, "arguments": {}}, {"name": "get_tides", "arguments": "Bergen"}])
@@ -100,7 +127,10 @@ def test_the_constant_tool_called_without_sense_is_refused_too(town_agents: Any,
     ((status, payload),) = said(town_agents.agent(model, rendering="text").invoke(asks(TIDE)))
 
     assert status == "error"
-    assert payload["error"] in ("tool_not_available", "arguments_invalid")
+    if isinstance(payload, str):  # of LangChain: the tool is known, its arguments are not
+        assert payload.startswith("Error invoking tool 'get_tides' with kwargs {} with error:")
+    else:
+        assert payload["error"] in ("tool_not_available", "arguments_invalid")
 
 
 def test_the_constant_tool_cannot_call_itself(town_agents: Any) -> None:

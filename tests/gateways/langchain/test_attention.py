@@ -58,8 +58,7 @@ def test_before_and_after_model_are_nodes_of_a_graph(
 
     def ask(state: Any) -> Any:
         request = attention.before_model(state, Request(messages=state["messages"]))
-        said = [request.system_message, *request.messages] if request.system_message else request.messages
-        return {**request.update, "messages": [model.bind_tools(request.tools).invoke(said)]}
+        return {**request.update, "messages": [model.bind_tools(request.tools).invoke(request.prompt)]}
 
     def act(state: Any) -> Any:
         response = attention.after_model(state, state["messages"][-1])

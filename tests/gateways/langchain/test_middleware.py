@@ -3,15 +3,19 @@ from __future__ import annotations
 import asyncio
 import json
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 
+from pegboard.gateways.langchain import ToolAttentionMiddleware
 from pegboard.gateways.langchain.scripted_model import ScriptedModel, calls
+from pegboard.testing import FakeEncoder
 
 TIDE = "When is high tide at the harbour of Bergen?"
 BOOK = "Reserve the book Kon-Tiki at the library"
@@ -104,8 +108,6 @@ def test_a_tool_that_the_request_forces_is_offered_whatever_its_score(town_agent
     class Forces(AgentMiddleware):
         def wrap_model_call(self, request: Any, handler: Any) -> Any:
             return handler(request.override(tool_choice="send_letter"))
-
-    from langchain.agents import create_agent
 
     create_agent(model, tools=_town(), middleware=[Forces(), town_agents.middleware()]).invoke(asks(TIDE))
 
@@ -305,6 +307,49 @@ def test_an_answer_is_under_the_name_of_the_tool_that_another_middleware_ran(tow
     out = agent.invoke(asks(TIDE)) if way == "sync" else asyncio.run(agent.ainvoke(asks(TIDE)))
 
     assert answers(out) == [("dice", "success", "6 of 6")]
+
+
+@pytest.mark.requirement("025.small-boards")
+def test_an_agent_with_few_tools_is_shown_all_of_them_and_nothing_else(tmp_path: Path) -> None:
+    """What is chosen among few saves little, and may leave out the one that is needed (decision 9)."""
+
+    class Unasked(FakeEncoder):
+        async def encode(self, texts: Any) -> Any:
+            raise AssertionError("nothing is ranked")
+
+    model = ScriptedModel(steps=["hello"])
+    middleware = ToolAttentionMiddleware(encoder=Unasked(), cache_dir=tmp_path, state_dir=tmp_path)
+
+    create_agent(model, tools=_town(), middleware=[middleware]).invoke(asks(TIDE))
+    middleware.close()
+
+    assert model.asked[0].names == [tool.name for tool in _town()]
+    assert [each.text for each in model.asked[0].messages] == [TIDE]
+
+
+@pytest.mark.requirement("025.small-boards")
+def test_a_tool_whose_precondition_does_not_hold_is_left_out_of_a_small_board_too(tmp_path: Path) -> None:
+    model = ScriptedModel(steps=["hello"])
+    rules = [{"tools": "*/send_letter", "requires": ["is_authenticated:post"]}]
+    middleware = ToolAttentionMiddleware(encoder=FakeEncoder(), cache_dir=tmp_path, state_dir=tmp_path, rules=rules)
+
+    create_agent(model, tools=_town(), middleware=[middleware]).invoke(asks(TIDE))
+    middleware.close()
+
+    assert model.asked[0].names == ["renew_loan", "reserve_book", "get_tides"]
+
+
+@pytest.mark.requirement("025.small-boards")
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_an_agent_without_tools_is_left_alone_and_nothing_is_started(tmp_path: Path, way: str) -> None:
+    model = ScriptedModel(steps=["hello"])
+    middleware = ToolAttentionMiddleware(cache_dir=tmp_path, state_dir=tmp_path)
+    agent = create_agent(model, middleware=[middleware])
+
+    _ = agent.invoke(asks(TIDE)) if way == "sync" else asyncio.run(agent.ainvoke(asks(TIDE)))
+
+    assert [each.text for each in model.asked[0].messages] == [TIDE]
+    assert list(tmp_path.iterdir()) == []
 
 
 def _town() -> list[Any]:

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolCa
 from langchain_core.tools import BaseTool
 
 from pegboard.catalog import Catalog
-from pegboard.errors import PegboardError
+from pegboard.errors import ArgumentsInvalid, PegboardError
 from pegboard.gateways.langchain import model_request as rendering
 from pegboard.gateways.langchain import way_back
 from pegboard.gateways.langchain.cache_aware import CacheAwareTools, model_of
@@ -29,7 +29,7 @@ from pegboard.gateways.langchain.messages import (
     turn_of,
 )
 from pegboard.gateways.langchain.model_request import Rendering, is_constant
-from pegboard.gateways.langchain.tools import AGENT, fitting, langchain_tool
+from pegboard.gateways.langchain.tools import AGENT, fitting, is_refused_by, langchain_tool
 from pegboard.gateways.langchain.toolsets import Toolset, Toolsets
 from pegboard.gateways.llm.tool_search.tool import ABOUT, not_found_now, nothing_asked
 from pegboard.library import Board
@@ -50,17 +50,26 @@ class Request:
     tool_choice: Any = None
     update: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def prompt(self) -> list[AnyMessage]:
+        """What to send to the model: the system message, if there is one, and the others."""
+        return [self.system_message, *self.messages] if self.system_message is not None else self.messages
+
     def override(self, **changes: Any) -> Request:
         return replace(self, **changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmittedCall:
-    """A call that passed the gate: its tool, the call as the model meant it, and the tool for LangChain to run."""
+    """A call that passed the gate: its tool, the call as the model meant it, and the tool for LangChain to run.
+
+    ``fits`` is False for arguments that LangChain itself refuses when it runs the tool.
+    """
 
     tool: ToolId
     call: Call
     runnable: BaseTool
+    fits: bool = True
 
     def as_call(self, asked: ToolCall | Mapping[str, Any]) -> ToolCall:
         return ToolCall(name=self.tool.name, args=dict(self.call.arguments), id=asked["id"], type="tool_call")
@@ -146,34 +155,51 @@ class ToolAttention:
         """The request with the tools of its turn, and the update for the state."""
         toolset, turn = self._toolset(request.tools), self._turn(state, request)
         board = self._toolsets.board(toolset)
-        decision = board.route_now(turn, refused=refused_names(request.messages))
+        if board.is_empty and self.rendering == "native":
+            return request, _nothing_selected(state)
+        decision = board.route_now(turn, refused=refused_names(request.messages), whole_if_small=True)
         return self._rendered(state, request, turn, decision, toolset, board.routing)
 
     async def aprepared(self, state: State, request: R) -> tuple[R, dict[str, Any]]:
         """The async version of `prepared`."""
         toolset, turn = self._toolset(request.tools), self._turn(state, request)
         board = self._toolsets.board(toolset)
-        decision = await board.route(turn, refused=refused_names(request.messages))
+        if board.is_empty and self.rendering == "native":
+            return request, _nothing_selected(state)
+        decision = await board.route(turn, refused=refused_names(request.messages), whole_if_small=True)
         return self._rendered(state, request, turn, decision, toolset, await board.opened())
 
-    def admitted(self, state: State, call: ToolCall | Mapping[str, Any], tools: Sequence[object] = ()) -> AdmittedCall:
+    def admitted(
+        self, state: State, call: ToolCall | Mapping[str, Any], tools: Sequence[object] = (), *, run: bool = False
+    ) -> AdmittedCall:
         """The tool of a call that passes the gate and fits its schema. Raises ToolNotAvailable, ArgumentsInvalid.
 
-        ``tools`` are the agent's current tools: another process may continue a conversation.
+        ``tools`` are the agent's current tools: another process may continue a conversation. With ``run``, where
+        LangChain runs the tool next, arguments that it refuses itself are left to it.
         """
         toolset = self._called_in(state, tools)
         routing = self._toolsets.board(toolset).routing
         meant, checked, gate = self._asked(state, call, toolset, routing)
-        return self._admitted(routing.admit(checked, gate), meant, toolset, routing)
+        try:
+            return self._admitted(routing.admit(checked, gate), meant, toolset, routing)
+        except ArgumentsInvalid:
+            if not run or not is_refused_by(toolset.own(tool := gate()), meant.arguments):
+                raise
+            return replace(self._admitted(tool, meant, toolset, routing), fits=False)
 
     async def aadmitted(
-        self, state: State, call: ToolCall | Mapping[str, Any], tools: Sequence[object] = ()
+        self, state: State, call: ToolCall | Mapping[str, Any], tools: Sequence[object] = (), *, run: bool = False
     ) -> AdmittedCall:
         """The async version of `admitted`."""
         toolset = self._called_in(state, tools)
         routing = await self._toolsets.board(toolset).opened()
         meant, checked, gate = self._asked(state, call, toolset, routing)
-        return self._admitted(await routing.admitted(checked, gate), meant, toolset, routing)
+        try:
+            return self._admitted(await routing.admitted(checked, gate), meant, toolset, routing)
+        except ArgumentsInvalid:
+            if not run or not is_refused_by(toolset.own(tool := gate()), meant.arguments):
+                raise
+            return replace(self._admitted(tool, meant, toolset, routing), fits=False)
 
     def is_search(self, state: State, call: ToolCall | Mapping[str, Any]) -> bool:
         """Whether a call is of the search that the last request offered."""
@@ -278,8 +304,10 @@ class ToolAttention:
         decision = kept(forced(decision, catalog, request.tool_choice), catalog, request.messages)
         decision, found = with_found(decision, catalog, way_back.found_before(request.messages, search))
         pool = routing.pool(replace(turn, scopes=self.board.scopes))
-        decision, remembered = self._cached(state, request, turn, decision, catalog, found, pool)
-        if remembered and len(decision.active) == len(decision.reachable):
+        remembered: dict[str, Any] = {}
+        if not _is_whole(decision):
+            decision, remembered = self._cached(state, request, turn, decision, catalog, found, pool)
+        if _is_whole(decision) and self.rendering == "native":
             pool = ""
         searches = self._searches(state, request, search, decision, catalog, pool)
         summaries = rendering.with_summaries(request.system_message, pool, self.rendering, search if searches else "")
@@ -372,6 +400,16 @@ def with_found(decision: Decision, catalog: Catalog, names: Sequence[str]) -> tu
     by_name = {decision.name_of(tool): tool for tool in decision.reachable} if names else {}
     found = [by_name[name] for name in names if name in by_name and by_name[name] not in decision.active]
     return (with_active(decision, catalog, [*decision.active, *found]) if found else decision), found
+
+
+def _is_whole(decision: Decision) -> bool:
+    """Whether nothing is left out that could be called."""
+    return len(decision.active) == len(decision.reachable)
+
+
+def _nothing_selected(state: State) -> dict[str, Any]:
+    """The update of a conversation whose agent has no tools now."""
+    return {name: none for name, none in ((ACTIVE, {}), (SEARCH, "")) if state.get(name)}
 
 
 def _answered(call: ToolCall | Mapping[str, Any], text: str) -> ToolMessage:

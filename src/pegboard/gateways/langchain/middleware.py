@@ -75,16 +75,18 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]) -> Answer:
         """Run a call that passes the gate, with arguments that fit; otherwise tell the model why not.
-        A search for tools is answered here."""
+        A search for tools is answered here. Arguments that LangChain refuses are refused in its words."""
         if self.attention.is_search(request.state, request.tool_call):
             return self.attention.searched(request.state, request.tool_call, _at_hand(request))
         try:
-            admitted = self.attention.admitted(request.state, request.tool_call, _at_hand(request))
+            admitted = self.attention.admitted(request.state, request.tool_call, _at_hand(request), run=True)
         except PegboardError as error:
             if request.tool is not None or self.attention.selects(request.state, request.tool_call, _at_hand(request)):
                 return refusal(request.tool_call, error)
             other = handler(request)
             return refusal(request.tool_call, error) if _unknown(request, other) else other
+        if not admitted.fits:
+            return _under(request.tool_call, admitted, handler(_for(request, admitted)))
         started, answer = time.monotonic(), None
         try:
             answer = handler(_for(request, admitted))
@@ -99,7 +101,7 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
         if self.attention.is_search(request.state, request.tool_call):
             return await self.attention.asearched(request.state, request.tool_call, _at_hand(request))
         try:
-            admitted = await self.attention.aadmitted(request.state, request.tool_call, _at_hand(request))
+            admitted = await self.attention.aadmitted(request.state, request.tool_call, _at_hand(request), run=True)
         except PegboardError as error:
             if request.tool is not None or await self.attention.aselects(
                 request.state, request.tool_call, _at_hand(request)
@@ -107,6 +109,8 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
                 return refusal(request.tool_call, error)
             other = await handler(request)
             return refusal(request.tool_call, error) if _unknown(request, other) else other
+        if not admitted.fits:
+            return _under(request.tool_call, admitted, await handler(_for(request, admitted)))
         started, answer = time.monotonic(), None
         try:
             answer = await handler(_for(request, admitted))

@@ -54,14 +54,31 @@ def fitting(tool: BaseTool | None, arguments: JsonObject) -> JsonObject:
 
     Only used for the check: the tool is called with the model's arguments, and LangChain coerces them again.
     """
-    schema = None if tool is None or isinstance(tool.args_schema, dict) else tool.tool_call_schema
-    if not isinstance(schema, type) or not issubclass(schema, BaseModel):
+    schema = _own_model(tool)
+    if schema is None:
         return arguments
     try:
         fits = schema.model_validate(dict(arguments)).model_dump(mode="json", by_alias=True, exclude_unset=True)
     except (ValidationError, PydanticSerializationError):
         return arguments
     return {**arguments, **fits}
+
+
+def is_refused_by(tool: BaseTool | None, arguments: JsonObject) -> bool:
+    """Whether LangChain itself refuses these arguments: it checks those of tools whose schema is a class."""
+    schema = _own_model(tool)
+    if schema is None:
+        return False
+    try:
+        schema.model_validate(dict(arguments))
+    except ValidationError:
+        return True
+    return False
+
+
+def _own_model(tool: BaseTool | None) -> type[BaseModel] | None:
+    schema = None if tool is None or isinstance(tool.args_schema, dict) else tool.tool_call_schema
+    return schema if isinstance(schema, type) and issubclass(schema, BaseModel) else None
 
 
 class BoardTool(BaseTool):
