@@ -6,7 +6,7 @@ import pytest
 
 from pegboard.testing import fake_tool
 from pegboard.trust import scan
-from pegboard.trust.definition_texts import Said
+from pegboard.trust.definition_texts import PlacedText
 from pegboard.trust.harmless_texts import HarmlessTexts
 from pegboard.trust.scan import MOST_CHARACTERS
 
@@ -28,21 +28,21 @@ def test_a_definition_is_judged_the_same_when_its_texts_were_seen_before() -> No
 @pytest.mark.requirement("scan-meaning")
 def test_texts_are_remembered_by_the_place_that_rules_look_at() -> None:
     known = HarmlessTexts()
-    known.add(Said("description", "the whole conversation so far"))
+    known.add(PlacedText("description", "the whole conversation so far"))
 
-    assert known.has(Said("title", "the whole conversation so far"))
-    assert not known.has(Said("inputSchema.properties.x.description", "the whole conversation so far"))
-    assert not known.has(Said("annotations.x (name)", "the whole conversation so far"))
-    assert not known.has(Said("description", "the whole conversation"))
+    assert known.has(PlacedText("title", "the whole conversation so far"))
+    assert not known.has(PlacedText("inputSchema.properties.x.description", "the whole conversation so far"))
+    assert not known.has(PlacedText("annotations.x (name)", "the whole conversation so far"))
+    assert not known.has(PlacedText("description", "the whole conversation"))
 
 
 def test_as_many_texts_are_remembered_as_there_is_room_for() -> None:
     known = HarmlessTexts(most=3)
     for number in range(10):
-        known.add(Said("", str(number)))
+        known.add(PlacedText("", str(number)))
 
-    assert sum(known.has(Said("", str(number))) for number in range(10)) <= 3
-    assert known.has(Said("", "9"))
+    assert sum(known.has(PlacedText("", str(number))) for number in range(10)) <= 3
+    assert known.has(PlacedText("", "9"))
 
 
 def test_a_definition_too_long_to_read_is_suspicious_each_time() -> None:

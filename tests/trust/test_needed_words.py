@@ -10,7 +10,7 @@ import pytest
 from pegboard.testing import fake_tool
 from pegboard.trust import scan_patterns, wording_rules
 from pegboard.trust.definition_texts import texts
-from pegboard.trust.needed_words import Table, needs
+from pegboard.trust.needed_words import PatternTable, needs
 from pegboard_bench.scan.plant import PARTS, poisons
 
 ADD = fake_tool("add", "Add two numbers.")
@@ -40,7 +40,7 @@ def test_what_each_match_holds_is_read_off_the_pattern(pattern: str, needed: lis
 @pytest.mark.requirement("scan-meaning")
 def test_no_pattern_that_matches_is_left_out() -> None:
     patterns = wording_rules._ALL
-    table = Table(patterns)
+    table = PatternTable(patterns)
     attacks = [poison.planted(ADD) for part in PARTS for poison in poisons(part)]
 
     matched = 0
@@ -54,14 +54,14 @@ def test_no_pattern_that_matches_is_left_out() -> None:
 
 
 def test_most_patterns_are_left_out_of_an_ordinary_text() -> None:
-    table = Table(wording_rules._ALL)
+    table = PatternTable(wording_rules._ALL)
 
     assert table.possible("returns the open issues of a repository, newest first.").bit_count() < 3
 
 
 def test_a_table_does_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pegboard.trust.needed_words.MOST_WORDS", 100)
-    table = Table([re.compile("steal"), re.compile("keys?")])
+    table = PatternTable([re.compile("steal"), re.compile("keys?")])
 
     for first, second in product("abcdefghijklmnop", repeat=2):
         assert table.possible(f"{first}{second}x steal{second}") == 1

@@ -27,14 +27,14 @@ BLANKS = re.compile(r"[^\S\n]+")
 SPLIT_NAME = re.compile(r"[_\-.]+|(?<=[a-z0-9])(?=[A-Z])")
 
 
-class Said(NamedTuple):
+class PlacedText(NamedTuple):
     """A string of a definition, as it arrived, and its place."""
 
     where: str
     raw: str
 
 
-def said_by(tool: Tool) -> Iterator[Said]:
+def said_by(tool: Tool) -> Iterator[PlacedText]:
     """All strings of a tool's definition, including names of parameters and other fields."""
     if tool.definition:
         return said_in(tool.definition)
@@ -82,14 +82,14 @@ def folded(raw: str) -> str:
     return small if small.isascii() else unified(small)
 
 
-def said_in(value: Any) -> Iterator[Said]:
+def said_in(value: Any) -> Iterator[PlacedText]:
     """The strings of a JSON value at any depth, in document order. Iterative, so that no depth exhausts the stack."""
     waiting: list[tuple[Any, str]] = [(value, "")]
     while waiting:
         each, place = waiting.pop()
         if isinstance(each, str):
             if not _is_word(each):
-                yield Said(place, each)
+                yield PlacedText(place, each)
         elif isinstance(each, dict):
             inside = [(str(key), _within(place, str(key)), part) for key, part in each.items()]
             for key, at, _ in inside:
@@ -98,7 +98,7 @@ def said_in(value: Any) -> Iterator[Said]:
             waiting += [(part, at) for _, at, part in reversed(inside)]
         elif isinstance(each, list | tuple):
             if len(each) > 1 and all(isinstance(part, str) and PART.fullmatch(part) for part in each):
-                yield Said(place, "".join(each))  # base64 in parts, perhaps
+                yield PlacedText(place, "".join(each))  # base64 in parts, perhaps
             waiting += [(part, f"{place}[{at}]") for at, part in reversed(list(enumerate(each)))]
 
 
@@ -117,13 +117,13 @@ def _within(place: str, key: str) -> str:
     return whole if len(whole) <= LONGEST_PLACE else f"…{whole[-LONGEST_PLACE:]}"
 
 
-def _name(key: str, place: str) -> Iterator[Said]:
+def _name(key: str, place: str) -> Iterator[PlacedText]:
     """A field name that is not an identifier, and the words of a name long enough to be a sentence, or of a hint."""
     words = SPLIT_NAME.sub(" ", key)
     if not key.isidentifier():
-        yield Said(f"{place}{NAME}", key)
+        yield PlacedText(f"{place}{NAME}", key)
     if words.count(" ") >= SAYING or place.startswith(HINTS):
-        yield Said(f"{place}{NAME}", f"{key}\n{words}")
+        yield PlacedText(f"{place}{NAME}", f"{key}\n{words}")
 
 
 def _decoded(found: Iterable[tuple[str, str]], where: str) -> Iterator[ScannedText]:

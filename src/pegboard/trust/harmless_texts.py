@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from pegboard.trust.definition_texts import Said
+from pegboard.trust.definition_texts import PlacedText
 from pegboard.trust.findings import ARGUMENTS, HINTS, NAME
 
 MOST = 32_768
@@ -18,10 +18,10 @@ class HarmlessTexts:
         self._most = most
         self._digests: set[bytes] = set()
 
-    def has(self, said: Said) -> bool:
+    def has(self, said: PlacedText) -> bool:
         return _digest(said) in self._digests
 
-    def add(self, said: Said) -> None:
+    def add(self, said: PlacedText) -> None:
         if len(self._digests) >= self._most:
             self._digests.clear()
         self._digests.add(_digest(said))
@@ -30,7 +30,7 @@ class HarmlessTexts:
         self._digests.clear()
 
 
-def _digest(said: Said) -> bytes:
+def _digest(said: PlacedText) -> bytes:
     where = said.where
     place = b"hint" if where.startswith(HINTS) and where.endswith(NAME) else b""
     return blake2b(

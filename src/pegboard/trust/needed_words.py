@@ -34,7 +34,7 @@ def needs(pattern: re.Pattern[str]) -> tuple[Alternatives, ...]:
     return tuple(dict.fromkeys(_of(_parser.parse(pattern.pattern, pattern.flags), "")))
 
 
-class Table:
+class PatternTable:
     """Which of many patterns may match a text. Any number of threads may use it at the same time."""
 
     def __init__(self, patterns: Iterable[re.Pattern[str]]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pegboard.model import JsonObject, Server, Tool
 from pegboard.trust import characters, wording_rules
-from pegboard.trust.definition_texts import Said, said_by, said_in, text
+from pegboard.trust.definition_texts import PlacedText, said_by, said_in, text
 from pegboard.trust.findings import SUSPICIOUS, Finding, Rule, ScannedText, ScanResult
 from pegboard.trust.harmless_texts import HarmlessTexts
 from pegboard.trust.sentence_model import shipped_stage
@@ -54,7 +54,7 @@ def scan(tool: Tool) -> ScanResult:
 
 def scan_server(server: Server) -> ScanResult:
     """What is suspicious in a server's title and instructions."""
-    return _scanned((Said("title", server.title), Said("instructions", server.instructions)))
+    return _scanned((PlacedText("title", server.title), PlacedText("instructions", server.instructions)))
 
 
 def scan_content(value: JsonObject) -> ScanResult:
@@ -71,7 +71,7 @@ def scan_patterns(tool: Tool) -> ScanResult:
     return ScanResult.of([found for each in _bounded(said_by(tool)) for found in _by_rules(_read(each))])
 
 
-def _scanned(said: Iterable[Said]) -> ScanResult:
+def _scanned(said: Iterable[PlacedText]) -> ScanResult:
     unknown = [each for each in _bounded(said) if not HARMLESS.has(each)]
     read = [_read(each) for each in unknown]
     by_rules = [list(_by_rules(texts)) for texts in read]
@@ -82,19 +82,19 @@ def _scanned(said: Iterable[Said]) -> ScanResult:
     return ScanResult.of([*(found for of_one in by_rules for found in of_one), *meaning])
 
 
-def _bounded(of: Iterable[Said]) -> Iterator[Said]:
+def _bounded(of: Iterable[PlacedText]) -> Iterator[PlacedText]:
     """The strings up to `MOST_CHARACTERS`; then one that says so, if there are more."""
     left = MOST_CHARACTERS
     for each in of:
         if len(each.raw) > left:
-            yield Said(each.where, each.raw[:left])
-            yield Said(each.where, TOO_LONG)
+            yield PlacedText(each.where, each.raw[:left])
+            yield PlacedText(each.where, TOO_LONG)
             return
         left -= len(each.raw)
         yield each
 
 
-def _read(said: Said) -> list[ScannedText]:
+def _read(said: PlacedText) -> list[ScannedText]:
     """A string in the forms in which it is scanned."""
     if said.raw is TOO_LONG:
         return [ScannedText(where=said.where, raw=TOO_LONG, plain="")]

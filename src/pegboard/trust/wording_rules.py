@@ -12,10 +12,10 @@ from functools import cache, lru_cache
 
 from pegboard.trust.disguises import LEET, LEETED, SPACED
 from pegboard.trust.findings import ARGUMENTS, HINTS, NAME, Finding, ScannedText
-from pegboard.trust.needed_words import Table
+from pegboard.trust.needed_words import PatternTable
 
 Weighted = tuple[tuple[float, re.Pattern[str], int], ...]
-"""Weights and patterns, with the number that has each one's bit in what `Table.possible` returns."""
+"""Weights and patterns, with the number that has each one's bit in what `PatternTable.possible` returns."""
 _ALL: list[re.Pattern[str]] = []
 
 
@@ -26,9 +26,9 @@ def _patterns(*pairs: tuple[float, str]) -> Weighted:
 
 
 @cache
-def _table() -> Table:
+def _table() -> PatternTable:
     """Made for the first text, not on import."""
-    return Table(_ALL)
+    return PatternTable(_ALL)
 
 
 @lru_cache(maxsize=16)
