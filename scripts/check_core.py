@@ -1,8 +1,8 @@
 """Uses the library where nothing but its wheel is installed; `scripts/check_wheel.sh` runs it.
 
 Prints how long import, the first decision and the next one take, best of five processes whose tools an earlier process
-has embedded. Importing may take 50 ms. The first decision of such a warm board is to take 0.7 s; only 2 s is an error, for
-it depends on how busy the machine is, which the seconds of the processor do not.
+has embedded. Importing may take 50 ms. The first decision of such a warm board is to take 0.7 s; only 2 s is an error,
+for it depends on how busy the machine is. The seconds of the processor depend on that less.
 """
 
 from __future__ import annotations

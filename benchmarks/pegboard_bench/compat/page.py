@@ -34,8 +34,8 @@ CORE = """
 | the same, of the processor, all threads | {first_cpu_s:.2f} s | |
 | next decision | {next_ms:.1f} ms | |
 
-Times are the best of five processes, of the wheel in an empty environment, after one that fills the cache; before it, {load:.1f}
-processes wanted to run on {cores} cores.
+Times are the best of five processes, of the wheel in an empty environment, after one that fills the cache. Before it,
+{load:.1f} processes wanted to run on {cores} cores.
 [Boards that change](#boards-that-change) has the first decision over 120 real tools, import included, with one thread.
 """
 
