@@ -25,7 +25,7 @@ These exclude each other, whether or not Pegboard is there:
 """
 CORE = """
 ### The library alone
-
+{measured_again}
 | measure | value | limit |
 |---|---|---|
 | packages on the disk | {megabytes:.0f} MB | 240 MB |
