@@ -38,6 +38,9 @@ Times are the best of five processes, of the wheel in an empty environment, afte
 {load:.1f} processes wanted to run on {cores} cores.
 [Boards that change](#boards-that-change) has the first decision over 120 real tools, import included, with one thread.
 """
+OTHERS = """
+The packages above are of {date} (`{commit}`); this was measured again.
+"""
 
 
 def section(results: Mapping[str, Any]) -> str:
@@ -47,11 +50,13 @@ def section(results: Mapping[str, Any]) -> str:
     rows = "".join(_row(name, row) for name, row in tables["packages"].items())
     pairs = [f"- `{one}` and `{other}`: `{shared}`\n" for one, other, shared in tables["conflicts"]]
     core = {name.removeprefix("core/"): value for name, value in figures.items() if name.startswith("core/")}
+    others = tables.get("others_of")
+    again = "" if others is None else OTHERS.format(date=others["date"][:10], commit=others["commit"][:8])
     return (
         head
         + rows
         + (CONFLICTS + "".join(pairs) if pairs else "")
-        + CORE.format(cores=results["machine"]["cores"], **core)
+        + CORE.format(cores=results["machine"]["cores"], measured_again=again, **core)
     )
 
 
