@@ -15,7 +15,7 @@ PROGRAM = """
 import json, sys, time
 started = time.perf_counter()
 import pegboard
-imported = time.perf_counter()
+imported, used = time.perf_counter(), time.process_time()
 from pegboard import Board, Call
 
 def tide(harbour: str) -> str:
@@ -24,7 +24,6 @@ def tide(harbour: str) -> str:
 
 tools = [tide, *({"name": f"task_{each}", "description": f"Do the task of number {each}"} for each in range(199))]
 board = Board(tools)
-used = time.process_time()
 decision = board.route_now("when is high tide in Bergen?")
 decided, used = time.perf_counter(), time.process_time() - used
 assert decision.name_of(decision.candidates[0].tool) == "tide", decision.candidates[0]
