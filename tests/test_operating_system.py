@@ -288,3 +288,9 @@ async def test_servers_are_started_and_called_as_on_windows(fleet_of: Callable[.
 
     assert told["content"][0]["text"] != "unset"
     assert "no such database" in str(said["dies"])
+
+
+def test_a_process_that_yields_to_others_has_a_low_priority() -> None:
+    program = "import os; from pegboard.operating_system import yield_to_others; yield_to_others(); print(os.nice(0))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "10"

@@ -33,6 +33,7 @@ from pegboard_bench.skills import page as skills_page
 from pegboard_bench.state import page as state_page
 from pegboard_bench.tax import live_page
 from pegboard_bench.tax import page as tax_page
+from pegboard_bench.tenants import page as tenants_page
 from pegboard_bench.users import page as users_page
 from pegboard_bench.whole_tasks import page as tasks_page
 from pegboard_bench.whole_tasks import progressive_page
@@ -62,6 +63,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "usage": usage_page.section,
     "index": index_page.section,
     "scale": scale_page.section,
+    "tenants": tenants_page.section,
     "board": board_page.section,
     "skills": skills_page.section,
     "state": state_page.section,

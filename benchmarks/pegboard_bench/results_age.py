@@ -64,6 +64,7 @@ MEASURED: Mapping[str, Sequence[str]] = {
     "shaping": (f"{BENCH}/result_shapes", "src/pegboard/results"),
     "simulate": (f"{BENCH}/simulate", "src/pegboard/routing"),
     "skills": (f"{BENCH}/skills", "src/pegboard/library", "src/pegboard/board_items.py"),
+    "tenants": (f"{BENCH}/tenants", "src/pegboard/tenants", *RANKING),
     "state": (f"{BENCH}/state", "src/pegboard/stores"),
     "summaries": (f"{BENCH}/summaries.py", "src/pegboard/summaries"),
     "tasks": (f"{BENCH}/whole_tasks", "scripts/install_task_servers.py", *MODELS, *SERVERS, *RANKING),

@@ -8,6 +8,7 @@ PegboardError
 │   └── NotCarriedOut    a call that its server certainly did not carry out
 ├── StoreError           a store on the network that cannot be reached, or refused
 ├── SessionConflict      a session that another process changed in the meantime
+├── QuotaReached         a tenant that has, or waits for, as much as it may
 ├── SpendLimitReached    a call that may cost more than a spending limit leaves
 ├── ResultNotKept        a result that is not kept, or not any more
 ├── RequestNotUnderstood a model request whose tools cannot be read; it is forwarded unchanged
@@ -134,6 +135,21 @@ class SpendLimitReached(PegboardError):  # noqa: N818
         self.kind = kind
         self.limit = limit
         self.used = used
+
+
+class QuotaReached(PegboardError):  # noqa: N818
+    """``tenant`` already has ``most`` of something."""
+
+    code = "quota_reached"
+    http_status = 429
+
+    def __init__(self, tenant: str, what: str, most: int) -> None:
+        super().__init__(
+            f"The tenant {tenant!r} has reached its quota of {most:,} {what}.",
+            remedy="Try again later, or raise the quota.",
+        )
+        self.tenant = tenant
+        self.most = most
 
 
 class ResultNotKept(PegboardError):  # noqa: N818

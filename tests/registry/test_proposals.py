@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from pegboard.registry.proposals import NoEntry, check_public, entry_name, proposals
+from pegboard.registry.proposals import NoEntry, check_public, configured_as, entry_name, proposals
 from pegboard.registry.server_entries import listing
 from pegboard.settings import load_settings
+from pegboard.settings.server_spec import ServerSpec
 from registry_entries import entry, real_entries
 
 AIRTABLE = """
@@ -182,3 +183,26 @@ def test_a_default_with_braces_or_of_a_secret_is_left_out() -> None:
         "MODE": "${MODE}",
         "UNIT": "${UNIT:-m}",
     }
+
+
+@pytest.mark.requirement("registry.find-server")
+@pytest.mark.parametrize(
+    ("fields", "is_it"),
+    [
+        ({"command": "npx", "args": ("-y", "tides")}, True),
+        ({"command": "npx", "args": ("-y", "tides@0.9.0")}, True),
+        ({"command": "uvx", "args": ("tides==2",)}, True),
+        ({"command": "npx", "args": ("-y", "tides-of-others@1.0.0")}, False),
+        ({"command": "npx", "args": ("-y", "@evil/tides")}, False),
+        ({"url": "https://TIDES.example/mcp/"}, True),
+        ({"url": "https://tides.example/mcp?key=1"}, True),
+        ({"url": "https://tides.example/other"}, False),
+        ({"url": "http://tides.example/mcp"}, False),
+    ],
+)
+def test_a_server_that_is_configured_is_known_by_its_package_or_address(fields: Any, is_it: bool) -> None:
+    package = {"registryType": "npm", "identifier": "tides", "version": "1.0.0", "transport": {"type": "stdio"}}
+    remote = {"type": "streamable-http", "url": "https://tides.example/mcp"}
+    server = listing(entry(packages=[package], remotes=[remote])).server
+    specs = {"mine": ServerSpec(name="mine", **fields), "other": ServerSpec(name="other", command="npx", args=("-y",))}
+    assert configured_as(server, specs) == (["mine"] if is_it else [])

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from pegboard.upstreams import UpstreamLimits
-from pegboard.upstreams.http_transport import SIGN_IN, _Client, _Events, _Whole
+from pegboard.upstreams.http_transport import SIGN_IN, ServerClient, _Events, _Whole
 
 ANSWER = b'{"jsonrpc":"2.0","id":7,"result":{}}'
 OTHERS = b'{"jsonrpc":"2.0","id":8,"result":{}}'
@@ -35,7 +35,7 @@ async def read(kind: Any, data: bytes, size: int, limit: int = 1000) -> bytes:
 
 
 async def test_news_may_be_silent_for_days_and_no_call_waits_for_a_free_connection() -> None:
-    async with _Client({}, UpstreamLimits(result=1000)) as client:
+    async with ServerClient({}, UpstreamLimits(result=1000)) as client:
         assert client.timeout.read is None
         assert client.timeout.connect is not None
         assert client._transport._pool._max_connections > 10**6  # type: ignore[attr-defined]
@@ -73,7 +73,7 @@ async def test_a_server_that_asks_for_a_sign_in_and_then_refuses_the_handshake_w
         status = {"server/discover": 401, "initialize": handshake}.get(method, 404)
         return httpx2.Response(status, json={"said": method})
 
-    async with _Client({}, UpstreamLimits(result=1000)) as client:
+    async with ServerClient({}, UpstreamLimits(result=1000)) as client:
         client._transport = httpx2.MockTransport(answer)
 
         async def said(method: str) -> str:

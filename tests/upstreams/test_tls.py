@@ -8,7 +8,7 @@ import certifi
 import pytest
 
 from pegboard.upstreams import tls
-from pegboard.upstreams.http_transport import _Client
+from pegboard.upstreams.http_transport import ServerClient
 from pegboard.upstreams.limits import DEFAULT_LIMITS
 
 pytestmark = pytest.mark.requirement("023.shared")
@@ -19,7 +19,7 @@ def test_connections_share_one_context(monkeypatch: pytest.MonkeyPatch) -> None:
     context = tls.trusted()
     monkeypatch.setattr("pegboard.upstreams.http_transport.trusted", lambda: asked.append(1) or context)
     for _ in range(2):
-        _Client({}, DEFAULT_LIMITS)
+        ServerClient({}, DEFAULT_LIMITS)
     assert len(asked) == 2
     assert tls.trusted() is context
 

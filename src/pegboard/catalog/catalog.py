@@ -143,6 +143,17 @@ class Catalog:
         groups = [(known, self.of_server(each)) for each, known in self.servers.items() if each != name]
         return Catalog.build(groups, counter=self.counter)
 
+    def with_token_counts(self, counts: Sequence[int]) -> Catalog:
+        """The catalog, whose `token_counts`, in catalog order, are known: they are not counted again.
+
+        >>> Catalog.build([]).with_token_counts([]).token_counts
+        ()
+        """
+        if len(counts) != len(self):
+            raise ValueError(f"{len(counts)} counts for {len(self)} tools")
+        self.__dict__["token_counts"] = tuple(counts)
+        return self
+
     def of_server(self, name: str) -> tuple[Tool, ...]:
         """The tools of a server, in the order it lists them.
 

@@ -177,7 +177,7 @@ def _locally(work: Work, jobs: Sequence[ShardJob], workers: int) -> Iterator[Sha
         yield from map(work, jobs)
         return
     others = set(active_children())
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_follow_parent) as pool:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=follow_parent) as pool:
         under_way = [pool.submit(work, job) for job in jobs]
         try:
             for each in as_completed(under_way):
@@ -194,7 +194,7 @@ def _locally(work: Work, jobs: Sequence[ShardJob], workers: int) -> Iterator[Sha
             pool.shutdown(cancel_futures=True)
 
 
-def _follow_parent() -> None:
+def follow_parent() -> None:
     """Have this worker end with the process that started it, also if that is killed, and leave interrupts to it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import tomli_w
 
 from pegboard.registry.server_entries import Input, Package, RegistryServer, Transport
-from pegboard.settings.server_spec import SECRET_NAME
+from pegboard.settings.server_spec import SECRET_NAME, ServerSpec
 
 USUAL: Mapping[str, tuple[str, ...]] = {
     "npm": ("registry.npmjs.org",),
@@ -98,6 +98,31 @@ def entry_name(name: str) -> str:
     namespace, _, last = name.rpartition("/")
     short = last if last.casefold() not in GENERIC else namespace.rpartition(".")[2]
     return re.sub(r"[^a-z0-9_-]+", "-", short.casefold()).strip("-") or "server"
+
+
+def configured_as(server: RegistryServer, specs: Mapping[str, ServerSpec]) -> list[str]:
+    """The names of those configured servers that are this one: at one of its addresses, or run from one of its
+    packages, whatever their version."""
+    addresses = {_address(each.url) for each in server.remotes}
+    packages = tuple(each.identifier for each in server.packages if each.identifier)
+    return [
+        name
+        for name, spec in specs.items()
+        if (spec.url is not None and _address(spec.url) in addresses)
+        or any(_is_package(word, identifier) for word in spec.args for identifier in packages)
+    ]
+
+
+def _address(url: str) -> str:
+    """Without query, fragment and last slash, and with the host in lower case."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].casefold()}{parts.path.rstrip('/')}"
+
+
+def _is_package(word: str, identifier: str) -> bool:
+    """Whether an argument is this package, with or without a version or a tag."""
+    rest = word.removeprefix(identifier)
+    return word.startswith(identifier) and (not rest or rest.startswith(("@", "==", ":")))
 
 
 def _proposal(kind: str, make: Any, of: Any) -> Proposal:

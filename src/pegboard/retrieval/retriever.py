@@ -160,6 +160,15 @@ class Retriever:
                     self._meanings = self._index(self._rows.rows)
         return self._meanings
 
+    def take_vectors(self, rows: Floats, profiles: Mapping[str, Floats]) -> None:
+        """Use vectors that are known instead of embedding: ``rows``, shape (n, d), are those of `meanings`, and
+        ``profiles`` those of servers' profiles, by the profile (`tool_texts.server_profile`)."""
+        if len(rows) != len(self.tools):
+            raise ValueError(f"{len(rows)} vectors for {len(self.tools)} tools")
+        self._rows = GrowingRows(rows)
+        self._meanings = self._index(rows)
+        self._before, self._profiles_before = None, dict(profiles)
+
     async def vectors(self) -> Floats:
         """The vectors of `meanings`, shape (n, d), in catalog order, wherever they are stored."""
         return (await self.meanings()).vectors if self._nearest is None else (await self._meant(None)).rows

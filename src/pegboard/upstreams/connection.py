@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -34,10 +34,12 @@ from pegboard.upstreams.error_text import (
 )
 from pegboard.upstreams.extension_requests import AnyNotification, client_extensions
 from pegboard.upstreams.fleet_options import FleetOptions
-from pegboard.upstreams.http_transport import SIGN_IN
+from pegboard.upstreams.http_pools import HttpPools
+from pegboard.upstreams.http_transport import SIGN_IN, ServerClient, opened_client, session_streams
 from pegboard.upstreams.raw_requests import AnyRequest, ParameterHeaders, send_client_capabilities, untouched
 from pegboard.upstreams.server_lists import read_listing
 from pegboard.upstreams.server_requests import ProgressRelay, ServerRequests
+from pegboard.upstreams.stateless_dispatcher import HandshakeEra, StatelessDispatcher, stateless
 from pegboard.upstreams.subscriptions import ListChanges, ResourceSubscriptions
 from pegboard.upstreams.task_streams import TaskStreams
 from pegboard.upstreams.transport import MonitoredStream, StderrTail, open_transport
@@ -108,7 +110,7 @@ class Connection:
         self._redacted = Redactor(spec, conditions.environment)
         self._announcements = ListChanges(spec.name, self._redacted, conditions.limits)
         self._stderr = StderrTail()
-        self._watched: MonitoredStream | None = None
+        self._watched: MonitoredStream | StatelessDispatcher | None = None
         self._client: Client | None = None
         self._opened = False
         self._agreed = False
@@ -220,20 +222,9 @@ class Connection:
     async def _open(self, opened: Listed) -> AsyncIterator[Client]:
         """Connect and list, within ``connect_timeout``."""
         seconds = self._conditions.connect_timeout
-        client = Client(
-            self._transport(await expanded_spec(self._spec, self._conditions, self._redacted.resolved)),
-            mode=self._mode,
-            cache=None,
-            message_handler=self._on_message,
-            client_info=types.Implementation(name="pegboard", version=VERSION),
-            sampling_callback=self._server_requests.sampling,  # type: ignore[arg-type]  # it answers each request with its result
-            sampling_capabilities=ALL_OF_SAMPLING,
-            elicitation_callback=self._server_requests.elicitation,  # type: ignore[arg-type]
-            list_roots_callback=self._server_requests.roots,  # type: ignore[arg-type]
-            extensions=client_extensions(self._heard),
-        )
+        spec = await expanded_spec(self._spec, self._conditions, self._redacted.resolved)
         with anyio.CancelScope(deadline=anyio.current_time() + seconds) as limit:
-            async with client:
+            async with self._introduced(spec) as client:
                 send_client_capabilities(client, self._headers)
                 listing = await read_listing(self._spec.name, client, seconds, self._conditions.limits)
                 self._headers.read(listing)
@@ -246,14 +237,58 @@ class Connection:
             raise _Late
 
     @asynccontextmanager
-    async def _transport(self, spec: ServerSpec) -> AsyncIterator[TransportStreams]:
-        limits = self._conditions.limits
+    async def _introduced(self, spec: ServerSpec) -> AsyncIterator[Client]:
+        """The SDK's client, once the server has introduced itself. On HTTP, without streams and tasks between requests
+        if the server has no sessions."""
         if self._conditions.sign_ins is not None:
             self.auth = self._conditions.sign_ins.auth(spec, self._user)
         if self.auth is not None:
             self._redacted.tokens.append(self.auth.secrets)
-        environment = self._conditions.environment
-        async with open_transport(spec, environment, self._stderr, limits, self.auth) as (read, write):
+        limits, environment = self._conditions.limits, self._conditions.environment
+        if spec.url is None or spec.is_sse:
+            streams = open_transport(spec, environment, self._stderr, limits, self.auth)
+            async with self._made(self._monitored(streams), self._mode) as client:
+                yield client
+            return
+        mode, pools, refused = self._mode, self._conditions.pools, False
+        if mode != "legacy":
+            async with self._http(spec, pools) as http:
+                dispatcher = self._watched = stateless(spec.url, http, limits, pools.names)
+                client = self._made(_nowhere(), mode)
+                try:
+                    async with dispatcher.introduced(client):
+                        yield client
+                    return
+                except HandshakeEra:
+                    mode, refused = "legacy", http.discovery_refused
+        async with self._http(spec) as http:
+            http.discovery_refused = refused
+            async with self._made(self._monitored(session_streams(spec.url, http, limits)), mode) as client:
+                yield client
+
+    def _http(self, spec: ServerSpec, pools: HttpPools | None = None) -> AbstractAsyncContextManager[ServerClient]:
+        limits, shown = self._conditions.limits, spec.has_credentials
+        return opened_client(spec.headers, limits=limits, credentials=shown, auth=self.auth, pools=pools)
+
+    def _made(self, transport: AbstractAsyncContextManager[TransportStreams], mode: str) -> Client:
+        return Client(
+            transport,
+            mode=mode,
+            cache=None,
+            message_handler=self._on_message,
+            client_info=types.Implementation(name="pegboard", version=VERSION),
+            sampling_callback=self._server_requests.sampling,  # type: ignore[arg-type]  # it answers each request with its result
+            sampling_capabilities=ALL_OF_SAMPLING,
+            elicitation_callback=self._server_requests.elicitation,  # type: ignore[arg-type]
+            list_roots_callback=self._server_requests.roots,  # type: ignore[arg-type]
+            extensions=client_extensions(self._heard),
+        )
+
+    @asynccontextmanager
+    async def _monitored(
+        self, transport: AbstractAsyncContextManager[TransportStreams]
+    ) -> AsyncIterator[TransportStreams]:
+        async with transport as (read, write):
             self._watched = MonitoredStream(read)
             yield self._watched, write
 
@@ -268,6 +303,8 @@ class Connection:
         seconds = self._conditions.connect_timeout
         async with anyio.create_task_group() as tasks:
             self._tasks = self._subscriptions.tasks = self._task_streams.tasks = tasks
+            if isinstance(self._watched, StatelessDispatcher):
+                client.session._task_group = tasks
             try:
                 with self._announcements.followed(tasks, client, seconds, listed_again):
                     await self._watched.ended.wait()
@@ -276,8 +313,10 @@ class Connection:
             finally:
                 self._tasks = self._subscriptions.tasks = self._task_streams.tasks = None
             tasks.cancel_scope.cancel()
+        if isinstance(self._watched, StatelessDispatcher) and self._watched.error is not None:
+            raise self._watched.error
 
-    async def _look_after(self, client: Client, watched: MonitoredStream) -> None:
+    async def _look_after(self, client: Client, watched: MonitoredStream | StatelessDispatcher) -> None:
         seconds = self._conditions.health_timeout
         if not await answers(client, watched, seconds):
             watched.broken = f"A call timed out, and then it did not respond for {seconds:g} s."
@@ -326,6 +365,13 @@ def mode_of(protocol: str) -> str:
     return "legacy" if protocol in HANDSHAKE_PROTOCOL_VERSIONS else "auto"
 
 
+@asynccontextmanager
+async def _nowhere() -> AsyncIterator[TransportStreams]:
+    """In place of the streams of a client that has none."""
+    raise RuntimeError("it has no streams")
+    yield
+
+
 class _Late(Exception):  # noqa: N818
     """The server did not introduce itself, or list its tools, in time."""
 
@@ -333,7 +379,7 @@ class _Late(Exception):  # noqa: N818
 NO_SIGN_OF_LIFE = (types.REQUEST_TIMEOUT, types.CONNECTION_CLOSED)
 
 
-async def answers(client: Client, watched: MonitoredStream, seconds: float) -> bool:
+async def answers(client: Client, watched: MonitoredStream | StatelessDispatcher, seconds: float) -> bool:
     """Whether the server sends anything within ``seconds`` after a health check; an error response counts too.
 
     The check is `ping` in the handshake era; 2026-07-28 has none, so `server/discover` is used, which is as cheap.

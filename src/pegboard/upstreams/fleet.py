@@ -138,7 +138,10 @@ class Fleet:
         if self._sign_in_questions is not None:
             self._sign_in_questions.close()
         self._tasks.cancel_scope.cancel()
-        await self._tasks.__aexit__(kind, error, trace)
+        try:
+            await self._tasks.__aexit__(kind, error, trace)
+        finally:
+            await self._conditions.pools.aclose()
 
     async def apply(self, specs: Mapping[str, ServerSpec]) -> Changes:
         """Replace the servers, touching only those whose spec changed (M27). Only inside the fleet's context.

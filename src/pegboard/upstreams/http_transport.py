@@ -7,7 +7,8 @@ import asyncio
 import json
 import zlib
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -19,6 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from pegboard.errors import PegboardError
 from pegboard.inflate import WINDOWS, inflated
 from pegboard.terminal import printable
+from pegboard.upstreams.http_pools import HttpPools
 from pegboard.upstreams.limits import LIST_METHOD, UpstreamLimits
 from pegboard.upstreams.line_reader import ENDS_BYTES, LineReader, TooLong, answered
 from pegboard.upstreams.list_answers import ListRequests, ListTooLarge, cut
@@ -47,27 +49,32 @@ BROKE_OFF = "its answer broke off"
 
 
 @asynccontextmanager
-async def streamable_http(
-    url: str,
+async def opened_client(
     headers: Mapping[str, str],
     *,
     limits: UpstreamLimits,
     credentials: bool = False,
     auth: httpx2.Auth | None = None,
-) -> AsyncIterator[TransportStreams]:
-    """The streams of a session. An answer that exceeds ``limits`` is an error of its request.
+    pools: HttpPools | None = None,
+) -> AsyncIterator[ServerClient]:
+    """The client of one session. An answer that exceeds ``limits`` is an error of its request.
 
-    ``credentials``: the headers or the URL contain a token or key. ``auth`` adds a token to each request.
+    ``credentials``: the headers or the URL contain a token or key. ``auth`` adds a token to each request. ``pools``
+    have the connections to use; without them, the client has its own.
     """
     unauthorized = REFUSED if credentials and auth is None else SIGN_IN
     made = await asyncio.to_thread(
-        _Client, headers, limits, unauthorized, auth
+        ServerClient, headers, limits, unauthorized, auth, pools=pools
     )  # it reads certificates, and the first one imports much code
-    async with (
-        made as client,
-        streamable_http_client(url, http_client=client, max_sse_event_size=limits.result) as streams,
-    ):
-        yield streams
+    async with made as client:
+        yield client
+
+
+def session_streams(
+    url: str, client: httpx2.AsyncClient, limits: UpstreamLimits
+) -> AbstractAsyncContextManager[TransportStreams]:
+    """The streams of a session of the handshake era."""
+    return streamable_http_client(url, http_client=client, max_sse_event_size=limits.result)
 
 
 @asynccontextmanager
@@ -90,7 +97,7 @@ async def event_stream(
         headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
     ) -> httpx2.AsyncClient:
         """Uses our own timeouts: a stream of answers may be silent for days."""
-        return _Client(headers or {}, limits, unauthorized, own, one_stream=True)
+        return ServerClient(headers or {}, limits, unauthorized, own, one_stream=True)
 
     try:
         async with sse_client(url, dict(headers), httpx_client_factory=client) as streams:
@@ -101,7 +108,7 @@ async def event_stream(
         raise PegboardError(f"{unauthorized}.") from error
 
 
-class _Client(httpx2.AsyncClient):
+class ServerClient(httpx2.AsyncClient):
     """Turns a bad answer into an error of the call that waits for it; the SDK would end every call of the session.
 
     A failure to connect still ends the session.
@@ -115,8 +122,10 @@ class _Client(httpx2.AsyncClient):
         auth: httpx2.Auth | None = None,
         *,
         one_stream: bool = False,
+        pools: HttpPools | None = None,
     ) -> None:
         """Allows any number of concurrent calls. ``one_stream``: every answer comes on the stream of a GET."""
+        self._pools = pools
         pool = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
         super().__init__(
             headers={"accept-encoding": ", ".join(WINDOWS)} | dict(headers),
@@ -128,8 +137,17 @@ class _Client(httpx2.AsyncClient):
         self._limits = limits
         self._unauthorized = unauthorized
         self._one_stream = one_stream
-        self._discovery_refused = False
+        self.discovery_refused = False
+        """Whether the server has refused to introduce itself for want of a token."""
         self._lists = ListRequests()
+
+    def _init_transport(self, *options: Any, **named: Any) -> httpx2.AsyncBaseTransport:
+        make = partial(super()._init_transport, *options, **named)
+        return make() if self._pools is None else self._pools.lent(None, make)
+
+    def _init_proxy_transport(self, proxy: httpx2.Proxy, *options: Any, **named: Any) -> httpx2.AsyncBaseTransport:
+        make = partial(super()._init_proxy_transport, proxy, *options, **named)
+        return make() if self._pools is None else self._pools.lent(proxy, make)
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
         try:
@@ -160,9 +178,9 @@ class _Client(httpx2.AsyncClient):
         a handshake refuses that with another error; the 401 is the reason still.
         """
         if response.status_code == UNAUTHORIZED:
-            self._discovery_refused |= _asked_in(response.request.content)[0] == DISCOVER
+            self.discovery_refused |= _asked_in(response.request.content)[0] == DISCOVER
             return self._unauthorized
-        shakes = self._discovery_refused and _asked_in(response.request.content)[0] == INITIALIZE
+        shakes = self.discovery_refused and _asked_in(response.request.content)[0] == INITIALIZE
         if shakes and response.is_client_error:
             return self._unauthorized
         if response.status_code == FORBIDDEN and self._unauthorized == SIGN_IN and (more := wanted_scopes(response)):

@@ -163,7 +163,7 @@ async def _exchanged(
 
     Raises MCPError, also for a connection that closes. Cancelling it cancels the request at the server.
     """
-    if not isinstance(dispatcher, JSONRPCDispatcher) or "timeout" in options or _is_traced():
+    if not isinstance(dispatcher, JSONRPCDispatcher) or "timeout" in options or is_traced():
         return await dispatcher.send_raw_request(method, params, options)
     if dispatcher._closed or not dispatcher._running:
         raise MCPError(types.CONNECTION_CLOSED, CLOSED)
@@ -191,7 +191,7 @@ async def _exchanged(
     return outcome
 
 
-def _is_traced() -> bool:
+def is_traced() -> bool:
     """Whether there are spans to make, or a trace of the client's to pass on."""
     provider = trace.get_tracer_provider()
     return not isinstance(provider, trace.ProxyTracerProvider) or trace.get_current_span().get_span_context().is_valid

@@ -1,4 +1,4 @@
-"""Opens the transport to a server: standard streams of a command, streamable HTTP, or HTTP with SSE."""
+"""Opens the transport to a server: standard streams of a command, or HTTP with SSE."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pegboard import operating_system
 from pegboard.errors import UpstreamError
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.terminal import printable
-from pegboard.upstreams.http_transport import event_stream, streamable_http
+from pegboard.upstreams.http_transport import event_stream
 from pegboard.upstreams.limits import UpstreamLimits
 from pegboard.upstreams.line_reader import Unattributable
 from pegboard.upstreams.pipes import piped
@@ -60,13 +60,13 @@ def open_transport(
     limits: UpstreamLimits,
     auth: httpx2.Auth | None = None,
 ) -> AbstractAsyncContextManager[TransportStreams]:
-    """The streams of a server, whose spec has its variables expanded. Raises UpstreamError for a missing command.
+    """The streams of a command, or of a server on HTTP with SSE, whose spec has its variables expanded. Raises
+    UpstreamError for a missing command.
 
     An answer that exceeds ``limits`` is an error of its request. ``auth`` adds a token to HTTP requests.
     """
     if spec.url is not None:
-        transport = event_stream if spec.is_sse else streamable_http
-        return transport(spec.url, spec.headers, limits=limits, credentials=spec.has_credentials, auth=auth)
+        return event_stream(spec.url, spec.headers, limits=limits, credentials=spec.has_credentials, auth=auth)
     return _stdio(spec, environment, stderr, limits)
 
 

@@ -12,8 +12,14 @@ import mcp_types as types
 import pytest
 from mcp import Client
 
+from pegboard import Settings
 from pegboard.catalog import BpeCounter, compact_json
+from pegboard.compose import default_parts
+from pegboard.gateways.mcp.gateway.server_finder import ServerFinder
+from pegboard.stores import MemoryEmbeddings
+from pegboard.testing import FakeEncoder
 from registry_entries import entry, snapshot_of
+from upstream_specs import SCRIPTED, scripted
 
 OpenClient = Callable[..., AbstractAsyncContextManager[Client]]
 pytestmark = pytest.mark.parametrize("era", ["auto"], indirect=True)
@@ -56,6 +62,33 @@ async def test_it_proposes_the_entry_and_names_what_it_needs(client_of: OpenClie
     assert (airtable["status"], "npm, stdio" in airtable["kinds"]) == ("active", True)
     assert "nothing was installed" in answer["how"]
     assert "only the user adds it" in answer["how"]
+
+
+@pytest.mark.requirement("registry.find-server")
+async def test_a_server_that_is_there_already_is_named_and_not_proposed(client_of: OpenClient, tmp_path: Path) -> None:
+    path = snapshot_of(tmp_path / "registry.json").path
+    own = scripted("tables").model_copy(update={"args": (SCRIPTED, "airtable-mcp-server@1.0.0")})
+    async with client_of(own, registry=str(path)) as client:
+        answer, _ = await ask(client, limit=10)
+
+    airtable = {each["name"]: each for each in answer["servers"]}["io.github.domdomegg/airtable-mcp-server"]
+    assert airtable["configured_as"] == ["tables"]
+    assert "entry" not in airtable
+
+
+@pytest.mark.requirement("registry.find-server")
+async def test_a_caller_hears_nothing_of_a_server_that_it_may_not_see(
+    tmp_path: Path, encoder: FakeEncoder, era: str
+) -> None:
+    path = snapshot_of(tmp_path / "registry.json").path
+    own = scripted("tables").model_copy(update={"args": (SCRIPTED, "airtable-mcp-server@1.0.0")})
+    settings = Settings(servers={"tables": own}, cache_dir=tmp_path, registry={"snapshot": path})
+    parts = default_parts(settings, encoder=encoder, embeddings=MemoryEmbeddings())
+    finder = ServerFinder(lambda: settings, parts, BpeCounter())
+    query = {"query": "read and write airtable records", "limit": 10}
+    for sees in (True, False):
+        answer = await finder.answer(query, lambda name, sees=sees: sees)
+        assert any(each.get("configured_as") == ["tables"] for each in answer["servers"]) is sees
 
 
 @pytest.mark.requirement("registry.find-server")

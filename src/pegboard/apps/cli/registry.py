@@ -11,7 +11,7 @@ import typer
 from pegboard.apps.cli.options import Configs, Json, Verbose, examples
 from pegboard.apps.cli.output import cells, plain, print_json, stdout, table
 from pegboard.registry import snapshot as snapshots
-from pegboard.registry.proposals import entry_name, proposals
+from pegboard.registry.proposals import configured_as, entry_name, proposals
 
 if TYPE_CHECKING:
     from pegboard.apps.cli.warm_board import Replaced
@@ -130,7 +130,9 @@ def show(
     """Show a server: what it says of itself, what is suspicious in that, and the entries that would configure it."""
     from pegboard.registry.server_search import scan_listing
 
-    listing = _snapshot(_settings(config)).named(name)
+    settings = _settings(config)
+    listing = _snapshot(settings).named(name)
+    own = configured_as(listing.server, settings.enabled_servers)
     verdict, ways, short = scan_listing(listing), proposals(listing.server), entry_name(name)
     if as_json:
         entries = [
@@ -143,7 +145,7 @@ def show(
             for way in ways
         ]
         rules = list(verdict.rules) if verdict.suspicious else []
-        print_json(listing.as_json() | {"ways": entries, "suspicious": rules})
+        print_json(listing.as_json() | {"ways": entries, "suspicious": rules, "configured_as": own})
         return
     console, server = stdout(), listing.server
     console.print(plain(f"{server.name} {server.version} ({listing.standing.status})"))
@@ -152,6 +154,8 @@ def show(
             console.print(plain(text))
     if verdict.suspicious:
         console.print(plain(f"Suspicious ({', '.join(verdict.rules)}): do not do what these texts say."))
+    if own:
+        console.print(plain(f"Configured already, as {', '.join(own)}."))
     for way in ways:
         console.print(plain(f"\n# {way.kind}"))
         console.print(plain(way.toml(short) if way.spec else f"No entry: {way.why_not}."))

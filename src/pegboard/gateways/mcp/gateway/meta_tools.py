@@ -302,7 +302,8 @@ class MetaCalls:
         """Raises ToolNotAvailable where no snapshot is configured."""
         if self._finder is None or not self._view.finds_servers:
             raise ToolNotAvailable(meta_definitions.FIND_SERVER, [], remedy=NO_REGISTRY)
-        return json_result(await self._finder.answer(arguments))
+        holder = context.caller.holder
+        return json_result(await self._finder.answer(arguments, everything if holder is None else holder.may_see))
 
     async def _describe(self, arguments: JsonObject, context: CallContext) -> Result:
         """Unknown names are returned next to the definitions."""

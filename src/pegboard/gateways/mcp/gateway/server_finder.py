@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pegboard.catalog import compact_json
@@ -11,11 +11,12 @@ from pegboard.compose import Parts
 from pegboard.compose.registry_board import server_search
 from pegboard.model import JsonObject
 from pegboard.protocols import TokenCounter
-from pegboard.registry.proposals import Proposal, entry_name, proposals
+from pegboard.registry.proposals import Proposal, configured_as, entry_name, proposals
 from pegboard.registry.server_entries import ServerListing
 from pegboard.registry.server_search import FoundServers, ServerSearch
 from pegboard.registry.snapshot import read_snapshot
 from pegboard.settings import Settings
+from pegboard.settings.server_spec import ServerSpec
 
 Result = dict[str, Any]
 
@@ -24,7 +25,8 @@ SHORT, SHORTER = 300, 100
 """Characters of a description and of a title."""
 PROPOSED = (
     "These are proposals from a registry; nothing was installed, and nobody checked their code. Show the user what "
-    "fits, with its entry: only the user adds it to pegboard.toml. Never add, install or start a server unasked."
+    "fits, with its entry: only the user adds it to pegboard.toml. Never add, install or start a server unasked. One "
+    "with `configured_as` is there already, under that name: search its tools instead."
 )
 NOTHING = "No server of the registry's snapshot seems to do that. The nearest may not help."
 TOO_LONG = "`pegboard registry show {name}` prints its entry."
@@ -41,8 +43,9 @@ class ServerFinder:
         self._search: tuple[object, ServerSearch] | None = None
         self._loading = asyncio.Lock()
 
-    async def answer(self, arguments: JsonObject) -> Result:
-        """The servers that match, as JSON for a model, within the configured tokens.
+    async def answer(self, arguments: JsonObject, may_see: Callable[[str], bool]) -> Result:
+        """The servers that match, as JSON for a model, within the configured tokens. Of those that are configured
+        already, only the ones that the caller ``may_see`` are said to be.
 
         Raises ConfigError if there is no snapshot, CatalogError if it is broken.
         """
@@ -50,7 +53,8 @@ class ServerFinder:
         search = await self._current(settings)
         found = await search.found(arguments["query"], arguments.get("limit", DEFAULT_LIMIT))
         read = search.snapshot.read_at.date().isoformat()
-        return await asyncio.to_thread(answer, found, read, settings.registry.tokens, self._counter)
+        own = {name: spec for name, spec in settings.enabled_servers.items() if may_see(name)}
+        return await asyncio.to_thread(answer, found, read, own, settings.registry.tokens, self._counter)
 
     async def _current(self, settings: Settings) -> ServerSearch:
         path = settings.registry.snapshot
@@ -65,15 +69,16 @@ class ServerFinder:
             return self._search[1]
 
 
-def answer(found: FoundServers, read: str, tokens: int, counter: TokenCounter) -> Result:
-    """Servers in order as long as they fit into ``tokens``; the entry of one that does not fit is left to a command."""
+def answer(found: FoundServers, read: str, own: Mapping[str, ServerSpec], tokens: int, counter: TokenCounter) -> Result:
+    """Servers in order as long as they fit into ``tokens``; the entry of one that does not fit is left to a command,
+    and one that is among the ``own`` needs none."""
     rest: Result = {"how": PROPOSED, "snapshot": read}
     rest |= {} if found.sure else {"why": NOTHING}
     rest |= {"suspicious_left_out": found.suspicious} if found.suspicious else {}
     servers: list[Result] = []
     left = tokens - _count(rest, counter)
     for listing in found.listings:
-        for shown in _forms(listing):
+        for shown in _forms(listing, configured_as(listing.server, own)):
             if (size := _count(shown, counter)) <= left:
                 servers.append(shown)
                 left -= size
@@ -86,8 +91,8 @@ def _count(value: Result, counter: TokenCounter) -> int:
     return counter.count([compact_json(value)])[0]
 
 
-def _forms(listing: ServerListing) -> Sequence[Result]:
-    """A server with its entry, and without it."""
+def _forms(listing: ServerListing, names: Sequence[str]) -> Sequence[Result]:
+    """A server with its entry, and without it; one that is configured, as ``names``, has none."""
     server, standing = listing.server, listing.standing
     ways = proposals(server)
     about: Result = {"name": server.name, "version": server.version, "status": standing.status}
@@ -95,6 +100,8 @@ def _forms(listing: ServerListing) -> Sequence[Result]:
     about |= {"title": _short(server.title, SHORTER)} if server.title else {}
     about |= {"description": _short(server.description, SHORT)}
     about |= {"kinds": list(dict.fromkeys(each.kind for each in ways))}
+    if names:
+        return [about | {"configured_as": list(names)}]
     if not ways:
         return [about | {"no_entry": "the registry says neither an address nor a package"}]
     best = ways[0]

@@ -1,0 +1,43 @@
+"""The TCP connections to servers without sessions, which all users share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+import httpx2
+
+
+class HttpPools:
+    """Pools of connections: one to servers, and one for each proxy.
+
+    A request takes any idle connection to its address, whoever sends it: what tells users apart (tokens, cookies,
+    headers) is in each one's own client and in no connection.
+    """
+
+    def __init__(self) -> None:
+        self.names = count(1)
+        """Ids of requests, none of them given twice: an answer that was left on a connection by an earlier request, of
+        another user, fits none."""
+        self._open: dict[tuple[str, bytes], httpx2.AsyncBaseTransport] = {}
+
+    def lent(self, proxy: httpx2.Proxy | None, make: Callable[[], httpx2.AsyncBaseTransport]) -> LentTransport:
+        """The pool of the proxy, for a client that may close: the pool stays open."""
+        key = ("", b"") if proxy is None else (str(proxy.url), b":".join(proxy.raw_auth or ()))
+        if key not in self._open:
+            self._open.setdefault(key, make())
+        return LentTransport(self._open[key])
+
+    async def aclose(self) -> None:
+        while self._open:
+            await self._open.popitem()[1].aclose()
+
+
+class LentTransport(httpx2.AsyncBaseTransport):
+    """A pool in the hands of one client."""
+
+    def __init__(self, pool: httpx2.AsyncBaseTransport) -> None:
+        self._pool = pool
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        return await self._pool.handle_async_request(request)

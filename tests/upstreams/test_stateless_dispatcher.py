@@ -1,0 +1,177 @@
+"""Requests to servers without sessions, over connections that all users share."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+import mcp_types as types
+import pytest
+from mcp import MCPError
+
+from pegboard.upstreams.http_pools import HttpPools
+from pegboard.upstreams.http_transport import ServerClient
+from pegboard.upstreams.limits import UpstreamLimits
+from pegboard.upstreams.stateless_dispatcher import StatelessDispatcher, stateless
+from raw_http import Arrived, answer, listening
+
+JSON = b"content-type: application/json"
+EVENTS = b"content-type: text/event-stream"
+LIMITS = UpstreamLimits(result=10_000)
+
+
+class Token(httpx2.Auth):
+    def __init__(self, token: str) -> None:
+        self.token = token
+
+    def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response]:
+        request.headers["authorization"] = self.token
+        yield request
+
+
+def result(arrived: Arrived, **said: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": json.loads(arrived.body)["id"], "result": said}).encode()
+
+
+@dataclass
+class Server:
+    """``heads`` are those of the requests, ``writers`` the connections on which they came."""
+
+    heads: list[bytes] = field(default_factory=list)
+    writers: set[asyncio.StreamWriter] = field(default_factory=set)
+    more: Callable[[Arrived, asyncio.StreamWriter], Awaitable[None]] | None = None
+
+    async def handle(self, arrived: Arrived, writer: asyncio.StreamWriter) -> None:
+        self.heads.append(arrived.head.lower())
+        self.writers.add(writer)
+        if self.more is not None:
+            await self.more(arrived, writer)
+        else:
+            writer.write(answer(result(arrived, tools=[]), JSON, b"set-cookie: whose=%d" % len(self.heads)))
+
+
+@asynccontextmanager
+async def dispatcher(url: str, pools: HttpPools, token: str = "") -> AsyncIterator[StatelessDispatcher]:
+    async with ServerClient({}, LIMITS, auth=Token(token), pools=pools) as http:
+        yield stateless(url, http, LIMITS, pools.names)
+
+
+@pytest.fixture
+async def pools() -> AsyncIterator[HttpPools]:
+    made = HttpPools()
+    yield made
+    await made.aclose()
+
+
+@pytest.mark.requirement("023.users")
+async def test_two_users_share_a_connection_and_neither_tokens_nor_cookies(pools: HttpPools) -> None:
+    server = Server()
+    async with listening(server.handle) as address:
+        for token in ("anns", "bobs"):
+            async with dispatcher(f"http://{address}/mcp", pools, token) as sent:
+                await sent.send_raw_request("tools/list", {})
+    assert len(server.writers) == 1
+    assert [b"authorization: anns" in head for head in server.heads] == [True, False]
+    assert [b"authorization: bobs" in head for head in server.heads] == [False, True]
+    assert not any(b"cookie:" in head for head in server.heads)
+
+
+@pytest.mark.requirement("023.users")
+async def test_an_answer_that_a_server_sends_twice_is_not_taken_for_another_users(pools: HttpPools) -> None:
+    async def twice(arrived: Arrived, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer(result(arrived, of=len(server.heads)), JSON) * 2)
+
+    server = Server(more=twice)
+    async with listening(server.handle) as address:
+        url = f"http://{address}/mcp"
+        async with dispatcher(url, pools) as ann, dispatcher(url, pools) as bob:
+            assert await ann.send_raw_request("tools/list", {}) == {"of": 1}
+            [came] = await asyncio.gather(bob.send_raw_request("tools/list", {}), return_exceptions=True)
+            assert came == {"of": 2} or "answers another request" in str(came)
+
+
+async def test_the_end_of_the_time_and_of_the_caller_close_the_request(pools: HttpPools) -> None:
+    gone: list[bool] = []
+
+    async def silent(arrived: Arrived, writer: asyncio.StreamWriter) -> None:
+        came.set()
+        gone.append(await arrived.gone())
+        if len(gone) == 2:
+            both.set()
+
+    came, both = asyncio.Event(), asyncio.Event()
+    server = Server(more=silent)
+    async with listening(server.handle) as address, dispatcher(f"http://{address}/mcp", pools) as sent:
+        with pytest.raises(MCPError) as caught:
+            await sent.send_raw_request("tools/list", {}, {"timeout": 0.05})
+        assert caught.value.error.code == types.REQUEST_TIMEOUT
+        came.clear()
+        task = asyncio.create_task(sent.send_raw_request("tools/call", {}))
+        await came.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.wait_for(both.wait(), 5)
+    assert gone == [True, True]
+    assert not sent.ended.is_set()
+
+
+async def test_what_a_server_says_before_its_answer_is_told_and_what_it_asks_is_refused(pools: HttpPools) -> None:
+    refusals: list[Any] = []
+    refused = asyncio.Event()
+
+    async def talkative(arrived: Arrived, writer: asyncio.StreamWriter) -> None:
+        body = json.loads(arrived.body)
+        if "method" not in body:
+            refusals.append(body)
+            refused.set()
+            writer.write(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")
+            return
+        token = body["params"]["_meta"]["progressToken"]
+        progress = {"progressToken": token, "progress": 1, "total": 2, "message": "half"}
+        said = [
+            {"jsonrpc": "2.0", "method": "notifications/progress", "params": progress},
+            {"jsonrpc": "2.0", "id": 7, "method": "roots/list"},
+            {"jsonrpc": "2.0", "id": body["id"], "result": {"done": True}},
+        ]
+        writer.write(answer(b"".join(b"data: %s\n\n" % json.dumps(each).encode() for each in said), EVENTS))
+
+    reports: list[tuple[float, float | None, str | None]] = []
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        reports.append((progress, total, message))
+
+    server = Server(more=talkative)
+    async with listening(server.handle) as address, dispatcher(f"http://{address}/mcp", pools) as sent:
+        sent._session = Listening()  # type: ignore[assignment]
+        assert await sent.send_raw_request("tools/call", {}, {"on_progress": report}) == {"done": True}
+        await asyncio.wait_for(refused.wait(), 5)
+    assert reports == [(1.0, 2.0, "half")]
+    assert refusals[0]["id"] == 7
+    assert refusals[0]["error"]["code"] == types.METHOD_NOT_FOUND
+    assert sent.heard == 3
+
+
+async def test_a_server_that_cannot_be_reached_ends_the_connection(pools: HttpPools) -> None:
+    async with dispatcher("http://127.0.0.1:9/mcp", pools) as sent:
+        with pytest.raises(httpx2.ConnectError):  # it is not open yet: the connection reports why
+            await sent.send_raw_request("tools/list", {})
+        sent._opened = True
+        for _ in range(2):
+            with pytest.raises(MCPError) as caught:
+                await sent.send_raw_request("tools/list", {})
+            assert caught.value.error.code == types.CONNECTION_CLOSED
+    assert sent.ended.is_set()
+    assert isinstance(sent.error, httpx2.ConnectError)
+
+
+class Listening:
+    """A session that is told of nothing else."""
+
+    def _intercept_notification(self, _method: str, _params: object) -> bool:
+        return True
