@@ -126,7 +126,8 @@ bench-scale: $(READY)     ## the compressed index from a thousand to a million t
 
 bench-tenants: $(READY)   ## two thousand tenants on one store: memory, whose tools are found, and what an import costs others; an hour on two cores (sets: PEGBOARD_DATA)
 	mkdir -p .demo/embeddings
-	$(BIN)/python -m pegboard_bench.tenants --page docs/benchmarks.md
+	$(BIN)/python -m pegboard_bench.tenants
+	$(BIN)/python -m pegboard_bench.tenants.import_run --page docs/benchmarks.md
 
 bench-llm: $(READY)       ## a request through the LLM gateway, beside LiteLLM's proxy; needs wrk
 	$(BIN)/python scripts/install_litellm.py .demo/litellm

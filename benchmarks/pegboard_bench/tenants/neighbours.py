@@ -22,7 +22,7 @@ from pegboard_bench.tenants.world import PRIVATE_SERVERS, KnownEncoder, World, p
 
 NEIGHBOURS = 20
 """Tenants that search."""
-RATE = 10
+RATE = 5
 """Their searches a second, in all."""
 ROUNDS = 10
 """Parts of the import, each on a server of its own, with a quiet time before it."""

@@ -35,9 +35,8 @@ def section(results: Mapping[str, Any]) -> str:
         servers=tables["public_servers"],
         public=tables["public"],
     )
-    return "\n".join(
-        [head, *_memory(tables, figures), "", *_searches(tables, figures), "", *_others(tables, figures), ""]
-    )
+    others = _others(tables["neighbours"], figures) if "neighbours" in tables else []
+    return "\n".join([head, *_memory(tables, figures), "", *_searches(tables, figures), "", *others, ""])
 
 
 def _memory(tables: Mapping[str, Any], figures: Mapping[str, float]) -> list[str]:
@@ -54,9 +53,9 @@ def _memory(tables: Mapping[str, Any], figures: Mapping[str, float]) -> list[str
 
 def _searches(tables: Mapping[str, Any], figures: Mapping[str, float]) -> list[str]:
     return [
-        f"Of {figures['results']:,.0f} results, up to {tables['limit']} a search, {figures['foreign']:.0f} were a tool "
-        f"of another tenant. A search took {_times(figures, 'search')}; the first one of a tenant, whose board is "
-        f"built for it, {_times(figures, 'first_search')} (p50 / p95, ms).",
+        f"Every {tables['every']}th tenant searched. Of {figures['results']:,.0f} results, up to {tables['limit']} a "
+        f"search, {figures['foreign']:.0f} were a tool of another tenant. A search took {_times(figures, 'search')}; "
+        f"the first one of a tenant, whose board is built for it, {_times(figures, 'first_search')} (p50 / p95, ms).",
     ]
 
 
@@ -68,9 +67,9 @@ def _others(tables: Mapping[str, Any], figures: Mapping[str, float]) -> list[str
     ]
     return [
         f"{tables['neighbours']} other tenants make {tables['rate']} searches a second, each timed from when it was "
-        f"due. The import is in {tables['rounds']} parts with quiet times between them. It embedded "
-        f"{tables['imported'] / figures['seconds/importing']:.0f} tools a second beside the searches; the flood had "
-        f"{figures['flood_answers'] / figures['seconds/flooded']:.0f} answers a second.\n",
+        f"due (load of the machine {tables['load']:.1f}). The import is in {tables['rounds']} parts with quiet times "
+        f"between them. It embedded {tables['imported'] / figures['seconds/importing']:.0f} tools a second beside the "
+        f"searches; the flood had {figures['flood_answers'] / figures['seconds/flooded']:.0f} answers a second.\n",
         "| beside the searches | s | searches | p50 / p95 ms | p99 ms | p95, times the quiet one |",
         "|---|---|---|---|---|---|",
         *lines,

@@ -66,7 +66,7 @@ def made_from(model: Tool, tenant: str, server: str, number: int) -> Tool:
         model,
         id=ToolId(server, name),
         description=description,
-        summary="",
+        summary=f"{name}: for {tenant}, {number}, {model.summary.partition(': ')[2]}",
         definition=definition,
         input_schema=definition.get("inputSchema"),
     )

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
+from typing import TypeVar
 
+from pegboard.catalog import BpeCounter, Catalog
+from pegboard.catalog.catalog import summarized
 from pegboard.compose.shard_jobs import follow_parent
 from pegboard.errors import EncoderError
-from pegboard.model import Floats
+from pegboard.model import Floats, Tool
 from pegboard.operating_system import yield_to_others
 from pegboard.retrieval import OnnxEncoder
+
+Given = TypeVar("Given")
+T = TypeVar("T")
+Described = tuple[tuple[Tool, ...], tuple[int, ...]]
 
 
 class BackgroundEncoder:
@@ -40,11 +47,18 @@ class BackgroundEncoder:
         return self._same.dimensions
 
     async def encode(self, texts: Sequence[str]) -> Floats:
+        return await self._run(_encode, list(texts))
+
+    async def described(self, tools: Sequence[Tool]) -> Described:
+        """The tools, those without a summary with one, and the tokens of each."""
+        return await self._run(described, tools)
+
+    async def _run(self, work: Callable[[Given], T], given: Given) -> T:
         if self._pool is None:
             spawn = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=_begin)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, _encode, list(texts))
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work, given)
         except BrokenProcessPool as error:
             self._pool = None
             raise EncoderError("The process that embeds imports ended.", remedy="Import the tools again.") from error
@@ -53,6 +67,17 @@ class BackgroundEncoder:
         pool, self._pool = self._pool, None
         if pool is not None:
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
+
+
+def described(tools: Sequence[Tool]) -> Described:
+    """The tools, those without a summary with one, and the tokens of each: what takes time besides vectors."""
+    ready = summarized(tools, _counter())
+    return ready, Catalog(tools=ready, servers={}, counter=_counter()).token_counts
+
+
+@lru_cache(maxsize=1)
+def _counter() -> BpeCounter:
+    return BpeCounter()
 
 
 def _begin() -> None:

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.board_search import found_tools
-from pegboard.catalog import BpeCounter, Catalog
-from pegboard.catalog.catalog import summarized
+from pegboard.catalog import Catalog
 from pegboard.catalog.ingest import tools_of_any_format
 from pegboard.compose import Parts, as_configured, default_parts, summaries
 from pegboard.errors import CatalogError, ConfigError, QuotaReached
@@ -26,7 +25,7 @@ from pegboard.retrieval import CachedEncoder, Progress, Retriever
 from pegboard.retrieval.tool_texts import server_profile
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings, load_settings
-from pegboard.tenants.background_encoder import BackgroundEncoder
+from pegboard.tenants.background_encoder import BackgroundEncoder, Described, described
 from pegboard.tenants.definition_store import PUBLIC, DefinitionStore, ServerRows
 from pegboard.tenants.fair_queue import FairQueue
 from pegboard.tenants.hot_boards import HotBoards, View
@@ -35,7 +34,7 @@ BATCH = 16
 """Tools of an import that are embedded at a time: then the next tenant's import has its turn."""
 HOT_TOOLS = 32_000
 MOST_TOOLS = 100_000
-AT_ONCE = 4
+AT_ONCE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +90,6 @@ class TenantBoards:
         self._public: dict[str, ServerRows] = {}
         self._tenants: dict[str, _Tenant] = {}
         self._requests, self._imports = FairQueue(at_once), FairQueue(1)
-        self._counter = BpeCounter()
         self._parts: Parts | None = None
         self._boards: HotBoards | None = None
         self._background: BackgroundEncoder | None = None
@@ -283,23 +281,23 @@ class TenantBoards:
         new = {key: tool for key, tool in zip(keys, tools, strict=True) if not self._store.has(key)}
         held = self._store.hold(known)  # they stay while the others are embedded
         try:
-            described = self._configured(list(new.values()))
-            vectors = await Retriever(described, {}, documents=encoder, queries=encoder).vectors()
-            tokens = Catalog(tools=described, servers={}, counter=self._counter).token_counts
-            made = self._store.keep(list(new), described, vectors, tokens)
+            ready, tokens = await self._described(list(new.values()))
+            vectors = await Retriever(ready, {}, documents=encoder, queries=encoder).vectors()
+            made = self._store.keep(list(new), ready, vectors, tokens)
         except BaseException:
             self._store.release(held)
             raise
         row = dict(zip([*known, *new], [*held.tolist(), *made.tolist()], strict=True))
         return np.array([row[key] for key in keys], np.int32), len(new)
 
-    def _configured(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
-        """With summaries, and what the settings say of them."""
+    async def _described(self, tools: Sequence[Tool]) -> Described:
+        """With summaries, and what the settings say of them; and the tokens of each."""
         if not tools:
-            return ()
+            return (), ()
+        ready, tokens = described(tools) if self._background is None else await self._background.described(tools)
         server = Server(name=ServerName(tools[0].server))
-        catalog = Catalog.build([(server, summarized(tools, self._counter))], counter=self._counter)
-        return as_configured(summaries(self._settings).put_on(catalog), self._settings).tools
+        catalog = Catalog.build([(server, ready)])
+        return as_configured(summaries(self._settings).put_on(catalog), self._settings).tools, tokens
 
 
 class OwnEmbeddings:

@@ -14,12 +14,13 @@ from pegboard.tenants import TenantBoards
 from pegboard.testing import FakeEncoder, fake_tool
 from pegboard_bench.results import check
 from pegboard_bench.tenants import page
-from pegboard_bench.tenants.__main__ import of_neighbours, of_views
+from pegboard_bench.tenants.__main__ import of_views
+from pegboard_bench.tenants.import_run import of_neighbours
 from pegboard_bench.tenants.measure import Measured, Sizes, filled, foreign, named, searched
 from pegboard_bench.tenants.neighbours import Disturbed, Phase
 from pegboard_bench.tenants.world import PRIVATE_SERVERS, KnownEncoder, NoEmbeddings, World
 
-SIZES = Sizes(tenants=3, tools=20, results=60, seed=1)
+SIZES = Sizes(tenants=6, tools=20, results=60, seed=1)
 
 
 class SmallEncoder(FakeEncoder):
@@ -55,7 +56,7 @@ async def test_no_result_is_another_tenants_and_all_are_counted(world: World) ->
         assert len(boards.tools_of(tenant)) <= SIZES.tools
     asked = await searched(boards, world, SIZES)
     assert (asked.foreign, asked.empty) == (0, 0)
-    assert asked.results >= SIZES.tenants * 10
+    assert asked.results >= SIZES.results
     assert boards.definitions == 30 + SIZES.tenants * len(PRIVATE_SERVERS) * SIZES.private
     others = await boards.search(named(1), "does 3 for 2")
     assert foreign(others, named(0), frozenset()) == len(others.ids), "the check itself finds what is another's"
@@ -83,10 +84,14 @@ def test_the_page_has_the_figures_of_all_parts() -> None:
     disturbed = Disturbed(quiet=phase, importing=slower, building=phase, flooded=phase, flood_answers=7)
     figures = of_views(measured) | of_neighbours(disturbed)
     check(figures)
-    names = ("tenants", "tools", "shared", "public", "public_servers", "limit", "imported", "neighbours", "rate")
-    tables = dict.fromkeys([*names, "rounds", "flood"], 5) | {"load": 1.0}
+    names = ("tenants", "tools", "shared", "public", "public_servers", "limit", "every", "load")
+    table = dict.fromkeys(("imported", "neighbours", "rate", "rounds", "flood", "load"), 5)
+    tables = dict.fromkeys(names, 5) | {"neighbours": table}
     said = {"command": "make bench-tenants", "date": "2026-11-26", "commit": "0" * 40}
     machine = {"cores": 1, "cpu": "x", "python": "3.11"}
     shown = page.section(said | {"machine": machine, "figures": figures, "tables": tables})
+    assert "imports" not in page.section(
+        said | {"machine": machine, "figures": figures, "tables": dict.fromkeys(names, 5)}
+    ), "each part is measured by itself"
     assert "| with the 2 boards that are ready | 120 | 1.20 |" in shown
     assert "| one tenant imports 5 tools | 2 | 1 | 12.5 / 12.5 | 12.5 | 1.25 |" in shown
