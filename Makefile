@@ -8,7 +8,7 @@ PEGBOARD_DATA := $(abspath $(wildcard .demo/sets))
 endif
 bench bench-%: export PEGBOARD_DATA := $(PEGBOARD_DATA)
 
-.PHONY: demo test test-fast test-adapters test-ray test-langchain-own test-soak test-under-load check format docs release-check conformance bench bench-all bench-adapters bench-live bench-rank bench-tasks bench-progressive bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-tenants bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-programs bench-skills bench-observability bench-age bench-sets ui-pictures played-day clean
+.PHONY: demo test test-fast test-adapters test-agents test-ray test-langchain-own test-soak test-under-load check format docs release-check conformance bench bench-all bench-adapters bench-live bench-rank bench-tasks bench-progressive bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-tenants bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-programs bench-skills bench-observability bench-age bench-sets ui-pictures played-day clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -22,6 +22,10 @@ test-fast: $(VENV)/.sdks  ## the tests that need no other process and no service
 test-adapters: $(VENV)/.sdks  ## agents of thirteen frameworks, each in an environment of its own, behind the adapters
 	$(BIN)/python scripts/install_frameworks.py .demo/frameworks
 	TEST_FRAMEWORKS=all $(BIN)/python -m pytest tests/adapters $(PYTEST_ARGS)
+
+test-agents: $(VENV)/.sdks  ## every coding agent that is measured, directly and through the gateway; make test plays five of them
+	$(BIN)/python scripts/install_agents.py .demo/agents
+	TEST_AGENTS=all $(BIN)/python -m pytest tests/agents $(PYTEST_ARGS)
 
 test-ray: $(READY)        ## builds an index as Ray tasks, kills it, and compares the files; installs Ray
 	$(BIN)/python -m pip install --quiet --editable '.[gateway,ray]'
@@ -40,8 +44,8 @@ ui-pictures: $(READY)     ## pictures of every page of the dashboard, at three w
 played-day: $(READY)      ## 5,000 decisions of three clients through a gateway: each figure of the dashboard beside SQL over its store; minutes
 	TEST_DECISIONS=5000 $(BIN)/python -m pytest tests/gateways/dashboard/test_played_day.py
 
-test-soak: $(VENV)/.sdks  ## memory and descriptors of the MCP gateway over an hour's calls, 200 sessions of 50 acts, and 10,000 requests to the LLM gateway; some minutes
-	TEST_SOAK_CALLS=12000 TEST_OPERATIONS=50 TEST_REQUESTS=10000 $(BIN)/python -m pytest -s tests/gateways/mcp/faults/test_soak.py tests/gateways/mcp/test_many_sessions.py tests/gateways/llm/test_load.py $(PYTEST_ARGS)
+test-soak: $(VENV)/.sdks  ## memory and descriptors of the MCP gateway over an hour's calls, 200 sessions of 50 acts, 10,000 requests to the LLM gateway, and writers killed fifty times; some minutes
+	TEST_SOAK_CALLS=12000 TEST_OPERATIONS=50 TEST_REQUESTS=10000 TEST_KILLS=50 $(BIN)/python -m pytest -s tests/stores/test_killed.py tests/gateways/mcp/faults/test_soak.py tests/gateways/mcp/test_many_sessions.py tests/gateways/llm/test_load.py $(PYTEST_ARGS)
 
 check: $(READY)           ## what CI runs besides the tests: format, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -16,20 +16,20 @@ from uuid import NAMESPACE_URL, uuid5
 import httpx2
 import pytest
 
-from pegboard_bench.coding_agents.agents import AGENTS
 from pegboard_bench.coding_agents.atlassian import is_one
 from pegboard_bench.coding_agents.processes import gateway
 from pegboard_bench.coding_agents.prompts import LOOK, PROMPTS, WHOLE, WITH_MCP
 from pegboard_bench.coding_agents.request_view import visible
 from pegboard_bench.coding_agents.sessions import Place
+from played_agents import PLACES
 
 pytestmark = [
     pytest.mark.npm,
     pytest.mark.timeout(600),
     pytest.mark.parametrize(
         "place",
-        [(name, tools) for name in AGENTS for tools in (0, 60)],
-        ids=[f"{name}-{tools}" for name in AGENTS for tools in (0, 60)],
+        PLACES,
+        ids=[f"{name}-{tools}" for name, tools in PLACES],
         indirect=True,
     ),
 ]

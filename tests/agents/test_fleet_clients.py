@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from pegboard.settings import load_settings
-from pegboard_bench.coding_agents.agents import AGENTS
 from pegboard_bench.coding_agents.conversations import Kept
 from pegboard_bench.coding_agents.processes import Provider
 from pegboard_bench.fleet.agent_clients import Agents
 from pegboard_bench.fleet.before_fleet import Doors, doors
 from pegboard_bench.fleet.needs import TRANSPORTS, Way, needs
+from played_agents import PLAYED
 
 DEMO = Path(__file__).parents[2] / ".demo"
 CONFIG = DEMO / "mcp.json"
@@ -44,7 +44,7 @@ def agents(fleet: Doors, behind: Provider) -> Agents:
 
 @pytest.mark.requirement("022.clients")
 @pytest.mark.parametrize("way", TRANSPORTS)
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", PLAYED)
 def test_an_agent_searches_calls_what_it_found_and_is_given_the_result(
     agents: Agents, name: str, way: Way, tmp_path: Path
 ) -> None:

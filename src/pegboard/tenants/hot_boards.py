@@ -21,6 +21,7 @@ from pegboard.settings import Settings
 from pegboard.shared_indexes import Encoders, SharedIndexes
 from pegboard.tenants.definition_store import DefinitionStore, ServerRows
 from pegboard.tenants.fair_queue import FairQueue
+from pegboard.tenants.quick_turns import TURNS
 
 LARGE = 5_000
 """Tools from which on a board is built in a line of its own, so that no small one waits for it."""
@@ -86,13 +87,14 @@ class HotBoards:
     async def _built(self, view: View) -> RoutingBoard:
         for each in view:  # no row becomes another tenant's while it is read
             self._store.retain(each.rows)
-        try:
-            board = await asyncio.to_thread(self._made, view)
-        finally:
-            for each in view:
-                self._store.release(each.rows)
-        await board.warm()
-        await board.search_index()
+        with TURNS.within():
+            try:
+                board = await asyncio.to_thread(self._made, view)
+            finally:
+                for each in view:
+                    self._store.release(each.rows)
+            await board.warm()
+            await board.search_index()
         return board
 
     def _made(self, view: View) -> RoutingBoard:
