@@ -36,18 +36,23 @@ async def listening(handle: Handle) -> AsyncIterator[str]:
     """The host and port of a server that handles each request with this."""
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        open_ones.add(writer)
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             while not writer.is_closing():
                 head = await reader.readuntil(b"\r\n\r\n")
                 await handle(Arrived(head=head[:-4], body=await _body(head, reader), reader=reader), writer)
                 await writer.drain()
         writer.close()
+        open_ones.discard(writer)
 
+    open_ones: set[asyncio.StreamWriter] = set()
     server = await asyncio.start_server(connected, "127.0.0.1", 0, limit=2**26)
     try:
         yield "{}:{}".format(*server.sockets[0].getsockname())
     finally:
         server.close()
+        for writer in open_ones:
+            writer.close()
 
 
 async def _body(head: bytes, reader: asyncio.StreamReader) -> bytes:

@@ -63,6 +63,25 @@ def test_a_row_that_another_listing_has_stays() -> None:
     assert store.tools(new) == (TIDE, WIND)
 
 
+def test_public_tools_are_objects_that_all_share_and_private_ones_are_not() -> None:
+    store = DefinitionStore()
+    public, private = listed(store, PUBLIC, TIDE), listed(store, "acme", TIDE)
+    (first,), (again,) = store.tools(public), store.tools(public)
+    assert first is again
+    (mine,) = store.tools(private)
+    assert mine == first
+    assert mine is not first
+
+
+def test_a_row_that_is_used_again_is_not_read_as_what_it_was() -> None:
+    store = DefinitionStore()
+    first = listed(store, PUBLIC, TIDE)
+    kept = store.tools(first)
+    store.release(first.rows)
+    assert store.tools(listed(store, PUBLIC, WIND)) == (WIND,)
+    assert kept == (TIDE,)
+
+
 @pytest.mark.parametrize(
     "tool",
     [

@@ -58,7 +58,7 @@ class Server:
 @asynccontextmanager
 async def dispatcher(url: str, pools: HttpPools, token: str = "") -> AsyncIterator[StatelessDispatcher]:
     async with ServerClient({}, LIMITS, auth=Token(token), pools=pools) as http:
-        yield stateless(url, http, LIMITS, pools.names)
+        yield stateless(url, http, LIMITS, pools)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import json
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +70,7 @@ class DefinitionStore:
         self._tokens: array[int] = array("i")
         self._blocks: list[Floats] = []
         self._free: list[int] = []
+        self._read: WeakValueDictionary[int, Tool] = WeakValueDictionary()
 
     def __len__(self) -> int:
         """Distinct definitions."""
@@ -118,11 +120,15 @@ class DefinitionStore:
             if not self._used[row]:
                 del self._row[self._keys[row]]
                 self._keys[row] = self._bodies[row] = b""
+                self._read.pop(row, None)
                 self._free.append(row)
 
     def tools(self, listed: ServerRows) -> tuple[Tool, ...]:
-        """The tools in the order listed, read from their JSON."""
-        return tuple(_tool(listed.server.name, self._bodies[row]) for row in listed.rows.tolist())
+        """The tools in the order listed, read from their JSON; public ones are read once for all who have them now."""
+        name, rows = listed.server.name, listed.rows.tolist()
+        if listed.owner != PUBLIC:
+            return tuple(_tool(name, self._bodies[row]) for row in rows)
+        return tuple(self._read.get(row) or self._read.setdefault(row, _tool(name, self._bodies[row])) for row in rows)
 
     def vectors(self, listed: ServerRows) -> Floats:
         """Their vectors, shape (n, d)."""

@@ -32,7 +32,7 @@ from pegboard.tenants.hot_boards import HotBoards, View
 
 BATCH = 16
 """Tools of an import that are embedded at a time: then the next tenant's import has its turn."""
-HOT_TOOLS = 32_000
+HOT_TOOLS = 24_000
 MOST_TOOLS = 100_000
 AT_ONCE = 2
 

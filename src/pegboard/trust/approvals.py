@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from pegboard.catalog import Catalog
 from pegboard.errors import HeldBack, NotApproved, PegboardError, SwitchedOff
+from pegboard.flags import Flag
 from pegboard.model import NEVER, Fingerprint, Pin, Server, Tool, ToolId
 from pegboard.protocols import Clock, EventSink, Pins
 from pegboard.settings.storage import PinPolicy, ScanPolicy
@@ -74,8 +75,8 @@ class Approvals:
         self._outdated = True
         """Whether the store may know approvals that are not known here."""
         self._asking = asyncio.Lock()
-        self._wanted = asyncio.Event()
-        self._settled = asyncio.Event()
+        self._wanted = Flag()
+        self._settled = Flag()
         self._health = StoreHealth("Approved definitions cannot be read")
 
     def adopt(self, policy: PinPolicy, scanning: ScanPolicy = "off") -> None:

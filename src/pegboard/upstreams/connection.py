@@ -7,6 +7,7 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from pegboard.errors import ConfigError, PegboardError
+from pegboard.flags import Flag
 from pegboard.protocols import Listing
 from pegboard.settings.secret_sources import SecretReader
 from pegboard.settings.server_spec import ServerSpec
@@ -34,8 +36,7 @@ from pegboard.upstreams.error_text import (
 )
 from pegboard.upstreams.extension_requests import AnyNotification, client_extensions
 from pegboard.upstreams.fleet_options import FleetOptions
-from pegboard.upstreams.http_pools import HttpPools
-from pegboard.upstreams.http_transport import SIGN_IN, ServerClient, opened_client, session_streams
+from pegboard.upstreams.http_transport import SIGN_IN, opened_client, session_streams
 from pegboard.upstreams.raw_requests import AnyRequest, ParameterHeaders, send_client_capabilities, untouched
 from pegboard.upstreams.server_lists import read_listing
 from pegboard.upstreams.server_requests import ProgressRelay, ServerRequests
@@ -117,7 +118,7 @@ class Connection:
         self._is_doubted = False
         self._tasks: TaskGroup | None = None
         self._calls = 0
-        self._quiet = asyncio.Event()
+        self._quiet = Flag()
         self._quiet.set()
 
     async def run(self, opened: Listed, listed: Listed) -> ConnectionEnd:
@@ -222,9 +223,9 @@ class Connection:
     async def _open(self, opened: Listed) -> AsyncIterator[Client]:
         """Connect and list, within ``connect_timeout``."""
         seconds = self._conditions.connect_timeout
-        spec = await expanded_spec(self._spec, self._conditions, self._redacted.resolved)
+        introduced = self._introduced(await expanded_spec(self._spec, self._conditions, self._redacted.resolved))
         with anyio.CancelScope(deadline=anyio.current_time() + seconds) as limit:
-            async with self._introduced(spec) as client:
+            async with introduced as client:
                 send_client_capabilities(client, self._headers)
                 listing = await read_listing(self._spec.name, client, seconds, self._conditions.limits)
                 self._headers.read(listing)
@@ -250,10 +251,14 @@ class Connection:
             async with self._made(self._monitored(streams), self._mode) as client:
                 yield client
             return
-        mode, pools, refused = self._mode, self._conditions.pools, False
+        url, mode, pools, refused = spec.url, self._mode, self._conditions.pools, False
+        http_client = partial(
+            opened_client, spec.headers, limits=limits, credentials=spec.has_credentials, auth=self.auth
+        )
+        del spec  # it would stay in memory as long as the connection
         if mode != "legacy":
-            async with self._http(spec, pools) as http:
-                dispatcher = self._watched = stateless(spec.url, http, limits, pools.names)
+            async with http_client(pools=pools) as http:
+                dispatcher = self._watched = stateless(url, http, limits, pools)
                 client = self._made(_nowhere(), mode)
                 try:
                     async with dispatcher.introduced(client):
@@ -261,14 +266,10 @@ class Connection:
                     return
                 except HandshakeEra:
                     mode, refused = "legacy", http.discovery_refused
-        async with self._http(spec) as http:
+        async with http_client() as http:
             http.discovery_refused = refused
-            async with self._made(self._monitored(session_streams(spec.url, http, limits)), mode) as client:
+            async with self._made(self._monitored(session_streams(url, http, limits)), mode) as client:
                 yield client
-
-    def _http(self, spec: ServerSpec, pools: HttpPools | None = None) -> AbstractAsyncContextManager[ServerClient]:
-        limits, shown = self._conditions.limits, spec.has_credentials
-        return opened_client(spec.headers, limits=limits, credentials=shown, auth=self.auth, pools=pools)
 
     def _made(self, transport: AbstractAsyncContextManager[TransportStreams], mode: str) -> Client:
         return Client(

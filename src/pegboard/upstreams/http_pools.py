@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
+from weakref import WeakValueDictionary
 
 import httpx2
+import mcp_types as types
 
 
 class HttpPools:
@@ -20,6 +22,12 @@ class HttpPools:
         """Ids of requests, none of them given twice: an answer that was left on a connection by an earlier request, of
         another user, fits none."""
         self._open: dict[tuple[str, bytes], httpx2.AsyncBaseTransport] = {}
+
+        self._introductions: WeakValueDictionary[str, types.DiscoverResult] = WeakValueDictionary()
+
+    def introduction(self, said: types.DiscoverResult | None) -> types.DiscoverResult | None:
+        """The same, in memory once for all to whom a server says the same of itself. It is not to be changed."""
+        return None if said is None else self._introductions.setdefault(said.model_dump_json(by_alias=True), said)
 
     def lent(self, proxy: httpx2.Proxy | None, make: Callable[[], httpx2.AsyncBaseTransport]) -> LentTransport:
         """The pool of the proxy, for a client that may close: the pool stays open."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
+from pegboard.flags import Flag
 from pegboard.upstreams.upstream import Upstream
 
 LOGGER = logging.getLogger(__name__)
@@ -26,7 +27,7 @@ class RunningServer:
 
     upstream: Upstream
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=Flag)
 
 
 class ClientConnections:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, cast
 
@@ -37,7 +37,9 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 from pydantic import BaseModel
 
+from pegboard.flags import Flag
 from pegboard.upstreams.call_spans import note_request_id
+from pegboard.upstreams.http_pools import HttpPools
 from pegboard.upstreams.limits import UpstreamLimits
 from pegboard.upstreams.raw_requests import is_traced
 
@@ -58,15 +60,15 @@ class StatelessDispatcher(Dispatcher[Any]):
 
     garbage = broken = ""
 
-    def __init__(self, transport: StreamableHTTPTransport, http: httpx2.AsyncClient, names: Iterator[int]) -> None:
-        self.ended = asyncio.Event()
+    def __init__(self, transport: StreamableHTTPTransport, http: httpx2.AsyncClient, pools: HttpPools) -> None:
+        self.ended = Flag()
         self.error: Exception | None = None
         self.heard = 0
         self._transport = transport
         self._http = http
         self._session: ClientSession | None = None
         self._opened = False
-        self._names = names
+        self._pools = pools
         self._under_way: dict[types.RequestId, anyio.CancelScope] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -82,14 +84,14 @@ class StatelessDispatcher(Dispatcher[Any]):
             raise HandshakeEra
 
         client._connect = connect
-        async with AsyncExitStack() as nothing:
-            session = self._session = await client._build_session(nothing)
+        session = self._session = await client._build_session(AsyncExitStack())
         session.initialize = initialize  # type: ignore[method-assign]  # what the SDK falls back to
         for binding in session._notification_bindings.values():
             queue: Any = _Spawning(self, binding)
             session._binding_queues[binding.method] = queue, queue
         try:
             await negotiate_auto(session)
+            session._discover_result = self._pools.introduction(session._discover_result)
             self._opened = True
             client._session = session
             yield
@@ -174,7 +176,7 @@ class StatelessDispatcher(Dispatcher[Any]):
     def _name(self, options: CallOptions) -> types.RequestId:
         given = options.get("request_id")
         if given is None:
-            return next(self._names)
+            return next(self._pools.names)
         if given in self._under_way:
             raise ValueError(f"request id {given!r} is already in flight")
         return given
@@ -224,9 +226,9 @@ class StatelessDispatcher(Dispatcher[Any]):
         task_status.started()
 
 
-def stateless(url: str, http: httpx2.AsyncClient, limits: UpstreamLimits, names: Iterator[int]) -> StatelessDispatcher:
-    """``names`` are the ids of its requests."""
-    return StatelessDispatcher(StreamableHTTPTransport(url, max_sse_event_size=limits.result), http, names)
+def stateless(url: str, http: httpx2.AsyncClient, limits: UpstreamLimits, pools: HttpPools) -> StatelessDispatcher:
+    """For a client whose connections are of the ``pools``."""
+    return StatelessDispatcher(StreamableHTTPTransport(url, max_sse_event_size=limits.result), http, pools)
 
 
 class _Arrivals:

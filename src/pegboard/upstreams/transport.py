@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 import threading
-from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.resources import files
@@ -23,6 +22,7 @@ from pydantic import ValidationError
 
 from pegboard import operating_system
 from pegboard.errors import UpstreamError
+from pegboard.flags import Flag
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.terminal import printable
 from pegboard.upstreams.http_transport import event_stream
@@ -41,12 +41,12 @@ class StderrTail:
     """Drains a server's stderr so that it never blocks, and keeps the last lines, which say why it failed."""
 
     def __init__(self) -> None:
-        self._lines: deque[str] = deque(maxlen=TAIL_LINES)
+        self._lines: list[str] = []
 
     def feed(self, line: bytes) -> None:
         text = printable(line.decode("utf-8", "replace")).strip()
         if text:
-            self._lines.append(text[:LINE_CHARACTERS])
+            self._lines = [*self._lines[1 - TAIL_LINES :], text[:LINE_CHARACTERS]]
 
     @property
     def text(self) -> str:
@@ -182,7 +182,7 @@ class MonitoredStream:
 
     def __init__(self, stream: ReadStream[SessionMessage | Exception]) -> None:
         self._stream = stream
-        self.ended = asyncio.Event()
+        self.ended = Flag()
         self.heard = 0
         """Messages so far."""
         self.garbage = ""

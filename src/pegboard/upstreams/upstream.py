@@ -18,6 +18,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from pegboard.errors import NotCarriedOut, UpstreamError
+from pegboard.flags import Flag
 from pegboard.model import JsonObject, Server, ServerName, Tool, ToolId
 from pegboard.protocols import Listing
 from pegboard.settings.server_spec import ServerSpec
@@ -98,10 +99,10 @@ class Upstream:
         self._opened = False
         self._protocol = ""
         self._connection: Connection | None = None
-        self._settled = asyncio.Event()
+        self._settled = Flag()
         self._back_soon = False
-        self._returned = asyncio.Event()
-        self._wanted = asyncio.Event()
+        self._returned = Flag()
+        self._wanted = Flag()
         self._wanted.set()
         self._calls = 0
         self._waiting = 0

@@ -13,6 +13,7 @@ import mcp_types as types
 from mcp.shared.dispatcher import ProgressFnT
 
 from pegboard.catalog import Catalog
+from pegboard.flags import Flag
 from pegboard.model import JsonObject, ServerName, ToolId
 from pegboard.upstreams.extension_requests import AnyNotification
 from pegboard.upstreams.fleet import Fleet, Listener, Listeners, NewsListener
@@ -47,7 +48,7 @@ class UserServers:
         self._listeners = Listeners(changed=self._changed, heard=self._heard)
         self._on_news = on_news
         self._own: dict[str, RunningServer] = {}
-        self._news = asyncio.Event()
+        self._news = Flag()
         self.follow()
 
     def follow(self) -> None:
@@ -62,7 +63,7 @@ class UserServers:
     def tell(self) -> None:
         """The servers of the fleet have changed."""
         self._news.set()
-        self._news = asyncio.Event()
+        self._news = Flag()
 
     def close(self) -> None:
         self._end(list(self._own))

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator
 import httpx2
 
 from pegboard.errors import PegboardError
+from pegboard.flags import Flag
 from pegboard.protocols import Clock
 from pegboard.settings.oauth_settings import OAuthSettings
 from pegboard.upstreams.oauth.challenges import FORBIDDEN, UNAUTHORIZED, TokenNotRenewed, wanted_scopes
@@ -55,7 +56,7 @@ class BearerAuth(httpx2.Auth):
         self._failed: float | None = None
         self._unproven: float | None = None
         self._renewal = asyncio.Lock()
-        self._news = asyncio.Event()
+        self._news = Flag()
 
     @property
     def signs_in_alone(self) -> bool:

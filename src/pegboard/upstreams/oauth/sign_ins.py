@@ -54,6 +54,8 @@ class SignIns:
         self._subjects: SubjectTokens | None = None
         self._names: dict[str, str] = {}
         self._returns: BrowserReturns | None = None
+        self._entries: dict[str, OAuthSettings] = {}
+        """By server, so that all users' share one."""
         self._auths: dict[tuple[CredentialKey, OAuthSettings], BearerAuth | ExchangedAuth] = {}
 
     @property
@@ -103,6 +105,8 @@ class SignIns:
             return None
         key, oauth = credential_key(spec, user), spec.oauth or OAuthSettings()
         if (key, oauth) not in self._auths:
+            known = self._entries.get(spec.name)
+            oauth = self._entries[spec.name] = known if known == oauth else oauth
             self._auths[key, oauth] = self._made(key, oauth)
         return self._auths[key, oauth]
 

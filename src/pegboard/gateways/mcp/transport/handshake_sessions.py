@@ -8,11 +8,13 @@ whose answer takes longer, or has messages before it; it can be resumed as befor
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
 import anyio
 import pydantic_core
+from anyio.abc import TaskGroup, TaskStatus
 from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp.server.streamable_http import (
     REQUEST_CANCELLED,
@@ -138,6 +140,29 @@ class KeptEvents(EventStore):
         return wanted
 
 
+class SessionTasks:
+    """In place of the SDK's task group: tasks in a group of others', which are cancelled together."""
+
+    def __init__(self, group: TaskGroup) -> None:
+        self._group = group
+        self._scopes: set[anyio.CancelScope] = set()
+
+    async def start(self, run: Callable[..., Awaitable[None]]) -> None:
+        await self._group.start(self._run, run)
+
+    def cancel(self) -> None:
+        for scope in list(self._scopes):
+            scope.cancel()
+
+    async def _run(self, run: Callable[..., Awaitable[None]], *, task_status: TaskStatus[None]) -> None:
+        with anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            try:
+                await run(task_status=task_status)
+            finally:
+                self._scopes.discard(scope)
+
+
 class ResumableSessions(StreamableHTTPSessionManager):
     """The SDK's sessions, each with its own events: in one shared store its stream names would collide."""
 
@@ -148,6 +173,22 @@ class ResumableSessions(StreamableHTTPSessionManager):
     @event_store.setter
     def event_store(self, store: EventStore | None) -> None:
         """Ignored: the SDK would use this store for all sessions."""
+
+    def __init__(self, *of: Any, **options: Any) -> None:
+        super().__init__(*of, **options)
+        self._run_lock = self._session_creation_lock  # each user has sessions, and a lock takes a kilobyte
+
+    def begin(self, tasks: TaskGroup) -> None:
+        """As `run` begins, without tasks of its own: those of its sessions are in this group, until `end`."""
+        self._lifespan_state = {}
+        self._tasks = self._task_group = SessionTasks(tasks)  # type: ignore[assignment]
+
+    def end(self) -> None:
+        """End all sessions."""
+        self._task_group = None
+        self._server_instances.clear()
+        self._session_owners.clear()
+        self._tasks.cancel()
 
     @property
     def has_sessions(self) -> bool:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from contextvars import Context
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
 import mcp_types as types
-from anyio.abc import TaskStatus
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -48,7 +45,7 @@ class Endpoint:
 
     gateway: Gateway
     app: SessionRecovery | SessionAffinity
-    scope: anyio.CancelScope
+    close: Callable[[], None]
 
 
 class NoSession(PegboardError):  # noqa: N818
@@ -80,7 +77,6 @@ class HttpDoor:
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
         """By toolset and user."""
         self._tasks = anyio.create_task_group()
-        self._opening = anyio.Lock()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[HttpDoor]:
@@ -94,7 +90,7 @@ class HttpDoor:
     def hang_up(self) -> None:
         """End every connection."""
         for endpoint in list(self._endpoints.values()):
-            endpoint.scope.cancel()
+            endpoint.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -125,7 +121,7 @@ class HttpDoor:
             wish = wished(request.headers, dict(request.query_params) if scope["query_string"] else {})
             results_wished(request.headers)
             user = self._host.user_of(holder)
-            endpoint = await self._endpoint(toolset, user)
+            endpoint = self._endpoint(toolset, user)
             auth.check_scope(holder, self._host.scope_of(toolset))
             if self._host.rates.limits or holder is not None:
                 await self._host.rates.admit_request(ANYONE if holder is None else holder.limited)
@@ -161,54 +157,40 @@ class HttpDoor:
         scope = self._host.scope_of(toolset)
         return auth.protected_resource(settings.issuer, [scope] if scope else settings.grants, toolset)
 
-    async def _endpoint(self, toolset: str, user: str) -> Endpoint:
+    def _endpoint(self, toolset: str, user: str) -> Endpoint:
         """The endpoint of this toolset, for this user if some servers are connected by user. Raises NoToolset, also if
         it was removed from the configuration, and TooManyUsers."""
         key = (toolset, user)
-        open_one = self._endpoints.get(key)
-        if open_one is not None and self._host.serves(toolset, open_one.gateway, user):
+        known = self._endpoints.get(key)
+        if known is not None and self._host.serves(toolset, known.gateway, user):
             if user:
                 self._host.users.board(user).touch()  # so that it does not rest before the request has begun
-            return open_one
-        async with self._opening:
-            known = self._endpoints.get(key)
-            try:
-                gateway = self._host.gateway(toolset, user)
-            except NoToolset:
-                if known is not None:
-                    self._endpoints.pop(key).scope.cancel()
-                raise
-            if (
-                known is not None and known.gateway is not gateway
-            ):  # removed and added again, with no request in between
-                known.scope.cancel()
-                known = None
-            if known is None:
-                opened = self._tasks.start(self._serve, gateway, toolset, user)
-                self._endpoints[key] = await asyncio.create_task(opened, context=Context())  # not the request's
-            return self._endpoints[key]
+            return known
+        if known is not None:  # the toolset was removed, and may have been added again
+            self._endpoints.pop(key).close()
+        self._endpoints[key] = self._opened(self._host.gateway(toolset, user), toolset, user)
+        return self._endpoints[key]
 
-    async def _serve(self, gateway: Gateway, toolset: str, user: str, *, task_status: TaskStatus[Endpoint]) -> None:
-        """Serve one endpoint until the door closes, the toolset is removed, or the user rests or is forgotten."""
+    def _opened(self, gateway: Gateway, toolset: str, user: str) -> Endpoint:
+        """An endpoint that is served until the door closes, the toolset is removed, or the user rests or is
+        forgotten."""
         sealed = self._host.signing.states(f"pegboard/{toolset}@{user}" if user else f"pegboard/{toolset}")
         manager = ResumableSessions(
             wire(gateway, sealed, tracer=self._host.parts.tracer), security_settings=self.security
         )
-        with anyio.CancelScope() as scope:
+        manager.begin(self._tasks)
 
-            def close() -> None:
-                scope.cancel()
-                left = self._endpoints.get((toolset, user))
-                if left is not None and left.scope is scope:
-                    del self._endpoints[toolset, user]
+        def close() -> None:
+            manager.end()
+            left = self._endpoints.get((toolset, user))
+            if left is not None and left.close is close:
+                del self._endpoints[toolset, user]
 
-            if user:
-                self._host.users.board(user).endpoints[toolset] = UserEndpoint(
-                    close=close, is_needed=lambda: manager.has_sessions
-                )
-            async with manager.run():
-                task_status.started(Endpoint(gateway=gateway, app=self._app(manager, gateway), scope=scope))
-                await anyio.sleep_forever()
+        if user:
+            self._host.users.board(user).endpoints[toolset] = UserEndpoint(
+                close=close, is_needed=lambda: manager.has_sessions
+            )
+        return Endpoint(gateway=gateway, app=self._app(manager, gateway), close=close)
 
     def _app(self, manager: ResumableSessions, gateway: Gateway) -> SessionRecovery | SessionAffinity:
         local = SessionRecovery(manager, gateway, self._host.signing)

@@ -7,7 +7,6 @@ pages. Both depend on the definitions alone, so the latest lists keep what came 
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,7 +35,7 @@ class ListHandler:
     def __init__(self, gateway: Gateway, connected: Callable[[Context], Caller]) -> None:
         self._gateway = gateway
         self._connected = connected
-        self._kept: deque[tuple[str, str | None, Sequence[JsonObject], JsonObject]] = deque(maxlen=MOST_KEPT)
+        self._kept: list[tuple[str, str | None, Sequence[JsonObject], JsonObject]] = []
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Raises ValidationError for parameters that the protocol does not allow, which the SDK reports."""
@@ -57,7 +56,7 @@ class ListHandler:
                 return dict(answer)
         answer = shaped(ctx, page(definitions, cursor) | HINTS)
         _validate(ctx.protocol_version, answer)
-        self._kept.appendleft((ctx.protocol_version, cursor, definitions, answer))
+        self._kept = [(ctx.protocol_version, cursor, definitions, answer), *self._kept[: MOST_KEPT - 1]]
         return dict(answer)
 
 
