@@ -60,6 +60,11 @@ KEPT = """
 The folder of these attacks was not at hand when the rest was measured. Their figures are those of {date} at commit
 `{commit}`, of the scanner as it was then: later rules (`hints`, `errand`, disguises) are not in them.
 """
+RESULTS = """
+Of {results} recorded results of real servers of at most 20,000 characters, {suspicious} are suspicious; of the
+{unseen} among them that hold nothing of this repository, to whose files the second stage was fitted,
+{unseen_suspicious}.
+"""
 UNSEEN = """
 Of {unseen:,} tools of `mcp_large` whose texts are in no catalog of the fit, {suspicious} are suspicious. Both stages
 take {both:.2f} ms a definition on average, with the encoding of the sentences that need it, while a catalog is read and
@@ -133,6 +138,7 @@ def _meaning(tables: Mapping[str, Any], figures: Mapping[str, float]) -> Iterato
             for family, row in families.items():
                 counts = (f"{row[key]} ({row[key] / row['attacks']:.0%})" for key in ("suspicious", "by_patterns"))
                 yield f"| {corpus} | {family} | {row['attacks']} | {' | '.join(counts)} |\n"
+    yield RESULTS.format(**tables["results"])
     fit, large = tables["fit"], tables["catalogs"]["mcp_large"]
     yield UNSEEN.format(
         unseen=large["unseen"],
