@@ -1,7 +1,8 @@
 """Uses the library where nothing but its wheel is installed; `scripts/check_wheel.sh` runs it.
 
-Prints how long import, the first decision and the next one take, best of five processes. Importing may take 50 ms.
-The first decision of a warm board is to take 0.7 s; only 2 s is an error, for it depends on how busy the machine is.
+Prints how long import, the first decision and the next one take, best of five processes whose tools an earlier process
+has embedded. Importing may take 50 ms. The first decision of such a warm board is to take 0.7 s; only 2 s is an error,
+for it depends on how busy the machine is. The seconds of the processor depend on that less.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ PROGRAM = """
 import json, sys, time
 started = time.perf_counter()
 import pegboard
-imported = time.perf_counter()
+imported, used = time.perf_counter(), time.process_time()
 from pegboard import Board, Call
 
 def tide(harbour: str) -> str:
@@ -24,7 +25,7 @@ def tide(harbour: str) -> str:
 tools = [tide, *({"name": f"task_{each}", "description": f"Do the task of number {each}"} for each in range(199))]
 board = Board(tools)
 decision = board.route_now("when is high tide in Bergen?")
-decided = time.perf_counter()
+decided, used = time.perf_counter(), time.process_time() - used
 assert decision.name_of(decision.candidates[0].tool) == "tide", decision.candidates[0]
 assert board.execute_now(Call(name="tide", arguments={"harbour": "Bergen"}), decision).text == "Bergen: 16:20"
 assert json.loads(json.dumps(decision.to_dict()))["active"]
@@ -34,7 +35,8 @@ again = time.perf_counter()
 board.close()
 servers = {"mcp", "starlette", "uvicorn", "aiohttp", "httpx", "httpx2", "fastapi"}
 assert not servers & set(sys.modules), servers & set(sys.modules)
-took = {"import_ms": 1e3 * (imported - started), "first_s": decided - imported, "next_ms": 1e3 * (again - before)}
+took = {"import_ms": 1e3 * (imported - started), "first_s": decided - imported, "first_cpu_s": used}
+took["next_ms"] = 1e3 * (again - before)
 print(json.dumps(took))
 """
 LIMITS = {"import_ms": 50.0, "first_s": 2.0}
@@ -55,7 +57,7 @@ def main() -> int:
         return 0
     print(
         f"import {best['import_ms']:.0f} ms, first decision {best['first_s']:.2f} s (target {TARGET} s), "
-        f"next {best['next_ms']:.1f} ms"
+        f"of the processor {best['first_cpu_s']:.2f} s, next {best['next_ms']:.1f} ms"
     )
     return int(any(best[name] > limit for name, limit in LIMITS.items()))
 

@@ -87,12 +87,18 @@ async def served(app: ASGIApp) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def model_door(
-    upstreams: Mapping[str, Any], *, parts: Mapping[str, Any] | None = None, programs: str = "off", **llm: Any
+    upstreams: Mapping[str, Any],
+    *,
+    parts: Mapping[str, Any] | None = None,
+    programs: str = "off",
+    items: Mapping[str, Any] | None = None,
+    **llm: Any,
 ) -> AsyncIterator[tuple[str, Noting, MemoryEvents]]:
     """The address of a gateway with these upstreams and options, the headers of its answers, and its events."""
     events = MemoryEvents()
     policy = FILTER_ONLY | dict(llm.get("policy", {}))
-    settings = Settings(llm={"upstreams": upstreams} | PATIENT | llm | {"policy": policy}, programs=programs)
+    chosen = {"upstreams": upstreams} | PATIENT | llm | {"policy": policy}
+    settings = Settings(llm=chosen, programs=programs, items=items or {})
     made = default_parts(settings, **({"events": events} | dict(parts or {})))
     async with AsyncExitStack() as stack:
         stack.push_async_callback(made.close)

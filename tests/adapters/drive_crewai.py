@@ -43,6 +43,7 @@ class CrewAI(Driver):
         self.selector = ToolSelector(board)
         self.hook = PegboardHook(self.selector)
         self.hook.__enter__()
+        self.shown: Any = None
 
     def agent(self, script: Script, functions: Functions, **more: Any) -> Agent:
         fields = {"role": "office", "goal": "Help", "backstory": "You work in an office", **more}
@@ -91,11 +92,12 @@ class CrewAI(Driver):
         ]
 
     async def select(self, ask: str, tools: Sequence[Any]) -> object:
-        shown = [
-            {"type": "function", "function": {"name": each.name, "description": each.description, "parameters": {}}}
-            for each in tools
-        ]
-        return await self.selector.reading(offered).select(shown, ask)
+        if self.shown is None:  # the framework makes them in any case, once for a task
+            self.shown = [
+                {"type": "function", "function": {"name": each.name, "description": each.description, "parameters": {}}}
+                for each in tools
+            ]
+        return await self.selector.reading(offered).select(self.shown, ask)
 
 
 main(CrewAI)

@@ -209,3 +209,20 @@ def test_what_is_no_skill_agent_prompt_or_resource_is_refused(given: dict[str, A
 def test_a_folder_without_skills_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match=r"SKILL\.md"):
         Board(skills=tmp_path)
+
+
+@pytest.mark.requirement("025.items-everywhere")
+def test_skills_and_agents_of_a_configuration_are_those_of_its_boards(
+    skills: Path, options: dict[str, Any], tmp_path: Path
+) -> None:
+    """Their paths are relative to the file."""
+    (tmp_path / "routes.json").write_text(json.dumps(PLANNER))
+    said = '[items]\nskills = ["skills"]\nagents = ["routes.json"]\nmost = { skill = 1 }\n'
+    (tmp_path / "pegboard.toml").write_text(said)
+    with Board([TIDE], config=tmp_path / "pegboard.toml", **options) as board:
+        assert names(board.search_now("motorway tolls")) == [("agent", "Route planner")]
+        assert names(board.search_now("the harbour")) == [("skill", "travel")]
+
+    (tmp_path / "pegboard.toml").write_text("[items]\nmost = { tool = 1 }\n")
+    with pytest.raises(ConfigError, match="items"):
+        Board([TIDE], config=tmp_path / "pegboard.toml", **options)

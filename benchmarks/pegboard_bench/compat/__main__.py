@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -37,10 +38,22 @@ def table_of(alone: Mapping[str, Resolution], beside: Mapping[str, Resolution]) 
     }
 
 
+def core_again(core: Mapping[str, float], out: Path, page: Path | None) -> int:
+    """Writes the figures of the library alone, and leaves what else the file says."""
+    said = json.loads((out / "compat.json").read_text("utf-8"))
+    others = said["tables"].get("others_of") or {each: said[each] for each in ("commit", "date")}
+    tables, figures = said["tables"] | {"others_of": others}, said["figures"] | core
+    results.write("compat", command="make bench-compat", seed=0, figures=figures, tables=tables, folder=out)
+    if page is not None:
+        write_page(page, out)
+    return 0
+
+
 def main() -> int:
     """0 if no package is refused or made older because of Pegboard."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--package", action="append", help="only these; may be repeated")
+    parser.add_argument("--core", action="store_true", help="measure the library alone, and keep what else was found")
     parser.add_argument("--at-once", type=int, default=2, help="resolutions at once")
     parser.add_argument("--out", type=Path, default=Path("bench/results"))
     parser.add_argument("--page", type=Path)
@@ -50,6 +63,8 @@ def main() -> int:
         wheel = build_wheel(Path(folder))
         python = empty_environment(Path(folder) / "environment")
         core = measured(python, wheel)
+        if args.core:
+            return core_again(core, args.out, args.page)
 
         def both(name: str) -> tuple[Resolution, Resolution]:
             sys.stderr.write(f"{name} …\n")

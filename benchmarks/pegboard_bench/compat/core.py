@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import venv
@@ -32,11 +33,13 @@ def empty_environment(folder: Path) -> Path:
 def measured(python: Path, wheel: Path) -> dict[str, float]:
     """Figures of the library in this environment, where it is installed now."""
     subprocess.run([str(python), "-m", "pip", "install", "--quiet", str(wheel)], check=True)
+    load = os.getloadavg()[0]
     command = [str(python), str(CHECK.absolute()), "--json"]
     said = subprocess.run(command, check=True, capture_output=True, text=True, cwd=python.parent)
     times = json.loads(said.stdout)
     packages = next(python.parents[1].glob("lib/python3*/site-packages"))
     return {
+        "core/load": load,
         "core/megabytes": megabytes(packages),
         **{f"core/{name}": float(value) for name, value in times.items()},
     }

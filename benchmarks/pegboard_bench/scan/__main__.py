@@ -52,7 +52,7 @@ def main(
         figures[f"found/{name}"] = row.found / row.tools
     row = found[SETS[0]]
     figures[f"false_alarms_unseen/{SETS[0]}"] = row.unseen_suspicious / row.unseen
-    figures |= {"ms/patterns": row.patterns_ms, "ms/both_stages": row.mean_ms}
+    figures |= {"ms/patterns": row.patterns_ms, "ms/both_stages": row.mean_ms, "ms/both_stages_alone": row.alone_ms}
     by_others, published_at = others.measured_or_kept(attacks, out / "scan.json")
     figures |= others.shares(by_others)
     figures |= {f"hit_rate/{part}": hits.share for part, hits in caught.items()}

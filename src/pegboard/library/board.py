@@ -20,7 +20,7 @@ from pegboard.library.context_manager import ClosedAtTheEnd
 from pegboard.library.execution import result_of_error
 from pegboard.library.given_items import given_items
 from pegboard.library.given_tools import given_tools, joined, without
-from pegboard.library.item_search import ItemSearch, Kinds
+from pegboard.library.item_search import Kinds, item_search
 from pegboard.library.matches import ToolMatches, with_matches
 from pegboard.library.runtime import BoardRuntime
 from pegboard.library.turns import Said
@@ -81,8 +81,8 @@ class Board(ClosedAtTheEnd):
     ) -> None:
         parts = {"encoder": encoder, "sessions": store, "events": None if events is None else events_and(events)}
         given = given_tools(tools)
-        items = ItemSearch(given_items(skills, agents, prompts, resources), most, budgets)
         self._settings = settings_of(config, url, options)
+        items = item_search(self._settings.items, given_items(skills, agents, prompts, resources), most, budgets)
         self._admit = partial(check_available, gate=gate) if isinstance(gate, str) else gate
         self._shared = BoardRuntime(self._settings, {name: part for name, part in parts.items() if part is not None})
         self._opened = BoardRouting(self._shared, given, items)

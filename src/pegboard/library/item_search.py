@@ -9,7 +9,9 @@ from typing import Any
 from pegboard.board_items import BOARD_KINDS, ITEM_KINDS, BoardItem, BoardKind, ItemKind
 from pegboard.catalog import BpeCounter, compact_json
 from pegboard.errors import ConfigError
+from pegboard.library.given_items import given_items
 from pegboard.retrieval.document_index import DocumentIndex
+from pegboard.settings.item_settings import ItemSettings
 
 MOST = 3
 """Of each kind, unless the board says otherwise."""
@@ -40,6 +42,19 @@ class ItemSearch:
         asked = asked_kinds(kinds)
         return tuple(item for kind in ITEM_KINDS if kind in asked for item in self._best(kind, query))
 
+    def most_of(self, kind: ItemKind) -> int:
+        """How many of a kind are found at most."""
+        return self._most.get(kind, MOST)
+
+    def fitting(self, kind: ItemKind, shown: Sequence[Mapping[str, Any]]) -> list[int]:
+        """The places of those of the best first that fit the budget of their kind: what does not fit is passed over."""
+        budget = self._budgets.get(kind)
+        return [*range(len(shown))] if budget is None else _within(shown, budget)
+
+    def named(self, kind: ItemKind, name: str) -> BoardItem | None:
+        """The item of this kind and name; of several the first."""
+        return next((each for each in self._items[kind] if each.name == name), None)
+
     def _best(self, kind: ItemKind, query: str) -> list[BoardItem]:
         items = self._items[kind]
         if not items:
@@ -48,7 +63,24 @@ class ItemSearch:
         if index is None:
             index = self._indexes[kind] = DocumentIndex([_document(each) for each in items])
         ranked = [replace(items[place], score=score) for place, score in index.best(query)]
-        return _within(ranked[: self._most.get(kind, MOST)], self._budgets.get(kind))
+        shown = [each.to_dict() for each in ranked[: self.most_of(kind)]]
+        return [ranked[place] for place in self.fitting(kind, shown)]
+
+
+def item_search(
+    settings: ItemSettings,
+    given: Sequence[BoardItem] = (),
+    most: Mapping[str, int] | None = None,
+    budgets: Mapping[str, int] | None = None,
+) -> ItemSearch:
+    """The search for the items of a configuration and for those that are given beside it. Raises CatalogError and
+    ConfigError."""
+    own = given_items([*settings.skills], [*settings.agents])
+    limits = [
+        {**{str(kind): number for kind, number in said.items()}, **(more or {})}
+        for said, more in ((settings.most, most), (settings.budgets, budgets))
+    ]
+    return ItemSearch([*own, *given], *limits)
 
 
 def asked_kinds(kinds: Kinds) -> frozenset[str]:
@@ -61,15 +93,11 @@ def asked_kinds(kinds: Kinds) -> frozenset[str]:
     return asked
 
 
-def _within(items: list[BoardItem], budget: int | None) -> list[BoardItem]:
-    """The best items whose listing fits a budget of tokens: one that does not fit is passed over."""
-    if budget is None:
-        return items
-    kept: list[BoardItem] = []
-    counts = BpeCounter().count([compact_json(each.to_dict()) for each in items])
-    for item, tokens in zip(items, counts, strict=True):
+def _within(shown: Sequence[Mapping[str, Any]], budget: int) -> list[int]:
+    kept: list[int] = []
+    for place, tokens in enumerate(BpeCounter().count([compact_json(dict(each)) for each in shown])):
         if tokens <= budget:
-            kept.append(item)
+            kept.append(place)
             budget -= tokens
     return kept
 

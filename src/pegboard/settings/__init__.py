@@ -21,6 +21,7 @@ from pegboard.settings.client_configs import load_document, sentences, servers_i
 from pegboard.settings.client_files import client_of
 from pegboard.settings.economics import BreakerSettings, EconomicsSettings
 from pegboard.settings.issuer_settings import LOOPBACK, IssuerSettings
+from pegboard.settings.item_settings import ItemSettings
 from pegboard.settings.limit_settings import RateSettings
 from pegboard.settings.llm import KeyName, LlmSettings
 from pegboard.settings.otel_settings import OtelSettings
@@ -188,6 +189,11 @@ class Settings(BaseSettings):
         ProgramSettings(),
         description="Whether MCP clients, and models whose results are cut, are offered `run_program`: off, on, or "
         "auto, where the break-even rule says that it pays; and what a program may take. A string alone is the mode.",
+    )
+    items: ItemSettings = Field(
+        ItemSettings(),
+        description="What searches find besides tools: skills (folders of SKILL.md files) and agents (files of A2A "
+        "agent cards), and how many and how many tokens of each kind.",
     )
     registry: Annotated[RegistrySettings, NoDecode] = Field(
         RegistrySettings(),
@@ -518,9 +524,16 @@ def _from_its_folder(document: dict[str, Any], path: Path) -> dict[str, Any]:
             named[section] = {**said, field: found(said[field])}
         elif isinstance(said, str) and (section, field) in files:
             named[section] = {field: found(said)}
+    if isinstance(items := document.get("items"), Mapping):
+        paths = {name: [found(each) for each in items[name]] for name in ("skills", "agents") if _listed(items, name)}
+        named["items"] = {**items, **paths}
     if isinstance(shards := document.get("index_shards"), list):
         named["index_shards"] = [found(folder) for folder in shards]
     return named | ({"calibration": found(document["calibration"])} if "calibration" in document else {})
+
+
+def _listed(section: Mapping[str, Any], name: str) -> bool:
+    return isinstance(section.get(name), list)
 
 
 def read_file(path: Path) -> dict[str, Any]:

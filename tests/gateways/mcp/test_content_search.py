@@ -174,3 +174,38 @@ async def test_long_texts_are_cut_and_bytes_left_out_and_the_unknown_is_said(tmp
     assert "text" not in cover
     assert cover["omitted"].startswith("binary")
     assert set(read["unknown"]) == {"nowhere://at-all", "none"}
+
+
+@pytest.mark.requirement("025.items-everywhere")
+async def test_skills_and_agents_of_the_configuration_are_found_and_read_within_what_their_kind_may_take(
+    tmp_path: Path,
+) -> None:
+    skill = tmp_path / "skills" / "lending" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: lending\ndescription: How loans of books are renewed\n---\nAsk for the card first.\n")
+    card = tmp_path / "desk.json"
+    card.write_text(
+        json.dumps({"name": "Desk", "description": "Renews loans of books", "url": "https://a.example/desk"})
+    )
+    items = {"skills": [skill.parents[1]], "agents": [card], "most": {"prompt": 1}, "budgets": {"resource": 1}}
+
+    async with library(tmp_path, items=items) as client:
+        found = await answered(client, "search_tools", query="renew loans of books")
+        agents = await answered(client, "search_tools", query="renew loans of books", kind="agent")
+        prompts = await answered(client, "search_tools", query="loan of a reader of the library")
+        read = await described(client, found["skills"][0]["uri"])
+        elsewhere = await answered(client, "search_tools", query="renew loans of books", kind="skill", server="library")
+
+    assert found["skills"] == [
+        {"name": "lending", "description": "How loans of books are renewed", "uri": "skill://pegboard/lending"}
+    ]
+    assert found["read_skill"] == 'Call describe_tools with {"names": ["skill://pegboard/lending"]}.'
+    assert agents["agents"] == [
+        {"name": "Desk", "description": "Renews loans of books", "url": "https://a.example/desk"}
+    ]
+    assert agents["tools"] == []
+    assert "skills" not in agents
+    assert len(prompts.get("prompts", ())) <= 1
+    assert "resources" not in prompts
+    assert read["skills"][0]["text"] == "Ask for the card first."
+    assert "skills" not in elsewhere

@@ -25,6 +25,7 @@ from pegboard.gateways.llm.selection.policy_rules import Policies
 from pegboard.gateways.llm.selection.selector import Selector
 from pegboard.gateways.llm.shadow.recorder import Recorder
 from pegboard.gateways.llm.tool_results.request_results import RequestResults
+from pegboard.library.item_search import item_search
 from pegboard.programs.runner import ProgramRunner, require_sandbox
 from pegboard.protocols import Clock
 from pegboard.retrieval.encoders.embedding_caches import ToolEmbeddings
@@ -145,7 +146,7 @@ class Filters:
     def of(self, settings: Settings) -> dict[str, RequestFilter]:
         """The filters by upstream. What is known of an upstream is kept as long as the ranking settings stay the
         same."""
-        chosen = settings.llm
+        chosen, items = settings.llm, item_search(settings.items)
         return {
             name: RequestFilter(
                 self._selector(name, settings),
@@ -156,6 +157,7 @@ class Filters:
                 patience=chosen.patience,
                 most=chosen.most_filtered,
                 most_tools=chosen.most_tools,
+                items=items,
             )
             for name in chosen.upstreams
         }

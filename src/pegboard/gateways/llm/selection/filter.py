@@ -27,6 +27,7 @@ from pegboard.gateways.llm.selection.policy_rules import Treatment
 from pegboard.gateways.llm.selection.selector import Selector
 from pegboard.gateways.llm.tool_search.reference_round_trip import reference_round_trip
 from pegboard.gateways.llm.tool_search.round_trip import ToolSearchRoundTrip, in_order, round_trip_of
+from pegboard.library.item_search import ItemSearch
 from pegboard.model import Tokens
 from pegboard.protocols import Clock
 from pegboard.token_usage import TokenUsage
@@ -100,6 +101,7 @@ class RequestFilter:
         patience: float,
         most: int,
         most_tools: int,
+        items: ItemSearch | None = None,
     ) -> None:
         self._selector = selector
         self._histories = histories
@@ -109,6 +111,7 @@ class RequestFilter:
         self._patience = patience
         self._most = most
         self._most_tools = most_tools
+        self._items = items
         self._large = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large-requests")
 
     async def rewrite(
@@ -342,7 +345,8 @@ class RequestFilter:
         """The round trip of a request whose tools were left out, if it has one."""
         if len(filtered.kept.places) == len(request.tools) or filtered.narrowed is not None:
             return None
-        return round_trip_of(codec, request, filtered, treatment.tool_search, query=query, timeout=self._timeout)
+        terms, timeout = treatment.tool_search, self._timeout
+        return round_trip_of(codec, request, filtered, terms, query=query, timeout=timeout, items=self._items)
 
     def _passed(self, request: LlmRequest, treatment: Treatment, owner: str, counting: bool) -> None:
         """Remember that the request is sent with all tools; not in the shadow."""

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
+from pegboard.board_items import ItemKind
 from pegboard.errors import PegboardError
 from pegboard.gateways.llm.formats.edits import query_of
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest, OfferedTool
@@ -24,12 +25,15 @@ from pegboard.gateways.llm.selection.board_cache import ToolBoard
 from pegboard.gateways.llm.selection.policy import Filtered
 from pegboard.gateways.llm.tool_results.result_reads import MOST_READS, ResultReads, reads_alone
 from pegboard.gateways.llm.tool_search import tool as search
+from pegboard.library.item_search import ItemSearch
 from pegboard.model import Tool, Turn
 from pegboard.settings.llm import HiddenCall
 from pegboard.wire_formats import free_name
 
 SCHEMA_TOKENS = 50
 """Tokens of the search tool besides its name and description: its one parameter, about the same in any format."""
+SEARCHED: tuple[ItemKind, ...] = ("skill", "agent")
+"""What a search finds besides tools."""
 LOGGER = logging.getLogger(__name__)
 Find = Callable[[str, Collection[int]], Awaitable[dict[int, Tool]]]
 """Finds the places of tools for a query, best first, excluding the given ones."""
@@ -73,6 +77,7 @@ class ToolSearchRoundTrip:
     found: list[str] = field(default_factory=list)
     rounds: list[frozenset[int]] = field(default_factory=list)
     reads: ResultReads | None = None
+    items: ItemSearch | None = None
 
     def body(self) -> bytes:
         """The current body of the request."""
@@ -146,7 +151,7 @@ class ToolSearchRoundTrip:
         if isinstance(tools, str):
             return tools
         self.kept |= tools.keys()
-        return search.found(tools.values())
+        return search.found(tools.values(), () if self.items is None else self.items.found(query, SEARCHED))
 
     async def found_by(self, call: FunctionCall) -> tuple[str, ...] | None:
         """The names of the tools that a search finds whose result comes with the client's next request."""
@@ -175,10 +180,17 @@ class ToolSearchRoundTrip:
 
 
 def round_trip_of(
-    codec: Codec, request: LlmRequest, filtered: Filtered, terms: ToolSearchTerms, *, query: str, timeout: float
+    codec: Codec,
+    request: LlmRequest,
+    filtered: Filtered,
+    terms: ToolSearchTerms,
+    *,
+    query: str,
+    timeout: float,
+    items: ItemSearch | None = None,
 ) -> ToolSearchRoundTrip | None:
     """The round trip with tool search; None if there is none. ``query`` is that of the URL; a search may take
-    ``timeout`` seconds."""
+    ``timeout`` seconds, and finds ``items`` besides tools."""
     board, format_ = filtered.board, tool_search_of(codec)
     if not terms.any or board is None or format_ is None or format_.closed(request, query):
         return None
@@ -206,6 +218,7 @@ def round_trip_of(
         find=find,
         tokens=tokens,
         tail=filtered.tail,
+        items=items,
     )
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pegboard.board_items import BoardItem
 from pegboard.catalog import compact_json
 from pegboard.catalog.name_lines import name_lines_within
 from pegboard.errors import ToolNotAvailable
@@ -19,6 +20,8 @@ ABOUT = (
 )
 FOUND = 5
 """The most tools that one search finds."""
+MOST_CHARACTERS = 20_000
+"""Of the text of a skill: the model has no other way to it."""
 
 
 def description(pool: str) -> str:
@@ -34,13 +37,22 @@ def pool_of(tools: Sequence[Tool], counter: TokenCounter, budget: int | None) ->
     return name_lines_within([tool.name for tool in tools], counter, budget)
 
 
-def found(tools: Iterable[Tool]) -> str:
-    """The result of a search."""
+def found(tools: Iterable[Tool], items: Sequence[BoardItem] = ()) -> str:
+    """The result of a search; ``items`` are skills, of which the best comes with its text, and agents."""
     listed = [{"name": tool.name, "description": tool.description} for tool in tools]
     note = (
         "They are now among your tools: call them by name." if listed else "There are no other tools: say so, or go on."
     )
-    return compact_json({"found": listed, "note": note})
+    skills = [_described(each) for each in items if each.kind == "skill"]
+    if skills:
+        skills[0]["text"] = next(each.text for each in items if each.kind == "skill")[:MOST_CHARACTERS]
+    agents = [_described(each) | {"url": each.address} for each in items if each.kind == "agent"]
+    more = {name: each for name, each in (("skills", skills), ("agents", agents)) if each}
+    return compact_json({"found": listed, **more, "note": note})
+
+
+def _described(item: BoardItem) -> dict[str, str]:
+    return {"name": item.name, "description": item.description}
 
 
 def not_answered() -> str:

@@ -42,6 +42,7 @@ from pegboard.gateways.mcp.tasks.task_ids import TaskIds
 from pegboard.gateways.mcp.transport.client_input import PendingInputs
 from pegboard.gateways.mcp.trust.content import Contents
 from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools
+from pegboard.library.item_search import ItemSearch, item_search
 from pegboard.model import Decision, Fingerprint, JsonObject, Outcome, ServerName, Session, ToolId, Turn
 from pegboard.programs.runner import ProgramRunner
 from pegboard.protocols import Clock, EventSink
@@ -92,6 +93,7 @@ class Gateway:
         results: ResultShaper | None = None,
         programs: ProgramRunner | None = None,
         finder: ServerFinder | None = None,
+        items: ItemSearch | None = None,
     ) -> None:
         self.announcer = Announcer()
         self.pending_inputs = PendingInputs()
@@ -153,7 +155,7 @@ class Gateway:
             self.likely,
             events=events,
             clock=clock,
-            contents=ContentSearch(self.resources, self.skills),
+            contents=ContentSearch(self.resources, self.skills, items or item_search(settings.items)),
             results=self._results,
             programs=self._programs,
             finder=finder,

@@ -28,6 +28,7 @@ from pegboard.gateways.mcp.transport.signed_ids import Signing
 from pegboard.gateways.mcp.trust.first_servers import FirstServers
 from pegboard.gateways.mcp.trust.server_approvals import ServerApprovals
 from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools
+from pegboard.library.item_search import item_search
 from pegboard.model import Outcome, ServerName
 from pegboard.programs.runner import ProgramRunner, require_sandbox
 from pegboard.results.result_shaper import ResultShaper
@@ -112,6 +113,7 @@ class Host:
         counter = Catalog.build([]).counter
         self._results = ResultShaper(settings.results, parts.results, counter, events=parts.events, clock=parts.clock)
         self._programs = ProgramRunner(settings.programs)
+        self._items = item_search(settings.items)
         self._finder = ServerFinder(lambda: self.settings, parts, counter)
         self._often: tuple[str, ...] = ()
         self._copies: dict[str, tuple[Settings, Settings]] = {}
@@ -212,6 +214,7 @@ class Host:
             results=self._results,
             programs=self._programs,
             finder=self._finder,
+            items=self._items,
         )
         made.view.renew()
         return made

@@ -26,7 +26,7 @@ SEARCHING = (LIST_CATEGORIES, SEARCH, DESCRIBE, INVOKE)
 ROUTING = (ROUTE, EXECUTE, REPORT)
 META_TOOLS = frozenset({*SEARCHING, *ROUTING, READ, RUN, FIND_SERVER})
 """Reserved names: no other tool can have them, whether the meta-tools are listed or not."""
-KINDS = ("tool", "prompt", "resource", "skill")
+KINDS = ("tool", "prompt", "resource", "skill", "agent")
 """What a search can be for; without one, for all of them."""
 DEFAULT_LIMIT = 5
 MOST_RESULTS = 20

@@ -9,6 +9,7 @@ from typing import Any
 import mcp_types as types
 from mcp import MCPError
 
+from pegboard.board_items import ItemKind
 from pegboard.board_search import Found, found_tools
 from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.events import ToolsSearched
@@ -66,7 +67,14 @@ OTHER_KINDS: Mapping[str, Sequence[Kind]] = {
     "prompt": ["prompts"],
     "resource": ["resources", "resourceTemplates"],
     "skill": ["skills"],
+    "agent": [],
 }
+CONFIGURED: Mapping[str | None, Sequence[ItemKind]] = {
+    None: ("skill", "agent"),
+    "skill": ("skill",),
+    "agent": ("agent",),
+}
+"""What the configuration has of each kind that a search is for."""
 NO_REGISTRY = "It needs a snapshot of a registry: `registry` in the configuration names one."
 NO_SUCH_ITEM = "Nothing of this kind matches on the servers that run. Search with other words, or without a kind."
 NOTHING_TO_JUDGE = "No call of this tool in this session succeeded since the last report."
@@ -227,8 +235,8 @@ class MetaCalls:
         return self._nothing(why, allowed, most) | {"chance": round(result.chance, 2)} | notes
 
     async def _matching_contents(self, arguments: JsonObject, caller: Caller) -> Result:
-        """The skills, prompts and resources that a search without filters, or for their kind, finds; empty if there is
-        none."""
+        """The skills, agents, prompts and resources that a search without filters, or for their kind, finds; empty if
+        there is none."""
         kind, server = arguments.get("kind"), arguments.get("server")
         if kind == "tool" or (kind is None and self._filter(arguments) is not None):
             return {}
@@ -239,7 +247,13 @@ class MetaCalls:
 
         how: dict[str, Any] = {} if kind is None else {"kinds": OTHER_KINDS[kind]}
         how |= {} if kind is None else {"most": arguments.get("limit", meta_definitions.DEFAULT_LIMIT)}
-        return await self._contents.found(arguments["query"], visible, meta_definitions.DESCRIBE, **how)
+        query, reader = arguments["query"], meta_definitions.DESCRIBE
+        found = await self._contents.found(query, visible, reader, **how)
+        if server is not None or kind not in CONFIGURED:
+            return found
+        own = self._contents.configured(query, CONFIGURED[kind], reader)
+        skills = [*own.pop("skills", ()), *found.get("skills", ())]
+        return found | own | ({"skills": skills} if skills else {})
 
     def _whole_category(
         self, arguments: JsonObject, profile: Profile, allowed: frozenset[ToolId]

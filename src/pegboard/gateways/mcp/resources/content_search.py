@@ -9,16 +9,18 @@ from typing import Any
 
 import mcp_types as types
 
+from pegboard.board_items import BoardItem, ItemKind
 from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind
 from pegboard.gateways.mcp.resources.resources import ServerResources, Visible
 from pegboard.gateways.mcp.resources.skills import SkillLibrary
+from pegboard.library.item_search import MOST, ItemSearch
 from pegboard.model import JsonObject
 from pegboard.retrieval.document_index import DocumentIndex, Documents
 
 Result = dict[str, Any]
 
-MOST_FOUND = 3
-"""Of each kind, beside tools."""
+MOST_FOUND = MOST
+"""Of each kind, beside tools, unless the configuration says otherwise."""
 MOST_SEARCHED = 2_000
 """Documents of each kind; a board with more of them is searched by these."""
 MOST_CHARACTERS = 50_000
@@ -30,15 +32,25 @@ PARTS: Mapping[Kind, str] = {
     "resourceTemplates": "read_resource",
 }
 """The part of an answer that says how to read what was found."""
+ITEMS: Mapping[Kind, ItemKind] = {
+    "skills": "skill",
+    "prompts": "prompt",
+    "resources": "resource",
+    "resourceTemplates": "resource",
+}
+"""The kinds of lists to those by which a configuration limits them."""
+OWN_SKILLS = "skill://pegboard/"
+"""What addresses of the configuration's skills begin with: the place of their files is nobody's business."""
 OF_THE_USER = "It needs arguments: its user starts it in the client (prompts/get)."
 
 
 class ContentSearch:
     """What servers offer besides tools. Searches know the lists of running servers, and start none."""
 
-    def __init__(self, resources: ServerResources, skills: SkillLibrary) -> None:
+    def __init__(self, resources: ServerResources, skills: SkillLibrary, own: ItemSearch | None = None) -> None:
         self._resources = resources
         self._skills = skills
+        self._own = own or ItemSearch(())
         self._indexes: dict[Kind, DocumentIndex] = {}
 
     async def found(
@@ -48,28 +60,43 @@ class ContentSearch:
         reader: str,
         *,
         kinds: Collection[Kind] = PARTS.keys(),
-        most: int = MOST_FOUND,
+        most: int | None = None,
     ) -> Result:
-        """By kind, what matches a query, best first, at most ``most`` of each; and how to read the first with the
-        meta-tool ``reader``."""
+        """By kind, what matches a query, best first, at most ``most`` of each, by default as configured; and how to
+        read the first with the meta-tool ``reader``."""
         found: Result = {}
         lists = await asyncio.gather(*(self._resources.listed(kind, visible, running=True) for kind in kinds))
         for kind, every in zip(kinds, lists, strict=True):
             part = PARTS[kind]
             items = every[:MOST_SEARCHED]
             documents = [self._document(kind, each) for each in items]
-            if best := self._best(kind, query, documents)[:most]:
-                found[kind] = [_entry(kind, items[at], documents[at]) for at in best]
+            likely = self._best(kind, query, documents)[: self._own.most_of(ITEMS[kind]) if most is None else most]
+            shown = [_entry(kind, items[at], documents[at]) for at in likely]
+            fitting = self._own.fitting(ITEMS[kind], shown)
+            if best := [likely[place] for place in fitting]:
+                found[kind] = [shown[place] for place in fitting]
                 if kind != "resourceTemplates":
                     names = json.dumps({"names": [items[best[0]][KINDS[kind].identity]]})
                     found[part] = f"Call {reader} with {names}."
         return found
+
+    def configured(self, query: str, kinds: Collection[ItemKind], reader: str) -> Result:
+        """Skills and agents of the configuration that match a query, best first, and how to read the first skill."""
+        items = self._own.found(query, kinds)
+        skills = [_shown(each, uri=f"{OWN_SKILLS}{each.name}") for each in items if each.kind == "skill"]
+        agents = [_shown(each, url=each.address) for each in items if each.kind == "agent"]
+        how = f"Call {reader} with {json.dumps({'names': [skills[0]['uri']]})}." if skills else ""
+        found: Result = {"skills": skills, PARTS["skills"]: how, "agents": agents}
+        return {part: value for part, value in found.items() if value}
 
     async def loaded(self, name: str, visible: Visible) -> tuple[str, JsonObject] | None:
         """The kind and content of a skill, a resource or a prompt; None where nothing of this name is listed.
 
         Raises MCPError as its server does, and for a skill that is not what its listing says.
         """
+        if name.startswith(OWN_SKILLS):
+            own = self._own.named("skill", name.removeprefix(OWN_SKILLS))
+            return None if own is None else ("skills", {"uri": name, "name": own.name, "text": own.text})
         if "://" in name:
             skill = await self._skills.loaded(name, visible)
             if skill is not None:
@@ -112,6 +139,11 @@ def _entry(kind: Kind, item: JsonObject, document: Mapping[str, str]) -> Result:
     arguments = [each for each in item.get("arguments") or () if isinstance(each, Mapping)]
     named = [f"{each.get('name')}{'' if each.get('required') else '?'}" for each in arguments]
     return shown | ({"arguments": named} if named else {})
+
+
+def _shown(item: BoardItem, **address: str) -> Result:
+    """A skill or an agent as a search shows it."""
+    return {"name": item.name, "description": item.description, **address}
 
 
 def _readable(part: JsonObject) -> Result:
