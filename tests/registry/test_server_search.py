@@ -53,11 +53,11 @@ def test_a_text_of_the_status_is_scanned_too() -> None:
     assert not scan_listing(listed()).suspicious
 
 
-def test_most_real_servers_are_not_suspicious() -> None:
+def test_real_servers_are_not_suspicious_not_even_those_that_once_were() -> None:
     latest = {each["server"]["name"]: each for each in real_entries()}
     flagged = [name for name, each in latest.items() if scan_listing(listed(**each["server"])).suspicious]
 
-    assert len(flagged) <= 2  # these were chosen because the scanner doubts them
+    assert flagged == []
 
 
 def test_servers_of_one_short_name_are_told_apart() -> None:
