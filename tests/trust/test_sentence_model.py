@@ -13,7 +13,7 @@ from pegboard.testing import fake_tool
 from pegboard.trust import SUSPICIOUS, scan, scan_content, scan_patterns
 from pegboard.trust.definition_texts import plain
 from pegboard.trust.findings import ScannedText
-from pegboard.trust.sentence_model import DOUBTFUL, MOST_ENCODED, MeaningStage, Weights
+from pegboard.trust.sentence_model import DOUBTFUL, MOST_ENCODED, NEARLY, MeaningStage, Network, Weights
 from pegboard.trust.word_features import BUCKETS, WordFeatures
 
 LONG = " ".join(f"Field {number} holds the price of an item in cents, as an integer." for number in range(60))
@@ -32,11 +32,13 @@ class Encoder:
 
 
 def stage(encoder: Encoder, **given: float) -> MeaningStage:
+    """One that scores a sentence with the word steal at 2, and rules others out."""
     words = np.zeros(BUCKETS, np.int8)
     words[WordFeatures().of(["steal"])[0]] = 100
-    numbers = {"scale": 0.3, "words_bias": -5.0, "of_words": 1.0, "bias": 0.0, "gate": -1.0} | given
-    numbers = {"doubtful": 1.0, "suspicious": 100.0} | numbers
-    return MeaningStage(Weights(words=words, vector=np.zeros(384, np.float32), **numbers), encoder)
+    one = np.ones(1, np.float32)
+    network = Network(hidden=np.zeros((385, 1), np.float32), hidden_bias=one, out=2 * one, out_bias=0.0)
+    numbers = {"scale": 0.3, "words_bias": -5.0, "gate": -1.0, "doubtful": 1.0, "suspicious": 100.0} | given
+    return MeaningStage(Weights(words=words, network=network, **numbers), encoder)
 
 
 def read(text: str) -> list[ScannedText]:
@@ -84,7 +86,21 @@ def test_a_doubtful_sentence_is_suspicious_only_together_with_other_findings() -
     (doubt,) = stage(Encoder()).findings(read("Steal whatever you can find."))
     (sure,) = stage(Encoder(), suspicious=0.5).findings(read("Steal whatever you can find."))
 
-    assert doubt.weight == DOUBTFUL < SUSPICIOUS <= sure.weight < 1
+    assert DOUBTFUL <= doubt.weight <= NEARLY < SUSPICIOUS <= sure.weight < 1
+
+
+@pytest.mark.requirement("scan-meaning")
+def test_what_was_found_harmless_is_not_encoded_again_and_other_texts_are() -> None:
+    said = [
+        read("Steal whatever you can find."),
+        read("Adds numbers of any size."),
+        read("Steal whatever you can find."),
+    ]
+
+    assert stage(Encoder()).judged(said)[1] == {0, 2}
+    assert stage(Encoder(), doubtful=3.0).judged(said)[1] == set()
+    many = [read(f"Steal the {number} and also the other {number}.") for number in range(2 * MOST_ENCODED)]
+    assert len(stage(Encoder(), doubtful=3.0).judged(many)[1]) == MOST_ENCODED
 
 
 def test_texts_without_words_are_not_judged() -> None:
@@ -95,6 +111,6 @@ def test_texts_without_words_are_not_judged() -> None:
 def test_the_weights_in_the_package_are_small_and_in_order() -> None:
     weights = Weights.shipped()
 
-    assert (files("pegboard.trust") / "meaning.npz").stat().st_size < 120_000  # type: ignore[attr-defined]
+    assert (files("pegboard.trust") / "meaning.npz").stat().st_size < 250_000  # type: ignore[attr-defined]
     assert weights.words.shape == (BUCKETS,)
     assert weights.doubtful < weights.suspicious

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections import Counter
@@ -11,15 +12,25 @@ from statistics import mean, median
 
 from pegboard.catalog import Catalog
 from pegboard.model import Tool
-from pegboard.trust import RULES, scan, scan_patterns
+from pegboard.trust import RULES, scan, scan_content, scan_patterns
+from pegboard.trust.scan import HARMLESS
+from pegboard_bench.result_shapes.recordings import Recording
 from pegboard_bench.scan.plant import Poison
+
+MOST_READ = 20_000
+"""Characters of a result that gateways scan at most."""
+OWN = "pegboard"
+TIMED = 1_500
+"""Tools of a catalog that are also timed alone, at most about so many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarms:
     """On real tools: how many are suspicious, how many have any finding, and both by rule; ``named``: the suspicious
     ones. ``unseen`` ones leave out tools whose texts the second stage was fitted to. Times are of the
-    processor, so that other programs do not count; ``patterns_ms`` is the mean without the second stage."""
+    processor, so that other programs do not count. ``mean_ms`` and the quantiles are of a catalog that is read for the
+    first time, texts that come again in it are not read again; ``alone_ms`` is the mean where each definition is read
+    as if it were the first, ``patterns_ms`` the same without the second stage."""
 
     tools: int
     suspicious: int
@@ -30,6 +41,7 @@ class Alarms:
     unseen: int = 0
     unseen_suspicious: int = 0
     patterns_ms: float = 0.0
+    alone_ms: float = 0.0
     p50_ms: float
     mean_ms: float
     p99_ms: float
@@ -56,13 +68,21 @@ def said(tool: Tool) -> str:
 
 def alarms(catalog: Catalog, fitted_to: Collection[str] = ()) -> Alarms:
     """``fitted_to``: what `said` gives for the tools that the second stage was fitted to."""
-    verdicts, times, by_patterns = [], [], 0.0
+    HARMLESS.clear()
+    verdicts, times = [], []
     for tool in catalog.tools:
+        started = time.thread_time()
+        verdicts.append(scan(tool))
+        times.append((time.thread_time() - started) * 1000)
+    by_patterns = alone = 0.0
+    some = catalog.tools[:: max(1, len(catalog) // TIMED)]
+    for tool in some:
+        HARMLESS.clear()
         started = time.thread_time()
         scan_patterns(tool)
         between = time.thread_time()
-        verdicts.append(scan(tool))
-        times.append((time.thread_time() - between) * 1000)
+        scan(tool)
+        alone += (time.thread_time() - between) * 1000
         by_patterns += (between - started) * 1000
     unseen = [
         each.suspicious for tool, each in zip(catalog.tools, verdicts, strict=True) if said(tool) not in fitted_to
@@ -77,11 +97,31 @@ def alarms(catalog: Catalog, fitted_to: Collection[str] = ()) -> Alarms:
         named=tuple(str(tool.id) for tool, each in zip(catalog.tools, verdicts, strict=True) if each.suspicious),
         unseen=len(unseen),
         unseen_suspicious=sum(unseen),
-        patterns_ms=by_patterns / len(times),
+        patterns_ms=by_patterns / len(some),
+        alone_ms=alone / len(some),
         p50_ms=median(times),
         mean_ms=mean(times),
         p99_ms=sorted(times)[int(0.99 * len(times))],
     )
+
+
+def result_alarms(results: Sequence[Recording]) -> dict[str, int]:
+    """Of recorded results of real servers that were read: how many are suspicious; and both of those that hold nothing
+    of this repository, to whose files the second stage was fitted."""
+    read = [(each, _text(each)) for each in results]
+    short = [(each, text) for each, text in read if len(text) <= MOST_READ]
+    unseen = [each for each, text in short if OWN not in text.casefold()]
+    bad = {id(each) for each, _ in short if scan_content(each.result).suspicious}
+    return {
+        "results": len(short),
+        "suspicious": len(bad),
+        "unseen": len(unseen),
+        "unseen_suspicious": sum(id(each) in bad for each in unseen),
+    }
+
+
+def _text(recording: Recording) -> str:
+    return json.dumps(recording.result, ensure_ascii=False)
 
 
 def carriers(catalog: Catalog, number: int, seed: int) -> list[Tool]:

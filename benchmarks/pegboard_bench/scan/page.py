@@ -16,8 +16,9 @@ These are taken to be harmless, so each one that it suspects counts as a false a
 tool may be in several catalogs. The rules were narrowed where they were wrong on these very catalogs: on others expect
 more. That holds for `mcp_large` too: its alarms were read while rules were tuned, so its share of false alarms is not
 that of tools that nobody has read. The second stage was fitted to sentences of the three small catalogs, so their rows
-show nothing of it; `mcp_large` was not read for the fit, nor for its bounds. "Something found" is what any rule found,
-also below the score of 0.5.
+show nothing of it; `mcp_large` was not read for the fit. Its share of alarms was seen once before the last fit, whose
+upper bound was then set for half as many tools of the fit. "Something found" is what any rule found, also below the
+score of 0.5.
 
 | tools of | tools | suspicious | share | something found | ms of the processor a definition, mean / p50 / p99 |
 |---|---|---|---|---|---|
@@ -40,13 +41,19 @@ because of it. Caught is what is suspicious afterwards.
 |---|---|---|
 """
 PUBLISHED = """
-Attacks that others published, from `PEGBOARD_ATTACKS`; none is in the fit of the second stage. But its author had
-read proofs and templates of these corpora before writing attacks for the fit, and changed the gate and the bound once
-after seeing these figures and those of `mcp_large`: on attacks that nobody here has read, expect less. The rules were
-written by people who knew the templates of AgentDojo, InjecAgent, ASB and MSB. The rule `hints` was written after its
-author had seen which keys of `annotations` one published attack server uses: that it finds that server shows nothing
-about others. Proofs of concept, attractive texts and other languages stand in descriptions, attacks on results in
-results. `obfuscated` is the proofs in each disguise.
+Attacks that others published, from `PEGBOARD_ATTACKS`; none is in the fit of the second stage. The folder was
+gathered anew from the authors' repositories: proofs of concept, MSB's templates and poisoned tools, ASB's attack
+tools, AgentDojo's templates over the goals of three of its suites, attractive tools, and orders in other languages
+from lists of test texts. Earlier tables had two corpora of results that were not at hand again, and other lists of
+languages. The written attacks were complete before the texts were read, and these shares were seen three times while
+bounds and rules were changed; who wrote them knew the families of attacks. Three rules were widened after the
+templates had been read, and fit no more than those: a misspelt order to ignore instructions, headings such as
+`###(system_message)`, and such orders in four more languages. The rules were written by people who knew the templates
+of AgentDojo, InjecAgent, ASB and MSB. The rule `hints` was written after its author had seen which keys of
+`annotations` one published attack server uses: that it finds that server shows nothing about others. Proofs of
+concept, attractive texts and other languages stand in descriptions, attacks on results in results. `obfuscated` is
+the proofs in each disguise; a sentence in an encoding or letter by letter is suspicious whatever it says, so their
+share may exceed that of the proofs.
 {kept}
 | corpus | family | attacks | caught | by the rules alone |
 |---|---|---|---|---|
@@ -55,19 +62,27 @@ KEPT = """
 The folder of these attacks was not at hand when the rest was measured. Their figures are those of {date} at commit
 `{commit}`, of the scanner as it was then: later rules (`hints`, `errand`, disguises) are not in them.
 """
+RESULTS = """
+Of {results} recorded results of real servers of at most 20,000 characters, {suspicious} are suspicious; of the
+{unseen} among them that hold nothing of this repository, to whose files the second stage was fitted,
+{unseen_suspicious}.
+"""
 UNSEEN = """
-Of {unseen:,} tools of `mcp_large` whose texts are in no catalog of the fit, {suspicious} are suspicious. The rules take
-{patterns:.2f} ms a definition on average, both stages {both:.2f} ms, with the encoding of the sentences that
-need it{load}.
+Of {unseen:,} tools of `mcp_large` whose texts are in no catalog of the fit, {suspicious} are suspicious. Both stages
+take {both:.2f} ms a definition on average, with the encoding of the sentences that need it, while a catalog is read and
+texts that come again in it are not read again; where each definition is read alone, they take {alone:.2f} ms, the rules
+{patterns:.2f} ms of it{load}.
 
-Sentences of the written attacks, judged by models that saw none of their template, or none of their family in any
-language; the bound is what lets {rank} of {honest:,} honest sentences pass. A sentence that exceeds it by less than
-a logit is a doubt that needs another finding, so less than this is suspicious alone:
+Sentences of the written attacks, judged by models that saw none of their template, or none of their family (and of some
+others) in any language; the bound is what lets {rank} of {tools:,} honest tools pass, {honest:,} sentences in all:
 
 | family | template unseen | family unseen |
 |---|---|---|
 """
-RANK = 8
+HELD_OUT = """
+Of {texts} whole attacks that nothing was fitted to, in other words than those of the fit and without its usual marks,
+{all:.0%} exceed the bound and {doubtful:.0%} that of a doubt. Their author is that of the others; they steered the fit.
+"""
 
 
 def section(results: Mapping[str, Any]) -> str:
@@ -125,18 +140,22 @@ def _meaning(tables: Mapping[str, Any], figures: Mapping[str, float]) -> Iterato
             for family, row in families.items():
                 counts = (f"{row[key]} ({row[key] / row['attacks']:.0%})" for key in ("suspicious", "by_patterns"))
                 yield f"| {corpus} | {family} | {row['attacks']} | {' | '.join(counts)} |\n"
+    yield RESULTS.format(**tables["results"])
     fit, large = tables["fit"], tables["catalogs"]["mcp_large"]
     yield UNSEEN.format(
         unseen=large["unseen"],
         suspicious=large["unseen_suspicious"],
         patterns=figures["ms/patterns"],
         both=figures["ms/both_stages"],
+        alone=figures["ms/both_stages_alone"],
         load=f"; the load of the machine was {tables['load']:.1f}" if "load" in tables else "",
-        rank=RANK,
+        rank=fit["bounds"]["tools_above"],
+        tools=fit["honest_tools"],
         honest=fit["honest_sentences"],
     )
     for family, share in fit["family_unseen"].items():
         yield f"| {family} | {fit['template_unseen']['by_family'][family]:.0%} | {share:.0%} |\n"
+    yield HELD_OUT.format(**fit["held_out"])
 
 
 def _stamp(earlier: Mapping[str, str]) -> dict[str, str]:

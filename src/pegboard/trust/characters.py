@@ -36,6 +36,10 @@ JOINED = (
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 PADDING = re.compile(r"(?:\n[^\S\n]{0,80}+){15}|[ \t\u00a0\u2000-\u200a\u3000]{120}")
 WORD = re.compile(r"[^\W\d_]{3,}")
+ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "CANADIAN", "GEORGIAN"})
+"""Scripts with letters that look like those of another one."""
+MANY_MIXED = 5
+"""Words in mixed scripts from which on they are no accident."""
 MANY = 8
 """Number of invisible characters from which on they are not an accident."""
 
@@ -83,15 +87,20 @@ def padding(text: ScannedText) -> Iterator[Finding]:
 
 
 def mixed_scripts(text: ScannedText) -> Iterator[Finding]:
-    """A word that mixes Latin letters with look-alikes, so that it is not the word it seems to be."""
+    """Words that mix letters of scripts that look alike, so that they are not the words they seem to be."""
     if text.raw.isascii():
         return
+    mixed = []
     for found in WORD.finditer(text.raw):
-        scripts = {_script(each) for each in found.group()}
-        if "LATIN" in scripts and scripts & {"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"} and len(found.group()) > 3:
-            shown = found.group().encode("ascii", "backslashreplace").decode()
-            yield text.finding("mixed-scripts", 0.3, shown)
-            return
+        if len(found.group()) > 3 and not found.group().isascii():
+            scripts = {_script(each) for each in found.group()} & ALIKE
+            if len(scripts) > 1:
+                mixed.append(found.group())
+                if len(mixed) == MANY_MIXED:
+                    break
+    if mixed:
+        shown = mixed[0].encode("ascii", "backslashreplace").decode()
+        yield text.finding("mixed-scripts", 0.6 if len(mixed) == MANY_MIXED else 0.3, shown)
 
 
 def tags_as_text(found: re.Match[str]) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from pegboard.model import Tool
 from pegboard.trust.characters import INVISIBLE, SELECTORS, TAGS, tags_as_text
 from pegboard.trust.disguises import undisguised
-from pegboard.trust.encoded_texts import PART, decoded, from_base64
+from pegboard.trust.encoded_texts import PART, decoded
 from pegboard.trust.findings import HINTS, NAME, ScannedText
 from pegboard.trust.look_alikes import unified
 
@@ -27,18 +27,31 @@ BLANKS = re.compile(r"[^\S\n]+")
 SPLIT_NAME = re.compile(r"[_\-.]+|(?<=[a-z0-9])(?=[A-Z])")
 
 
-def texts(tool: Tool) -> Iterator[ScannedText]:
-    """All strings of a tool's definition with their places, including names of parameters and other fields."""
+class PlacedText(NamedTuple):
+    """A string of a definition, as it arrived, and its place."""
+
+    where: str
+    raw: str
+
+
+def said_by(tool: Tool) -> Iterator[PlacedText]:
+    """All strings of a tool's definition, including names of parameters and other fields."""
     if tool.definition:
-        yield from _of(tool.definition, "")
-        return
+        return said_in(tool.definition)
     parts = {"name": tool.name, "title": tool.title, "description": tool.description}
-    yield from _of(parts | {"inputSchema": tool.input_schema, "annotations": tool.annotations}, "")
+    return said_in(parts | {"inputSchema": tool.input_schema, "annotations": tool.annotations})
 
 
-def all_texts(value: Any, where: str = "") -> Iterator[ScannedText]:
-    """Every text of a JSON value: the definition of a prompt or resource, or a result."""
-    yield from _of(value, where)
+def texts(tool: Tool) -> Iterator[ScannedText]:
+    """All strings of a tool's definition as texts to scan."""
+    for each in said_by(tool):
+        yield from text(each.raw, each.where)
+
+
+def all_texts(value: Any) -> Iterator[ScannedText]:
+    """The same of any JSON value: the definition of a prompt or resource, or a result."""
+    for each in said_in(value):
+        yield from text(each.raw, each.where)
 
 
 def text(raw: str, where: str) -> Iterator[ScannedText]:
@@ -69,21 +82,23 @@ def folded(raw: str) -> str:
     return small if small.isascii() else unified(small)
 
 
-def _of(value: Any, where: str) -> Iterator[ScannedText]:
-    """The texts of a value at any depth, in document order. Iterative, so that depth cannot exhaust the stack."""
-    waiting: list[tuple[Any, str]] = [(value, where)]
+def said_in(value: Any) -> Iterator[PlacedText]:
+    """The strings of a JSON value at any depth, in document order. Iterative, so that no depth exhausts the stack."""
+    waiting: list[tuple[Any, str]] = [(value, "")]
     while waiting:
         each, place = waiting.pop()
         if isinstance(each, str):
             if not _is_word(each):
-                yield from text(each, place)
+                yield PlacedText(place, each)
         elif isinstance(each, dict):
             inside = [(str(key), _within(place, str(key)), part) for key, part in each.items()]
             for key, at, _ in inside:
-                yield from _name(key, at)
+                if not key.isalpha() or not key.islower() or at.startswith(HINTS):  # else it is one word
+                    yield from _name(key, at)
             waiting += [(part, at) for _, at, part in reversed(inside)]
         elif isinstance(each, list | tuple):
-            yield from _in_parts(each, place)
+            if len(each) > 1 and all(isinstance(part, str) and PART.fullmatch(part) for part in each):
+                yield PlacedText(place, "".join(each))  # base64 in parts, perhaps
             waiting += [(part, f"{place}[{at}]") for at, part in reversed(list(enumerate(each)))]
 
 
@@ -102,21 +117,15 @@ def _within(place: str, key: str) -> str:
     return whole if len(whole) <= LONGEST_PLACE else f"…{whole[-LONGEST_PLACE:]}"
 
 
-def _name(key: str, place: str) -> Iterator[ScannedText]:
+def _name(key: str, place: str) -> Iterator[PlacedText]:
     """A field name that is not an identifier, and the words of a name long enough to be a sentence, or of a hint."""
     words = SPLIT_NAME.sub(" ", key)
     if not key.isidentifier():
-        yield from text(key, f"{place}{NAME}")
+        yield PlacedText(f"{place}{NAME}", key)
     if words.count(" ") >= SAYING or place.startswith(HINTS):
-        yield from text(f"{key}\n{words}", f"{place}{NAME}")
-
-
-def _in_parts(values: list[Any] | tuple[Any, ...], place: str) -> Iterator[ScannedText]:
-    """Text that is base64-encoded across the values of a list."""
-    if len(values) > 1 and all(isinstance(each, str) and PART.fullmatch(each) for each in values):
-        yield from _decoded(from_base64("".join(values)), place)
+        yield PlacedText(f"{place}{NAME}", f"{key}\n{words}")
 
 
 def _decoded(found: Iterable[tuple[str, str]], where: str) -> Iterator[ScannedText]:
     for encoding, read in found:
-        yield ScannedText(where=f"{where} ({encoding})", raw=read, plain=plain(read))
+        yield ScannedText(where=f"{where} ({encoding})", raw=read, plain=plain(read), disguise=encoding)

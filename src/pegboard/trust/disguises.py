@@ -15,6 +15,11 @@ MANY = 6
 SHORT = re.compile(r"(?<![\w@$])[a-z013457@$]{1,2}(?![\w@$])")
 SPACED = re.compile(r"(?<![^\s.\-*_|])[^\s.\-*_|](?:[ \t.\-*_|]{1,8}[^\s.\-*_|]){7,2000}(?![^\s.\-*_|])")
 FEWEST_LETTERS = 8
+SPLIT = re.compile(
+    r"""(?<=\w)(?:["']\s?[+.]\s?["']|\*\*|`|~~|</?[a-z]{1,6}>|[\u00b7\u2022\u2027]|\[\]|\{\}|\\)(?=\w)|(?<=[a-z])[-.|](?=[a-z])"""
+)
+"""What parts a word within: quotes with a plus, emphasis, tags, marks."""
+MANY_SPLITS, WORDS_PER_SPLIT = 5, 3
 BETWEEN_LETTERS = re.compile(r"[ \t.\-*_|]")
 BETWEEN_WORDS = re.compile(r"[ \t.\-*_|]{2,}")
 
@@ -24,6 +29,9 @@ def undisguised(text: str) -> Iterator[tuple[str, str]]:
     if (leeted := len(LEETED.findall(text))) >= FEWEST:
         read = LEETED.sub(_letters, text)
         yield "digits for letters", SHORT.sub(_letters, read) if leeted >= MANY else read
+    joined, splits = SPLIT.subn("", text)
+    if splits >= MANY_SPLITS and splits * WORDS_PER_SPLIT >= joined.count(" "):
+        yield "split words", joined
     for run in SPACED.finditer(text):
         words = ["".join(BETWEEN_LETTERS.split(word)) for word in BETWEEN_WORDS.split(run.group())]
         if sum(map(str.isalpha, run.group())) >= FEWEST_LETTERS:

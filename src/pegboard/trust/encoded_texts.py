@@ -20,16 +20,24 @@ BREAK = r"(?:[\s\"',|\\]{1,4}|[\s\"',|\\]{0,3}[-+.;:~]{1,2}[\s\"',|\\]{1,3})"
 IN_PARTS = re.compile(rf"[A-Za-z0-9+/]{{8,}}(?:{BREAK}[A-Za-z0-9+/]{{4,}}={{0,2}}){{1,40}}")
 """base64 split by separators."""
 BETWEEN = re.compile(BREAK)
+CAPITAL, MOST_PER_CAPITAL = re.compile("[A-Z]"), 8
+"""Of prose, fewer letters are capitals; of text in base64, more than a third."""
 HEXADECIMAL = re.compile(r"(?<![0-9a-zA-Z])(?:0x)?((?:[2-7][0-9a-fA-F] ?){20,2000})(?![0-9a-zA-Z])")
 """Of ASCII alone: the first digit is 2 to 7."""
 ESCAPED = re.compile(r"(?:\\u00[2-7][0-9a-fA-F]|\\x[2-7][0-9a-fA-F]|%[2-7][0-9a-fA-F]|&#x?[0-9a-fA-F]{2,5};){8,400}")
 ESCAPE = re.compile(r"\\u00|\\x")
-ORDER = re.compile(
-    r"\b(?:ignore|disregard|forget)\b.{0,20}\b(?:previous|prior|above|earlier|instructions?)\b"
-    r"|\bdo not (?:tell|inform|mention|notify)\b.{0,20}\buser\b"
+TURNED = re.compile(
+    r"\b(?:gur|naq|guvf|gung|lbh|lbhe|jvgu|sebz|orsber|hfre|gbby|svyr"
+    r"|zhfg|abg|jura|nyy|nal|pnyy|hfr|fraq|vagb|unir|jvyy|fubhyq|nyjnlf)\b",
+    re.IGNORECASE,
 )
-LIKELY = re.compile(r"vafgehpgvba|vtaber|qvfertneq|snoitcurtsni|erongi|dragersid|hfre|resu", re.IGNORECASE)
-"""Words of orders in ROT13 and backwards: without one of them, nothing is read that way."""
+REVERSED = re.compile(
+    r"\b(?:eht|dna|siht|taht|uoy|ruoy|htiw|morf|erofeb|resu|loot|elif"
+    r"|tsum|ton|nehw|lla|yna|llac|esu|dnes|otni|evah|lliw|dluohs|syawla)\b",
+    re.IGNORECASE,
+)
+"""Common words in ROT13, and backwards; without some of them, nothing is read that way."""
+FEWEST = 3
 
 
 def decoded(text: str) -> Iterator[tuple[str, str]]:
@@ -37,16 +45,18 @@ def decoded(text: str) -> Iterator[tuple[str, str]]:
     for found in ENCODED.finditer(text):
         yield from from_base64(found.group())
     for found in IN_PARTS.finditer(text):
-        yield from from_base64(BETWEEN.sub("", found.group()))
+        joined = BETWEEN.sub("", found.group())
+        if len(CAPITAL.findall(joined)) * MOST_PER_CAPITAL >= len(joined):
+            yield from from_base64(joined)
     for found in HEXADECIMAL.finditer(text):
         yield from _readable("hexadecimal", bytes.fromhex(found.group(1)))
     for found in ESCAPED.finditer(text):
         plain = unquote(ESCAPE.sub("%", html.unescape(found.group())))
         yield from _readable("escapes", plain.encode())
-    if LIKELY.search(text):
-        for name, read in (("rot13", codecs.encode(text, "rot13")), ("backwards", text[::-1])):
-            if ORDER.search(read.casefold()):
-                yield name, read
+    if len(set(TURNED.findall(text))) >= FEWEST:
+        yield "rot13", codecs.encode(text, "rot13")
+    if len(set(REVERSED.findall(text))) >= FEWEST:
+        yield "backwards", text[::-1]
 
 
 def from_base64(text: str) -> Iterator[tuple[str, str]]:

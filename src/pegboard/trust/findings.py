@@ -10,8 +10,8 @@ from math import prod
 SUSPICIOUS = 0.5
 """The score from which on a definition counts as poisoned."""
 EXCERPT = 80
-HINTS, NAME = "annotations.", " (name)"
-"""Where the place of a tool's hint begins, and how the place of a field's name ends."""
+ARGUMENTS, HINTS, NAME = "inputSchema", "annotations.", " (name)"
+"""Where the places of a tool's arguments and hints begin, and how the place of a field's name ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +62,15 @@ class ScanResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScannedText:
-    """One text of a definition: ``raw`` as it arrived, and ``plain`` as a model reads it (`definition_texts.plain`)."""
+    """One text of a definition: ``raw`` as it arrived, and ``plain`` as a model reads it (`definition_texts.plain`).
+
+    ``disguise``: what it was undone of, such as base64; empty for a text that stands there as it is.
+    """
 
     where: str
     raw: str
     plain: str
+    disguise: str = ""
 
     def finding(self, rule: str, weight: float, found: str) -> Finding:
         return Finding(rule=rule, weight=weight, where=self.where, excerpt=visible(found))

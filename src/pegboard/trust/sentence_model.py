@@ -1,11 +1,12 @@
 """The scanner's second stage: how much each sentence of a definition is like an order to the model (decision 43).
 
 A linear model over words reads every sentence. The few that it does not rule out are encoded by the shipped encoder,
-and a logistic regression over the vector and the first model's score judges them. `scripts/fit_scanner.py` fits both.
+and a small network over the vector and the first model's score judges them. `scripts/fit_scanner.py` fits both.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,29 +24,50 @@ from pegboard.trust.word_features import WordFeatures
 
 RULE = "meaning"
 DOUBTFUL = 0.35
-"""Weight of a sentence that is suspicious only together with other findings."""
-MARGIN = 1.0
-"""Logits above the fitted bound from which a sentence is suspicious alone: the bound was set on mostly English
-tools, and honest sentences of other languages come near it."""
+"""Least weight of a sentence that is suspicious only together with other findings."""
+NEARLY = 0.49
+"""Its weight just below the bound."""
 MOST_ENCODED = 48
 """Sentences of a definition that are encoded at most, those with the highest scores: it bounds the time."""
+VECTOR_SCALE, WORDS_SCALE, WORDS_MOST = 6.0, 1 / 3, 8.0
+"""What makes vectors and scores by words inputs of the network."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """One hidden layer of rectified units over a sentence's vector and its score by words. Its output is a logit.
+
+    ``hidden``, shape (385, n), ``hidden_bias`` and ``out``, shape (n,).
+    """
+
+    hidden: Floats
+    hidden_bias: Floats
+    out: Floats
+    out_bias: float
+
+    @staticmethod
+    def inputs(vectors: Floats, by_words: Floats) -> Floats:
+        words = np.clip(by_words, -WORDS_MOST, WORDS_MOST) * WORDS_SCALE
+        return np.asarray(np.hstack([vectors * VECTOR_SCALE, words[:, None]]), np.float32)
+
+    def __call__(self, vectors: Floats, by_words: Floats) -> Floats:
+        """Logits, shape (n,)."""
+        units = np.maximum(self.inputs(vectors, by_words) @ self.hidden + self.hidden_bias, 0)
+        return np.asarray(units @ self.out + self.out_bias, np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
     """What was fitted, in `meaning.npz`. Scores are logits.
 
-    ``words``, int8, shape (65,536,), times ``scale``: weights of hashed words. ``vector``, shape (384,), ``of_words``
-    and ``bias``: the second model. Sentences below ``gate`` by words are not encoded; from ``doubtful`` and
-    ``suspicious`` (and `MARGIN`) on the second model's score counts.
+    ``words``, int8, shape (65,536,), times ``scale``: weights of hashed words. Sentences below ``gate`` by words are
+    not encoded; from ``doubtful`` and ``suspicious`` on the network's score counts.
     """
 
     words: NDArray[np.int8]
     scale: float
     words_bias: float
-    vector: Floats
-    of_words: float
-    bias: float
+    network: Network
     gate: float
     doubtful: float
     suspicious: float
@@ -53,8 +75,13 @@ class Weights:
     @classmethod
     def shipped(cls) -> Weights:
         with np.load(BytesIO((files("pegboard.trust") / "meaning.npz").read_bytes())) as read:
-            numbers = {name: float(read[name]) for name in read.files if name not in ("words", "vector")}
-            return cls(words=read["words"], vector=read["vector"], **numbers)
+            layers = {name: read[name].astype(np.float32) for name in ("hidden", "hidden_bias", "out")}
+            names = ("scale", "words_bias", "gate", "doubtful", "suspicious")
+            return cls(
+                words=read["words"],
+                network=Network(out_bias=float(read["out_bias"]), **layers),
+                **{name: float(read[name]) for name in names},
+            )
 
 
 class MeaningStage:
@@ -67,26 +94,39 @@ class MeaningStage:
 
     def findings(self, texts: Sequence[ScannedText]) -> Iterator[Finding]:
         """At most one finding: the sentence with the highest score, if that is high enough."""
-        sentences: dict[str, ScannedText] = {}
-        for text in texts:
-            for sentence in windows(text.plain):
-                sentences.setdefault(sentence, text)
+        yield from self.judged([texts])[0]
+
+    def judged(self, read: Sequence[Sequence[ScannedText]]) -> tuple[list[Finding], set[int]]:
+        """The same of several strings, each in the forms in which it is read; and the places of those that are not
+        harmless, or were not read whole."""
+        sentences: defaultdict[str, list[tuple[int, ScannedText]]] = defaultdict(list)
+        for place, texts in enumerate(read):
+            for text in texts:
+                for sentence in windows(text.plain):
+                    sentences[sentence].append((place, text))
+        if not sentences:
+            return [], set()
         scores = self.scores(list(sentences))
-        if len(scores) and (highest := float(scores.max())) >= self._weights.doubtful:
-            sentence, text = list(sentences.items())[int(scores.argmax())]
-            yield text.finding(RULE, self._weight(highest), sentence)
+        said = list(sentences.items())
+        doubtful = scores >= self._weights.doubtful
+        unsure = {place for at in np.flatnonzero(doubtful | np.isnan(scores)) for place, _ in said[at][1]}
+        if not doubtful.any():
+            return [], unsure
+        scores[~doubtful] = -np.inf
+        sentence, [(_, text), *_] = said[int(scores.argmax())]
+        return [text.finding(RULE, self._weight(float(scores.max())), sentence)], unsure
 
     def scores(self, sentences: Sequence[str]) -> Floats:
-        """Logits, shape (n,); -inf for sentences that were not encoded."""
+        """Logits, shape (n,); -inf for sentences that words rule out, NaN for those beyond `MOST_ENCODED`."""
         found = np.full(len(sentences), -np.inf, np.float32)
         by_words = self.by_words(sentences)
         passed = np.flatnonzero(by_words >= self._weights.gate)
-        passed = passed[np.argsort(-by_words[passed], kind="stable")][:MOST_ENCODED]
+        passed = passed[np.argsort(-by_words[passed], kind="stable")]
+        found[passed[MOST_ENCODED:]] = np.nan
+        passed = passed[:MOST_ENCODED]
         if len(passed):
             vectors = self._encode([sentences[int(each)] for each in passed])
-            found[passed] = (
-                vectors @ self._weights.vector + self._weights.of_words * by_words[passed] + self._weights.bias
-            )
+            found[passed] = self._weights.network(vectors, by_words[passed])
         return found
 
     def by_words(self, sentences: Sequence[str]) -> Floats:
@@ -97,9 +137,12 @@ class MeaningStage:
         return np.asarray(total / np.sqrt(np.maximum(number, 1)) + self._weights.words_bias, np.float32)
 
     def _weight(self, score: float) -> float:
-        """From `SUSPICIOUS` to 0.85, as the score exceeds the bound; `DOUBTFUL` below it."""
-        above = score - self._weights.suspicious - MARGIN
-        return DOUBTFUL if above < 0 else SUSPICIOUS + 0.35 * (1 - float(np.exp(-above)))
+        """From `SUSPICIOUS` to 0.85, as the score exceeds the bound; from `DOUBTFUL` on below it."""
+        above = score - self._weights.suspicious
+        if above >= 0:
+            return SUSPICIOUS + 0.35 * (1 - float(np.exp(-above)))
+        doubt = self._weights.suspicious - self._weights.doubtful
+        return DOUBTFUL + (NEARLY - DOUBTFUL) * (1 + above / doubt)
 
 
 @cache

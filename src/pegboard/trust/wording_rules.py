@@ -8,15 +8,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache, lru_cache
 
 from pegboard.trust.disguises import LEET, LEETED, SPACED
-from pegboard.trust.findings import HINTS, NAME, Finding, ScannedText
+from pegboard.trust.findings import ARGUMENTS, HINTS, NAME, Finding, ScannedText
+from pegboard.trust.needed_words import PatternTable
 
-Weighted = tuple[tuple[float, re.Pattern[str]], ...]
+Weighted = tuple[tuple[float, re.Pattern[str], int], ...]
+"""Weights and patterns, with the number that has each one's bit in what `PatternTable.possible` returns."""
+_ALL: list[re.Pattern[str]] = []
 
 
 def _patterns(*pairs: tuple[float, str]) -> Weighted:
-    return tuple((weight, re.compile(pattern, re.VERBOSE)) for weight, pattern in pairs)
+    first = len(_ALL)
+    _ALL.extend(re.compile(pattern, re.VERBOSE) for _, pattern in pairs)
+    return tuple((weight, _ALL[place], 1 << place) for place, (weight, _) in enumerate(pairs, first))
+
+
+@cache
+def _table() -> PatternTable:
+    """Made for the first text, not on import."""
+    return PatternTable(_ALL)
+
+
+@lru_cache(maxsize=16)
+def possible(text: str) -> int:
+    """Which patterns may match a text, as a number with a bit for each; 0 for most texts."""
+    return _table().possible(text)
 
 
 def _near(most: int) -> str:
@@ -73,6 +91,13 @@ OVERRIDE = _patterns(
         |\b(?:olvida|olvide|olviden|ignora|ignore|descarta)\ todo\ lo\ (?:anterior|previo|que\ se\ te)\b""",
     ),
     (0.9, r"(?:无视|忘记|忽视|不理会)[^。\n]{0,12}(?:指令|指示|提示|规则|要求)"),
+    (
+        0.9,
+        rf"""\b(?:ignora|ignorate|ignori|dimentica|ignore|ignora[lr]|desconsidere|esque[cç]a)\b{_near(40)}
+        \b(?:istruzioni|regole|indicazioni|direttive|instru[cç][oõ]es|regras|orienta[cç][oõ]es|diretrizes)\b
+        |(?:指示|命令|規則|ルール)[^。\n]{{0,8}}(?:無視|忘れ)|(?:지시|지침|명령|규칙)[^.\n]{{0,10}}(?:무시|잊)""",
+    ),
+    (0.7, r"\b(?:ignore|disregard|forget)\ (?:all\ |any\ )?(?:the\ |your\ |my\ )?(?:previous|prior|earlier)\ \w{8,}"),
 )
 """Orders to ignore earlier instructions."""
 
@@ -138,6 +163,11 @@ MARKUP = _patterns(
         |(?:^|\n)[^\S\n]{0,9}(?:system|assistant|developer)\ {0,3}:\s""",
     ),
     (0.4, r"<!--[^>]{15,2000}+>"),
+    (
+        0.5,
+        r"""(?:\#{2,4}|={3,5}|-{3,5}|\*{3,5})\ ?[\[({<]?(?:system|admin(?:istrator)?|developer|assistant)[\s_-]
+        (?:message|prompt|instructions?|override|command)s?\b""",
+    ),
     (
         0.35,
         r"""(?:^|\n|[.\]]\ )[^\S\n]{0,9}[\[({<\#*=|-]{0,6}\ ?(?:system|admin(?:istrator)?|developer|security)\ (?:
@@ -366,6 +396,11 @@ CLAIMS = _patterns(
 """Names of hints (`annotations`) that the protocol has not, and that give orders or ask for trust."""
 
 
+SENTENCES_IN = frozenset({"base64", "hexadecimal", "escapes", "rot13", "backwards", "letter by letter"})
+FEWEST_WORDS = 8
+WORD = re.compile(r"[^\W\d_]{2,}")
+
+
 def override(text: ScannedText) -> Iterator[Finding]:
     yield from _heaviest(text, "override", OVERRIDE)
 
@@ -383,7 +418,7 @@ def credentials(text: ScannedText) -> Iterator[Finding]:
 
 
 def conversation(text: ScannedText) -> Iterator[Finding]:
-    takes = text.where.startswith("inputSchema")
+    takes = text.where.startswith(ARGUMENTS)
     yield from _heaviest(text, "conversation", CONVERSATION + (WHOLE_CONVERSATION if takes else ()))
 
 
@@ -413,10 +448,14 @@ def errand(text: ScannedText) -> Iterator[Finding]:
 
 
 def disguise(text: ScannedText) -> Iterator[Finding]:
-    """Orders written with digits for letters, or letter by letter; `disguises` reads them for the other rules."""
+    """Sentences in an encoding or letter by letter, and orders with digits for letters: `encoded_texts` and `disguises`
+    read them for the other rules, but who describes a tool has no reason to disguise sentences."""
+    if text.disguise in SENTENCES_IN and len(WORD.findall(text.plain)) >= FEWEST_WORDS:
+        yield text.finding("disguise", 0.5, text.raw)
+        return
     if len(LEETED.findall(text.plain)) > 1:
         read = text.plain.translate(LEET)
-        for _, pattern in OVERRIDE + SECRECY:
+        for _, pattern, _ in OVERRIDE + SECRECY:
             if (hit := pattern.search(read)) and not pattern.search(text.plain):
                 yield text.finding("disguise", 0.8, text.plain[slice(*hit.span())])
                 return
@@ -428,7 +467,8 @@ def disguise(text: ScannedText) -> Iterator[Finding]:
 
 def _heaviest(text: ScannedText, rule: str, patterns: Weighted) -> Iterator[Finding]:
     """The heaviest match only: repetition adds no weight."""
-    found = [(weight, hit) for weight, pattern in patterns if (hit := pattern.search(text.plain))]
+    bits = possible(text.plain)
+    found = [(weight, hit) for weight, pattern, bit in patterns if bits & bit and (hit := pattern.search(text.plain))]
     if found:
         weight, hit = max(found, key=lambda each: each[0])
         yield text.finding(rule, weight, hit.group())

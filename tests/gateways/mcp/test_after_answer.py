@@ -52,3 +52,11 @@ async def test_work_that_raises_does_not_keep_the_rest_from_being_done(caplog: p
     later(lambda: done.append(1))
     await until(lambda: done == [1])
     assert "The record of a call failed" in caplog.text
+
+
+async def test_a_timer_that_is_early_by_a_part_of_a_millisecond_is_not_set_again() -> None:
+    later, done = AfterAnswer(), list[int]()
+    later(lambda: done.append(0))
+    later._latest = asyncio.get_running_loop().time() - after_answer.PAUSE + after_answer.TICK / 2
+    later._next()
+    assert done == [0]

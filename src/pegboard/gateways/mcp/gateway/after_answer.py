@@ -13,6 +13,9 @@ PAUSE = 0.02
 """Seconds after an answer, in which it leaves this process and often the next request arrives."""
 LONGEST_WAIT = 0.25
 """Seconds after which work is done although answers follow each other without a pause, with all that waits then."""
+TICK = 0.001
+"""Seconds by which a timer may be early: uvloop's count whole milliseconds. One that is set again for the rest of a
+millisecond fires at once, again and again."""
 
 Work = Callable[[], object]
 
@@ -47,7 +50,7 @@ class AfterAnswer:
         """Begin with what waits, unless an answer has just been given and it can wait."""
         loop = asyncio.get_running_loop()
         due = min(self._latest + PAUSE, self._waiting[0][0] + LONGEST_WAIT)
-        if loop.time() < due:
+        if loop.time() < due - TICK:
             self._timer = loop.call_at(due, self._next)
         else:
             self._go_on(len(self._waiting))
