@@ -13,6 +13,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -30,7 +32,7 @@ from pegboard.catalog.ingest import read_catalog
 from pegboard.evaluation.datasets import CATALOG
 from pegboard.retrieval.encoders.onnx import OnnxEncoder
 from pegboard.trust.definition_texts import plain, texts
-from pegboard.trust.sentence_model import Network, together
+from pegboard.trust.sentence_model import Network
 from pegboard.trust.windows import windows
 from pegboard.trust.word_features import BUCKETS, WordFeatures
 from scanner.own_attacks import Attack, attacks, held_out, honest
@@ -38,16 +40,20 @@ from scanner.own_attacks import Attack, attacks, held_out, honest
 SEED, FOLDS = 7, 5
 SETS = ("catalog_docker", "catalog_klavis", "catalog_toolsdk", "stabletoolbench", "toolalpaca", "nestful", "seal_tools")
 WORDS_C = 10.0
-HIDDEN, NETWORKS, EPOCHS, DECAY = 32, 3, 12, 1e-3
+HIDDEN, NETWORKS, EPOCHS, DECAY = 32, 5, 12, 1e-3
 FOREIGN_COPIES = 4
 """How often an honest sentence with letters beyond ASCII counts: catalogs have few, the written attacks many."""
 NEAR_COPIES = 5
 """How often more, for the network, an honest sentence counts that the gate lets pass."""
+EASY, EASY_KEPT = 2.0, 0.25
+"""Below the gate by so much, words rule a sentence out with certainty; of these the network learns so many."""
 KEPT = -1.0
 """By words, the score from which a sentence of an attack is an attack by itself; of each attack the highest one is."""
+OWN_FILES, OF_A_FILE = ("docs/**/*.md", "src/**/*.py", "tests/**/*.py", "*.md", "*.toml", "deploy/**/*"), 8
+"""Files whose sentences stand for honest results, and how many of each file: catalogs hold no code, logs or pages."""
 GATE_PASSES = 0.03
 """Share of honest sentences that the gate lets pass."""
-SUSPICIOUS_TOOLS, DOUBTFUL_TOOLS = 10, 90
+SUSPICIOUS_TOOLS, DOUBTFUL_TOOLS = 5, 90
 """Tools, of all those that were read, that stay above each bound in folds that were not fitted; for the upper one tools
 with the same worst sentence count once."""
 OUT = Path("src/pegboard/trust")
@@ -103,6 +109,8 @@ def main() -> None:
     real = np.array([not server.startswith("written/") for server in good.groups])
     gate = float(np.quantile(good_words[real], 1 - GATE_PASSES))
     near = replace(good, copies=good.copies + NEAR_COPIES * (good_words >= gate))
+    easy = (good_words < gate - EASY) & (drawn.random(len(good.said)) > EASY_KEPT)
+    near.copies[easy] = 0
     good_scores, bad_scores = np.zeros(len(good.said)), np.zeros(len(bad.said))
     for fold in range(FOLDS):
         g, b = good_folds == fold, bad_folds == fold
@@ -112,8 +120,7 @@ def main() -> None:
     place = {sentence: row for row, sentence in enumerate(good.said)}
     of_tools = [good_scores[[place[sentence] for sentence in said]] for said in tools if said]
     doubtful = float(np.sort([scores.max() for scores in of_tools])[::-1][DOUBTFUL_TOOLS])
-    ranked = np.sort(list({float(scores.max()): together(scores, doubtful) for scores in of_tools}.values()))[::-1]
-    suspicious = float(ranked[SUSPICIOUS_TOOLS])
+    suspicious = sorted({float(scores.max()) for scores in of_tools}, reverse=True)[SUSPICIOUS_TOOLS]
 
     words = _words(bad, good)
     table = words.coef_[0]
@@ -136,7 +143,7 @@ def main() -> None:
     held_words = np.asarray(words.decision_function(held.features))
     held_scores = np.where(held_words < gate, -np.inf, last(held.vectors, held_words))
     of_text = np.repeat(np.arange(len(shown)), [len(said) for _, said in shown])
-    of_held = np.array([together(held_scores[of_text == number], doubtful) for number in range(len(shown))])
+    of_held = np.array([held_scores[of_text == number].max() for number in range(len(shown))])
     which = list(map(attack_of.__getitem__, bad.said))
     card = {
         "seed": SEED,
@@ -177,7 +184,17 @@ def _honest(data: Path) -> tuple[dict[str, str], list[list[str]]]:
     for written, template in honest(SEED):
         for sentence in windows(plain(written)):
             found.setdefault(sentence, f"written/{template}")
+    for path in _own_files():
+        of_file = list(dict.fromkeys(windows(plain(path.read_text("utf-8")))))
+        for sentence in random.Random(str(path)).sample(of_file, min(len(of_file), OF_A_FILE)):  # noqa: S311
+            found.setdefault(sentence, f"written/{path}")
     return found, tools
+
+
+def _own_files() -> list[Path]:
+    """Pages, code and tests of this repository, as servers of files return them; none that holds attacks."""
+    found = [path for pattern in OWN_FILES for path in sorted(Path().glob(pattern)) if path.is_file()]
+    return [path for path in found if not re.search("trust|scan|attack|poison|hostile|impersonation", str(path))]
 
 
 def _telling(of_attacks: Sequence[tuple[Attack, list[str]]], scores: dict[str, float]) -> set[str]:
@@ -250,7 +267,9 @@ def _crosswise(
     return of_bad, of_good
 
 
-def _network(bad: Sentences, good: Sentences, bad_words: np.ndarray, good_words: np.ndarray) -> Network:
+def _network(
+    bad: Sentences, good: Sentences, bad_words: np.ndarray, good_words: np.ndarray, networks: int = NETWORKS
+) -> Network:
     """Several small networks, whose mean is one."""
     rows = np.repeat(np.arange(len(good.said)), good.copies)
     given = Network.inputs(
@@ -261,12 +280,12 @@ def _network(bad: Sentences, good: Sentences, bad_words: np.ndarray, good_words:
         MLPClassifier((HIDDEN,), alpha=DECAY, max_iter=EPOCHS, batch_size=256, random_state=SEED + number).fit(
             given, labels
         )
-        for number in range(NETWORKS)
+        for number in range(networks)
     ]
     return Network(
         hidden=np.hstack([each.coefs_[0] for each in fitted]).astype(np.float32),
         hidden_bias=np.hstack([each.intercepts_[0] for each in fitted]).astype(np.float32),
-        out=np.concatenate([each.coefs_[1][:, 0] for each in fitted]).astype(np.float32) / NETWORKS,
+        out=np.concatenate([each.coefs_[1][:, 0] for each in fitted]).astype(np.float32) / networks,
         out_bias=float(np.mean([each.intercepts_[1][0] for each in fitted])),
     )
 
@@ -281,14 +300,16 @@ def _left_out(
     gate: float,
     suspicious: float,
 ) -> dict[str, float]:
-    """Recall on each family by models that saw neither it nor some others, in any language, at the bounds above."""
+    """Recall on each family by models that saw neither it nor some others, in any language, at the bounds above.
+
+    One network each, not several."""
     names = np.array([attack.family for attack in which])
     families = sorted(set(names))
     found = {}
     for group in range(FOLDS):
         out = np.isin(names, families[group::FOLDS])
         by_words = _words(bad.of(~out), good).decision_function(bad.features[out])
-        score = _network(bad.of(~out), near, bad_words[~out], good_words)
+        score = _network(bad.of(~out), near, bad_words[~out], good_words, networks=1)
         hit = (score(bad.vectors[out], by_words) >= suspicious) & (by_words >= gate)
         found |= _by(names[out].tolist(), hit)
     return dict(sorted(found.items()))

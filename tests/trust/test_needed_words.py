@@ -8,9 +8,10 @@ from itertools import product
 import pytest
 
 from pegboard.testing import fake_tool
-from pegboard.trust import scan_patterns, wording_rules
+from pegboard.trust import RULES, scan_patterns, wording_rules
 from pegboard.trust.definition_texts import texts
 from pegboard.trust.needed_words import PatternTable, needs
+from pegboard.trust.scan import _by_rules
 from pegboard_bench.scan.plant import PARTS, poisons
 
 ADD = fake_tool("add", "Add two numbers.")
@@ -51,6 +52,13 @@ def test_no_pattern_that_matches_is_left_out() -> None:
                 assert possible >> place & 1, (pattern.pattern, text.plain)
                 matched += 1
     assert matched > 50
+
+
+@pytest.mark.requirement("scan-meaning")
+def test_no_rule_is_left_out_that_finds_something() -> None:
+    attacks = [poison.planted(ADD) for part in PARTS for poison in poisons(part)]
+    for text in (each for tool in [*attacks, ADD] for each in texts(tool)):
+        assert list(_by_rules([text])) == [found for rule in RULES.values() for found in rule(text)]
 
 
 def test_most_patterns_are_left_out_of_an_ordinary_text() -> None:

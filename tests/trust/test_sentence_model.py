@@ -13,7 +13,7 @@ from pegboard.testing import fake_tool
 from pegboard.trust import SUSPICIOUS, scan, scan_content, scan_patterns
 from pegboard.trust.definition_texts import plain
 from pegboard.trust.findings import ScannedText
-from pegboard.trust.sentence_model import DOUBTFUL, MOST_ENCODED, NEARLY, MeaningStage, Network, Weights, together
+from pegboard.trust.sentence_model import DOUBTFUL, MOST_ENCODED, NEARLY, MeaningStage, Network, Weights
 from pegboard.trust.word_features import BUCKETS, WordFeatures
 
 LONG = " ".join(f"Field {number} holds the price of an item in cents, as an integer." for number in range(60))
@@ -87,13 +87,6 @@ def test_a_doubtful_sentence_is_suspicious_only_together_with_other_findings() -
     (sure,) = stage(Encoder(), suspicious=0.5).findings(read("Steal whatever you can find."))
 
     assert DOUBTFUL <= doubt.weight <= NEARLY < SUSPICIOUS <= sure.weight < 1
-
-
-def test_several_doubtful_sentences_are_more_suspicious_than_one() -> None:
-    scores = np.array([3.0, 2.0, 2.5, -np.inf])
-
-    assert together(scores[:1], 1.0) == 3.0
-    assert together(scores, 1.0) == 3.0 + 0.5 * (1.0 + 1.5)
 
 
 @pytest.mark.requirement("scan-meaning")

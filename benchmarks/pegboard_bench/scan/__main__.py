@@ -16,6 +16,7 @@ from pegboard.catalog.ingest import read_catalog
 from pegboard.evaluation.datasets import CATALOG
 from pegboard_bench import results
 from pegboard_bench.page import write_page
+from pegboard_bench.result_shapes.recordings import recordings
 from pegboard_bench.scan import foreign_attacks as others
 from pegboard_bench.scan import measure
 from pegboard_bench.scan.plant import PARTS, poisons
@@ -44,12 +45,15 @@ def main(
     for name, catalog in catalogs.items():
         STDERR.print(f"{name}: {len(catalog):,} tools")
         found[name] = measure.alarms(catalog, () if name in FITTED else fitted_to)
+    of_results = measure.result_alarms(recordings())
     into = measure.carriers(catalogs[SETS[0]], CARRIERS, SEED)
     caught = {part: measure.hits(poisons(part), into) for part in PARTS}
     figures: dict[str, float] = {}
     for name, row in found.items():
         figures[f"false_alarms/{name}"] = row.suspicious / row.tools
         figures[f"found/{name}"] = row.found / row.tools
+    figures["false_alarms/results"] = of_results["suspicious"] / of_results["results"]
+    figures["false_alarms_unseen/results"] = of_results["unseen_suspicious"] / of_results["unseen"]
     row = found[SETS[0]]
     figures[f"false_alarms_unseen/{SETS[0]}"] = row.unseen_suspicious / row.unseen
     figures |= {"ms/patterns": row.patterns_ms, "ms/both_stages": row.mean_ms, "ms/both_stages_alone": row.alone_ms}
@@ -59,6 +63,7 @@ def main(
     tables: dict[str, Any] = {
         "catalogs": {name: asdict(row) for name, row in found.items()},
         "poisons": {part: hits.by_kind for part, hits in caught.items()},
+        "results": of_results,
         "carriers": len(into),
         "load": os.getloadavg()[1],
         "published": {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections import Counter
@@ -11,10 +12,14 @@ from statistics import mean, median
 
 from pegboard.catalog import Catalog
 from pegboard.model import Tool
-from pegboard.trust import RULES, scan, scan_patterns
+from pegboard.trust import RULES, scan, scan_content, scan_patterns
 from pegboard.trust.scan import HARMLESS
+from pegboard_bench.result_shapes.recordings import Recording
 from pegboard_bench.scan.plant import Poison
 
+MOST_READ = 20_000
+"""Characters of a result that gateways scan at most."""
+OWN = "pegboard"
 TIMED = 1_500
 """Tools of a catalog that are also timed alone, at most about so many."""
 
@@ -98,6 +103,25 @@ def alarms(catalog: Catalog, fitted_to: Collection[str] = ()) -> Alarms:
         mean_ms=mean(times),
         p99_ms=sorted(times)[int(0.99 * len(times))],
     )
+
+
+def result_alarms(results: Sequence[Recording]) -> dict[str, int]:
+    """Of recorded results of real servers that were read: how many are suspicious; and both of those that hold nothing
+    of this repository, to whose files the second stage was fitted."""
+    read = [(each, _text(each)) for each in results]
+    short = [(each, text) for each, text in read if len(text) <= MOST_READ]
+    unseen = [each for each, text in short if OWN not in text.casefold()]
+    bad = {id(each) for each, _ in short if scan_content(each.result).suspicious}
+    return {
+        "results": len(short),
+        "suspicious": len(bad),
+        "unseen": len(unseen),
+        "unseen_suspicious": sum(id(each) in bad for each in unseen),
+    }
+
+
+def _text(recording: Recording) -> str:
+    return json.dumps(recording.result, ensure_ascii=False)
 
 
 def carriers(catalog: Catalog, number: int, seed: int) -> list[Tool]:

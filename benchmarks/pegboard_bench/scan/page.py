@@ -16,8 +16,9 @@ These are taken to be harmless, so each one that it suspects counts as a false a
 tool may be in several catalogs. The rules were narrowed where they were wrong on these very catalogs: on others expect
 more. That holds for `mcp_large` too: its alarms were read while rules were tuned, so its share of false alarms is not
 that of tools that nobody has read. The second stage was fitted to sentences of the three small catalogs, so their rows
-show nothing of it; `mcp_large` was not read for the fit, nor for its bounds. "Something found" is what any rule found,
-also below the score of 0.5.
+show nothing of it; `mcp_large` was not read for the fit. Its share of alarms was seen once before the last fit, whose
+upper bound was then set for half as many tools of the fit. "Something found" is what any rule found, also below the
+score of 0.5.
 
 | tools of | tools | suspicious | share | something found | ms of the processor a definition, mean / p50 / p99 |
 |---|---|---|---|---|---|
@@ -44,14 +45,15 @@ Attacks that others published, from `PEGBOARD_ATTACKS`; none is in the fit of th
 gathered anew from the authors' repositories: proofs of concept, MSB's templates and poisoned tools, ASB's attack
 tools, AgentDojo's templates over the goals of three of its suites, attractive tools, and orders in other languages
 from lists of test texts. Earlier tables had two corpora of results that were not at hand again, and other lists of
-languages. The written attacks were complete before the texts were read; who wrote them knew the families of attacks.
-Three rules were widened after the templates had been read, and fit no more than those: a misspelt order to ignore
-instructions, headings such as `###(system_message)`, and such orders in four more languages. The rules were written
-by people who knew the templates of AgentDojo, InjecAgent, ASB and MSB. The rule `hints` was written after its author
-had seen which keys of `annotations` one published attack server uses: that it finds that server shows nothing about
-others. Proofs of concept, attractive texts and other languages stand in descriptions, attacks on results in results.
-`obfuscated` is the proofs in each disguise; a sentence in an encoding or letter by letter is suspicious whatever it
-says, so their share may exceed that of the proofs.
+languages. The written attacks were complete before the texts were read, and these shares were seen three times while
+bounds and rules were changed; who wrote them knew the families of attacks. Three rules were widened after the
+templates had been read, and fit no more than those: a misspelt order to ignore instructions, headings such as
+`###(system_message)`, and such orders in four more languages. The rules were written by people who knew the templates
+of AgentDojo, InjecAgent, ASB and MSB. The rule `hints` was written after its author had seen which keys of
+`annotations` one published attack server uses: that it finds that server shows nothing about others. Proofs of
+concept, attractive texts and other languages stand in descriptions, attacks on results in results. `obfuscated` is
+the proofs in each disguise; a sentence in an encoding or letter by letter is suspicious whatever it says, so their
+share may exceed that of the proofs.
 {kept}
 | corpus | family | attacks | caught | by the rules alone |
 |---|---|---|---|---|
@@ -59,6 +61,11 @@ says, so their share may exceed that of the proofs.
 KEPT = """
 The folder of these attacks was not at hand when the rest was measured. Their figures are those of {date} at commit
 `{commit}`, of the scanner as it was then: later rules (`hints`, `errand`, disguises) are not in them.
+"""
+RESULTS = """
+Of {results} recorded results of real servers of at most 20,000 characters, {suspicious} are suspicious; of the
+{unseen} among them that hold nothing of this repository, to whose files the second stage was fitted,
+{unseen_suspicious}.
 """
 UNSEEN = """
 Of {unseen:,} tools of `mcp_large` whose texts are in no catalog of the fit, {suspicious} are suspicious. Both stages
@@ -133,6 +140,7 @@ def _meaning(tables: Mapping[str, Any], figures: Mapping[str, float]) -> Iterato
             for family, row in families.items():
                 counts = (f"{row[key]} ({row[key] / row['attacks']:.0%})" for key in ("suspicious", "by_patterns"))
                 yield f"| {corpus} | {family} | {row['attacks']} | {' | '.join(counts)} |\n"
+    yield RESULTS.format(**tables["results"])
     fit, large = tables["fit"], tables["catalogs"]["mcp_large"]
     yield UNSEEN.format(
         unseen=large["unseen"],

@@ -20,6 +20,8 @@ BREAK = r"(?:[\s\"',|\\]{1,4}|[\s\"',|\\]{0,3}[-+.;:~]{1,2}[\s\"',|\\]{1,3})"
 IN_PARTS = re.compile(rf"[A-Za-z0-9+/]{{8,}}(?:{BREAK}[A-Za-z0-9+/]{{4,}}={{0,2}}){{1,40}}")
 """base64 split by separators."""
 BETWEEN = re.compile(BREAK)
+CAPITAL, MOST_PER_CAPITAL = re.compile("[A-Z]"), 8
+"""Of prose, fewer letters are capitals; of text in base64, more than a third."""
 HEXADECIMAL = re.compile(r"(?<![0-9a-zA-Z])(?:0x)?((?:[2-7][0-9a-fA-F] ?){20,2000})(?![0-9a-zA-Z])")
 """Of ASCII alone: the first digit is 2 to 7."""
 ESCAPED = re.compile(r"(?:\\u00[2-7][0-9a-fA-F]|\\x[2-7][0-9a-fA-F]|%[2-7][0-9a-fA-F]|&#x?[0-9a-fA-F]{2,5};){8,400}")
@@ -43,7 +45,9 @@ def decoded(text: str) -> Iterator[tuple[str, str]]:
     for found in ENCODED.finditer(text):
         yield from from_base64(found.group())
     for found in IN_PARTS.finditer(text):
-        yield from from_base64(BETWEEN.sub("", found.group()))
+        joined = BETWEEN.sub("", found.group())
+        if len(CAPITAL.findall(joined)) * MOST_PER_CAPITAL >= len(joined):
+            yield from from_base64(joined)
     for found in HEXADECIMAL.finditer(text):
         yield from _readable("hexadecimal", bytes.fromhex(found.group(1)))
     for found in ESCAPED.finditer(text):

@@ -38,6 +38,8 @@ MOST_CHARACTERS = 500_000
 TOO_LONG = f"more than {MOST_CHARACTERS:,} characters"
 
 
+OF_PLAIN_TEXTS = (characters.control, characters.padding, wording_rules.disguise)
+"""Rules that may find something in ASCII letters without the words that a pattern of the others needs."""
 HARMLESS = HarmlessTexts()
 """Texts in which neither stage found anything: they are not read again."""
 
@@ -107,5 +109,6 @@ def _by_rules(texts: Iterable[ScannedText]) -> Iterator[Finding]:
         if each.raw is TOO_LONG:
             yield Finding(rule="length", weight=SUSPICIOUS, where=each.where, excerpt=TOO_LONG)
             return
-        for rule in RULES.values():
+        plain = each.raw.isascii() and not wording_rules.possible(each.plain)
+        for rule in OF_PLAIN_TEXTS if plain else RULES.values():
             yield from rule(each)

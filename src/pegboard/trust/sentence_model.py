@@ -29,8 +29,6 @@ NEARLY = 0.49
 """Its weight just below the bound."""
 MOST_ENCODED = 48
 """Sentences of a definition that are encoded at most, those with the highest scores: it bounds the time."""
-OTHERS = 0.5
-"""How much counts by which a definition's other sentences exceed the bound of doubt."""
 VECTOR_SCALE, WORDS_SCALE, WORDS_MOST = 6.0, 1 / 3, 8.0
 """What makes vectors and scores by words inputs of the network."""
 
@@ -86,17 +84,6 @@ class Weights:
             )
 
 
-def together(scores: Floats, doubtful: float) -> float:
-    """The score of a definition: the highest of its sentences, and part of what others exceed the bound of doubt by.
-
-    >>> together(np.array([5.0, 3.0, -4.0]), 2.0)
-    5.5
-    """
-    highest = float(scores.max())
-    above = np.maximum(scores[np.isfinite(scores)] - doubtful, 0).sum() - max(highest - doubtful, 0)
-    return highest + OTHERS * float(above)
-
-
 class MeaningStage:
     """Judges sentences. Any number of threads may use it at the same time."""
 
@@ -127,7 +114,7 @@ class MeaningStage:
             return [], unsure
         scores[~doubtful] = -np.inf
         sentence, [(_, text), *_] = said[int(scores.argmax())]
-        return [text.finding(RULE, self._weight(together(scores, self._weights.doubtful)), sentence)], unsure
+        return [text.finding(RULE, self._weight(float(scores.max())), sentence)], unsure
 
     def scores(self, sentences: Sequence[str]) -> Floats:
         """Logits, shape (n,); -inf for sentences that words rule out, NaN for those beyond `MOST_ENCODED`."""

@@ -10,7 +10,8 @@ SHORTEST, LONGEST = 24, 320
 END = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 FEWEST_WORDS, FEWEST_CHARACTERS = 4, 8
 """Fewer words are no order; in scripts without blanks, fewer characters."""
-WORD = re.compile(r"[^\W\d_]{2,}")
+WORD = re.compile(r"""(?<![^\s"'`(*\[>])[^\W\d_]{2,}(?:'[a-z]+)?(?=[.,;:!?)\]"'`*<…]*(?:\s|$))""")
+"""A word between blanks, with or without marks around it: no part of a path, a name or code."""
 CHARACTER = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
@@ -41,6 +42,6 @@ def _parts(sentence: str) -> Iterator[str]:
 
 
 def _says_something(sentence: str) -> bool:
-    if sentence.count(" ") + 1 >= FEWEST_WORDS and len(WORD.findall(sentence)) >= FEWEST_WORDS:
+    if len(WORD.findall(sentence)) >= FEWEST_WORDS:
         return True
     return not sentence.isascii() and len(CHARACTER.findall(sentence)) >= FEWEST_CHARACTERS

@@ -32,8 +32,8 @@ def _table() -> PatternTable:
 
 
 @lru_cache(maxsize=16)
-def _possible(text: str) -> int:
-    """For all rules of one text at once."""
+def possible(text: str) -> int:
+    """Which patterns may match a text, as a number with a bit for each; 0 for most texts."""
     return _table().possible(text)
 
 
@@ -467,10 +467,8 @@ def disguise(text: ScannedText) -> Iterator[Finding]:
 
 def _heaviest(text: ScannedText, rule: str, patterns: Weighted) -> Iterator[Finding]:
     """The heaviest match only: repetition adds no weight."""
-    possible = _possible(text.plain)
-    found = [
-        (weight, hit) for weight, pattern, bit in patterns if possible & bit and (hit := pattern.search(text.plain))
-    ]
+    bits = possible(text.plain)
+    found = [(weight, hit) for weight, pattern, bit in patterns if bits & bit and (hit := pattern.search(text.plain))]
     if found:
         weight, hit = max(found, key=lambda each: each[0])
         yield text.finding(rule, weight, hit.group())
