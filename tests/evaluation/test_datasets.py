@@ -51,6 +51,14 @@ def test_a_query_that_cannot_be_used_is_named(folder: Path, line: object, said: 
     assert caught.value.remedy
 
 
+def test_a_label_with_another_server_is_told_which_tool_has_that_name(folder: Path) -> None:
+    write_queries(folder, {"id": "q", "query": "x", "relevant": [["local", "list_issues"]]})
+
+    with pytest.raises(CatalogError) as caught:
+        read_set(folder)
+    assert caught.value.remedy == "Did you mean 'code/list_issues'?"
+
+
 def test_queries_may_be_plain_text(folder: Path) -> None:
     (folder / "queries.jsonl").write_text(json.dumps({"id": "q", "query": "do\u2028it"}, ensure_ascii=False), "utf-8")
 

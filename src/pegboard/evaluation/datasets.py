@@ -78,9 +78,10 @@ def check_labels(queries: Sequence[Query], catalog: Catalog, source: Path) -> No
     for query in queries:
         unknown = [tool for tool in (*query.relevant, *sum(query.any_of, ())) if tool not in catalog]
         if unknown:
+            same = next((str(tool.id) for tool in catalog.tools if tool.name == unknown[0].name), "")
             raise CatalogError(
                 f"Query {query.id!r} of {str(source)!r} names {str(unknown[0])!r}, which is not in the catalog.",
-                remedy="Use a catalog and labels from the same snapshot.",
+                remedy=f"Did you mean {same!r}?" if same else "Use a catalog and labels from the same snapshot.",
             )
 
 
