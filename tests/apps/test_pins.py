@@ -139,7 +139,7 @@ def test_what_changed_is_shown_place_by_place_with_what_the_scanner_finds(
     assert whole["changes"] == [{"place": "instructions", "before": "Be kind.", "after": "Be quick."}]
     assert (new["new"], new["changes"]) == (True, [{"place": "name", "before": None, "after": "fork_all"}])
     assert merge["changes"][0]["place"] == "description"
-    assert [each["rule"] for each in merge["findings"]] == ["secrecy", "invisible"]
+    assert [each["rule"] for each in merge["findings"]] == ["meaning", "secrecy", "invisible"]
     shown = run("pins", "diff").stdout
     assert "github: what it says of itself" in shown
     assert "Be [-kind.-]{+quick.+}" in shown
