@@ -10,11 +10,14 @@ AUTO = ProgramSettings(mode="auto")
 
 @pytest.mark.requirement("programs.break_even")
 @pytest.mark.parametrize("small", [True, False])
-def test_at_ten_tools_programs_are_not_offered_whatever_is_expected(small: bool) -> None:
-    eager = AUTO.model_copy(update={"expected_calls": 50.0, "expected_tokens": 20_000.0})
+def test_at_ten_tools_programs_are_not_offered_unless_the_settings_say_that_tasks_need_many_calls(small: bool) -> None:
+    long = AUTO.model_copy(update={"expected_tokens": 20_000.0})
 
-    assert offer(eager, tools=10, listed=1_500, small=small).why == "small board"
-    assert offer(eager, tools=800, listed=1_500, small=False).why == "pays"
+    assert offer(long, tools=10, listed=1_500, small=small).why == "small board"
+    assert offer(long, tools=800, listed=1_500, small=False).why == "pays"
+    for calls, why in ((1.0, "loses"), (8.0, "pays")):
+        said = AUTO.model_copy(update={"expected_calls": calls})
+        assert offer(said, tools=10, listed=1_500, small=small).why == why
 
 
 @pytest.mark.requirement("programs.break_even")

@@ -233,6 +233,65 @@ def test_of_a_page_far_beyond_the_budget_the_beginning_is_shown_and_the_rest_is_
     assert read == f"word {int(said[-3].split()[1]) + 1}"
 
 
+def far_rows(count: int, size: int = 200) -> list[dict[str, Any]]:
+    """Rows far beyond any budget."""
+    return [
+        {"id": at, "name": f"part {at}", "made": {"by": ("Ann", "Bob")[at % 2]}, "note": str(at % 3) * size}
+        for at in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(far_rows(9_000)),
+        json.dumps(far_rows(9_000), indent=1),
+        json.dumps({"total": 9_000, "found": {"items": far_rows(9_000), "links": [{"a": at} for at in range(4)]}}),
+        f"Rows of parts:\n{json.dumps(far_rows(9_000))}\nThat was all.",
+    ],
+    ids=["array", "indented", "in an object", "framed"],
+)
+def test_of_json_far_beyond_the_budget_the_rows_about_what_was_asked_are_shown_at_their_lines(text: str) -> None:
+    result = result_of(text)
+
+    said = text_of(shape(result, POLICY, COUNTER, handles=True, asked="What is part 7217 of?").result)
+
+    gap = re.search(r"\[lines \d+ to (\d+) of (\d+) are left out\]\n7217\tpart 7217\tBob\t", said)
+    assert gap is not None
+    read = part_of(result, {"handle": "", "lines": str(int(gap[1]) + 1)}, POLICY, COUNTER)
+    assert read.startswith("7217\tpart 7217\t")
+    with pytest.raises(ArgumentsInvalid, match=f"there are lines 1 to {gap[2]}"):
+        part_of(result, {"handle": "", "lines": "99999"}, POLICY, COUNTER)
+    assert " 9000 rows, of which " in said
+
+
+def test_of_many_texts_far_beyond_the_budget_those_about_what_was_asked_are_shown() -> None:
+    content = [{"type": "text", "text": json.dumps(row)} for row in far_rows(3_000)]
+
+    said = text_of(shape({"content": content}, POLICY, COUNTER, handles=True, asked="part 2217").result)
+
+    assert "@1 3000 rows\n" in said
+    assert "\n2217\tpart 2217\tBob\t" in said
+
+
+def test_long_json_that_is_no_table_is_cut_as_any_other_text() -> None:
+    result = result_of(json.dumps({"names": [f"part {at} of the pump" for at in range(20_000)]}))
+
+    shaped = shape(result, POLICY, COUNTER, handles=True, asked="part 7217")
+
+    assert text_of(shaped.result).startswith('{"names":["part 0 of the pump","part 1 of the pump"')
+    assert shaped.kept
+
+
+def test_of_a_page_far_beyond_the_budget_the_pieces_about_what_was_asked_are_shown() -> None:
+    rows = "".join(f"<div><p>word {at} is <b>here</b></p><script>word({at})</script></div>" for at in range(9_000))
+    result = result_of(f"<html><body>{rows}</body></html>")
+
+    said = text_of(shape(result, POLICY, COUNTER, handles=True, asked="Where is word 8217?").result)
+
+    assert re.search(r"\[the lines from \d+ on are left out\]\nword 8217 is here\n", said)
+
+
 def test_a_null_in_the_first_rows_of_a_long_table_is_none_that_is_missing() -> None:
     rows = [{"id": at, "end": None if at % 2 else "now"} for at in range(9_000)] + [{"id": 9_000}]
     result = result_of(json.dumps(rows))

@@ -15,7 +15,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from pegboard.programs import break_even
-from pegboard.programs.break_even import AGAIN, LEAST_TOOLS, MARGIN, OUTPUT, READ, WRITTEN, pays_off
+from pegboard.programs.break_even import AGAIN, LEAST_TOOLS, MARGIN, OUTPUT, READ, WRITTEN, offer
+from pegboard.settings.program_settings import ProgramSettings
 from pegboard_bench import results
 from pegboard_bench.page import write_page
 from pegboard_bench.programs import world as worlds
@@ -49,8 +50,14 @@ def paid(cell: Cell, way: str = "single") -> bool:
 
 
 def said(cell: Cell) -> bool:
-    """What the rule says of a board of that size, without its bound on the number of tools."""
-    return pays_off(len(cell.task.steps), cell.result_tokens, cell.listed)
+    """What the rule says, where the settings say what a task needs."""
+    told = ProgramSettings(mode="auto", expected_calls=len(cell.task.steps), expected_tokens=cell.result_tokens)
+    return offer(told, tools=BOARDS[cell.board], listed=cell.listed, small=False).offered
+
+
+def said_unasked(cell: Cell) -> bool:
+    """The same where they say nothing of calls, so that there are none at ten tools."""
+    return said(cell) and BOARDS[cell.board] >= LEAST_TOOLS
 
 
 def ratio(cells: Iterable[Cell], of: str, way: str = "single") -> float:
@@ -89,12 +96,8 @@ def figures_of(cells: Sequence[Cell]) -> dict[str, float]:
     found["rule_right/fitted"] = fmean(said(each) == paid(each) for each in cells if each.task.family in FITTED)
     found["rule_right/cost"] = fmean(said(each) == paid(each) for each in shown)
     found["rule_right/from-100"] = fmean(said(each) == paid(each) for each in large)
-    found["rule_right/shipped"] = fmean(
-        (said(each) and BOARDS[each.board] >= LEAST_TOOLS) == paid(each) for each in shown
-    )
-    found["rule_right/shipped-parallel"] = fmean(
-        (said(each) and BOARDS[each.board] >= LEAST_TOOLS) == paid(each, "parallel") for each in shown
-    )
+    found["rule_right/shipped"] = fmean(said_unasked(each) == paid(each) for each in shown)
+    found["rule_right/shipped-parallel"] = fmean(said_unasked(each) == paid(each, "parallel") for each in shown)
     found["search_found"] = fmean(each.found for each in cells)
     for number in NUMBERS:
         part = [each for each in cells if len(each.task.steps) == number]

@@ -79,14 +79,15 @@ families they are {figures["fit/call"]:.0f}, {figures["fit/program"]:.0f}, {figu
 
 | | right |
 |---|---|
-| costs alone, all boards | {share("rule_right/cost")} |
-| boards of 100 and 800 tools | {share("rule_right/from-100")} |
-| as it is shipped: never at ten tools | {share("rule_right/shipped")} |
-| as it is shipped, against parallel calls | {share("rule_right/shipped-parallel")} |
-| costs alone, on that other half | {share("rule_right/fitted")} |
+| told the calls and sizes by its settings | {share("rule_right/cost")} |
+| the same at 10 tools, 100, 800 | {", ".join(share(f"rule_right/{name}") for name in boards)} |
+| the same on that other half | {share("rule_right/fitted")} |
+| not told the calls: none at ten tools | {share("rule_right/shipped")} |
+| not told the calls, against parallel ones | {share("rule_right/shipped-parallel")} |
 
 At ten tools a program would pay in {share("pays/ten")} of these cases, which have up to eight calls and long results.
-That it is not offered there all the same is a decision, as tasks on such boards rarely have them, and no finding.
+That it is not offered there unless the settings say that tasks need many calls is a decision, as tasks on such boards
+rarely do, and no finding.
 
 While {AT_ONCE} hostile programs of a kind run at the same time, the longest answer of `/healthz` takes:
 {waits}.{goal}{load}

@@ -31,7 +31,10 @@ that program, and of what it prints."""
 AGAIN = 0.25
 """The share of programs that are written a second time, as the first one failed. Not measured: no model took part."""
 LEAST_TOOLS = 11
-"""Up to ten tools, programs are never offered: they are listed whole, and tasks rarely need many of them."""
+"""Up to ten tools, programs are not offered unless the settings say how many calls a task needs: such boards are listed
+whole, and tasks rarely need many of them."""
+EXPECTED_CALLS = 4.0
+"""Calls of a task on a larger board, where the settings say nothing."""
 MARGIN = 0.8
 """A program has to cost at most so much of single calls: the rule is about tasks that nobody has seen yet."""
 
@@ -52,12 +55,15 @@ def offer(settings: ProgramSettings, *, tools: int, listed: float, small: bool) 
     'pays'
     >>> offer(ProgramSettings(mode="auto"), tools=10, listed=1500, small=False).why
     'small board'
+    >>> offer(ProgramSettings(mode="auto", expected_calls=8), tools=10, listed=1500, small=False).why
+    'pays'
     """
     if settings.mode != "auto":
         return ProgramOffer(offered=settings.mode == "on", why=settings.mode)
-    if small or tools < LEAST_TOOLS:
+    calls = settings.expected_calls
+    if calls is None and (small or tools < LEAST_TOOLS):
         return ProgramOffer(offered=False, why="small board")
-    pays = pays_off(settings.expected_calls, settings.expected_tokens, listed)
+    pays = pays_off(EXPECTED_CALLS if calls is None else calls, settings.expected_tokens, listed)
     return ProgramOffer(offered=pays, why="pays" if pays else "loses")
 
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from pegboard.protocols import TokenCounter
-from pegboard.results.asked_lines import asked_lines
 from pegboard.results.json_tables import ABSENT, HEADER, Column, JsonTable, json_text
 
 TAIL = 0.25
@@ -33,44 +32,60 @@ LONG_TABLE = 10
 
 
 def excerpt(
-    lines: Sequence[str], budget: int, counter: TokenCounter, *, tail: bool, asked: str = "", beyond: int | None = 0
+    lines: Sequence[str],
+    budget: int,
+    counter: TokenCounter,
+    *,
+    tail: bool,
+    about: Sequence[int] = (),
+    numbers: Sequence[int | None] | None = None,
+    total: int | None = None,
 ) -> str:
-    """The head and the tail of lines within about ``budget`` tokens, the lines between them about what was ``asked``,
-    and notes with the numbers, from 1, of the lines left out. ``beyond`` lines follow that are not given, None if their
-    number is not known.
+    """The head and the tail of lines within about ``budget`` tokens, the lines between them ``about`` what was asked,
+    which are given by place, the best first, and notes with the numbers, from 1, of the lines left out.
+
+    Where the lines are some of ``total``, ``numbers`` are their places there, from 0; None if nobody knows them.
 
     A line that does not fit by itself is cut, and counts as left out.
     """
     budget = max(LEAST_TOKENS, budget)
+    places = [*(range(len(lines)) if numbers is None else numbers), len(lines) if numbers is None else total]
     last = _end(lines, int(budget * TAIL)) if tail else []
     room = budget - sum(counter.count(["\n".join(last)])) if last else budget
     until = len(lines) - len(last)
-    picked = _picked(lines[:until], int(budget * ASKED), counter, asked, near=tail) if asked else {}
-    text, first = _start(lines[:until], max(LEAST_TOKENS, room - sum(picked.values())), counter)
-    if beyond is None:
-        return f"{text}\n{REST.format(first)}"
-    said, total = [text], len(lines) + beyond
+    picked = _picked(lines[:until], int(budget * ASKED), counter, about, near=tail)
+    head = next((at for at in range(until) if places[at] != at), until)
+    text, first = _start(lines[:head], max(LEAST_TOKENS, room - sum(picked.values())), counter)
+    said = [text]
+    after: int | None = first - 1
     for place in sorted(each for each in picked if each >= first - 1):
-        said += [*_gap(first, place, total), lines[place]]
-        first = place + 2
-    return "\n".join([*said, *_gap(first, until + beyond, total), *last])
+        said += [*_gap(after, places[place], places[-1]), lines[place]]
+        number = places[place]
+        after = None if number is None else number + 1
+    return "\n".join([*said, *_gap(after, places[until], places[-1]), *last])
 
 
-def _gap(first: int, last: int, total: int) -> list[str]:
-    return [GAP.format(first, last, total)] if first <= last else []
+def _gap(first: int | None, end: int | None, total: int | None) -> list[str]:
+    """A note on the lines from ``first`` to before ``end``, both from 0."""
+    if first is None:
+        return []
+    if end is None or total is None:
+        return [REST.format(first + 1)]
+    return [GAP.format(first + 1, end, total)] if first < end else []
 
 
-def _picked(lines: Sequence[str], tokens: int, counter: TokenCounter, asked: str, *, near: bool) -> dict[int, int]:
+def _picked(
+    lines: Sequence[str], tokens: int, counter: TokenCounter, about: Sequence[int], *, near: bool
+) -> dict[int, int]:
     """Places of lines about what was asked within a budget, with their tokens; with those ``near`` them in a text, and
     with the first two lines of their table."""
-    heads = [] if near else [at for at, line in enumerate(lines) if line[:1] == "@" and HEADER.fullmatch(line)]
+    heads = [] if near else table_heads(lines)
     structure = {each for head in heads for each in (head, head + 1)}
-    places = asked_lines(lines, asked, heads[0] if heads else 0)
     groups = {
         place: range(max(0, place - BEFORE), min(len(lines), place + AFTER + 1))
         if near
         else [*_fields(heads, place), place]
-        for place in [each for each in places if each not in structure][:MOST_ASKED]
+        for place in [each for each in about if each < len(lines) and each not in structure][:MOST_ASKED]
     }
     short = {at for group in groups.values() for at in group if len(lines[at]) <= tokens * MOST_CHARACTERS}
     sizes = dict(zip(short, counter.count([lines[at] for at in short]), strict=True))
@@ -82,6 +97,11 @@ def _picked(lines: Sequence[str], tokens: int, counter: TokenCounter, asked: str
             tokens -= needed
             found |= {at: sizes[at] for at in more} | {place: sizes[place] + GAP_TOKENS}
     return found
+
+
+def table_heads(lines: Sequence[str]) -> list[int]:
+    """The places of the first lines of tables."""
+    return [at for at, line in enumerate(lines) if line[:1] == "@" and HEADER.fullmatch(line)]
 
 
 def _fields(heads: Sequence[int], place: int) -> list[int]:
@@ -117,7 +137,8 @@ def contents(tables: Sequence[JsonTable]) -> list[str]:
     for at, table in enumerate(tables, 1):
         if table.rows > LONG_TABLE and table.columns:
             said = "; ".join(f"{'.'.join(each.path)}: {_held(each)}" for each in table.columns[:DESCRIBED])
-            found.append(f"@{at} holds {table.rows} rows: {said}")
+            of = "" if table.some is None else f", of which {len(table.some)} hold"
+            found.append(f"@{at} holds {table.rows} rows{of}: {said}")
     return found
 
 

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from pegboard.extras import required
+from pegboard.results.asked_lines import asked_lines
 
 PAGE = re.compile(r"\s*(?:<!doctype\s+html|<\?xml[^>]*>\s*<!doctype\s+html|<html[\s>])", re.IGNORECASE)
 BEHIND = re.compile(r"\n\s*(?:<!doctype\s+html|<html[\s>])", re.IGNORECASE)
@@ -24,6 +25,14 @@ MORE = 1.5
 """By how much more than its share of text says a part is taken the second time."""
 MOST_MARKS = 3_000
 """Elements that get a mark: links, cells, items, headings. The rest of a longer page is text alone, for speed."""
+MOST_PIECES = 24
+"""Pieces of a page about what was asked that are read."""
+BESIDE = 1
+"""Lines before and after one about what was asked that are read with it."""
+LONG_LINES = 1_000
+"""Characters of the lines of a page, on average, from which on they are divided before tags."""
+DIVIDED = ("<p", "<li", "<tr", "<h", "<div", "<dt")
+SCRIPT = re.compile(r"<(script|style|svg)\b.*?</\1>", re.DOTALL)
 CODE = "\ue000{}\ue001"
 """Stands for a block of code while blanks are removed."""
 CODES = re.compile("\ue000(\\d+)\ue001")
@@ -95,6 +104,33 @@ def page_beginning(page: str, characters: int) -> tuple[str, float]:
             return text, end / len(page)
         end = int(MORE * end * characters / max(1, len(text)))
     return page_text(page), 1.0
+
+
+def page_pieces(page: str, asked: str) -> list[str]:
+    """The text of the pieces of a page that are about what was asked, the best first. The rest is not read.
+
+    >>> page_pieces("<p>1</p>\\n<p>2</p>\\n<p>3 <b>deep</b></p>\\n<p>4</p>", "How deep?")
+    ['2\\n3 deep\\n4']
+    """
+    page = SCRIPT.sub("", page)
+    if len(page) > LONG_LINES * (page.count("\n") + 1):
+        for tag in DIVIDED:
+            page = page.replace(tag, f"\n{tag}")
+    lines = page.split("\n")
+    pieces: list[str] = []
+    seen: set[int] = set()
+    for at in asked_lines(lines, asked)[:MOST_PIECES]:
+        new = [each for each in range(max(0, at - BESIDE), at + BESIDE + 1) if each < len(lines) and each not in seen]
+        seen.update(new)
+        if at in new and (text := page_text(_after_tag("\n".join(lines[each] for each in new)))):
+            pieces.append(text)
+    return pieces
+
+
+def _after_tag(line: str) -> str:
+    """What stands behind the tag in which a line begins."""
+    end, begin = line.find(">"), line.find("<")
+    return line[end + 1 :] if 0 <= end < begin or begin < 0 <= end else line
 
 
 def _mark(element: Any) -> None:

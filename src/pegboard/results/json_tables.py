@@ -16,18 +16,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any
 
 LEAST_ROWS = 3
 """Shorter arrays stay JSON."""
 LEAST_CELLS = 2
 """Arrays of shorter arrays stay JSON."""
-FIRST_ROWS = 8
-"""Rows that are written at once where not all of a table are; then twice as many, and so on."""
 LEAST_FILL = 0.5
 """Least share of cells that are there; a sparser array stays JSON."""
 DEEPEST = 6
@@ -60,6 +59,20 @@ class NotShaped(ValueError):  # noqa: N818
     """The JSON cannot be written as text from which the same is read again."""
 
 
+class SomeRows(list[Any]):
+    """Rows of an array of ``of``: those at ``places``. ``ranks`` are of those places which are about what was asked."""
+
+    of: int = 0
+    places: Sequence[int] = ()
+    ranks: Mapping[int, int] = MappingProxyType({})
+
+    def changed(self, rows: list[Any]) -> SomeRows:
+        """Other rows at the same places."""
+        made = SomeRows(rows)
+        made.of, made.places, made.ranks = self.of, self.places, self.ranks
+        return made
+
+
 class _Absent:
     """A field that an object does not have."""
 
@@ -77,12 +90,14 @@ class Column:
 
 @dataclass(slots=True)
 class JsonTable:
-    """An array of objects: the columns that differ, and the fields that all rows share; or one of ``arrays``."""
+    """An array of objects: the columns that differ, and the fields that all rows share; or one of ``arrays``. ``some``
+    are the rows that it has, if it has not all."""
 
     rows: int
     columns: list[Column]
     shared: dict[str, Any] = field(default_factory=dict)
     arrays: bool = False
+    some: SomeRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +110,31 @@ class TableText:
     parsed: tuple[JsonTable, ...]
 
     @property
-    def left_out(self) -> int:
-        """Rows that were not written."""
-        return sum(table.rows + 2 - len(lines) for table, lines in zip(self.parsed, self.tables, strict=True))
-
-    @property
-    def share(self) -> float:
-        """What part of the lines has been written."""
-        written = len(self.lines)
-        return written / (written + self.left_out)
-
-    @property
     def lines(self) -> list[str]:
         """All lines. An array that is the whole result needs no line that refers to it."""
         first = [] if self.root == "@1" else [self.root]
         return first + [line for table in self.tables for line in table]
+
+    @property
+    def numbers(self) -> tuple[list[int], int]:
+        """The places that the lines have, from 0, where all rows are written, and how many lines that are."""
+        found, begin = ([], 0) if self.root == "@1" else ([0], 1)
+        for table in self.parsed:
+            places = range(table.rows) if table.some is None else table.some.places
+            found += [begin, begin + 1, *(begin + 2 + place for place in places)]
+            begin += 2 + table.rows
+        return found, begin
+
+    @property
+    def ranks(self) -> dict[int, int]:
+        """Of the lines about what was asked, by place among ``lines``, how good they are: 0 is the best."""
+        found: dict[int, int] = {}
+        begin = 0 if self.root == "@1" else 1
+        for table, lines in zip(self.parsed, self.tables, strict=True):
+            some = table.some or SomeRows()
+            found |= {at: some.ranks[each] for at, each in enumerate(some.places, begin + 2) if each in some.ranks}
+            begin += len(lines)
+        return found
 
 
 def parsed_json(text: str) -> Any:
@@ -148,12 +173,11 @@ def json_text(value: Any) -> str:
     return MARKED.sub(r"\1", text) if MARKS[0] in text else text
 
 
-def table_text(value: Any, most: int | None = None) -> TableText:
-    """The value of `parsed_json` as text, with all rows of its tables, or with the first rows of each, of at least
-    ``most`` characters."""
+def table_text(value: Any) -> TableText:
+    """The value of `parsed_json` as text. Raises NotShaped if `SomeRows` in it are no table."""
     tables: list[JsonTable] = []
     root = _with_references(value, tables, 0)
-    lines = tuple(tuple(_lines(at, each, most)) for at, each in enumerate(tables, 1))
+    lines = tuple(tuple(_lines(at, each)) for at, each in enumerate(tables, 1))
     return TableText(json_text(root), lines, (*tables,))
 
 
@@ -233,6 +257,8 @@ def _with_references(value: Any, tables: list[JsonTable], depth: int) -> Any:
         if table is not None:
             tables.append(table)
             return f"{MARKS[0]}@{len(tables)}{MARKS[1]}"
+        if isinstance(value, SomeRows):
+            raise NotShaped
         return [_with_references(each, tables, depth + 1) if isinstance(each, list | dict) else each for each in value]
     if isinstance(value, dict):
         return {
@@ -251,9 +277,12 @@ def table_of(rows: Sequence[Any]) -> JsonTable | None:
     if any(type(row) is not dict or not row for row in rows):
         return None
     columns = _columns(rows, (), 0)
+    some = rows if isinstance(rows, SomeRows) else None
     missing = sum(each.values.count(ABSENT) for each in columns)
     if missing > (1 - LEAST_FILL) * len(columns) * len(rows):
         return None
+    if some is not None:
+        return JsonTable(some.of, columns, some=some)
     table = JsonTable(len(rows), [])
     for each in columns:
         first = each.values[0]
@@ -270,7 +299,8 @@ def _table_of_arrays(rows: Sequence[Sequence[Any]]) -> JsonTable | None:
         return None
     columns = [Column((str(at),), values) for at, values in enumerate(zip(*rows, strict=True))]
     plain = not any(issubclass(kind, list | dict) for each in columns for kind in set(map(type, each.values)))
-    return JsonTable(len(rows), columns, arrays=True) if plain else None
+    some = rows if isinstance(rows, SomeRows) else None
+    return JsonTable(len(rows) if some is None else some.of, columns, arrays=True, some=some) if plain else None
 
 
 def _columns(rows: Sequence[Any], path: Path, depth: int) -> list[Column]:
@@ -302,28 +332,13 @@ def _dotted(path: Path) -> str:
     return ".".join(part if BARE_NAME.fullmatch(part) else json_text(part) for part in path)
 
 
-def _lines(number: int, table: JsonTable, most: int | None) -> list[str]:
+def _lines(number: int, table: JsonTable) -> list[str]:
     shared = f", each with {json_text(table.shared)}" if table.shared else ", each an array" if table.arrays else ""
     optional = [ABSENT in each.values for each in table.columns]
     names = "\t".join(_dotted(each.path) + "?" * may for each, may in zip(table.columns, optional, strict=True))
-    return [f"@{number} {table.rows} rows{shared}", names, *_rows(table, optional, most)]
-
-
-def _rows(table: JsonTable, optional: Sequence[bool], most: int | None) -> list[str]:
-    """All rows, or the first ones, of at least ``most`` characters."""
-    if not table.columns:
-        return [""] * table.rows
-    rows: list[str] = []
-    begin, end, size = 0, table.rows if most is None else FIRST_ROWS, 0
-    while begin < table.rows and (most is None or size < most):
-        cells = [
-            _cells(each.values[begin:end], optional=may) for each, may in zip(table.columns, optional, strict=True)
-        ]
-        written = list(map("\t".join, zip(*cells, strict=True)))
-        rows += written
-        size += sum(map(len, written)) + len(written)
-        begin, end = end, 2 * end
-    return rows
+    cells = [_cells(each.values, optional=may) for each, may in zip(table.columns, optional, strict=True)]
+    rows = map("\t".join, zip(*cells, strict=True)) if cells else [""] * table.rows
+    return [f"@{number} {table.rows} rows{shared}", names, *rows]
 
 
 def _cells(values: Sequence[Any], *, optional: bool) -> list[str]:

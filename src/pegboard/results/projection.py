@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pegboard.model import JsonObject
+from pegboard.results.json_tables import SomeRows
 
 DEEPEST = 12
 
@@ -25,7 +26,8 @@ def _projected(value: Any, schema: Any, root: JsonObject, depth: int) -> Any:
     if depth > DEEPEST or not isinstance(schema, Mapping):
         return value
     if isinstance(value, list) and isinstance(schema.get("items"), Mapping):
-        return [_projected(each, schema["items"], root, depth + 1) for each in value]
+        rows = [_projected(each, schema["items"], root, depth + 1) for each in value]
+        return value.changed(rows) if isinstance(value, SomeRows) else rows
     named = schema.get("properties")
     if not isinstance(value, dict) or not isinstance(named, Mapping) or schema.get("additionalProperties"):
         return value

@@ -12,17 +12,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from pegboard.errors import ConfigError
 from pegboard.model import JsonObject
 from pegboard.protocols import TokenCounter
-from pegboard.results.asked_lines import WORD
-from pegboard.results.excerpts import GAP_TOKENS, MOST_CHARACTERS, contents, excerpt
-from pegboard.results.html_text import page_beginning, page_start, page_text
-from pegboard.results.json_tables import JsonTable, NotShaped, parsed_json, table_text
+from pegboard.results.asked_lines import WORD, asked_lines
+from pegboard.results.excerpts import GAP_TOKENS, MOST_CHARACTERS, contents, excerpt, table_heads
+from pegboard.results.html_text import page_beginning, page_pieces, page_start, page_text
+from pegboard.results.json_samples import sampled_json, sampled_rows
+from pegboard.results.json_tables import JsonTable, NotShaped, TableText, parsed_json, table_text
 from pegboard.results.line_folds import folded_lines
 from pegboard.results.projection import projected
 from pegboard.results.python_values import parsed_python
@@ -35,7 +38,7 @@ FRAME = 2_000
 LEAST_JOINED = 3
 FAR = 40
 """Characters for each token of the budget; a text that is longer is cut by any measure."""
-SAMPLE, EACH = 4_000, 10
+SAMPLE, EACH = 2_000, 20
 """Characters of a sample, of which every so manieth is counted."""
 PAGE_CHARACTERS = 5
 """Characters of a token, about: more than this times the budget is not read of a long page."""
@@ -74,17 +77,31 @@ class ShapedResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """What is read of a text that is far longer than its budget: ``tokens`` from its beginning, and what is about what
+    was ``asked``."""
+
+    tokens: int
+    asked: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShapedText:
-    """A text by the rules: its lines, the tables among them, and whether something is left out."""
+    """A text by the rules: its lines, the tables among them, and whether something is left out.
+
+    Of a `Part`, ``numbers`` are the places of the lines among the ``total`` of the whole text, None if nobody knows
+    them; ``about`` are those about what was asked, the best first; and ``share`` is what part of the text they are,
+    about.
+    """
 
     lines: list[str]
     rules: tuple[str, ...] = ()
     tables: tuple[JsonTable, ...] = field(default=())
     lossy: bool = False
-    left_out: int | None = 0
-    """Lines at the end that were not written, as they are far beyond any budget; None if nobody counted them."""
+    numbers: Sequence[int | None] | None = None
+    total: int | None = None
+    about: Sequence[int] = ()
     share: float = 1.0
-    """What part of the text, about, has been written."""
 
     @property
     def text(self) -> str:
@@ -115,14 +132,14 @@ def shape(
     if before < max(1, policy.threshold):
         return ShapedResult(result=result, before=before, after=before)
     asked = asked if WORD.search(asked) else ""
-    first = policy.budget if handles and not asked and long else None
-    shaped = shaped_texts(texts, schema=schema if handles else None, pages=handles, first=first)
+    part = Part(policy.budget, asked) if handles and long else None
+    shaped = shaped_texts(texts, schema=schema if handles else None, pages=handles, part=part)
     said, after = texts, before
     if any(each.rules for each in shaped):
         said = [each.text for each in shaped]
-        after = _extrapolated(shaped, said, counter) if long else sum(counter.count(said))
+        after = round(before * _size(shaped) / sum(map(len, texts))) if long else sum(counter.count(said))
         if after >= before:
-            shaped, said, after = [ShapedText(text.split("\n")) for text in texts], texts, before
+            shaped, said, after = [ShapedText(lines=text.split("\n")) for text in texts], texts, before
     rules = tuple(dict.fromkeys(rule for each in shaped for rule in each.rules))
     handle, uncut, beyond = "", after, any(each.share < 1 for each in shaped)
     if handles and (beyond or after > policy.budget or any(each.lossy for each in shaped)):
@@ -141,9 +158,9 @@ def shape(
     return ShapedResult(result=sent, before=before, after=after, rules=rules, handle=handle, uncut=uncut)
 
 
-def _extrapolated(shaped: Sequence[ShapedText], said: Sequence[str], counter: TokenCounter) -> int:
-    """Tokens that the texts would have, about, if all of each were written."""
-    return sum(round(_sampled([text], counter) / each.share) for text, each in zip(said, shaped, strict=True))
+def _size(shaped: Sequence[ShapedText]) -> float:
+    """Characters that the texts would have, about, if all of each were written."""
+    return sum(sum(map(len, each.lines)) / each.share for each in shaped)
 
 
 def _sampled(texts: Sequence[str], counter: TokenCounter) -> int:
@@ -178,58 +195,97 @@ def with_texts(result: JsonObject, texts: Sequence[str]) -> dict[str, Any]:
 
 
 def shaped_texts(
-    texts: Sequence[str], *, schema: JsonObject | None = None, pages: bool, first: int | None = None
+    texts: Sequence[str], *, schema: JsonObject | None = None, pages: bool, part: Part | None = None
 ) -> list[ShapedText]:
-    """Texts by the rules. Several texts that are the JSON of one object each become one table. With ``first``, only
-    about so many tokens of each table and page are written: its first ones."""
-    joined = _joined(texts, first) if len(texts) >= LEAST_JOINED else None
-    return [joined] if joined is not None else [_shaped_text(text, schema, first, pages=pages) for text in texts]
+    """Texts by the rules, or parts of them. Several texts that are the JSON of one object each become one table."""
+    joined = _joined(texts, part) if len(texts) >= LEAST_JOINED else None
+    return [joined] if joined is not None else [_shaped_text(text, schema, part, pages=pages) for text in texts]
 
 
-def _shaped_text(text: str, schema: JsonObject | None, first: int | None, *, pages: bool) -> ShapedText:
-    framed, legend_of = framed_json(text), LEGEND
-    if framed is None and (written := parsed_python(text)) is not None:
-        framed, legend_of = ("", written, ""), PYTHON_LEGEND
-    if framed is not None:
-        head, value, tail = framed
-        kept = projected(value, schema) if schema is not None else value
-        lossy = kept != value
-        made = table_text(kept, _characters(first))
-        legend = [legend_of] if made.tables else []
-        if legend_of == PYTHON_LEGEND and not made.tables:
-            return ShapedText(text.split("\n"))
-        lines = [*filter(None, [head]), *legend, *made.lines, *filter(None, [tail])]
-        rules = ("table" if made.tables else "json", *(["projection"] if lossy else []))
-        return ShapedText(lines, rules, made.parsed, lossy, made.left_out, made.share)
+def _shaped_text(text: str, schema: JsonObject | None, part: Part | None, *, pages: bool) -> ShapedText:
+    if part is not None and (of_json := _shaped_json(text, schema, part)) is not None:
+        return of_json
+    if (of_json := _shaped_json(text, schema, None)) is not None:
+        return of_json
+    if (written := parsed_python(text)) is not None and (made := table_text(written)).tables:
+        return ShapedText(lines=[PYTHON_LEGEND, *made.lines], rules=("table",), tables=made.parsed)
     start = page_start(text) if pages else None
     if start is not None:
         try:
-            return _shaped_page(text[:start].rstrip(), text[start:], first)
+            return _shaped_page(text[:start].rstrip(), text[start:], part)
         except ConfigError:  # without the extra, pages stay pages
-            return ShapedText(text.split("\n"))
+            return ShapedText(lines=text.split("\n"))
     lines = text.split("\n")
     kept = folded_lines(lines)
-    return ShapedText(kept, ("fold",) if kept is not lines else ())
+    return ShapedText(lines=kept, rules=("fold",) if kept is not lines else ())
 
 
-def _shaped_page(front: str, page: str, first: int | None) -> ShapedText:
-    """What stands before a page, and the page as text, or its beginning."""
-    said, share = (page_text(page), 1.0) if first is None else page_beginning(page, first * PAGE_CHARACTERS)
+def _shaped_json(text: str, schema: JsonObject | None, part: Part | None) -> ShapedText | None:
+    """A text with JSON in it; None if there is none, or if no part of it can be written."""
+    read = parsed_json if part is None else partial(sampled_json, asked=part.asked, characters=_characters(part))
+    framed = framed_json(text, read)
+    if framed is None:
+        return None
+    head, value, tail = framed
+    kept = projected(value, schema) if schema is not None else value
+    try:
+        made = table_text(kept)
+    except NotShaped:
+        return None
+    front = [*_lines(head), *([LEGEND] if made.tables else [])]
+    whole = _with_tables(front, made, _lines(tail), "table" if made.tables else "json")
+    return whole if kept == value else replace(whole, rules=(*whole.rules, "projection"), lossy=True)
+
+
+def _with_tables(front: Sequence[str], made: TableText, behind: Sequence[str], *rules: str) -> ShapedText:
+    """Tables with the lines before and after them."""
+    whole = ShapedText(lines=[*front, *made.lines, *behind], rules=rules, tables=made.parsed)
+    if all(each.some is None for each in made.parsed):
+        return whole
+    numbers, end = made.numbers
+    begin, total = len(front), len(front) + end + len(behind)
+    return replace(
+        whole,
+        numbers=[*range(begin), *(begin + each for each in numbers), *range(begin + end, total)],
+        total=total,
+        about=[begin + at for at in sorted(made.ranks, key=made.ranks.__getitem__)],
+        share=len(whole.lines) / total,
+    )
+
+
+def _lines(text: str) -> list[str]:
+    return text.split("\n") if text else []
+
+
+def _shaped_page(front: str, page: str, part: Part | None) -> ShapedText:
+    """What stands before a page, and the page as text, or its beginning and its pieces about what was asked."""
+    said, share = (page_text(page), 1.0) if part is None else page_beginning(page, part.tokens * PAGE_CHARACTERS)
     lines = "\n".join(filter(None, [front, said])).split("\n")
-    return ShapedText(lines, ("page",), lossy=True, left_out=0 if share == 1 else None, share=share)
+    if part is None or share == 1:
+        return ShapedText(lines=lines, rules=("page",), lossy=True)
+    pieces = page_pieces(page[int(share * len(page)) :], part.asked) if part.asked else []
+    more = [line for piece in pieces for line in piece.split("\n")]
+    return ShapedText(
+        lines=[*lines, *more],
+        rules=("page",),
+        lossy=True,
+        numbers=[*range(len(lines)), *[None] * len(more)],
+        about=range(len(lines), len(lines) + len(more)),
+        share=share,
+    )
 
 
-def _characters(tokens: int | None) -> int | None:
-    """The most that so many tokens have."""
-    return None if tokens is None else tokens * MOST_CHARACTERS
+def _characters(part: Part) -> int:
+    """Of JSON, whose tables are shorter."""
+    return 2 * part.tokens * MOST_CHARACTERS
 
 
-def framed_json(text: str) -> tuple[str, Any, str] | None:
-    """The JSON object or array in a text, with the text before and after it; None if there is none."""
+def framed_json(text: str, read: Callable[[str], Any] = parsed_json) -> tuple[str, Any, str] | None:
+    """The JSON object or array in a text, as ``read``, with the text before and after it; None if there is none."""
     stripped = text.strip()
     if stripped[:1] in "{[" and stripped[-1:] in "}]":
         try:
-            return "", parsed_json(stripped), ""
+            return "", read(stripped), ""
         except NotShaped:
             return None
     starts = [at for mark in ("\n{", "\n[") if (at := stripped.find(mark, 0, FRAME)) >= 0]
@@ -238,22 +294,26 @@ def framed_json(text: str) -> tuple[str, Any, str] | None:
         return None
     start, end = min(starts), max(ends) + 1
     try:
-        return stripped[:start], parsed_json(stripped[start + 1 : end]), stripped[end:].removeprefix("\n")
+        return stripped[:start], read(stripped[start + 1 : end]), stripped[end:].removeprefix("\n")
     except NotShaped:
         return None
 
 
-def _joined(texts: Sequence[str], first: int | None) -> ShapedText | None:
+def _joined(texts: Sequence[str], part: Part | None) -> ShapedText | None:
     if any(not text.lstrip().startswith("{") for text in texts):
         return None
     try:
-        made = table_text([parsed_json(text) for text in texts], _characters(first))
+        rows = (
+            [parsed_json(text) for text in texts]
+            if part is None
+            else sampled_rows(texts, part.asked, _characters(part))
+        )
+        made = table_text(rows)
     except NotShaped:
         return None
     if made.root != "@1":
         return None
-    lines = [LEGEND, JOINED.format(len(texts)), *made.lines]
-    return ShapedText(lines, ("joined", "table"), made.parsed, left_out=made.left_out, share=made.share)
+    return _with_tables([LEGEND, JOINED.format(len(texts))], made, (), "joined", "table")
 
 
 def _cut(shaped: Sequence[ShapedText], handle: str, policy: ShapePolicy, counter: TokenCounter, asked: str) -> str:
@@ -263,10 +323,30 @@ def _cut(shaped: Sequence[ShapedText], handle: str, policy: ShapePolicy, counter
     held = contents(tables) if len(shaped) == 1 else []
     advice = _how_to_read(handle, policy, whole=False)
     room = policy.budget - sum(counter.count(["\n".join([*held, advice])])) - GAP_TOKENS
-    left_out = [each.left_out for each in shaped if each.left_out is not None]
-    beyond = sum(left_out) if len(left_out) == len(shaped) else None
-    said = excerpt(lines, room, counter, tail=not tables and beyond is not None, asked=asked, beyond=beyond)
+    if all(each.numbers is None for each in shaped):
+        heads = table_heads(lines) if tables else []
+        about = asked_lines(lines, asked, heads[0] if heads else 0) if asked else []
+        said = excerpt(lines, room, counter, tail=not tables, about=about)
+    else:
+        numbers, total, about = _numbered(shaped, asked)
+        said = excerpt(lines, room, counter, tail=False, about=about, numbers=numbers, total=total)
     return "\n".join([said, *held, advice])
+
+
+def _numbered(shaped: Sequence[ShapedText], asked: str) -> tuple[list[int | None], int | None, list[int]]:
+    """The places that the lines of all texts have, how many there are, and which are about what was asked."""
+    numbers: list[int | None] = []
+    total: int | None = 0
+    about: list[list[int]] = []
+    for each in shaped:
+        whole = each.numbers is None
+        best = asked_lines(each.lines, asked) if whole and asked else each.about
+        about.append([len(numbers) + at for at in best])
+        own = range(len(each.lines)) if each.numbers is None else each.numbers
+        numbers += [None if total is None or at is None else total + at for at in own]
+        more = len(each.lines) if whole else each.total
+        total = None if total is None or more is None else total + more
+    return numbers, total, [at for group in zip_longest(*about) for at in group if at is not None]
 
 
 def _how_to_read(handle: str, policy: ShapePolicy, *, whole: bool) -> str:

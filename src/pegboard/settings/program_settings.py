@@ -11,7 +11,8 @@ ProgramMode = Literal["off", "auto", "on"]
 
 class ProgramSettings(BaseModel):
     """Whether `run_program` is offered: never (``off``), always (``on``), or where the break-even rule says that it
-    pays (``auto``). The rule takes ``expected_calls`` calls for a task, with results of ``expected_tokens`` tokens.
+    pays (``auto``). The rule takes ``expected_calls`` calls for a task, with results of ``expected_tokens`` tokens;
+    where nothing is said of calls, four on a large board, and none of a small one.
 
     A program computes for at most ``seconds``, ends after ``wait`` seconds with the time of its calls, takes
     ``memory_mb`` megabytes, makes ``calls`` calls, and hands on ``output`` tokens of what it prints. So many run
@@ -27,5 +28,5 @@ class ProgramSettings(BaseModel):
     calls: int = Field(default=100, ge=1, le=10_000)
     output: int = Field(default=4_000, ge=100, le=50_000)
     at_once: int = Field(default=4, ge=1, le=64)
-    expected_calls: float = Field(default=4.0, ge=0)
+    expected_calls: float | None = Field(default=None, ge=0)
     expected_tokens: float = Field(default=500.0, ge=0)
