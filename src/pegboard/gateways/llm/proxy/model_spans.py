@@ -120,4 +120,5 @@ def operation_of(path: str, method: str = "POST") -> str:
 
 
 def _printable(name: str) -> str:
-    return "".join(each if each.isprintable() else "\ufffd" for each in name[:LONGEST_NAME])
+    cut = name[:LONGEST_NAME]
+    return cut if cut.isprintable() else "".join(each if each.isprintable() else "\ufffd" for each in cut)
