@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from math import isnan, nan
 from pathlib import Path
 
