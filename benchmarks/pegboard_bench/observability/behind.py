@@ -16,6 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 from pegboard.events import Event, ModelRequestServed, RouteDecided
 from pegboard.gateways.http_spans import TracedApp
 from pegboard.gateways.llm.proxy.model_spans import ModelSpans
+from pegboard.settings.otel_settings import SIGNALS
 from pegboard.stores import SqliteActivity
 from pegboard.telemetry.activity_recorder import ActivityRecorder
 from pegboard.telemetry.otel.export import OtelExport
@@ -48,8 +49,7 @@ async def activity_cpu_us(folder: Path, batches: int) -> float:
 async def otel_cpu_us(collector: str, batches: int) -> float:
     """Microseconds of CPU that OpenTelemetry takes for a request: its spans, log records and durations, and to hand
     them on; the lower quartile of batches."""
-    signals = ("traces", "metrics", "logs")
-    export, took = OtelExport(ExportOptions(endpoint=collector, signals=signals, batch_seconds=0.05)), list[float]()
+    export, took = OtelExport(ExportOptions(endpoint=collector, signals=SIGNALS, batch_seconds=0.05)), list[float]()
     spans, context = ModelSpans(export.tracer, export.histograms), _context()
     events = [tuple(events_of(number)) for number in range(AT_ONCE)]
 
