@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from operator import attrgetter, sub
 from typing import Literal, NamedTuple, get_args
 
@@ -29,8 +29,7 @@ class ScoredTool(NamedTuple):
     offered: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActivityEntry:
+class ActivityEntry(NamedTuple):
     """A decision about tools and what came of it. ``at`` is seconds since the epoch.
 
     ``kind`` is a model's `request`, an MCP `list`, `search` or shortened `result`, or a `route` of the HTTP API.
@@ -94,7 +93,7 @@ class ActivityEntry:
         return tuple(dict.fromkeys(self.called)) if grouping == "tool" else (getattr(self, grouping),)
 
 
-FIELDS = tuple(field.name for field in fields(ActivityEntry))
+FIELDS = ActivityEntry._fields
 USAGE = ("input_tokens", "cached_tokens", "written_tokens", "output_tokens", "cost", "unpriced")
 """Fields of what a provider counted, which totals have too, in the same order."""
 

@@ -28,7 +28,7 @@ import typer
 from pegboard_bench import results
 from pegboard_bench.llm.body import chat_request
 from pegboard_bench.llm.contenders import started
-from pegboard_bench.observability.behind import activity_cpu_us
+from pegboard_bench.observability.behind import activity_cpu_us, otel_cpu_us
 from pegboard_bench.observability.paired_rounds import PLAIN, Burst, compared, shuffled_rounds
 
 PYTHON = sys.executable
@@ -234,10 +234,13 @@ def main(
 ) -> None:
     """What a gateway loses by being observed."""
     with tempfile.TemporaryDirectory() as folder:
-        behind = asyncio.run(activity_cpu_us(Path(folder), BATCHES))
-        typer.echo(f"activity behind a model request: {behind:.1f} us of CPU")
+        behind = {"overhead/behind/activity_cpu_us": asyncio.run(activity_cpu_us(Path(folder), BATCHES))}
+        with ExitStack() as stack:
+            collector, _ = started(stack, [PYTHON, "-m", "pegboard_bench.llm.mock"], Path(folder))
+            behind["overhead/behind/otel_cpu_us"] = asyncio.run(otel_cpu_us(collector, BATCHES))
+        typer.echo(f"{behind}")
         figures, table = asyncio.run(overhead_figures(Path(folder), rounds, seconds, seed))
-        figures["overhead/behind/activity_cpu_us"] = behind
+        figures |= behind
     typer.echo(json.dumps({**figures, **table}, indent=1))
     if write:
         results.extend(RESULTS / "observability.json", "overhead", figures=figures, table=table)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from http import HTTPStatus
 from itertools import islice
@@ -128,7 +127,7 @@ class ActivityBook:
     def _searched(self, event: ToolsSearched) -> list[ActivityEntry]:
         changed, before = list[ActivityEntry](), self._last.get(_owner(event))
         if before is not None and not before.called:
-            changed.append(replace(before, searches=before.searches + 1))
+            changed.append(before._replace(searches=before.searches + 1))
         entry = ActivityEntry(
             id=uuid4().hex,
             at=event.at,
@@ -193,7 +192,7 @@ class ActivityBook:
         last = self._last.get(owner)
         if last is None or len(last.called) >= MOST_TOOLS:
             return []
-        entry = replace(last, called=(*last.called, clean(tool)), failures=last.failures + (not success))
+        entry = last._replace(called=(*last.called, clean(tool)), failures=last.failures + (not success))
         _remember(self._last, owner, entry)
         return [entry]
 

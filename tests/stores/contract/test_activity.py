@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from math import isnan, nan
 from pathlib import Path
 
@@ -73,7 +72,7 @@ async def keeping(request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Pa
 
 def entry(number: int, **fields: object) -> ActivityEntry:
     base = ActivityEntry(id=f"{number:03}", at=20_000 * DAY + number, door="mcp", kind="search")
-    return replace(base, **fields)  # type: ignore[arg-type]
+    return base._replace(**fields)  # type: ignore[arg-type]
 
 
 async def ids(backend: Backend, most: int = 100, **query: object) -> list[str]:
@@ -117,15 +116,15 @@ async def test_an_entry_comes_back_as_it_was(keeping: Backend) -> None:
 
 
 async def test_a_score_that_is_no_number_comes_back_as_such(keeping: Backend) -> None:
-    await keeping.activity().put([replace(WHOLE, scores=(ScoredTool("a/b", nan, True),))])
+    await keeping.activity().put([WHOLE._replace(scores=(ScoredTool("a/b", nan, True),))])
 
     [kept] = await keeping.activity().find(ActivityQuery(), 10)
     assert isnan(kept.scores[0].score)
 
 
 async def test_an_entry_with_the_same_id_replaces_the_first(keeping: Backend) -> None:
-    await keeping.activity().put([WHOLE, replace(WHOLE, searches=3)])
-    await keeping.activity().put([later := replace(WHOLE, called=("a", "b"))])
+    await keeping.activity().put([WHOLE, WHOLE._replace(searches=3)])
+    await keeping.activity().put([later := WHOLE._replace(called=("a", "b"))])
 
     assert await keeping.activity().find(ActivityQuery(), 10) == [later]
 
@@ -214,7 +213,7 @@ async def test_sums_equal_a_scan_where_removal_takes_several_steps(
     monkeypatch.setattr(activity_rows, "REMOVED", 7)
     monkeypatch.setattr(activity_sums, "RENEWED", 3)
     drawn, scan = random.Random(5), MemoryActivity()
-    entries = [replace(any_entry(drawn), id=f"{number:03}") for number in range(150)]
+    entries = [any_entry(drawn)._replace(id=f"{number:03}") for number in range(150)]
     for store in (keeping.activity(), scan):
         await store.put(entries)
         await store.remove(20_001.5 * DAY)

@@ -7,7 +7,6 @@ import json
 import os
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -123,6 +122,5 @@ def entry_fields(entry: ActivityEntry) -> Happened:
     >>> entry_fields(ActivityEntry(id="a", at=1.0, door="mcp", kind="list", tools=3))
     {'event': 'list', 'id': 'a', 'at': 1.0, 'door': 'mcp', 'tools': 3}
     """
-    said = asdict(entry)
-    kept = {name: value for name, value in said.items() if value and name not in ("text", "kind", "scores")}
+    kept = {name: value for name, value in entry._asdict().items() if value and name not in ("text", "kind", "scores")}
     return {"event": entry.kind, **kept}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Sequence
 from math import nan
-from operator import attrgetter
 from typing import Any
 
 from pegboard.activity_entries import FIELDS, USAGE, ActivityEntry, ActivityQuery, ScoredTool
@@ -28,7 +27,6 @@ FIRST_FIELDS = (
 """The fields that the first migration made columns of."""
 AS_JSON = ("scores", "called", "brought_back")
 """Fields that a row has as JSON."""
-_values = attrgetter(*FIELDS)
 _places = tuple(map(FIELDS.index, AS_JSON))
 
 
@@ -68,7 +66,7 @@ def stored(entries: Iterable[ActivityEntry]) -> list[tuple[Any, ...]]:
     latest, encoded = {entry.id: entry for entry in entries}, required("msgspec", "mcp").json.encode
 
     def row(entry: ActivityEntry) -> tuple[Any, ...]:
-        values = list(_values(entry))
+        values = list[Any](entry)
         scores = [each if each.offered else each[:2] for each in entry.scores]
         for place, found in zip(_places, (scores, entry.called, entry.brought_back), strict=True):
             values[place] = encoded(found).decode()

@@ -6,6 +6,7 @@ They are still in development there, and in no stable package; so they are writt
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
 SCOPE = "pegboard"
@@ -103,6 +104,7 @@ PROVIDER_HOSTS: Mapping[str, str] = {
 """By the end of an upstream's host, before the format."""
 
 
+@cache
 def provider_of(format_: str, host: str) -> str:
     """The value of `gen_ai.provider.name`; formats that the conventions do not know keep their name.
 

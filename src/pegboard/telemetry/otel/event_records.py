@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import cache
 from itertools import islice
 from operator import attrgetter
 from typing import Any
 
-from pegboard.events import (
-    BudgetUsed,
-    ConfigurationRefused,
-    ContentSuspected,
-    DefinitionChanged,
-    DefinitionSuspected,
-    Event,
-    RouteDecided,
-    ServerCrowds,
-)
+from pegboard import events
+from pegboard.events import Event, RouteDecided
 from pegboard.telemetry.otel.conventions import DATA_SOURCE, DOCUMENTS, MODEL, OPERATION, QUERY, RETRIEVAL
 from pegboard.telemetry.trace_spans import Attribute
 
-WARNINGS = (BudgetUsed, ConfigurationRefused, ContentSuspected, DefinitionChanged, DefinitionSuspected, ServerCrowds)
+WARNINGS = (
+    *("BudgetUsed", "ConfigurationRefused", "ContentSuspected", "DefinitionChanged", "DefinitionSuspected"),
+    "ServerCrowds",
+)
 LEFT_OUT = frozenset({"at", "query", "scores", "candidates"})
 QUOTES = frozenset({"ModelRequestServed", "ServerChanged", "ConfigurationRefused"})
 """Events whose `reason` may quote what was received."""
@@ -34,24 +29,40 @@ WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 SOURCE = "pegboard"
 
 
-def log_attributes(event: Event) -> dict[str, Any]:
+def log_values(event: Event) -> tuple[Any, ...]:
+    """The time of an event, and the values of its other fields that a log record has, for `log_attributes`."""
+    return _reader(event.kind)(event)
+
+
+def log_attributes(kind: str, values: Sequence[Any]) -> dict[str, Any]:
     """
     >>> from pegboard.events import OutcomeReported
-    >>> log_attributes(OutcomeReported(at=0.0, decision="d1", tool="jira/find", success=True))
+    >>> reported = OutcomeReported(at=0.0, decision="d1", tool="jira/find", success=True)
+    >>> log_attributes(reported.kind, log_values(reported))
     {'pegboard.decision': 'd1', 'pegboard.tool': 'jira/find', 'pegboard.success': True}
     """
-    attributes, read = _reader(type(event))
     found: dict[str, Any] = {}
-    for attribute, value in zip(attributes, read(event)[1:], strict=True):
+    for name, value in zip(_names(kind), values[1:], strict=True):
         if isinstance(value, str):
             if value:
-                found[attribute] = value[:LONGEST]
-        elif isinstance(value, tuple):
+                found[f"pegboard.{name}"] = value[:LONGEST]
+        elif isinstance(value, list | tuple):
             if value:
-                found[attribute] = [str(each)[:LONGEST] for each in value[:MOST_ITEMS]]
+                found[f"pegboard.{name}"] = [str(each)[:LONGEST] for each in value[:MOST_ITEMS]]
         elif value is not None:
-            found[attribute] = value
+            found[f"pegboard.{name}"] = value
     return found
+
+
+@cache
+def _reader(kind: str) -> Callable[[Event], tuple[Any, ...]]:
+    return attrgetter("at", *_names(kind))
+
+
+@cache
+def _names(kind: str) -> tuple[str, ...]:
+    left_out = LEFT_OUT | ({"reason"} if kind in QUOTES else frozenset())
+    return tuple(each.name for each in fields(getattr(events, kind)) if each.name not in left_out)
 
 
 @cache
@@ -85,23 +96,6 @@ def retrieval_attributes(event: RouteDecided, *, content: bool) -> dict[str, Att
     return found
 
 
-Reader = tuple[tuple[str, ...], Callable[[Event], tuple[Any, ...]]]
-
-
-def _reader(kind: type[Event]) -> Reader:
-    """The attributes of a kind of event, and what reads their values, after its time: of one alone it would not make a
-    tuple."""
-    found = _KNOWN.get(kind)
-    if found is None:
-        left_out = LEFT_OUT | ({"reason"} if kind.__name__ in QUOTES else frozenset())
-        names = [each.name for each in fields(kind) if each.name not in left_out]
-        found = _KNOWN[kind] = tuple(f"pegboard.{name}" for name in names), attrgetter("at", *names)
-    return found
-
-
-_KNOWN: dict[type[Event], Reader] = {}
-
-
-def severity(event: Event) -> int:
+def severity(kind: str) -> int:
     """The SeverityNumber of the logs data model: INFO or WARN."""
-    return 13 if isinstance(event, WARNINGS) else 9
+    return 13 if kind in WARNINGS else 9

@@ -19,7 +19,7 @@ from typing import Any
 from pegboard import operating_system
 from pegboard.events import Event, RouteDecided
 from pegboard.telemetry.otel.conventions import ERROR
-from pegboard.telemetry.otel.event_records import SOURCE, event_name, log_attributes, retrieval_attributes, severity
+from pegboard.telemetry.otel.event_records import SOURCE, log_values, retrieval_attributes
 from pegboard.telemetry.otel.export_frames import ExportFrame, LogRecord, SpanRecord, written
 from pegboard.telemetry.otel.export_options import ExportOptions
 from pegboard.telemetry.otel.histograms import Histograms
@@ -210,5 +210,4 @@ def _span(span: TraceSpan) -> SpanRecord:
 
 def _log(event: Event, span: TraceSpan | None) -> LogRecord:
     trace_id, span_id = (NO_TRACE, NO_SPAN) if span is None else span.context[:2]
-    at = int(event.at * NANOSECONDS)
-    return LogRecord(event_name(event.kind), at, severity(event), log_attributes(event), trace_id, span_id)
+    return LogRecord(event.kind, log_values(event), trace_id, span_id)

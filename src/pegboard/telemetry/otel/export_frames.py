@@ -28,12 +28,10 @@ class SpanRecord(NamedTuple):
 
 
 class LogRecord(NamedTuple):
-    """``at`` is nanoseconds since the epoch, ``severity`` a SeverityNumber."""
+    """An event: ``values`` are as `log_values` has them."""
 
-    name: str
-    at: int
-    severity: int
-    attributes: dict[str, Any]
+    kind: str
+    values: tuple[Any, ...]
     trace_id: bytes
     span_id: bytes
 

@@ -35,11 +35,13 @@ from opentelemetry.trace import (
 )
 
 from pegboard.telemetry.otel.conventions import SCHEMA_URL, SCOPE
+from pegboard.telemetry.otel.event_records import event_name, log_attributes, severity
 from pegboard.telemetry.otel.export_frames import ExportFrame, LogRecord, SpanRecord
 from pegboard.telemetry.trace_spans import NO_SPAN, NO_TRACE
 
 KINDS = {"server": SpanKind.SERVER, "client": SpanKind.CLIENT}
 SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+NANOSECONDS = 1_000_000_000
 CUMULATIVE = AggregationTemporality.CUMULATIVE
 
 
@@ -80,17 +82,17 @@ class SdkRecords:
         )
 
     def _log(self, record: LogRecord) -> ReadableLogRecord:
-        number = SeverityNumber(record.severity)
+        number, at = SeverityNumber(severity(record.kind)), int(record.values[0] * NANOSECONDS)
         traced = record.trace_id != NO_TRACE
         above = NonRecordingSpan(_context(record.trace_id, record.span_id, remote=False)) if traced else None
         made = ApiLogRecord(
-            timestamp=record.at,
-            observed_timestamp=record.at,
+            timestamp=at,
+            observed_timestamp=at,
             context=set_span_in_context(above) if above is not None else None,
             severity_text=number.name,
             severity_number=number,
-            attributes=record.attributes,
-            event_name=record.name,
+            attributes=log_attributes(record.kind, record.values),
+            event_name=event_name(record.kind),
         )
         return ReadableLogRecord(made, self._resource, self._scope)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 CONTEXT = frozenset({TRACEPARENT.encode(), TRACESTATE.encode()})
 GENERATED = "generateContent"
 LONGEST_NAME = 200
+MOST_PATHS = 100
 
 
 class ModelSpans:
@@ -97,6 +99,7 @@ def with_context(headers: Headers, span: TraceSpan) -> Headers:
     return kept
 
 
+@lru_cache(MOST_PATHS)
 def operation_of(path: str, method: str = "POST") -> str:
     """The `gen_ai.operation.name` of a request; empty for one that asks no model.
 
@@ -120,4 +123,5 @@ def operation_of(path: str, method: str = "POST") -> str:
 
 
 def _printable(name: str) -> str:
-    return "".join(each if each.isprintable() else "\ufffd" for each in name[:LONGEST_NAME])
+    cut = name[:LONGEST_NAME]
+    return cut if cut.isprintable() else "".join(each if each.isprintable() else "\ufffd" for each in cut)

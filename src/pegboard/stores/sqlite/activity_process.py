@@ -1,0 +1,33 @@
+"""The program of `activity_writer`: stores the batches on its standard input in a file until that ends."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from pegboard.activity_entries import ActivityEntry
+from pegboard.errors import ConfigError
+from pegboard.stores.sqlite.activity import SqliteActivity
+from pegboard.stores.sqlite.activity_writer import REFUSED, STORED, read
+
+
+async def serve(store: SqliteActivity, batches: BinaryIO, answers: BinaryIO) -> None:
+    decoder = msgspec.msgpack.Decoder(list[ActivityEntry])
+    while (batch := read(batches)) is not None:
+        try:
+            await store.put(decoder.decode(batch))
+            answer = STORED
+        except ConfigError:
+            answer = REFUSED
+        answers.write(answer)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    activity = SqliteActivity(Path(sys.argv[1]), apart=False)
+    asyncio.run(serve(activity, sys.stdin.buffer, sys.stdout.buffer))
+    activity.close()
