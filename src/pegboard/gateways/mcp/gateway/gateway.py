@@ -147,6 +147,7 @@ class Gateway:
             results=self._results,
             learner=board.learner,
         )
+        self.contents = ContentSearch(self.resources, self.skills, items or item_search(settings.items))
         self._meta = MetaCalls(
             self._caller_view,
             self._calls,
@@ -155,7 +156,7 @@ class Gateway:
             self.likely,
             events=events,
             clock=clock,
-            contents=ContentSearch(self.resources, self.skills, items or item_search(settings.items)),
+            contents=self.contents,
             results=self._results,
             programs=self._programs,
             finder=finder,

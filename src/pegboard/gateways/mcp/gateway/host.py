@@ -22,6 +22,7 @@ from pegboard.gateways.mcp.gateway.server_finder import ServerFinder
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
 from pegboard.gateways.mcp.gateway.user_boards import UserBoards
+from pegboard.gateways.mcp.resources.content_search import ContentSearch
 from pegboard.gateways.mcp.tasks.task_ids import TaskIds
 from pegboard.gateways.mcp.transport.auth import Access, Holder
 from pegboard.gateways.mcp.transport.signed_ids import Signing
@@ -251,6 +252,10 @@ class Host:
         self._by_user = settings.has_users
         self.users.follow(settings)
         return changes
+
+    def open_contents(self) -> ContentSearch | None:
+        """What servers offer besides tools; None where callers need a token, or no server is configured."""
+        return None if self.access.needed or not self.settings.enabled_servers else self.gateway().contents
 
     async def review(self) -> None:
         """Take in at once what was approved: otherwise that takes some seconds."""
