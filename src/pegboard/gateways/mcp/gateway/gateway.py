@@ -282,8 +282,11 @@ class Gateway:
             return False
         return True
 
-    def adopt(self, settings: Settings, board: RoutingBoard, toolset: ToolsetView | None = None) -> None:
+    def adopt(
+        self, settings: Settings, board: RoutingBoard, items: ItemSearch, toolset: ToolsetView | None = None
+    ) -> None:
         """Switch to another configuration; sessions continue."""
+        self.contents.own = items
         self._recognize_clients(settings)
         self._caller_view.follow(settings, toolset)
         self._contents.policy = settings.scan

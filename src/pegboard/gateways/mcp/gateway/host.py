@@ -229,6 +229,7 @@ class Host:
         try:
             access = Access(settings, clock=self.parts.clock, before=self.access)
             self._check()
+            items = item_search(settings.items)
             adopted = [
                 (*self._settings_of(name), gateway, self._board(self._settings_of(name)[0], name, user))
                 for user, name, gateway in self._every_gateway()
@@ -237,12 +238,12 @@ class Host:
         except PegboardError:
             self.settings = before
             raise
-        self.access = access
+        self.access, self._items = access, items
         for user, name, _ in self._every_gateway():
             if name and name not in settings.toolsets:
                 (self.users.gateways(user) if user else self._gateways).pop(name).close()
         for of_toolset, chosen, gateway, board in adopted:
-            gateway.adopt(of_toolset, board, chosen)
+            gateway.adopt(of_toolset, board, items, chosen)
         self._charges.adopt(settings.spend)
         self.rates.adopt(settings.rates)
         self.parts.knowledge.half_life = settings.economics.half_life
