@@ -19,6 +19,7 @@ from pegboard_bench.cache.methods import (
     Learning,
     Method,
     Naive,
+    NoTools,
     Refer,
     Sent,
     Sticky,
@@ -28,8 +29,20 @@ from pegboard_bench.cache.prompts import Block, Chain
 from pegboard_bench.cache.providers import Model
 from pegboard_bench.cache.sessions import ASKED, SYSTEM, Cell, Conversation, Turn, conversations, turns, visitors
 
-METHODS = ("eager", "naive", "append", "call_tool", "unlearnt", "learning", "sticky", "hybrid", "defer", "refer")
-"""`defer` at Anthropic alone, `refer` where the results of searches can load tools."""
+METHODS = (
+    "eager",
+    "naive",
+    "append",
+    "call_tool",
+    "unlearnt",
+    "learning",
+    "sticky",
+    "hybrid",
+    "defer",
+    "refer",
+    "none",
+)
+"""`defer` at Anthropic alone, `refer` where the results of searches can load tools; `none` is the floor."""
 TURNS = (1, 5, 20, 60)
 OTHERS = (1, 10, 100)
 NEWS = (0.0, 0.3, 1.0)
@@ -88,6 +101,7 @@ def run(cell: Cell, testbed: ToolBoard, model: str, seed: int) -> dict[str, Foun
         "append": Append(),
         "call_tool": CallTool(),
         "unlearnt": Sticky(testbed, prices, cell.growth),
+        "none": NoTools(),
     }
     provider = played.model.provider
     defers = deferral_support(API_OF.get(provider, provider), model).search != "none"

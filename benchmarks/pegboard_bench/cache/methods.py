@@ -54,6 +54,13 @@ class Eager:
         return Sent(tools=everything, offered=frozenset(everything))
 
 
+class NoTools:
+    """None, ever: what is billed is the conversation alone, below which no choice of tools can come."""
+
+    def send(self, turn: Turn) -> Sent:
+        return Sent(tools=(), offered=frozenset())
+
+
 @dataclass(slots=True)
 class Naive:
     """What is relevant to this turn, and what the history calls (P13)."""

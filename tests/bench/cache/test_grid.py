@@ -53,6 +53,13 @@ def test_turns_come_in_the_order_of_their_time() -> None:
     assert [turn.at for turn in order] == sorted(turn.at for turn in order)
 
 
+def test_no_method_is_billed_less_than_the_conversation_without_tools() -> None:
+    found = run(cell(news=TALKS), BOARD, "claude-sonnet-5", seed=1)
+
+    assert found["none"].recall == 0
+    assert found["none"].bill == min(each.bill for each in found.values())
+
+
 def test_where_few_conversations_come_all_of_them_are_simulated() -> None:
     assert visitors(cell(others=1), BOARD, 10_000, 8, seed=1) == []
     assert [each.number for each in visitors(cell(), BOARD, 1_000, 8, seed=1)][:1] == [8]
