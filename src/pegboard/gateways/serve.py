@@ -118,7 +118,9 @@ async def serving(
                 return host.access.is_token(token)
 
             histograms = otel.histograms if otel is not None else None
-            models = await stack.enter_async_context(open_models(settings, parts, is_token, histograms))
+            models = await stack.enter_async_context(
+                open_models(settings, parts, is_token, histograms, host.open_contents)
+            )
             api = await stack.enter_async_context(open_api(host, OriginCheck(door.security)))
             readiness = readiness_of(stack, settings, parts, peers, source)
             if recorder is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,10 @@ MOST = 3
 """Of each kind, unless the board says otherwise."""
 SEARCHED = 50_000
 """Characters of a text that are searched."""
+OWN_SKILLS = "skill://pegboard/"
+"""What addresses of the configuration's skills begin with: the place of their files is nobody's business."""
+HowToRead = Callable[[str], str]
+"""What a model is told to do to read the item of this name or address."""
 Kinds = Collection[BoardKind] | None
 """The kinds that are asked for; None means all."""
 
@@ -42,6 +46,10 @@ class ItemSearch:
         asked = asked_kinds(kinds)
         return tuple(item for kind in ITEM_KINDS if kind in asked for item in self._best(kind, query))
 
+    @property
+    def any(self) -> bool:
+        return any(self._items.values())
+
     def most_of(self, kind: ItemKind) -> int:
         """How many of a kind are found at most."""
         return self._most.get(kind, MOST)
@@ -51,9 +59,9 @@ class ItemSearch:
         budget = self._budgets.get(kind)
         return [*range(len(shown))] if budget is None else _within(shown, budget)
 
-    def named(self, kind: ItemKind, name: str) -> BoardItem | None:
-        """The item of this kind and name; of several the first."""
-        return next((each for each in self._items[kind] if each.name == name), None)
+    def skill_at(self, address: str) -> BoardItem | None:
+        """The skill of this address in searches; of several the first."""
+        return next((each for each in self._items["skill"] if OWN_SKILLS + each.name == address), None)
 
     def _best(self, kind: ItemKind, query: str) -> list[BoardItem]:
         items = self._items[kind]
@@ -83,6 +91,14 @@ def item_search(
     return ItemSearch([*own, *given], *limits)
 
 
+def shown_items(items: Sequence[BoardItem], how: HowToRead) -> dict[str, Any]:
+    """Skills and agents as a search of a gateway shows them, and how to read the first skill."""
+    skills = [_shown(each, uri=f"{OWN_SKILLS}{each.name}") for each in items if each.kind == "skill"]
+    agents = [_shown(each, url=each.address) for each in items if each.kind == "agent"]
+    found = {"skills": skills, "read_skill": how(skills[0]["uri"]) if skills else "", "agents": agents}
+    return {part: value for part, value in found.items() if value}
+
+
 def asked_kinds(kinds: Kinds) -> frozenset[str]:
     """The kinds that are asked for. Raises ConfigError for an unknown one."""
     asked = frozenset(BOARD_KINDS if kinds is None else [kinds] if isinstance(kinds, str) else kinds)
@@ -110,6 +126,10 @@ def _checked(name: str, limits: Mapping[str, Any] | None) -> Mapping[str, int]:
         if not isinstance(most, int) or isinstance(most, bool) or most < 0:
             raise ConfigError(f"{name} of {kind} is {most!r}.", remedy="Give a whole number of at least 0.")
     return dict(limits or {})
+
+
+def _shown(item: BoardItem, **address: str) -> dict[str, str]:
+    return {"name": item.name, "description": item.description, **address}
 
 
 def _document(item: BoardItem) -> dict[str, str]:

@@ -19,3 +19,8 @@ class ItemSettings(BaseModel):
     agents: tuple[Path, ...] = ()
     most: dict[ItemKind, NonNegativeInt] = Field(default_factory=dict)
     budgets: dict[ItemKind, NonNegativeInt] = Field(default_factory=dict)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What is read beside the configuration."""
+        return self.skills + self.agents

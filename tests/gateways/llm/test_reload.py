@@ -262,3 +262,38 @@ async def test_sighup_has_the_configuration_read_at_once_and_ends_nothing(
         process.kill()
         process.stdout.close()
         process.wait()
+
+
+@pytest.mark.requirement("025.items-reloaded")
+async def test_skills_are_read_again_with_the_configuration_and_kept_where_they_cannot_be(
+    configuration: Configuration, serve: Callable[..., Any], upstream: ModelUpstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "pegboard")
+    skill = configuration.path.parent / "skills" / "one" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    policy = {"filter": True, "way_back": True, "ways": ["tools"], "least_tools": 0}
+
+    def write(name: str) -> None:
+        skill.write_text(f"---\nname: {name}\ndescription: Says hello\n---\n" if name else "no front matter")
+        own = {"items": {"skills": [str(skill.parent)]}, "llm": to(upstream, policy=policy)}
+        configuration.write_text(json.dumps({"mcpServers": {}, "pegboard": own}))
+
+    write("greeting")
+    async with serve() as gateway:
+
+        async def found() -> tuple[str, str]:
+            """What the description of a model's search names, and what an MCP client's search finds."""
+            (await gateway.http.post(CHAT, json=asking("openai_chat", "Hello"))).raise_for_status()
+            answer = await gateway.http.post("/v1/search", json={"query": "hello"})
+            tools = json.loads(upstream.sent[-1].body)["tools"]
+            named = tools[-1]["function"]["description"].rpartition("- skill ")[2].partition(":")[0]
+            return named, answer.json()["skills"][0]["name"]
+
+        assert await found() == ("greeting", "greeting")
+        write("farewell")
+        await taken_up(caplog)
+        assert await found() == ("farewell", "farewell")
+        write("")
+        await until(lambda: "has no front matter" in caplog.text)
+        assert "the previous one stays in effect" in caplog.text
+        assert await found() == ("farewell", "farewell")

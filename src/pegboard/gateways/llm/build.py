@@ -25,6 +25,7 @@ from pegboard.gateways.llm.selection.policy_rules import Policies
 from pegboard.gateways.llm.selection.selector import Selector
 from pegboard.gateways.llm.shadow.recorder import Recorder
 from pegboard.gateways.llm.tool_results.request_results import RequestResults
+from pegboard.gateways.llm.tool_search.searched_items import SearchedItems, ServersOf, no_servers
 from pegboard.library.item_search import item_search
 from pegboard.programs.runner import ProgramRunner, require_sandbox
 from pegboard.protocols import Clock
@@ -40,17 +41,22 @@ LOGGER = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def open_models(
-    settings: Settings, parts: Parts, is_token: IsToken = lambda text: False, histograms: Histograms | None = None
+    settings: Settings,
+    parts: Parts,
+    is_token: IsToken = lambda text: False,
+    histograms: Histograms | None = None,
+    servers: ServersOf = no_servers,
 ) -> AsyncIterator[Models]:
     """The LLM gateway with connections to the configured upstreams, and to those of later configurations.
 
-    ``is_token`` recognizes the MCP gateway's tokens; ``histograms`` gets the tokens that providers count.
+    ``is_token`` recognizes the MCP gateway's tokens; ``histograms`` gets the tokens that providers count; ``servers``
+    are those of the MCP gateway, whose prompts and resources searches find.
     Raises ConfigError.
     """
     await asyncio.to_thread(BpeCounter().count, [""])  # loads its tables before the first request
     async with AsyncExitStack() as stack:
         turn_statistics = TurnStatistics(parts.clock, parts.lessons)
-        filters = await stack.enter_async_context(aclosing(Filters(parts, parts.clock, turn_statistics)))
+        filters = await stack.enter_async_context(aclosing(Filters(parts, parts.clock, turn_statistics, servers)))
         await stack.enter_async_context(turn_statistics.shared())
         if parts.learner is not None:
             await stack.enter_async_context(parts.learner.book.shared())
@@ -134,7 +140,10 @@ class Filters:
     evict another's vectors.
     """
 
-    def __init__(self, parts: Parts, clock: Clock, turn_statistics: TurnStatistics) -> None:
+    def __init__(
+        self, parts: Parts, clock: Clock, turn_statistics: TurnStatistics, servers: ServersOf = no_servers
+    ) -> None:
+        self._servers = servers
         self._parts = parts
         self._clock = clock
         self._turn_statistics = turn_statistics
@@ -146,7 +155,7 @@ class Filters:
     def of(self, settings: Settings) -> dict[str, RequestFilter]:
         """The filters by upstream. What is known of an upstream is kept as long as the ranking settings stay the
         same."""
-        chosen, items = settings.llm, item_search(settings.items)
+        chosen, items = settings.llm, SearchedItems(own=item_search(settings.items), servers=self._servers)
         return {
             name: RequestFilter(
                 self._selector(name, settings),

@@ -99,10 +99,12 @@ def summed(first: Any, second: Any) -> Any:
     return first if second is None else second
 
 
-def schema() -> Document:
+def schema(kinds: Sequence[str] = ()) -> Document:
     """The schema of the search tool's arguments."""
     query = {"type": "string", "description": "What you want to do, in a few words"}
-    return {"type": "object", "properties": {"query": query}, "required": ["query"], "additionalProperties": False}
+    kind = {"kind": {"type": "string", "enum": [*kinds]}} if kinds else {}
+    properties = {"query": query, **kind}
+    return {"type": "object", "properties": properties, "required": ["query"], "additionalProperties": False}
 
 
 def query_of(arguments: str) -> str:
@@ -112,6 +114,12 @@ def query_of(arguments: str) -> str:
         return arguments.strip()
     texts = [given["query"]] if isinstance(given.get("query"), str) else given.values()
     return " ".join(text for text in texts if isinstance(text, str)).strip()
+
+
+def kind_of(arguments: str) -> str | None:
+    """The kind of things that a search call is for; None for all."""
+    kind = (loaded(arguments) or {}).get("kind")
+    return kind if isinstance(kind, str) else None
 
 
 def _is_number(value: object) -> bool:

@@ -18,10 +18,11 @@ Hides = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchTool:
-    """The search tool, whose only argument is ``query``."""
+    """The search tool, whose arguments are ``query`` and, where it finds more than tools, one of ``kinds``."""
 
     name: str
     description: str
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

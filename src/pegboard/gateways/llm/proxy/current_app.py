@@ -49,8 +49,8 @@ class Models:
     def prepare(self, settings: Settings) -> TakeUp:
         """Returns a function that activates a configuration once everything else is ready. Raises ConfigError and
         changes nothing."""
-        if self._settings is not None and _same(self._settings, settings):
-            return _nothing
+        if self._settings is not None and _same(self._settings, settings) and not settings.items.files:
+            return _nothing  # what files say may have changed
         new = OpenApp(app=self._app_of(settings)) if settings.llm.serves else None
 
         async def take_up() -> None:
@@ -96,7 +96,7 @@ class Models:
 
 
 def _same(one: Settings, other: Settings) -> bool:
-    return all(getattr(one, name) == getattr(other, name) for name in ("llm", "rates", *RANKED_BY))
+    return all(getattr(one, name) == getattr(other, name) for name in ("llm", "rates", "items", *RANKED_BY))
 
 
 async def _nothing() -> None:

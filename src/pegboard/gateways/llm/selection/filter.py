@@ -16,6 +16,7 @@ from pegboard.gateways.llm.call_tool.plan import round_trip_of as call_tool_roun
 from pegboard.gateways.llm.conversation.history import ProviderHistories
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
 from pegboard.gateways.llm.formats.registry import counts
+from pegboard.gateways.llm.formats.tool_choice import left_alone
 from pegboard.gateways.llm.formats.tool_search import RoundTrip
 from pegboard.gateways.llm.proxy.body_memory import MemoryShare, NoMemory
 from pegboard.gateways.llm.proxy.content_encoding import decoded
@@ -27,7 +28,7 @@ from pegboard.gateways.llm.selection.policy_rules import Treatment
 from pegboard.gateways.llm.selection.selector import Selector
 from pegboard.gateways.llm.tool_search.reference_round_trip import reference_round_trip
 from pegboard.gateways.llm.tool_search.round_trip import ToolSearchRoundTrip, in_order, round_trip_of
-from pegboard.library.item_search import ItemSearch
+from pegboard.gateways.llm.tool_search.searched_items import SearchedItems
 from pegboard.model import Tokens
 from pegboard.protocols import Clock
 from pegboard.token_usage import TokenUsage
@@ -101,7 +102,7 @@ class RequestFilter:
         patience: float,
         most: int,
         most_tools: int,
-        items: ItemSearch | None = None,
+        items: SearchedItems | None = None,
     ) -> None:
         self._selector = selector
         self._histories = histories
@@ -342,8 +343,8 @@ class RequestFilter:
     def _way_back(
         self, codec: Codec, request: LlmRequest, filtered: Filtered, treatment: Treatment, query: str = ""
     ) -> ToolSearchRoundTrip | None:
-        """The round trip of a request whose tools were left out, if it has one."""
-        if len(filtered.kept.places) == len(request.tools) or filtered.narrowed is not None:
+        """The round trip of a request of which tools were left out, or which may want items, if it has one."""
+        if filtered.narrowed is not None or left_alone(request):
             return None
         terms, timeout = treatment.tool_search, self._timeout
         return round_trip_of(codec, request, filtered, terms, query=query, timeout=timeout, items=self._items)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pegboard.gateways.llm.formats.edits import query_of
@@ -14,8 +14,7 @@ from pegboard.gateways.llm.selection.deferral import DeferralPlan, listed_but_lo
 from pegboard.gateways.llm.selection.policy import Filtered
 from pegboard.gateways.llm.tool_results.result_reads import MOST_READS, ResultReads, reads_alone
 from pegboard.gateways.llm.tool_search import tool as search
-from pegboard.gateways.llm.tool_search.round_trip import Find, find_in, looked_for
-from pegboard.model import Tool
+from pegboard.gateways.llm.tool_search.round_trip import Find, find_in, looked_for, nothing
 
 
 @dataclass(slots=True, kw_only=True)
@@ -129,11 +128,7 @@ def chained_round_trip(codec: Codec, request: LlmRequest, filtered: Filtered | N
         return None
     kept = range(len(request.tools)) if filtered is None else filtered.kept.places
     plan = plan_without_selection(deferral, request, kept)
-    return ReferenceRoundTrip(format=format_, codec=codec, request=request, plan=plan, find=_nothing)
-
-
-async def _nothing(asked: str, among: Collection[int]) -> dict[int, Tool]:
-    return {}
+    return ReferenceRoundTrip(format=format_, codec=codec, request=request, plan=plan, find=nothing)
 
 
 def reference_round_trip(

@@ -7,9 +7,10 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from pegboard.board_items import ItemKind
+from pegboard.board_items import BOARD_KINDS
+from pegboard.catalog import BpeCounter
 from pegboard.errors import PegboardError
-from pegboard.gateways.llm.formats.edits import query_of
+from pegboard.gateways.llm.formats.edits import kind_of, query_of
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest, OfferedTool
 from pegboard.gateways.llm.formats.registry import tool_search_of
 from pegboard.gateways.llm.formats.tool_choice import may_be_picked
@@ -25,15 +26,13 @@ from pegboard.gateways.llm.selection.board_cache import ToolBoard
 from pegboard.gateways.llm.selection.policy import Filtered
 from pegboard.gateways.llm.tool_results.result_reads import MOST_READS, ResultReads, reads_alone
 from pegboard.gateways.llm.tool_search import tool as search
-from pegboard.library.item_search import ItemSearch
+from pegboard.gateways.llm.tool_search.searched_items import SearchedItems
 from pegboard.model import Tool, Turn
 from pegboard.settings.llm import HiddenCall
 from pegboard.wire_formats import free_name
 
 SCHEMA_TOKENS = 50
 """Tokens of the search tool besides its name and description: its one parameter, about the same in any format."""
-SEARCHED: tuple[ItemKind, ...] = ("skill", "agent")
-"""What a search finds besides tools."""
 LOGGER = logging.getLogger(__name__)
 Find = Callable[[str, Collection[int]], Awaitable[dict[int, Tool]]]
 """Finds the places of tools for a query, best first, excluding the given ones."""
@@ -77,7 +76,8 @@ class ToolSearchRoundTrip:
     found: list[str] = field(default_factory=list)
     rounds: list[frozenset[int]] = field(default_factory=list)
     reads: ResultReads | None = None
-    items: ItemSearch | None = None
+    items: SearchedItems | None = None
+    timeout: float = 0.0
 
     def body(self) -> bytes:
         """The current body of the request."""
@@ -139,19 +139,22 @@ class ToolSearchRoundTrip:
         if self.reads is not None and self.reads.named(call.name):
             return await self.reads.answer(call.name, call.arguments)
         if self.is_search(call.name):
-            return await self._searched(query_of(call.arguments))
+            return await self._searched(call)
         back = {place for place in self.open if self.request.tools[place].name == call.name}
         if self.hidden_call == "guard" or not back:
             return search.refused(call.name, sorted(self._shown()), search=self.tool.name if self.tool else "")
         self.kept |= back
         return search.shown_now(call.name)
 
-    async def _searched(self, query: str) -> str:
-        tools = await self._looked_for(query)
+    async def _searched(self, call: FunctionCall) -> str:
+        query, kind = query_of(call.arguments), None if self.items is None else kind_of(call.arguments)
+        tools = await self._looked_for(query, for_tools=kind in (None, "tool"))
         if isinstance(tools, str):
             return tools
         self.kept |= tools.keys()
-        return search.found(tools.values(), () if self.items is None else self.items.found(query, SEARCHED))
+        if self.items is None:
+            return search.found(tools.values())
+        return search.found(tools.values(), await self.items.found(call.name, query, kind, self.timeout))
 
     async def found_by(self, call: FunctionCall) -> tuple[str, ...] | None:
         """The names of the tools that a search finds whose result comes with the client's next request."""
@@ -162,9 +165,9 @@ class ToolSearchRoundTrip:
         self.found += [name for name in names if name not in self.found]
         return tuple(names)
 
-    async def _looked_for(self, query: str) -> dict[int, Tool] | str:
+    async def _looked_for(self, query: str, *, for_tools: bool = True) -> dict[int, Tool] | str:
         self.searches += 1
-        tools = await looked_for(self.find, query, self.kept)
+        tools = await looked_for(self.find if for_tools else nothing, query, self.kept)
         if not isinstance(tools, str):
             movable = (place for place in tools if may_be_moved(self.request.tools[place]))
             self.tail += tuple(place for place in movable if place not in self.tail)
@@ -187,25 +190,28 @@ def round_trip_of(
     *,
     query: str,
     timeout: float,
-    items: ItemSearch | None = None,
+    items: SearchedItems | None = None,
 ) -> ToolSearchRoundTrip | None:
-    """The round trip with tool search; None if there is none. ``query`` is that of the URL; a search may take
-    ``timeout`` seconds, and finds ``items`` besides tools."""
+    """The round trip with tool search; None if there is none, or if nothing is left out and no item is likely.
+    ``query`` is that of the URL; a search may take ``timeout`` seconds, and finds ``items`` besides tools."""
     board, format_ = filtered.board, tool_search_of(codec)
-    if not terms.any or board is None or format_ is None or format_.closed(request, query):
+    if not terms.any or format_ is None or format_.closed(request, query):
         return None
     kept = frozenset(filtered.kept.places)
     open_ = may_be_picked(request) - filtered.barred
-    catalog, find = board.routing.catalog, find_in(board, open_, timeout)
+    out = [] if board is None else [board.routing.catalog[board.ids[place]] for place in sorted(open_ - kept)]
+    items = items if items is not None and items.any else None
+    likely = None if items is None or not may_search(request) else items.likely(request)
     tool, tokens = None, 0
-    if terms.offered and open_ - kept and may_search(request):
-        out = [catalog[board.ids[place]] for place in sorted(open_ - kept)]
+    if terms.offered and (out or likely) and may_search(request):
+        counter = BpeCounter() if board is None else board.routing.catalog.counter
         tool = SearchTool(
             name=free_name(search.NAME, request.names | request.called | request.referenced),
-            description=search.description(search.pool_of(out, catalog.counter, terms.search_tokens)),
+            description=search.description(search.pool_of(out, counter, terms.search_tokens), likely),
+            kinds=() if items is None else BOARD_KINDS,
         )
-        tokens = catalog.counter.count([tool.name + tool.description])[0] + SCHEMA_TOKENS
-    if tool is None and terms.hidden_call == "pass":
+        tokens = counter.count([tool.name + tool.description])[0] + SCHEMA_TOKENS
+    if tool is None and (terms.hidden_call == "pass" or len(kept) == len(request.tools)):
         return None
     return ToolSearchRoundTrip(
         format=format_,
@@ -215,10 +221,11 @@ def round_trip_of(
         open=open_,
         hidden_call=terms.hidden_call,
         tool=tool,
-        find=find,
+        find=nothing if board is None else find_in(board, open_, timeout),
         tokens=tokens,
         tail=filtered.tail,
         items=items,
+        timeout=timeout,
     )
 
 
@@ -251,6 +258,11 @@ def find_in(board: ToolBoard, open_: Collection[int], timeout: float) -> Find:
         return {place: places[place] for place in new[: search.FOUND]}
 
     return find
+
+
+async def nothing(asked: str, among: Collection[int]) -> dict[int, Tool]:
+    """Finds no tools: all are there, or others than tools are asked for."""
+    return {}
 
 
 async def looked_for(find: Find, query: str, among: Collection[int]) -> dict[int, Tool] | str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from pegboard.board_items import BoardItem
 from pegboard.catalog import compact_json
 from pegboard.catalog.name_lines import name_lines_within
 from pegboard.errors import ToolNotAvailable
@@ -20,12 +20,16 @@ ABOUT = (
 )
 FOUND = 5
 """The most tools that one search finds."""
-MOST_CHARACTERS = 20_000
-"""Of the text of a skill: the model has no other way to it."""
+ITEMS = (
+    "It also finds skills (instructions for a kind of work), agents, prompts and resources, and says how to read them: "
+    "read what fits before you begin."
+)
 
 
-def description(pool: str) -> str:
-    return f"{ABOUT}\n\nNot listed:\n{pool}" if pool else ABOUT
+def description(pool: str, items: Sequence[str] | None = None) -> str:
+    """``items`` are lines for those that are likely; None if a search finds nothing but tools."""
+    parts = [ABOUT, f"Not listed:\n{pool}" if pool else "", "" if items is None else "\n".join([ITEMS, *items])]
+    return "\n\n".join(filter(None, parts))
 
 
 def pool_of(tools: Sequence[Tool], counter: TokenCounter, budget: int | None) -> str:
@@ -37,22 +41,12 @@ def pool_of(tools: Sequence[Tool], counter: TokenCounter, budget: int | None) ->
     return name_lines_within([tool.name for tool in tools], counter, budget)
 
 
-def found(tools: Iterable[Tool], items: Sequence[BoardItem] = ()) -> str:
-    """The result of a search; ``items`` are skills, of which the best comes with its text, and agents."""
+def found(tools: Iterable[Tool], items: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """The result of a search; ``items`` are what it found besides tools, by kind."""
     listed = [{"name": tool.name, "description": tool.description} for tool in tools]
-    note = (
-        "They are now among your tools: call them by name." if listed else "There are no other tools: say so, or go on."
-    )
-    skills = [_described(each) for each in items if each.kind == "skill"]
-    if skills:
-        skills[0]["text"] = next(each.text for each in items if each.kind == "skill")[:MOST_CHARACTERS]
-    agents = [_described(each) | {"url": each.address} for each in items if each.kind == "agent"]
-    more = {name: each for name, each in (("skills", skills), ("agents", agents)) if each}
-    return compact_json({"found": listed, **more, "note": note})
-
-
-def _described(item: BoardItem) -> dict[str, str]:
-    return {"name": item.name, "description": item.description}
+    none = "There are no other tools." if items else "There are no other tools: say so, or go on."
+    note = "They are now among your tools: call them by name." if listed else none
+    return compact_json({"found": listed, **items, "note": note})
 
 
 def not_answered() -> str:

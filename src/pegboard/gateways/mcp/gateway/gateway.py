@@ -147,6 +147,7 @@ class Gateway:
             results=self._results,
             learner=board.learner,
         )
+        self.contents = ContentSearch(self.resources, self.skills, items or item_search(settings.items))
         self._meta = MetaCalls(
             self._caller_view,
             self._calls,
@@ -155,7 +156,7 @@ class Gateway:
             self.likely,
             events=events,
             clock=clock,
-            contents=ContentSearch(self.resources, self.skills, items or item_search(settings.items)),
+            contents=self.contents,
             results=self._results,
             programs=self._programs,
             finder=finder,
@@ -281,8 +282,11 @@ class Gateway:
             return False
         return True
 
-    def adopt(self, settings: Settings, board: RoutingBoard, toolset: ToolsetView | None = None) -> None:
+    def adopt(
+        self, settings: Settings, board: RoutingBoard, items: ItemSearch, toolset: ToolsetView | None = None
+    ) -> None:
         """Switch to another configuration; sessions continue."""
+        self.contents.own = items
         self._recognize_clients(settings)
         self._caller_view.follow(settings, toolset)
         self._contents.policy = settings.scan

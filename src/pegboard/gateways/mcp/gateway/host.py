@@ -22,6 +22,7 @@ from pegboard.gateways.mcp.gateway.server_finder import ServerFinder
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
 from pegboard.gateways.mcp.gateway.user_boards import UserBoards
+from pegboard.gateways.mcp.resources.content_search import ContentSearch
 from pegboard.gateways.mcp.tasks.task_ids import TaskIds
 from pegboard.gateways.mcp.transport.auth import Access, Holder
 from pegboard.gateways.mcp.transport.signed_ids import Signing
@@ -228,6 +229,7 @@ class Host:
         try:
             access = Access(settings, clock=self.parts.clock, before=self.access)
             self._check()
+            items = item_search(settings.items)
             adopted = [
                 (*self._settings_of(name), gateway, self._board(self._settings_of(name)[0], name, user))
                 for user, name, gateway in self._every_gateway()
@@ -236,12 +238,12 @@ class Host:
         except PegboardError:
             self.settings = before
             raise
-        self.access = access
+        self.access, self._items = access, items
         for user, name, _ in self._every_gateway():
             if name and name not in settings.toolsets:
                 (self.users.gateways(user) if user else self._gateways).pop(name).close()
         for of_toolset, chosen, gateway, board in adopted:
-            gateway.adopt(of_toolset, board, chosen)
+            gateway.adopt(of_toolset, board, items, chosen)
         self._charges.adopt(settings.spend)
         self.rates.adopt(settings.rates)
         self.parts.knowledge.half_life = settings.economics.half_life
@@ -251,6 +253,10 @@ class Host:
         self._by_user = settings.has_users
         self.users.follow(settings)
         return changes
+
+    def open_contents(self) -> ContentSearch | None:
+        """What servers offer besides tools; None where callers need a token, or no server is configured."""
+        return None if self.access.needed or not self.settings.enabled_servers else self.gateway().contents
 
     async def review(self) -> None:
         """Take in at once what was approved: otherwise that takes some seconds."""

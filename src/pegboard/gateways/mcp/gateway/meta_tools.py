@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -42,7 +43,6 @@ from pegboard.gateways.mcp.gateway.program_calls import ProgramCalls
 from pegboard.gateways.mcp.gateway.server_finder import ServerFinder
 from pegboard.gateways.mcp.gateway.tool_calls import ToolCalls
 from pegboard.gateways.mcp.resources.content_search import ContentSearch
-from pegboard.gateways.mcp.resources.resource_listing import Kind
 from pegboard.gateways.mcp.resources.resources import Visible, everything
 from pegboard.model import Decision, JsonObject, Session, Tool, ToolId
 from pegboard.programs.runner import ProgramRunner
@@ -63,12 +63,6 @@ MOST_CATEGORIES, FEWER_CATEGORIES = 20, 8
 """Categories that are named after a search without results; fewer beside the nearest tools."""
 CATEGORY_TOKENS = 2000
 """Most tokens of the list of categories, while every category is named."""
-OTHER_KINDS: Mapping[str, Sequence[Kind]] = {
-    "prompt": ["prompts"],
-    "resource": ["resources", "resourceTemplates"],
-    "skill": ["skills"],
-    "agent": [],
-}
 CONFIGURED: Mapping[str | None, Sequence[ItemKind]] = {
     None: ("skill", "agent"),
     "skill": ("skill",),
@@ -245,13 +239,14 @@ class MetaCalls:
         def visible(name: str) -> bool:
             return may_see(name) and server in (None, name)
 
-        how: dict[str, Any] = {} if kind is None else {"kinds": OTHER_KINDS[kind]}
-        how |= {} if kind is None else {"most": arguments.get("limit", meta_definitions.DEFAULT_LIMIT)}
-        query, reader = arguments["query"], meta_definitions.DESCRIBE
-        found = await self._contents.found(query, visible, reader, **how)
+        query, most = (
+            arguments["query"],
+            None if kind is None else arguments.get("limit", meta_definitions.DEFAULT_LIMIT),
+        )
+        found = await self._contents.found(query, _how_to_read, visible, kind=kind, most=most)
         if server is not None or kind not in CONFIGURED:
             return found
-        own = self._contents.configured(query, CONFIGURED[kind], reader)
+        own = self._contents.configured(query, CONFIGURED[kind], _how_to_read)
         skills = [*own.pop("skills", ()), *found.get("skills", ())]
         return found | own | ({"skills": skills} if skills else {})
 
@@ -419,6 +414,10 @@ class MetaCalls:
     def _not_ready(self, caller: Caller) -> Result:
         holder = caller.holder
         return not_ready(each for each in self._fleet.status() if holder is None or holder.may_see(each.name))
+
+
+def _how_to_read(name: str) -> str:
+    return f"Call {meta_definitions.DESCRIBE} with {json.dumps({'names': [name]})}."
 
 
 def visible_to(caller: Caller) -> Visible:

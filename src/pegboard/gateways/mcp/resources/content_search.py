@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
 import mcp_types as types
 
-from pegboard.board_items import BoardItem, ItemKind
+from pegboard.board_items import ItemKind
 from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind
-from pegboard.gateways.mcp.resources.resources import ServerResources, Visible
+from pegboard.gateways.mcp.resources.resources import ServerResources, Visible, everything
 from pegboard.gateways.mcp.resources.skills import SkillLibrary
-from pegboard.library.item_search import MOST, ItemSearch
+from pegboard.library.item_search import MOST, HowToRead, ItemSearch, shown_items
 from pegboard.model import JsonObject
 from pegboard.retrieval.document_index import DocumentIndex, Documents
 
@@ -39,8 +38,6 @@ ITEMS: Mapping[Kind, ItemKind] = {
     "resourceTemplates": "resource",
 }
 """The kinds of lists to those by which a configuration limits them."""
-OWN_SKILLS = "skill://pegboard/"
-"""What addresses of the configuration's skills begin with: the place of their files is nobody's business."""
 OF_THE_USER = "It needs arguments: its user starts it in the client (prompts/get)."
 
 
@@ -50,53 +47,46 @@ class ContentSearch:
     def __init__(self, resources: ServerResources, skills: SkillLibrary, own: ItemSearch | None = None) -> None:
         self._resources = resources
         self._skills = skills
-        self._own = own or ItemSearch(())
+        self.own = own or ItemSearch(())
         self._indexes: dict[Kind, DocumentIndex] = {}
 
     async def found(
         self,
         query: str,
-        visible: Visible,
-        reader: str,
+        how: HowToRead,
+        visible: Visible = everything,
         *,
-        kinds: Collection[Kind] = PARTS.keys(),
+        kind: ItemKind | None = None,
         most: int | None = None,
     ) -> Result:
-        """By kind, what matches a query, best first, at most ``most`` of each, by default as configured; and how to
-        read the first with the meta-tool ``reader``."""
+        """By list, or of the lists of one ``kind``, what matches a query, best first, at most ``most`` of each, by
+        default as configured; and how to read the first."""
         found: Result = {}
+        kinds = [each for each, of in ITEMS.items() if kind in (None, of)]
         lists = await asyncio.gather(*(self._resources.listed(kind, visible, running=True) for kind in kinds))
-        for kind, every in zip(kinds, lists, strict=True):
-            part = PARTS[kind]
+        for each, every in zip(kinds, lists, strict=True):
             items = every[:MOST_SEARCHED]
-            documents = [self._document(kind, each) for each in items]
-            likely = self._best(kind, query, documents)[: self._own.most_of(ITEMS[kind]) if most is None else most]
-            shown = [_entry(kind, items[at], documents[at]) for at in likely]
-            fitting = self._own.fitting(ITEMS[kind], shown)
+            documents = [self._document(each, item) for item in items]
+            likely = self._best(each, query, documents)[: self.own.most_of(ITEMS[each]) if most is None else most]
+            shown = [_entry(each, items[at], documents[at]) for at in likely]
+            fitting = self.own.fitting(ITEMS[each], shown)
             if best := [likely[place] for place in fitting]:
-                found[kind] = [shown[place] for place in fitting]
-                if kind != "resourceTemplates":
-                    names = json.dumps({"names": [items[best[0]][KINDS[kind].identity]]})
-                    found[part] = f"Call {reader} with {names}."
+                found[each] = [shown[place] for place in fitting]
+                if each != "resourceTemplates":
+                    found[PARTS[each]] = how(items[best[0]][KINDS[each].identity])
         return found
 
-    def configured(self, query: str, kinds: Collection[ItemKind], reader: str) -> Result:
+    def configured(self, query: str, kinds: Collection[ItemKind], how: HowToRead) -> Result:
         """Skills and agents of the configuration that match a query, best first, and how to read the first skill."""
-        items = self._own.found(query, kinds)
-        skills = [_shown(each, uri=f"{OWN_SKILLS}{each.name}") for each in items if each.kind == "skill"]
-        agents = [_shown(each, url=each.address) for each in items if each.kind == "agent"]
-        how = f"Call {reader} with {json.dumps({'names': [skills[0]['uri']]})}." if skills else ""
-        found: Result = {"skills": skills, PARTS["skills"]: how, "agents": agents}
-        return {part: value for part, value in found.items() if value}
+        return shown_items(self.own.found(query, kinds), how)
 
-    async def loaded(self, name: str, visible: Visible) -> tuple[str, JsonObject] | None:
+    async def loaded(self, name: str, visible: Visible = everything) -> tuple[str, JsonObject] | None:
         """The kind and content of a skill, a resource or a prompt; None where nothing of this name is listed.
 
         Raises MCPError as its server does, and for a skill that is not what its listing says.
         """
-        if name.startswith(OWN_SKILLS):
-            own = self._own.named("skill", name.removeprefix(OWN_SKILLS))
-            return None if own is None else ("skills", {"uri": name, "name": own.name, "text": own.text})
+        if (own := self.own.skill_at(name)) is not None:
+            return "skills", {"uri": name, "name": own.name, "text": own.text}
         if "://" in name:
             skill = await self._skills.loaded(name, visible)
             if skill is not None:
@@ -139,11 +129,6 @@ def _entry(kind: Kind, item: JsonObject, document: Mapping[str, str]) -> Result:
     arguments = [each for each in item.get("arguments") or () if isinstance(each, Mapping)]
     named = [f"{each.get('name')}{'' if each.get('required') else '?'}" for each in arguments]
     return shown | ({"arguments": named} if named else {})
-
-
-def _shown(item: BoardItem, **address: str) -> Result:
-    """A skill or an agent as a search shows it."""
-    return {"name": item.name, "description": item.description, **address}
 
 
 def _readable(part: JsonObject) -> Result:

@@ -145,7 +145,9 @@ class MessagesToolSearch:
         return ""
 
     def offer(self, body: bytes, tool: SearchTool) -> bytes:
-        return appended(body, "tools", [{"name": tool.name, "description": tool.description, "input_schema": schema()}])
+        return appended(
+            body, "tools", [{"name": tool.name, "description": tool.description, "input_schema": schema(tool.kinds)}]
+        )
 
     def extended(self, body: bytes, definitions: Sequence[bytes]) -> bytes:
         return appended(body, "tools", definitions)

@@ -138,7 +138,7 @@ class ConverseToolSearch:
         return ""
 
     def offer(self, body: bytes, tool: SearchTool) -> bytes:
-        said = {"name": tool.name, "description": tool.description, "inputSchema": {"json": schema()}}
+        said = {"name": tool.name, "description": tool.description, "inputSchema": {"json": schema(tool.kinds)}}
         return self.extended(body, [written({"toolSpec": said})])
 
     def extended(self, body: bytes, definitions: Sequence[bytes]) -> bytes:

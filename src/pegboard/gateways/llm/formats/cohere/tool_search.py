@@ -188,7 +188,7 @@ class CohereToolSearch:
         return ""
 
     def offer(self, body: bytes, tool: SearchTool) -> bytes:
-        function = {"name": tool.name, "description": tool.description, "parameters": schema()}
+        function = {"name": tool.name, "description": tool.description, "parameters": schema(tool.kinds)}
         return appended(body, "tools", [{"type": "function", "function": function}])
 
     def extended(self, body: bytes, definitions: Sequence[bytes]) -> bytes:

@@ -133,7 +133,8 @@ class ContentsToolSearch:
     def offer(self, body: bytes, tool: SearchTool) -> bytes:
         """Adds to a group that has functions already: some reject two such groups."""
         query = {"type": "STRING", "description": "What you want to do, in a few words"}
-        schema = {"type": "OBJECT", "properties": {"query": query}, "required": ["query"]}
+        kind = {"kind": {"type": "STRING", "enum": [*tool.kinds]}} if tool.kinds else {}
+        schema = {"type": "OBJECT", "properties": {"query": query, **kind}, "required": ["query"]}
         return self.extended(
             body, [written({"name": tool.name, "description": tool.description, "parameters": schema})]
         )

@@ -196,7 +196,12 @@ class ResponsesToolSearch:
         return "the answer comes later" if value_of(request.text, request.fields, "background") is True else ""
 
     def offer(self, body: bytes, tool: SearchTool) -> bytes:
-        function = {"type": "function", "name": tool.name, "description": tool.description, "parameters": schema()}
+        function = {
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": schema(tool.kinds),
+        }
         return appended(body, "tools", [function | {"strict": False}])
 
     def extended(self, body: bytes, definitions: Sequence[bytes]) -> bytes:
