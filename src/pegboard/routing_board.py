@@ -253,6 +253,9 @@ class RoutingBoard:
         first, rankings = self._retrievers[0], self._rankings(self._spaces)
         self._offering = None
         self._eligibility = Eligibility(catalog.tools, self._rules, self._resting, self._eligibility)
+        if not self._rules:  # then it is the same for all boards with this catalog
+            key = Eligibility, id(self._resting)
+            self._eligibility = catalog.derived.setdefault(key, self._eligibility)
         return Router(
             catalog,
             *rankings,

@@ -23,6 +23,7 @@ class SharedIndexes:
     def __init__(self) -> None:
         self._encoders: dict[int, tuple[Encoder, Encoders]] = {}
         self._catalogs: WeakValueDictionary[str, Catalog] = WeakValueDictionary()
+        self._listed: WeakValueDictionary[object, Catalog] = WeakValueDictionary()
         self._retrievers: WeakValueDictionary[tuple[int, str], Retriever] = WeakValueDictionary()
 
     def encoders(self, encoder: Encoder, make: Callable[[], Encoders]) -> Encoders:
@@ -35,6 +36,11 @@ class SharedIndexes:
         """That of another board which is the same, or this one."""
         found = self._catalogs.setdefault(catalog.fingerprint, catalog)
         return found if found is catalog or _are_same(found, catalog) else catalog
+
+    def listed(self, catalog: Catalog) -> Catalog:
+        """That of another user to whom servers list the very same objects, or this one."""
+        key = tuple(map(id, catalog.tools)), tuple(catalog.servers.items())
+        return self._listed.setdefault(key, catalog)
 
     def retriever(
         self,

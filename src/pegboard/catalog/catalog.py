@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -188,6 +188,12 @@ class Catalog:
         'timetable'
         """
         return self[tool].definition
+
+    @cached_property
+    def derived(self) -> dict[Hashable, Any]:
+        """What others compute from this catalog alone, by a key of theirs: in memory as long as the catalog, once for
+        all boards that have it."""
+        return {}
 
     @cached_property
     def _groups(self) -> Mapping[str, tuple[Tool, ...]]:

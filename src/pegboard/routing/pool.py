@@ -42,6 +42,12 @@ class VisibleTools:
         self._pool = lru_cache(maxsize=MOST)(self._render)
         self._ids = lru_cache(maxsize=MOST)(self._named)
 
+    @classmethod
+    def of(cls, catalog: Catalog, budget: int | None) -> VisibleTools:
+        """One for all boards with this catalog."""
+        found: VisibleTools = catalog.derived.setdefault((cls, budget), cls(catalog, budget))
+        return found
+
     def pool(self, mask: Mask) -> Pool:
         """The summary of these tools (phase 1)."""
         return self._pool(mask.tobytes())

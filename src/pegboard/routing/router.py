@@ -83,7 +83,7 @@ class Router:
         self._pinned = np.zeros(len(catalog), np.bool_)
         self._pinned[[catalog.position[tool] for tool in always_available]] = True
         self._shown = len(self.pinned) + SHOWN
-        self._visible = VisibleTools(catalog, self.profile.pool)
+        self._visible = VisibleTools.of(catalog, self.profile.pool)
         self._mentions = mentions or cache(lambda: Mentions(catalog.tools))
 
     async def route(self, turn: Turn, where: Filter | None = None, *, shown: int = SHOWN) -> Decision:

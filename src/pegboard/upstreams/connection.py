@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 VERSION = version("pegboard")
 """Read at import, because reading it would block the event loop."""
+US = types.Implementation(name="pegboard", version=VERSION)
 LAST_ANSWERS = 1.0
 """Seconds for other calls in progress to get their answers after one learns that the session is gone."""
 NEWS = (
@@ -277,7 +278,7 @@ class Connection:
             mode=mode,
             cache=None,
             message_handler=self._on_message,
-            client_info=types.Implementation(name="pegboard", version=VERSION),
+            client_info=US,
             sampling_callback=self._server_requests.sampling,  # type: ignore[arg-type]  # it answers each request with its result
             sampling_capabilities=ALL_OF_SAMPLING,
             elicitation_callback=self._server_requests.elicitation,  # type: ignore[arg-type]

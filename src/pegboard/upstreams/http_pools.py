@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from itertools import count
+from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import httpx2
-import mcp_types as types
+from mcp.client.session import ClientSession, _make_modern_stamp
+from pydantic import BaseModel
+
+Stamp = Callable[[dict[str, Any], Any], None]
+Said = TypeVar("Said", bound=BaseModel | None)
 
 
 class HttpPools:
@@ -23,11 +29,25 @@ class HttpPools:
         another user, fits none."""
         self._open: dict[tuple[str, bytes], httpx2.AsyncBaseTransport] = {}
 
-        self._introductions: WeakValueDictionary[str, types.DiscoverResult] = WeakValueDictionary()
+        self._said: WeakValueDictionary[tuple[type[BaseModel], str], BaseModel] = WeakValueDictionary()
+        self._stamps: dict[str, Stamp] = {}
 
-    def introduction(self, said: types.DiscoverResult | None) -> types.DiscoverResult | None:
+    def introduction(self, said: Said) -> Said:
         """The same, in memory once for all to whom a server says the same of itself. It is not to be changed."""
-        return None if said is None else self._introductions.setdefault(said.model_dump_json(by_alias=True), said)
+        if said is None:
+            return said
+        return cast(Said, self._said.setdefault((type(said), said.model_dump_json(by_alias=True)), said))
+
+    def stamp(self, session: ClientSession) -> Stamp:
+        """What adds to each request what the SDK's client says of itself: the same for all users. Headers of arguments
+        are not among it (`send_client_capabilities`)."""
+        version = session.protocol_version or ""
+        parts = session._client_info, session._build_capabilities(version)
+        info, abilities = (part.model_dump(by_alias=True, mode="json", exclude_none=True) for part in parts)
+        key = json.dumps([version, info, abilities])
+        if key not in self._stamps:
+            self._stamps[key] = _make_modern_stamp(version, info, abilities, lambda name, arguments: {})
+        return self._stamps[key]
 
     def lent(self, proxy: httpx2.Proxy | None, make: Callable[[], httpx2.AsyncBaseTransport]) -> LentTransport:
         """The pool of the proxy, for a client that may close: the pool stays open."""

@@ -70,7 +70,7 @@ class StatelessDispatcher(Dispatcher[Any]):
         self._opened = False
         self._pools = pools
         self._under_way: dict[types.RequestId, anyio.CancelScope] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # a third of an empty set
 
     @asynccontextmanager
     async def introduced(self, client: Client) -> AsyncIterator[None]:
@@ -92,6 +92,8 @@ class StatelessDispatcher(Dispatcher[Any]):
         try:
             await negotiate_auto(session)
             session._discover_result = self._pools.introduction(session._discover_result)
+            session._discover_server_info = self._pools.introduction(session._discover_server_info)
+            session._stamp = self._pools.stamp(session)
             self._opened = True
             client._session = session
             yield
@@ -185,7 +187,7 @@ class StatelessDispatcher(Dispatcher[Any]):
         self.ended.set()
         for scope in list(self._under_way.values()):
             scope.cancel()
-        for task in self._tasks:
+        for task in list(self._tasks):
             task.cancel()
 
     def told(self, notice: types.JSONRPCNotification, name: types.RequestId, progress: ProgressFnT | None) -> None:
@@ -208,8 +210,8 @@ class StatelessDispatcher(Dispatcher[Any]):
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Raises nothing: what fails is one message."""
         task = asyncio.get_running_loop().create_task(_contained(work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
         """Clients of this revision have no notifications; a request is cancelled by the end of its POST."""

@@ -17,6 +17,8 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from pegboard.catalog import BpeCounter
+from pegboard.catalog.catalog import summarized
 from pegboard.errors import NotCarriedOut, UpstreamError
 from pegboard.flags import Flag
 from pegboard.model import JsonObject, Server, ServerName, Tool, ToolId
@@ -492,7 +494,9 @@ class Upstream:
 
         Raises CatalogError for an unreadable listing, and keeps the old tools.
         """
-        tools = await asyncio.to_thread(lambda: self._conditions.shared_tools.of(tools_of(self.spec, listing)))
+        tools = await asyncio.to_thread(
+            lambda: self._conditions.shared_tools.of(summarized(tools_of(self.spec, listing), BpeCounter()))
+        )
         self.server, self.tools = server_of(self.spec, listing), tools
         self.capabilities = listing.introduction.get("capabilities") or {}
         self._accepts_tasks = accepts_tasks(self.capabilities)

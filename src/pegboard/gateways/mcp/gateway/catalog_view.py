@@ -7,7 +7,7 @@ import difflib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
 
 from pegboard.catalog import Catalog, WireNames, continued
@@ -36,6 +36,8 @@ SIMILAR = 0.7
 COALESCE_SECONDS = 0.05
 MANY = 500
 """Tools whose categories take long enough to compute that other requests would notice."""
+MOST_NAMINGS = 64
+"""Namings of one catalog that are remembered, of all users and kinds of clients that have it."""
 MOST_RIGHTS = 1_000
 """Combinations of rights and answers for which resolved names are remembered."""
 SEARCH_SHARE = 0.4
@@ -327,9 +329,8 @@ class CatalogView:
         new = [tool for tool in self._held_back if self._approvals is not None and self._approvals.is_new(tool)]
         known = {tool.name for tool in tools if tool not in new} if new else frozenset()
         renamed = {tool: f"{tool.server}{SEPARATOR}{tool.name}" for tool in new if tool.name in known} | renamed
-        self.names: Callable[[int | None], WireNames] = lru_cache(maxsize=8)(
-            lambda longest: wire_names(tools, longest=longest, renamed=renamed)
-        )
+        of_catalog = catalog.derived.setdefault("wire names", lru_cache(maxsize=MOST_NAMINGS)(partial(_named, catalog)))
+        self.names: Callable[[int | None], WireNames] = partial(of_catalog, self._held_back, tuple(renamed.items()))
         self._categories = None
         self._resolved: dict[tuple[Holder | None, frozenset[str], int | None], dict[str, Tool]] = {}
         self._by_name: dict[str, Tool] = {}
@@ -343,6 +344,12 @@ def is_small(catalog: Catalog, settings: Settings) -> bool:
     """Whether the board has fewer than ``eager_tools`` tools or ``eager_tokens`` tokens: filtering would cost more than
     it saves."""
     return len(catalog) < settings.eager_tools or sum(catalog.token_counts) < settings.eager_tokens
+
+
+def _named(
+    catalog: Catalog, held_back: tuple[ToolId, ...], renamed: tuple[tuple[ToolId, str], ...], longest: int | None
+) -> WireNames:
+    return wire_names([*catalog.position, *held_back], longest=longest, renamed=dict(renamed))
 
 
 def wire_names(

@@ -6,7 +6,6 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import mcp_types as types
@@ -57,6 +56,7 @@ from pegboard.upstreams.extension_requests import RELAYED, AnyNotification, exte
 
 Result = dict[str, Any]
 
+MOST_KINDS = 256
 MOST_REMEMBERED = 10_000
 """Sessions whose last listing is remembered."""
 
@@ -127,6 +127,8 @@ class Gateway:
         )
         self._upstreams = upstreams
         self._recognize_clients(settings)
+        self.listings: list[tuple[str, str | None, Sequence[JsonObject], JsonObject]] = []
+        """The latest answers to `tools/list`, with the revision, the cursor and the definitions that each is for."""
         self._last_listed: OrderedDict[str, Fingerprint] = OrderedDict()
         self.fleet = fleet
         charges = CallCharges(MemorySpend(clock), settings.spend, clock) if charges is None else charges
@@ -296,7 +298,8 @@ class Gateway:
 
     def _recognize_clients(self, settings: Settings) -> None:
         """Recognize clients by these settings."""
-        self._kinds = lru_cache(maxsize=256)(lambda name, title: client_kind(name, title, settings.clients))
+        self._kinds: dict[tuple[str, str | None], ClientKind] = {}
+        self._clients = settings.clients
 
     async def end_session(self, session: str) -> None:
         """The client has ended the session."""
@@ -331,7 +334,12 @@ class Gateway:
 
     def kind(self, name: str, title: str | None) -> ClientKind:
         """What is known about a client with this name."""
-        return self._kinds(name, title)
+        key = name, title
+        if key not in self._kinds:
+            if len(self._kinds) >= MOST_KINDS:
+                self._kinds.clear()
+            self._kinds[key] = client_kind(name, title, self._clients)
+        return self._kinds[key]
 
     def input_schema(self, name: str) -> JsonObject | None:
         """The input schema of a tool, for headers that mirror arguments (MCP 2026-07-28, `Mcp-Param-*`)."""

@@ -128,6 +128,7 @@ class Host:
             lambda: self.settings,
             self._new_gateway,
             self.sign_ins.forget,
+            self.indexes,
         )
 
     @asynccontextmanager

@@ -6,10 +6,11 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import anyio
 import mcp_types as types
-from mcp.server.subscriptions import InMemorySubscriptionBus, ServerEvent, ToolsListChanged
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ServerEvent, ToolsListChanged
 
 from pegboard.gateways.mcp.gateway.caller import Notify
 from pegboard.gateways.mcp.transport.client_input import LEVELS
@@ -39,16 +40,21 @@ class Announcer:
         self.bus = InMemorySubscriptionBus() if bus is None else bus
         self._event = event
         self._window = window
-        self._channels: OrderedDict[str, Notify] = OrderedDict()
+        self._channels: dict[str, Notify] = {}
         self._resting: dict[str, asyncio.Task[None]] = {}
-        self._again: set[str] = set()
+        self._again: dict[str, None] = {}  # a third of an empty set: each user has three
+
+    @cached_property
+    def listen(self) -> ListenHandler:
+        """Serves streams of `subscriptions/listen`."""
+        return ListenHandler(self.bus)
 
     def connect(self, session: str, notify: Notify) -> None:
         """Register how to notify a session outside its requests."""
+        self._channels.pop(session, None)
         self._channels[session] = notify
-        self._channels.move_to_end(session)
         while len(self._channels) > MOST_CHANNELS:
-            self._channels.popitem(last=False)
+            del self._channels[next(iter(self._channels))]
 
     def disconnect(self, session: str) -> None:
         self._channels.pop(session, None)
@@ -59,7 +65,7 @@ class Announcer:
         ``notify`` sends on the stream of a request in progress, so that the notification arrives before its answer.
         """
         if session in self._resting:
-            self._again.add(session)
+            self._again[session] = None
             return False
         self._resting[session] = asyncio.create_task(self._rest(session))
         await self._send(notify or self._channels.get(session))
@@ -78,12 +84,12 @@ class Announcer:
         try:
             await asyncio.sleep(self._window)
             while session in self._again:
-                self._again.discard(session)
+                del self._again[session]
                 await self._send(self._channels.get(session))
                 await asyncio.sleep(self._window)
         finally:
             self._resting.pop(session, None)
-            self._again.discard(session)
+            self._again.pop(session, None)
 
     async def _send(self, notify: Notify | None) -> None:
         if notify is None:

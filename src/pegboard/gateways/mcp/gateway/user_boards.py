@@ -20,6 +20,7 @@ from pegboard.gateways.mcp.trust.server_approvals import ServerApprovals
 from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools, UserApprovals, UserPins
 from pegboard.model import ServerName
 from pegboard.settings import Settings
+from pegboard.shared_indexes import SharedIndexes
 from pegboard.trust.switches import Switches
 from pegboard.upstreams import Fleet
 from pegboard.upstreams.extension_requests import AnyNotification
@@ -61,13 +62,21 @@ class UserBoard:
     """
 
     def __init__(
-        self, user: str, fleet: Fleet, parts: Parts, shared: ServerApprovals, switches: Switches, settings: Settings
+        self,
+        user: str,
+        fleet: Fleet,
+        parts: Parts,
+        shared: ServerApprovals,
+        switches: Switches,
+        settings: Settings,
+        indexes: SharedIndexes,
     ) -> None:
         self.user = user
         self.gateways: dict[str, Gateway] = {}
         self.requests = 0
         self.endpoints: dict[str, UserEndpoint] = {}
         self._clock = parts.clock
+        self._indexes = indexes
         self._last_used = parts.clock.monotonic()
 
         def is_own(server: str) -> bool:
@@ -147,7 +156,7 @@ class UserBoard:
             gateway.close()
 
     async def _on_change(self) -> None:
-        await self._own.see(self.servers.listed())
+        await self._own.see(self._indexes.listed(self.servers.listed()))
         self.renew()
 
     async def _on_news(self, server: ServerName, message: types.ServerNotification | AnyNotification) -> None:
@@ -167,8 +176,10 @@ class UserBoards:
         settings: Callable[[], Settings],
         new_gateway: NewGateway,
         forget: Callable[[str], None],
+        indexes: SharedIndexes,
     ) -> None:
         """``forget`` is called with a user who has left."""
+        self._indexes = indexes
         self._fleet = fleet
         self._parts = parts
         self._shared = shared
@@ -183,7 +194,9 @@ class UserBoards:
         if user not in self._boards:
             settings = self._settings()
             self._make_room(settings.users.most)
-            self._boards[user] = UserBoard(user, self._fleet, self._parts, self._shared, self._switches, settings)
+            self._boards[user] = UserBoard(
+                user, self._fleet, self._parts, self._shared, self._switches, settings, self._indexes
+            )
         self._boards.move_to_end(user)
         self._boards[user].touch()
         return self._boards[user]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -60,10 +61,13 @@ class ServerResources:
         self._bus = bus
         self._upstreams = upstreams
         self._within = within
-        self._lists: WeakKeyDictionary[Upstream, dict[Kind, asyncio.Task[Sequence[JsonObject]]]] = WeakKeyDictionary()
         self.on_read: Callable[[str, Result], None] = lambda uri, result: None
         self._watchers: dict[str, dict[object, OnUpdate | None]] = {}
         self._watched_at: dict[str, str] = {}
+
+    @cached_property
+    def _lists(self) -> WeakKeyDictionary[Upstream, dict[Kind, asyncio.Task[Sequence[JsonObject]]]]:
+        return WeakKeyDictionary()
 
     def close(self) -> None:
         self.prompts_announcer.close()

@@ -7,6 +7,7 @@ whose answer takes longer, or has messages before it; it can be resumed as befor
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -176,7 +177,7 @@ class ResumableSessions(StreamableHTTPSessionManager):
 
     def __init__(self, *of: Any, **options: Any) -> None:
         super().__init__(*of, **options)
-        self._run_lock = self._session_creation_lock  # each user has sessions, and a lock takes a kilobyte
+        self._run_lock = self._session_creation_lock = asyncio.Lock()  # type: ignore[assignment]  # the SDK's takes a kilobyte
 
     def begin(self, tasks: TaskGroup) -> None:
         """As `run` begins, without tasks of its own: those of its sessions are in this group, until `end`."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextvars import Context
 from functools import partial
 from typing import Any
 
@@ -78,7 +79,7 @@ class Contents:
         if 0 < size <= MOST_READ:
             self._unread.append((server, where, texts))
             if self._reading is None or self._reading.done():
-                self._reading = asyncio.create_task(self._read())
+                self._reading = asyncio.create_task(self._read(), context=Context())  # not that of a request
 
     async def _read(self) -> None:
         """Scan what is unread on a thread, all at once: many small results cost more to hand over than to scan."""
