@@ -347,7 +347,9 @@ class Board(ClosedAtTheEnd):
         >>> [tool.name for tool in board.catalog.tools]
         ['tide', 'wind']
         """
-        self._opened.given = joined(self._opened.given, given_tools(tools))
+        added = given_tools(tools)
+        with self._opened.changing:
+            self._opened.given = joined(self._opened.given, added)
 
     def remove_tools(self, names: Collection[str]) -> None:
         """Remove tools of your own from the next turn on, by name or by ``server/name``.
@@ -357,7 +359,8 @@ class Board(ClosedAtTheEnd):
         >>> [tool.name for tool in board.catalog.tools]
         ['tide']
         """
-        self._opened.given = without(self._opened.given, names)
+        with self._opened.changing:
+            self._opened.given = without(self._opened.given, names)
 
     async def warm(self, progress: Progress | None = None) -> None:
         """Embed all tools now instead of with the first turn; ``progress`` is called with how many of how many are.

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, compress
+from threading import Lock
 from typing import Any
 
 from pegboard.board_search import found_tools
@@ -58,6 +59,8 @@ class BoardRouting:
         self.shared = shared
         self.given = given
         """The board's own tools; may be replaced at any time."""
+        self.changing = Lock()
+        """Held while a thread makes new ones of them, so that no other thread's change is lost."""
         self.items = items
         self._aside = aside
         self._reader = reader() if shared.settings.results.cuts else None
@@ -92,6 +95,7 @@ class BoardRouting:
         """Reset after a fork; returns everything that belongs to the parent process."""
         theirs = self._now, self._warming
         self._now = self._warming = None
+        self.changing = Lock()
         return theirs
 
     def _current(self) -> RoutingBoard | None:

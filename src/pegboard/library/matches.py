@@ -72,7 +72,7 @@ class ToolMatches:
 
 
 def matches_of(found: Found, catalog: Catalog, limit: int) -> ToolMatches:
-    """At most ``limit`` of what was found."""
+    """At most ``limit`` of what was found, without tools that were removed during the search."""
     names = catalog.plain_names
 
     def shown(candidates: Sequence[Candidate]) -> tuple[ToolMatch, ...]:
@@ -84,7 +84,7 @@ def matches_of(found: Found, catalog: Catalog, limit: int) -> ToolMatches:
                 score=each.score,
                 sure=found.certainty(each),
             )
-            for each in candidates[:limit]
+            for each in [each for each in candidates if each.tool in catalog][:limit]
         )
 
     return ToolMatches(
