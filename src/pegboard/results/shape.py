@@ -77,7 +77,7 @@ class ShapedResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartRead:
     """What is read of a text that is far longer than its budget: ``tokens`` from its beginning, and what is about what
     was ``asked``."""
 
@@ -89,7 +89,7 @@ class Part:
 class ShapedText:
     """A text by the rules: its lines, the tables among them, and whether something is left out.
 
-    Of a `Part`, ``numbers`` are the places of the lines among the ``total`` of the whole text, None if nobody knows
+    Of a `PartRead`, ``numbers`` are the places of the lines among the ``total`` of the whole text, None if nobody knows
     them; ``about`` are those about what was asked, the best first; and ``share`` is what part of the text they are,
     about.
     """
@@ -132,7 +132,7 @@ def shape(
     if before < max(1, policy.threshold):
         return ShapedResult(result=result, before=before, after=before)
     asked = asked if WORD.search(asked) else ""
-    part = Part(policy.budget, asked) if handles and long else None
+    part = PartRead(policy.budget, asked) if handles and long else None
     shaped = shaped_texts(texts, schema=schema if handles else None, pages=handles, part=part)
     said, after = texts, before
     if any(each.rules for each in shaped):
@@ -195,14 +195,14 @@ def with_texts(result: JsonObject, texts: Sequence[str]) -> dict[str, Any]:
 
 
 def shaped_texts(
-    texts: Sequence[str], *, schema: JsonObject | None = None, pages: bool, part: Part | None = None
+    texts: Sequence[str], *, schema: JsonObject | None = None, pages: bool, part: PartRead | None = None
 ) -> list[ShapedText]:
     """Texts by the rules, or parts of them. Several texts that are the JSON of one object each become one table."""
     joined = _joined(texts, part) if len(texts) >= LEAST_JOINED else None
     return [joined] if joined is not None else [_shaped_text(text, schema, part, pages=pages) for text in texts]
 
 
-def _shaped_text(text: str, schema: JsonObject | None, part: Part | None, *, pages: bool) -> ShapedText:
+def _shaped_text(text: str, schema: JsonObject | None, part: PartRead | None, *, pages: bool) -> ShapedText:
     if part is not None and (of_json := _shaped_json(text, schema, part)) is not None:
         return of_json
     if (of_json := _shaped_json(text, schema, None)) is not None:
@@ -220,7 +220,7 @@ def _shaped_text(text: str, schema: JsonObject | None, part: Part | None, *, pag
     return ShapedText(lines=kept, rules=("fold",) if kept is not lines else ())
 
 
-def _shaped_json(text: str, schema: JsonObject | None, part: Part | None) -> ShapedText | None:
+def _shaped_json(text: str, schema: JsonObject | None, part: PartRead | None) -> ShapedText | None:
     """A text with JSON in it; None if there is none, or if no part of it can be written."""
     read = parsed_json if part is None else partial(sampled_json, asked=part.asked, characters=_characters(part))
     framed = framed_json(text, read)
@@ -257,7 +257,7 @@ def _lines(text: str) -> list[str]:
     return text.split("\n") if text else []
 
 
-def _shaped_page(front: str, page: str, part: Part | None) -> ShapedText:
+def _shaped_page(front: str, page: str, part: PartRead | None) -> ShapedText:
     """What stands before a page, and the page as text, or its beginning and its pieces about what was asked."""
     said, share = (page_text(page), 1.0) if part is None else page_beginning(page, part.tokens * PAGE_CHARACTERS)
     lines = "\n".join(filter(None, [front, said])).split("\n")
@@ -275,7 +275,7 @@ def _shaped_page(front: str, page: str, part: Part | None) -> ShapedText:
     )
 
 
-def _characters(part: Part) -> int:
+def _characters(part: PartRead) -> int:
     """Of JSON, whose tables are shorter."""
     return 2 * part.tokens * MOST_CHARACTERS
 
@@ -299,7 +299,7 @@ def framed_json(text: str, read: Callable[[str], Any] = parsed_json) -> tuple[st
         return None
 
 
-def _joined(texts: Sequence[str], part: Part | None) -> ShapedText | None:
+def _joined(texts: Sequence[str], part: PartRead | None) -> ShapedText | None:
     if any(not text.lstrip().startswith("{") for text in texts):
         return None
     try:
