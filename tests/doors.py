@@ -19,7 +19,7 @@ from mcp import Client
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.gateways.mcp.transport.http import HttpDoor
-from pegboard.gateways.serve import open_peers
+from pegboard.gateways.serve import IDLE_SECONDS, open_peers
 from pegboard.settings import Settings
 from processes import until
 
@@ -37,6 +37,7 @@ async def door_on(host: Host) -> AsyncIterator[str]:
         peers = await open_peers(stack, host, Settings(), listening.getsockname()[1])
         door = HttpDoor(host, peers=peers)
         options: dict[str, Any] = {"lifespan": "off", "log_config": None, "timeout_graceful_shutdown": 2}
+        options["timeout_keep_alive"] = IDLE_SECONDS  # as `pegboard serve`: clients are the ones that close
         server = uvicorn.Server(uvicorn.Config(door, **options))
         async with door.running():
             serving = asyncio.create_task(server._serve([listening]))

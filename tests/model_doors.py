@@ -18,7 +18,7 @@ from pegboard.compose import default_parts
 from pegboard.gateways.asgi import Front
 from pegboard.gateways.llm.build import open_models
 from pegboard.gateways.readiness import Readiness
-from pegboard.gateways.serve import listen
+from pegboard.gateways.serve import IDLE_SECONDS, listen
 from pegboard.settings import Settings
 from pegboard.stores import MemoryEvents
 from processes import until
@@ -74,6 +74,7 @@ class Gateway:
 async def served(app: ASGIApp) -> AsyncIterator[str]:
     """The host and port at which an application answers."""
     options: dict[str, Any] = {"lifespan": "off", "log_config": None, "timeout_graceful_shutdown": 2, "ws": "none"}
+    options["timeout_keep_alive"] = IDLE_SECONDS
     server = uvicorn.Server(uvicorn.Config(app, server_header=False, date_header=False, **options))
     with listen(Settings(port=0)) as listening:
         serving = asyncio.create_task(server._serve([listening]))
