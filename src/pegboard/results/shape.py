@@ -22,7 +22,7 @@ from pegboard.errors import ConfigError
 from pegboard.model import JsonObject
 from pegboard.protocols import TokenCounter
 from pegboard.results.asked_lines import WORD, asked_lines
-from pegboard.results.excerpts import GAP_TOKENS, MOST_CHARACTERS, contents, excerpt, table_heads
+from pegboard.results.excerpts import ASKED, GAP_TOKENS, MOST_CHARACTERS, contents, excerpt, table_heads
 from pegboard.results.html_text import page_beginning, page_pieces, page_start, page_text
 from pegboard.results.json_samples import sampled_json, sampled_rows
 from pegboard.results.json_tables import JsonTable, NotShaped, TableText, parsed_json, table_text
@@ -259,7 +259,7 @@ def _lines(text: str) -> list[str]:
 
 def _shaped_page(front: str, page: str, part: PartRead | None) -> ShapedText:
     """What stands before a page, and the page as text, or its beginning and its pieces about what was asked."""
-    said, share = (page_text(page), 1.0) if part is None else page_beginning(page, part.tokens * PAGE_CHARACTERS)
+    said, share = (page_text(page), 1.0) if part is None else page_beginning(page, _beginning(part))
     lines = "\n".join(filter(None, [front, said])).split("\n")
     if part is None or share == 1:
         return ShapedText(lines=lines, rules=("page",), lossy=True)
@@ -273,6 +273,12 @@ def _shaped_page(front: str, page: str, part: PartRead | None) -> ShapedText:
         about=range(len(lines), len(lines) + len(more)),
         share=share,
     )
+
+
+def _beginning(part: PartRead) -> int:
+    """Characters of the beginning of a page: what is asked is looked for behind it, so it must not be longer than what
+    is shown of it."""
+    return int(part.tokens * PAGE_CHARACTERS * (1 - ASKED if part.asked else 1))
 
 
 def _characters(part: PartRead) -> int:
