@@ -55,3 +55,9 @@ def test_what_cannot_be_written_leaves_the_old_result_in_place(tmp_path: Path) -
 
     assert (tmp_path / "x.json").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_outside_a_checkout_the_version_says_what_was_measured(tmp_path: Path) -> None:
+    found = write(tmp_path) | {"commit": results.UNKNOWN}
+
+    assert f"with pegboard {found['versions']['pegboard']} on" in results.measured(found)
