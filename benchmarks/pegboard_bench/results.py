@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 FIGURE_NAME = re.compile(r"[a-z0-9@_.-]+(/[a-z0-9@_.-]+)*")
+UNKNOWN = "unknown"
+"""The commit outside a checkout."""
 WRITTEN = ("bench/results", "docs")
 """What benchmarks write."""
 PACKAGES = ("pegboard", "numpy", "onnxruntime", "tokenizers", "toktok-rs", "PyStemmer", "mcp", "bm25s", "faiss-cpu")
@@ -104,8 +106,11 @@ def read(path: Path) -> dict[str, Any]:
 def measured(results: Mapping[str, Any]) -> str:
     """When, of what and on what: how the section of a results file begins."""
     machine = results["machine"]
+    of = f"at commit `{results['commit'][:12]}`"
+    if results["commit"] == UNKNOWN:
+        of = f"with pegboard {results['versions']['pegboard']}"
     return (
-        f"Measured {results['date'][:10]} at commit `{results['commit'][:12]}` on {machine['cores']} cores "
+        f"Measured {results['date'][:10]} {of} on {machine['cores']} cores "
         f"({machine['cpu']}), Python {machine['python']}"
     )
 
@@ -128,7 +133,7 @@ def commit() -> str:
         head = _git("rev-parse", "HEAD")
         changed = _git("diff", "--name-only", "HEAD", "--", ":/", *(f":(top,exclude){each}" for each in WRITTEN))
     except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+        return UNKNOWN
     return f"{head}-dirty" if changed else head
 
 

@@ -67,3 +67,9 @@ def test_a_part_measured_by_itself_stays_when_the_rest_is_written_again(tmp_path
     assert found["figures"] == {"a@5/y": 4, "c": 2, "d": 5}
     assert found["tables"].keys() == {"t", "kept"}
     assert found["tables"]["kept"]["figures"] == ["c"]
+
+
+def test_outside_a_checkout_the_version_says_what_was_measured(tmp_path: Path) -> None:
+    found = write(tmp_path) | {"commit": results.UNKNOWN}
+
+    assert f"with pegboard {found['versions']['pegboard']} on" in results.measured(found)
