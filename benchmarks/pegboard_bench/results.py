@@ -64,7 +64,7 @@ def _parts(
     before = read(path)
     parts = {
         name: table
-        for name, table in before["tables"].items()
+        for name, table in before.get("tables", {}).items()
         if name not in tables and _is_part(table) and not figures.keys() & set(table["figures"])
     }
     return {each: before["figures"][each] for table in parts.values() for each in table["figures"]}, parts
