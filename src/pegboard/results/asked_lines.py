@@ -33,6 +33,8 @@ SHORT_LINE = 40
 
 PREFIX = 8
 """Bytes of a term that are compared at once."""
+MIXED = np.uint64(0x9E3779B1)
+"""A factor that spreads three bytes over the bits above them (Knuth, The Art of Computer Programming 3, 6.4)."""
 MOST_ASCII = 127
 ASCII = bytes(range(MOST_ASCII + 1))
 Bytes = npt.NDArray[np.uint8]
@@ -65,8 +67,7 @@ def asked_lines(lines: Sequence[str], asked: str, first: int = 0) -> list[int]:
     most = min(MOST_LINES, max(1, int(MOST_SHARE * len(lines))))
     weights, found = np.zeros(len(lines)), np.zeros(len(lines), bool)
     for term, at in _found(text, [*_terms(asked, MOST_TERMS)]):
-        places = np.searchsorted(ends, np.sort(at))
-        places = places[np.diff(places, prepend=-1) > 0]
+        places = _lines_with(ends, at)
         if len(places) <= most:
             weight = math.log(len(lines) / len(places)) ** 2 * (NAMED if DIGIT.search(term) else 1.0)
             weights[places] += weight / norms[places]
@@ -74,6 +75,15 @@ def asked_lines(lines: Sequence[str], asked: str, first: int = 0) -> list[int]:
     kept = np.flatnonzero(found[first:]) + first
     best: list[int] = kept[np.lexsort((kept, -weights[kept]))].tolist()
     return best
+
+
+def _lines_with(ends: Integers, at: Integers) -> Integers:
+    """The numbers of the lines, which have these ends, in which there is any of the places, which ascend."""
+    if len(at) > len(ends):
+        before = np.searchsorted(at, ends)
+        return np.flatnonzero(before > np.concatenate(([0], before[:-1])))
+    places = np.searchsorted(ends, at)
+    return places[np.concatenate(([True], places[1:] > places[:-1]))]
 
 
 def _terms(asked: str, most: int) -> Iterator[str]:
@@ -93,27 +103,33 @@ def _terms(asked: str, most: int) -> Iterator[str]:
 def _found(text: bytes, terms: Sequence[str]) -> Iterator[tuple[str, Integers]]:
     """The terms that stand in the text, with where each does, int[times], and goes on neither before nor behind.
 
-    All are looked for in one pass: the beginnings of words are sorted by their first bytes, where those of a term are a
-    range. A term has at least two characters.
+    All are looked for in one pass: the beginnings of words are grouped by their first three bytes, and a term is
+    compared with those of its group. A term has at least two characters.
     """
-    data = np.frombuffer(b"\n" + text + b"\n" * PREFIX, np.uint8)
-    inside = _inside(data)
-    coded = [term.encode("utf-8", "surrogatepass") for term in terms]
-    least, most = (
-        np.frombuffer(b"".join(each[:PREFIX].ljust(PREFIX, fill) for each in coded), ">u8").astype(np.uint64)
-        for fill in (b"\0", b"\xff")
-    )
-    known = np.zeros(1 << 16, bool)
-    known[least >> np.uint64(48)] = True
-    starts = np.flatnonzero(~inside[: -PREFIX - 1] & (inside | (data == ord("_")))[1:-PREFIX]) + 1
-    starts = starts[known[data[starts].astype(np.uint16) << 8 | data[starts + 1]]]
-    prefixes = np.lib.stride_tricks.sliding_window_view(data, PREFIX)[starts].view(">u8").ravel().astype(np.uint64)
-    order = np.argsort(prefixes)
-    prefixes, starts = prefixes[order], starts[order]
-    begins, ends = np.searchsorted(prefixes, least), np.searchsorted(prefixes, most, "right")
-    for term, code, begin, end in zip(terms, coded, begins.tolist(), ends.tolist(), strict=True):
-        at = starts[begin:end]
-        at = at[at + len(code) < len(data)]
+    if not terms:
+        return
+    said = b"\n" + text + b"\n" * PREFIX
+    inside = _inside(said)
+    of_words = inside | (np.frombuffer(said, np.uint8) == ord("_"))
+    starts = np.flatnonzero(of_words[1:-PREFIX] > inside[: -PREFIX - 1]) + 1
+    prefixes = _prefixes(said, starts)
+    coded = [_coded(term) for term in terms]
+    kinds, groups = np.unique(_terms_kinds(coded), return_inverse=True)
+    number = np.zeros(1 << 16, np.uint16)
+    number[kinds] = np.arange(1, len(kinds) + 1)
+    group = number[_kinds(prefixes, inside[starts + 2])]
+    kept = np.flatnonzero(group != 0)
+    kept = kept[np.argsort(group[kept], kind="stable")]
+    prefixes, starts = prefixes[kept], starts[kept]
+    bounds = np.searchsorted(group[kept], np.arange(1, len(kinds) + 2)).tolist()
+    for term, code, of in zip(terms, coded, groups.tolist(), strict=True):
+        begin, end = bounds[of], bounds[of + 1]
+        least = int.from_bytes(code[:PREFIX].ljust(PREFIX, b"\0"), "big")
+        unsaid = np.uint64(8 * max(0, PREFIX - len(code)))
+        at = starts[begin:end][(prefixes[begin:end] ^ np.uint64(least)) >> unsaid == 0]
+        if not len(at):
+            continue
+        at = at[at + len(code) < len(said)]
         at = at[~inside[at + len(code)]] - 1
         if len(code) > PREFIX:
             at = np.array([each for each in at.tolist() if text.startswith(code, each)], np.intp)
@@ -121,16 +137,48 @@ def _found(text: bytes, terms: Sequence[str]) -> Iterator[tuple[str, Integers]]:
             yield term, at
 
 
+def _terms_kinds(coded: Sequence[bytes]) -> Integers:
+    said = b"".join(each + b"\0" * PREFIX for each in coded)
+    begins = np.cumsum([0, *(len(each) + PREFIX for each in coded[:-1])])
+    return _kinds(_prefixes(said, begins), _inside(said)[begins + 2])
+
+
+def _prefixes(said: bytes, begins: Integers) -> npt.NDArray[np.uint64]:
+    """The eight bytes from each place on, as one number."""
+    every = np.ndarray((len(said) - PREFIX + 1,), ">u8", said, strides=(1,))
+    return every[begins].astype(np.uint64)
+
+
+def _kinds(prefixes: npt.NDArray[np.uint64], third: Flags) -> Integers:
+    """Numbers below 2^16 for the first three bytes of prefixes; the ``third`` does not count where it is of no word."""
+    begins = prefixes >> np.uint64(8 * (PREFIX - 3))
+    begins &= np.where(third, np.uint64(0xFFFFFF), np.uint64(0xFFFF00))
+    return ((begins * MIXED) >> np.uint64(24) & np.uint64(0xFFFF)).astype(np.intp)
+
+
 def _folded(text: str) -> bytes:
-    """The text in lower case. Only ASCII is changed where nothing else has a case, which is the faster way."""
-    coded = text.encode("utf-8", "surrogatepass")
-    others = coded.translate(None, ASCII).decode("utf-8", "surrogatepass")
-    return coded.lower() if others == others.casefold() else text.casefold().encode("utf-8", "surrogatepass")
+    """The text in lower case. Only what is no ASCII is folded by Python, which is slow on a long text."""
+    coded = _coded(text)
+    others = coded.translate(None, ASCII)
+    said = others.decode("utf-8", "surrogatepass")
+    changed = said.casefold()
+    if said == changed:
+        return coded.lower()
+    if any(len(_coded(each)) != len(_coded(each.casefold())) for each in set(said)):
+        return _coded(text.casefold())
+    lower = np.frombuffer(coded.lower(), np.uint8).copy()
+    lower[lower > MOST_ASCII] = np.frombuffer(_coded(changed), np.uint8)
+    return lower.tobytes()
 
 
-def _inside(data: Bytes) -> Flags:
+def _coded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _inside(said: bytes) -> Flags:
     """Of each byte whether it is of a letter or a digit."""
-    inside = np.frombuffer(data.tobytes().translate(_letters()[:128].tobytes().ljust(256, b"\0")), bool)
+    inside = np.frombuffer(said.translate(_letters()[:128].tobytes().ljust(256, b"\0")), bool)
+    data = np.frombuffer(said, np.uint8)
     if (others := data > MOST_ASCII).any():
         text = data[others].tobytes().decode("utf-8", "surrogatepass")
         points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.dtype("<u4"))
