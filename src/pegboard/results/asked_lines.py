@@ -25,6 +25,8 @@ LONGEST_PAIR = 80
 MOST_SHARE = 0.25
 """Share of the lines that may have a term for it to say anything, and how many in a long result."""
 MOST_LINES = 400
+MOST_PLACES = 1_000
+"""Lines about what was asked that are put in order: several times as many as are ever shown."""
 NAMED = 2.0
 """How much more a term with a digit weighs: the numbers and ids that say which one is meant."""
 SHORT_LINE = 40
@@ -52,7 +54,7 @@ def asked_by(*said: str) -> str:
 
 
 def asked_lines(lines: Sequence[str], asked: str, first: int = 0) -> list[int]:
-    """The places of the lines from ``first`` on about what was asked, the best first.
+    """The places of the lines from ``first`` on about what was asked, the best first; about `MOST_PLACES` at most.
 
     A line weighs ln²(lines / lines with the term) for each different term, over the root of its length: the cosine of
     tf-idf (Salton and Buckley 1988, https://doi.org/10.1016/0306-4573(88)90021-0), with bytes for norms. Terms are
@@ -73,8 +75,12 @@ def asked_lines(lines: Sequence[str], asked: str, first: int = 0) -> list[int]:
             weights[places] += weight / norms[places]
             found[places] = True
     kept = np.flatnonzero(found[first:]) + first
-    best: list[int] = kept[np.lexsort((kept, -weights[kept]))].tolist()
-    return best
+    worse = -weights[kept]
+    if len(kept) > MOST_PLACES:
+        best = worse <= np.partition(worse, MOST_PLACES)[MOST_PLACES]
+        kept, worse = kept[best], worse[best]
+    places: list[int] = kept[np.argsort(worse, kind="stable")].tolist()
+    return places
 
 
 def _lines_with(ends: Integers, at: Integers) -> Integers:
