@@ -38,7 +38,9 @@ PREFIX = 8
 MIXED = np.uint64(0x9E3779B1)
 """A factor that spreads three bytes over the bits above them (Knuth, The Art of Computer Programming 3, 6.4)."""
 MOST_ASCII = 127
-ASCII = bytes(range(MOST_ASCII + 1))
+LOWER = ord("a") - ord("A")
+LETTERS, DIGITS = 26, 10
+"""Of ASCII."""
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
@@ -130,9 +132,9 @@ def _found(text: bytes, terms: Sequence[str]) -> Iterator[tuple[str, Integers]]:
     bounds = np.searchsorted(group[kept], np.arange(1, len(kinds) + 2)).tolist()
     for term, code, of in zip(terms, coded, groups.tolist(), strict=True):
         begin, end = bounds[of], bounds[of + 1]
-        least = int.from_bytes(code[:PREFIX].ljust(PREFIX, b"\0"), "big")
-        unsaid = np.uint64(8 * max(0, PREFIX - len(code)))
-        at = starts[begin:end][(prefixes[begin:end] ^ np.uint64(least)) >> unsaid == 0]
+        its = np.uint64(int.from_bytes(code[:PREFIX], "little"))
+        others = np.uint64(8 * max(0, PREFIX - len(code)))
+        at = starts[begin:end][(prefixes[begin:end] ^ its) << others == 0]
         if not len(at):
             continue
         at = at[at + len(code) < len(said)]
@@ -150,31 +152,32 @@ def _terms_kinds(coded: Sequence[bytes]) -> Integers:
 
 
 def _prefixes(said: bytes, begins: Integers) -> npt.NDArray[np.uint64]:
-    """The eight bytes from each place on, as one number."""
-    every = np.ndarray((len(said) - PREFIX + 1,), ">u8", said, strides=(1,))
-    return every[begins].astype(np.uint64)
+    """The eight bytes from each place on, as one number, of which the first byte is the lowest."""
+    every = np.ndarray((len(said) - PREFIX + 1,), "<u8", said, strides=(1,))
+    return every[begins].astype(np.uint64, copy=False)
 
 
 def _kinds(prefixes: npt.NDArray[np.uint64], third: Flags) -> Integers:
     """Numbers below 2^16 for the first three bytes of prefixes; the ``third`` does not count where it is of no word."""
-    begins = prefixes >> np.uint64(8 * (PREFIX - 3))
-    begins &= np.where(third, np.uint64(0xFFFFFF), np.uint64(0xFFFF00))
+    begins = prefixes & np.where(third, np.uint64(0xFFFFFF), np.uint64(0xFFFF))
     return ((begins * MIXED) >> np.uint64(24) & np.uint64(0xFFFF)).astype(np.intp)
 
 
 def _folded(text: str) -> bytes:
     """The text in lower case. Only what is no ASCII is folded by Python, which is slow on a long text."""
     coded = _coded(text)
-    others = coded.translate(None, ASCII)
-    said = others.decode("utf-8", "surrogatepass")
+    lower = coded.lower()
+    data = np.frombuffer(lower, np.uint8)
+    others = np.flatnonzero(data > MOST_ASCII)
+    said = data[others].tobytes().decode("utf-8", "surrogatepass")
     changed = said.casefold()
     if said == changed:
-        return coded.lower()
+        return lower
     if any(len(_coded(each)) != len(_coded(each.casefold())) for each in set(said)):
         return _coded(text.casefold())
-    lower = np.frombuffer(coded.lower(), np.uint8).copy()
-    lower[lower > MOST_ASCII] = np.frombuffer(_coded(changed), np.uint8)
-    return lower.tobytes()
+    data = data.copy()
+    data[others] = np.frombuffer(_coded(changed), np.uint8)
+    return data.tobytes()
 
 
 def _coded(text: str) -> bytes:
@@ -183,12 +186,13 @@ def _coded(text: str) -> bytes:
 
 def _inside(said: bytes) -> Flags:
     """Of each byte whether it is of a letter or a digit."""
-    inside = np.frombuffer(said.translate(_letters()[:128].tobytes().ljust(256, b"\0")), bool)
     data = np.frombuffer(said, np.uint8)
-    if (others := data > MOST_ASCII).any():
+    inside: Flags = (data | LOWER) - ord("a") < LETTERS
+    inside |= data - ord("0") < DIGITS
+    others = np.flatnonzero(data > MOST_ASCII)
+    if len(others):
         text = data[others].tobytes().decode("utf-8", "surrogatepass")
         points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.dtype("<u4"))
-        inside = inside.copy()
         inside[others] = np.repeat(_letters()[points], 2 + (points > 0x7FF) + (points > 0xFFFF))
     return inside
 
