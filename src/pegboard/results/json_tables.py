@@ -30,7 +30,9 @@ LEAST_CELLS = 2
 LEAST_FILL = 0.5
 """Least share of cells that are there; a sparser array stays JSON."""
 DEEPEST = 6
-"""Levels of nested objects that become columns, and of containers in which tables are looked for."""
+"""Levels of containers in which tables are looked for."""
+DEEPEST_FIELD = 6
+"""Levels of nested objects that become columns."""
 MARKS = ("\ue000", "\ue001")
 """Characters of the private use area around what is not quoted. A text that contains them is not shaped."""
 MARKED = re.compile(f'"{MARKS[0]}([^"{MARKS[1]}]*){MARKS[1]}"')
@@ -59,7 +61,18 @@ class NotShaped(ValueError):  # noqa: N818
     """The JSON cannot be written as text from which the same is read again."""
 
 
-class SomeRows(list[Any]):
+class PartlyRead(list[Any]):
+    """An array that can be written as a table and in no other way, since not all of it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenJson:
+    """A nested value in `PartlyRead`, as the compact JSON that is written of it."""
+
+    text: str
+
+
+class SomeRows(PartlyRead):
     """Rows of an array of ``of``: those at ``places``. ``ranks`` are of those places which are about what was asked."""
 
     of: int = 0
@@ -145,14 +158,7 @@ def parsed_json(text: str) -> Any:
     >>> parsed_json('{"a": [1, 2.5]}')
     {'a': [1, 2.5]}
     """
-    if (
-        MARKS[0] in text
-        or MARKS[1] in text
-        or "\\ue00" in text
-        or "\\uE00" in text
-        or (MAYBE_MINUS_ZERO.search(text) and MINUS_ZERO.search(text))
-    ):
-        raise NotShaped
+    refuse_unsayable(text)
     if len(text) > LONG and (codec := _codec()) is not None:
         try:
             value = codec.decode(text)
@@ -167,6 +173,15 @@ def parsed_json(text: str) -> Any:
         raise NotShaped from error
 
 
+def refuse_unsayable(text: str) -> None:
+    """Raises NotShaped for a JSON text with our marks or with -0 in it."""
+    marked = MARKS[0] in text or MARKS[1] in text
+    if not marked and "\\u" in text:
+        marked = "\\ue00" in text or "\\uE00" in text
+    if marked or (MAYBE_MINUS_ZERO.search(text) and MINUS_ZERO.search(text)):
+        raise NotShaped
+
+
 def json_text(value: Any) -> str:
     """Compact JSON, with the marked literals as they were written."""
     text = _encoded(value)
@@ -174,7 +189,7 @@ def json_text(value: Any) -> str:
 
 
 def table_text(value: Any) -> TableText:
-    """The value of `parsed_json` as text. Raises NotShaped if `SomeRows` in it are no table."""
+    """The value of `parsed_json` as text. Raises NotShaped if `PartlyRead` in it are no table."""
     tables: list[JsonTable] = []
     root = _with_references(value, tables, 0)
     lines = tuple(tuple(_lines(at, each)) for at, each in enumerate(tables, 1))
@@ -257,7 +272,7 @@ def _with_references(value: Any, tables: list[JsonTable], depth: int) -> Any:
         if table is not None:
             tables.append(table)
             return f"{MARKS[0]}@{len(tables)}{MARKS[1]}"
-        if isinstance(value, SomeRows):
+        if isinstance(value, PartlyRead):
             raise NotShaped
         return [_with_references(each, tables, depth + 1) if isinstance(each, list | dict) else each for each in value]
     if isinstance(value, dict):
@@ -314,7 +329,7 @@ def _columns(rows: Sequence[Any], path: Path, depth: int) -> list[Column]:
             values = list(map(itemgetter(key), rows))
         except KeyError:
             values = [row.get(key, ABSENT) for row in rows]
-        nested = depth < DEEPEST and all(type(value) is dict and value for value in values)
+        nested = depth < DEEPEST_FIELD and all(type(value) is dict and value for value in values)
         found += _columns(values, (*path, key), depth + 1) if nested else [Column((*path, key), values)]
     return found
 
@@ -359,7 +374,7 @@ def _cell(value: Any, *, optional: bool) -> str:
         return ""
     if value is None:
         return "null" if optional else ""
-    return json_text(value)
+    return value.text if isinstance(value, WrittenJson) else json_text(value)
 
 
 def _are_bare(values: Sequence[str]) -> bool:
