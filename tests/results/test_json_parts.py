@@ -31,7 +31,7 @@ ROWS = st.lists(
 @given(value=st.one_of(ROWS, st.fixed_dictionaries({"total": SCALARS, "items": ROWS})), ascii_=st.booleans())
 @settings(max_examples=150, deadline=None)
 @pytest.mark.requirement("results.shapes")
-def test_nested_values_that_are_not_read_are_written_as_those_that_are(value: Any, ascii_: bool) -> None:  # noqa: FBT001
+def test_nested_values_that_are_not_read_are_written_as_those_that_are(value: Any, ascii_: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_)
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(json_parts, "LONG", 0)

@@ -76,8 +76,8 @@ twice. Its constants were set before any run, after a trial with tasks of two ca
 {PROGRAM:.0f} for a program, {PRINTED:.0f} printed, a look in {share_of(LOOKS)} of the tasks. In the other half of the
 families they are {figures["fit/call"]:.0f}, {figures["fit/program"]:.0f}, {figures["fit/printed"]:.0f} and
 {share("fit/looks")}; they were left as they were. That the rule counts the whole bill, with the definitions, which an
-empty cache has to be given, and the search ({SEARCH + FOUND:.0f} tokens; none at ten tools), was decided after a run of the
-rule without both, with what it had got wrong in view.
+empty cache has to be given, and the search ({SEARCH + FOUND:.0f} tokens; none at ten tools), was decided after a run of
+the rule without both, with what it had got wrong in view.
 
 | | right |
 |---|---|

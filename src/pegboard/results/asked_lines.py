@@ -79,10 +79,10 @@ def asked_lines(lines: Sequence[str], asked: str, first: int = 0) -> list[int]:
     kept = np.flatnonzero(found[first:]) + first
     worse = -weights[kept]
     if len(kept) > MOST_PLACES:
-        best = worse <= np.partition(worse, MOST_PLACES)[MOST_PLACES]
-        kept, worse = kept[best], worse[best]
-    places: list[int] = kept[np.argsort(worse, kind="stable")].tolist()
-    return places
+        good = worse <= np.partition(worse, MOST_PLACES)[MOST_PLACES]
+        kept, worse = kept[good], worse[good]
+    best: list[int] = kept[np.argsort(worse, kind="stable")].tolist()
+    return best
 
 
 def _lines_with(ends: Integers, at: Integers) -> Integers:

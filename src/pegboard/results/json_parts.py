@@ -128,7 +128,9 @@ def _fill(rows: Sequence[dict[str, Any]], depth: int, *, again: bool) -> None:
             _fill(objects, depth + 1, again=again)
             values = objects
         else:
-            values = [_nested(each, again=again) if each[:1] in (OBJECT, ARRAY) else _values([each])[0] for each in written]
+            values = [
+                _nested(each, again=again) if each[:1] in (OBJECT, ARRAY) else _values([each])[0] for each in written
+            ]
         for row, value in zip(there, values, strict=True):
             row[key] = value
 
