@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from json.encoder import encode_basestring
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
@@ -91,6 +92,7 @@ class _Absent:
 
 
 ABSENT = _Absent()
+EMPTY = frozenset({_Absent, type(None)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,24 +359,31 @@ def _lines(number: int, table: JsonTable) -> list[str]:
 
 
 def _cells(values: Sequence[Any], *, optional: bool) -> list[str]:
-    """Values of one column as text, by their type where all have the same. ``optional`` is whether any row of the
-    table lacks the field."""
+    """Values of one column as text, by their type where all that are there have the same. ``optional`` is whether any
+    row of the table lacks the field."""
     kinds = set(map(type, values))
+    if len(kinds) > 1 and kinds & EMPTY:
+        cells = iter(_cells([each for each in values if type(each) not in EMPTY], optional=optional))
+        return [_empty(each, optional=optional) if type(each) in EMPTY else next(cells) for each in values]
     if kinds == {str}:
         return list(values) if _are_bare(values) else [_text(value) for value in values]
-    if kinds == {int} or kinds == {float}:
+    if kinds <= {int, float}:
         return list(map(repr, values))
+    if kinds == {bool}:
+        return ["true" if each else "false" for each in values]
     return [_cell(value, optional=optional) for value in values]
 
 
 def _cell(value: Any, *, optional: bool) -> str:
+    if type(value) in EMPTY:
+        return _empty(value, optional=optional)
     if isinstance(value, str):
         return _text(value)
-    if value is ABSENT:
-        return ""
-    if value is None:
-        return "null" if optional else ""
     return value.text if isinstance(value, WrittenJson) else json_text(value)
+
+
+def _empty(value: Any, *, optional: bool) -> str:
+    return "null" if value is None and optional else ""
 
 
 def _are_bare(values: Sequence[str]) -> bool:
@@ -384,7 +393,13 @@ def _are_bare(values: Sequence[str]) -> bool:
 
 
 def _text(value: str) -> str:
-    return json_text(value) if "\0" in value or SPECIAL.match(f"\0{value}\0") else value
+    return _quoted(value) if "\0" in value or SPECIAL.match(f"\0{value}\0") else value
+
+
+def _quoted(value: str) -> str:
+    """A text as `json_text` writes it, in less time."""
+    text = encode_basestring(value)
+    return MARKED.sub(r"\1", text) if MARKS[0] in text else text
 
 
 def _object(names: Sequence[str], cells: Sequence[str], shared: dict[str, Any]) -> dict[str, Any]:
