@@ -20,11 +20,13 @@ from pegboard.results.json_tables import (
 LONG = 50_000
 """Bytes of an array or object from which on only a part of it is read."""
 DEEPEST = 4
-LOOKED_AT = 20
-"""Rows that show how many fields a row has itself."""
-LEAST_NESTED = 0.5
-"""Share of the fields that are within nested values from which on these are not read: to divide rows into parts takes
-longer than to read them, where little is nested."""
+LOOKED_AT = 100
+"""Rows from all over that show how much is nested."""
+SPREAD = 0.6180339887
+"""By which share of the rows the next one is farther, so that what repeats is not missed (the golden ratio)."""
+FIELD, VALUE = 60, 600
+"""Bytes of nested values that are read and written in the time that it takes to part a field, and a nested value, from
+a row."""
 OBJECT, ARRAY = b"{", b"["
 READ_AGAIN = (b"\\u", b"\\/")
 """Escapes for which other characters are written, once they are read."""
@@ -98,14 +100,22 @@ def _refuse_keys_twice(raw: bytes, found: Any) -> None:
 def _rows(raw: bytes) -> PartlyRead:
     """The rows of an array of objects with many nested values."""
     items = items_of(raw)
-    some = [_read(_codec().fields, bytes(each)) for each in items[:: max(1, len(items) // LOOKED_AT)]]
-    own = sum(map(len, some)) / max(1, len(some)) * len(items)
-    if own > (1 - LEAST_NESTED) * raw.count(b":"):
+    some = [items[int(at * SPREAD * len(items)) % len(items)] for at in range(LOOKED_AT)] if items else []
+    rows = [_read(_codec().fields, bytes(each)) for each in some]
+    nested = [size for row in rows for each in row.values() if (size := _nested_size(each))]
+    own = sum(len(bytes(each)) for each in some) - sum(nested)
+    gained = LOOKED_AT * len(raw) / max(1, len(items)) - own  # few rows may hold most of it
+    if gained < FIELD * sum(map(len, rows)) + VALUE * len(nested):
         raise NotShaped("little is nested")
     rows = _read(_codec().rows, raw)
     _refuse_keys_twice(raw, rows)
     _fill(rows, 0, again=any(each in raw for each in READ_AGAIN))
     return PartlyRead(rows)
+
+
+def _nested_size(part: Any) -> int:
+    raw = bytes(part)
+    return len(raw) if raw[:1] in (OBJECT, ARRAY) else 0
 
 
 def _fill(rows: Sequence[dict[str, Any]], depth: int, *, again: bool) -> None:
