@@ -51,6 +51,9 @@ LIKE_JSON = re.compile(r"\x00(?:[\"\[{ \x00]|-?\d[\d.eE+-]*\x00|(?:true|false|nu
 BARE_NAME = re.compile(r'[^\s.,?@"{}\[\]\x00-\x1f\x7f\x85\u2028\u2029\ue000\ue001]+')
 NAME_PART = re.compile(r'("(?:[^"\\]|\\.)*"|[^."?]+)')
 HEADER = re.compile(r"@(\d+) (\d+) rows(?:, each with (\{.*\})|, (each an array))?")
+EXPONENT = re.compile(rb"0e|0\.0000")
+BEFORE_NUMBER = (b":", b",", b"[", b"")
+LONGEST_NUMBER = 40
 ZEROS = bytes.maketrans(b"123456789", b"000000000")
 LONG = 10_000
 """Characters from which on a text is read by msgspec, if it is there."""
@@ -256,7 +259,8 @@ def _codec() -> _Codec | None:
 def _has_exponents(written: bytes) -> bool:
     """Whether there may be small or great floats, the only values that msgspec writes in another way than Python."""
     digits = written.translate(ZEROS)
-    return b"0e" in digits or b"0.0000" in digits
+    ends = [found.start() + 1 for found in EXPONENT.finditer(digits)] if b"0e" in digits or b"0.0000" in digits else []
+    return any(digits[max(0, end - LONGEST_NUMBER) : end].rstrip(b"0.-")[-1:] in BEFORE_NUMBER for end in ends)
 
 
 def _encoded(value: Any) -> str:
@@ -388,6 +392,9 @@ def _cells(values: Sequence[Any], *, optional: bool) -> list[str]:
         cells = iter(_cells([each for each in values if type(each) not in EMPTY], optional=optional))
         return [_empty(each, optional=optional) if type(each) in EMPTY else next(cells) for each in values]
     if kinds == {str}:
+        joined = "".join(values)
+        if joined.isascii() and joined.isdigit() and "" not in values:
+            return [f'"{value}"' for value in values]
         return list(values) if _are_bare(values) else [_text(value) for value in values]
     if kinds <= {int, float}:
         return list(map(repr, values))
