@@ -36,7 +36,7 @@ PYTHON = sys.executable
 RESULTS = Path("bench/results")
 CLIENTS = 8
 LEAD_SECONDS = 1.0
-"""Activity is written four times a second, spans are handed on every second."""
+"""Much activity is written every second, as spans are handed on."""
 ACCEPT = "application/json, text/event-stream"
 REVISION = "2025-11-25"
 QUIET = 'dashboard = false\n[activity]\nkeep = "off"\n'

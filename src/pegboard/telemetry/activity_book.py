@@ -6,13 +6,13 @@ calls, reported outcomes and further searches of the same conversation are noted
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from http import HTTPStatus
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any, TypeVar
-from uuid import uuid4
 
 from pegboard.activity_entries import NO_MONEY, ActivityEntry, Door, ScoredTool
 from pegboard.events import (
@@ -77,7 +77,7 @@ class ActivityBook:
     def _served(self, event: ModelRequestServed) -> list[ActivityEntry]:
         failed = event.status >= HTTPStatus.BAD_REQUEST
         entry = ActivityEntry(
-            id=uuid4().hex,
+            id=_new_id(),
             at=event.at,
             door="llm",
             kind="request",
@@ -108,7 +108,7 @@ class ActivityBook:
 
     def _listed(self, event: ToolsListed) -> list[ActivityEntry]:
         entry = ActivityEntry(
-            id=uuid4().hex,
+            id=_new_id(),
             at=event.at,
             door="mcp",
             kind="list",
@@ -129,7 +129,7 @@ class ActivityBook:
         if before is not None and not before.called:
             changed.append(before._replace(searches=before.searches + 1))
         entry = ActivityEntry(
-            id=uuid4().hex,
+            id=_new_id(),
             at=event.at,
             door="mcp",
             kind="search",
@@ -172,7 +172,7 @@ class ActivityBook:
 
     def _result(self, event: ResultShaped | ResultRead, outcome: str, before: int, after: int) -> ActivityEntry:
         return ActivityEntry(
-            id=uuid4().hex,
+            id=_new_id(),
             at=event.at,
             door="mcp",
             kind="result",
@@ -201,15 +201,11 @@ class ActivityBook:
         made = self._decisions.get(decision)
         if made is None:
             return {}
-        offered = set(made.active_set)
         return {
             "text": clean(made.query, LONGEST_TEXT),
             "profile": made.profile,
             "encoder": made.encoder,
-            "scores": tuple(
-                ScoredTool(_tool(name, door), score, name in offered)
-                for name, score in islice(made.scores.items(), MOST_TOOLS)
-            ),
+            "scores": _scored(made, _model_tool if door == "llm" else _tool),
             "latency_ms": made.latency_ms,
         }
 
@@ -217,6 +213,10 @@ class ActivityBook:
         """The price of tokens of definitions, at the mean price of the request's prompt if that was counted."""
         price = self._prices.price_of(event.model)
         return price.definitions(tokens, event.used) if price is not None else NO_MONEY
+
+
+def _new_id() -> str:
+    return os.urandom(16).hex()  # a quarter of the time of uuid4
 
 
 def clean(text: str, longest: int = LONGEST_NAME) -> str:
@@ -227,10 +227,22 @@ def clean(text: str, longest: int = LONGEST_NAME) -> str:
     return cut.replace("\x00", "\ufffd")
 
 
+def _scored(made: RouteDecided, named: Callable[[str], str]) -> tuple[ScoredTool, ...]:
+    """The best candidates. Without a loop of Python's, which would take twice as long for each request."""
+    scores, is_offered = made.scores, set(made.active_set).__contains__
+    rows = zip(map(named, scores), scores.values(), map(is_offered, scores), strict=True)
+    return tuple(map(tuple.__new__, repeat(ScoredTool), islice(rows, MOST_TOOLS)))
+
+
 @lru_cache(MOST_NAMES)
-def _tool(name: str, door: Door) -> str:
-    """A tool's name; a model's tools have no server."""
-    return clean(name.partition("/")[2] if door == "llm" else name)
+def _tool(name: str) -> str:
+    return clean(name)
+
+
+@lru_cache(MOST_NAMES)
+def _model_tool(name: str) -> str:
+    """A model's tools have no server."""
+    return clean(name.partition("/")[2])
 
 
 def _names(names: tuple[str, ...]) -> tuple[str, ...]:

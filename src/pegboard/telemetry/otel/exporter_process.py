@@ -17,6 +17,7 @@ from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, MetricExport
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SpanExportResult
 
+from pegboard.operating_system import BEHIND_REQUESTS, yield_to_others
 from pegboard.telemetry.otel.export_frames import ExportFrame, read
 from pegboard.telemetry.otel.sdk_records import SdkRecords
 
@@ -110,4 +111,5 @@ def main(stream: BinaryIO | None = None, made: Callable[[Mapping[str, Any]], Exp
 
 
 if __name__ == "__main__":
+    yield_to_others(BEHIND_REQUESTS)
     main()
