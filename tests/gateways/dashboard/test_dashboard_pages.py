@@ -19,9 +19,9 @@ from model_bodies import asking
 from page_cells import Cells
 from pegboard import Settings
 from pegboard.activity_entries import DAY_SECONDS, ActivityEntry, ActivityQuery, ActivityTotals, summed
-from pegboard.activity_report import day_name
+from pegboard.activity_report import day_name, when
 from pegboard.compose import build_routing
-from pegboard.gateways.dashboard.page_templates import usd, when
+from pegboard.gateways.dashboard.page_templates import usd
 from pegboard.routing import PROFILES
 from pegboard.stores import MemoryActivity, MemoryEvents
 from served import Gateway, OpenGateway
@@ -158,6 +158,18 @@ async def test_the_export_has_every_entry_and_no_formula(gateway_of: OpenGateway
     assert [row["id"] for row in rows] == [each.id for each in await week.find(ActivityQuery(), 10_000)]
     assert (rows[0]["key"], rows[0]["text"]) == ("'=HYPERLINK(1)", "'@x")
     assert {row["door"] for row in csv.DictReader(io.StringIO(some.text))} == {"llm"}
+
+
+async def test_the_export_is_there_as_parquet_too(gateway_of: OpenGateway, week: MemoryActivity) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    async with gateway_of(parts={"activity": week}) as gateway:
+        page = await gateway.http.get("/ui/activity?door=llm")
+        answer = await gateway.http.get("/ui/activity.parquet?door=llm")
+
+    assert "/ui/activity.parquet?door=llm" in page.text
+    assert answer.headers["content-disposition"] == 'attachment; filename="activity.parquet"'
+    found = parquet.read_table(io.BytesIO(answer.content)).column("id").to_pylist()
+    assert found == [each.id for each in await week.find(ActivityQuery(door="llm"), 10_000)]
 
 
 async def test_traffic_of_both_gateways_is_on_the_pages_at_once(gateway_of: OpenGateway) -> None:

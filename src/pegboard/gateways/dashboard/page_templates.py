@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pegboard.activity_report import day_name
+from pegboard.activity_report import day_name, when
 from pegboard.extras import required
 from pegboard.gateways.dashboard.forms import text_field
 from pegboard.spend_limits import NanoUsd, dollars
@@ -50,14 +49,6 @@ def usd(amount: int) -> str:
     ('$26.2949', '$0.000002', '$0')
     """
     return dollars(NanoUsd(round(amount, -5) or amount))
-
-
-def when(at: float) -> str:
-    """
-    >>> when(0.0)
-    '1970-01-01 00:00:00'
-    """
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def visible(text: str) -> str:
