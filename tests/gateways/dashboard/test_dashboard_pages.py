@@ -114,6 +114,23 @@ async def test_tools_that_were_called_have_the_sums_of_the_store(gateway_of: Ope
     assert len(tools) == 2
 
 
+async def test_what_was_offered_is_compared_with_what_was_called(gateway_of: OpenGateway, week: MemoryActivity) -> None:
+    async with gateway_of(parts={"activity": week}) as gateway:
+        tools = await page(gateway, "/ui/tools")
+        overview = await page(gateway, "/ui")
+
+    called = [each for each in await week.find(ActivityQuery(), 1_000) if each.called]
+    right = [each for each in called if each.door == "llm" or each.called == ("time/now",)]
+    wrong = [each for each in called if each.called == ("git/log",)]
+    assert overview.ids["recall"] == f"{len(right) / len(called):.1%}"
+    [lost] = [table for table in tools.tables if table[0][0] == "called"]
+    offered = sum(each.door == "llm" for each in wrong)
+    assert lost[1:] == [["git/log", "time/now", str(len(wrong)), str(offered)]]
+    [outcomes] = [table for table in tools.tables if table[0][0] == "model or client"]
+    clients = [each for each in called if each.client]
+    assert [row[1:3] for row in outcomes[1:] if row[0] == "claude-code"] == [[str(len(clients))] * 2]
+
+
 async def test_a_row_and_its_page_are_the_entry(gateway_of: OpenGateway, week: MemoryActivity) -> None:
     [entry] = await week.find(ActivityQuery(door="llm"), 1)
     async with gateway_of(parts={"activity": week}) as gateway:

@@ -12,10 +12,11 @@ from starlette.requests import Request
 
 from pegboard.activity_entries import DAY_SECONDS, ActivityEntry, ActivityQuery, ActivityTotals, summed
 from pegboard.activity_export import FORMATS, decisions
+from pegboard.activity_outcomes import DecisionOutcomes, decision_outcomes
 from pegboard.activity_report import day_name
 from pegboard.gateways.dashboard.charts import BarChart, bar_chart
 from pegboard.gateways.dashboard.page_templates import PageTemplates
-from pegboard.protocols import Archive
+from pegboard.protocols import Activity, Archive
 from pegboard.records import MeterRecord
 from pegboard.spend_limits import BUDGET
 from pegboard.telemetry.activity_recorder import ActivityRecorder
@@ -26,6 +27,9 @@ PAGE = 50
 EXPORTED = 100_000
 """Most entries of a file."""
 GROUPS = 200
+JUDGED = 1_000
+"""Decisions whose calls are compared with what was offered."""
+MOST_OUTCOMES = 20
 DOORS = ("llm", "mcp", "api")
 ALIVE = 15.0
 """Seconds between two signs of life of a stream, at which the rights of its viewer are checked again."""
@@ -50,7 +54,9 @@ class ActivityPages:
         kept = dict(await self._store.by_day(first))
         days = [(day, kept.get(day, ActivityTotals())) for day in range(first, today + 1)]
         spent = await spending_by_day(self._archive)
+        outcomes = await latest_outcomes(self._store)
         return {
+            "outcomes": outcomes,
             "period": period,
             "periods": PERIODS,
             "days": [(day, each, spent.get(day_name(day), 0)) for day, each in reversed(days)],
@@ -123,6 +129,14 @@ class ActivityPages:
                     yield "event: behind\ndata:\n\n"
                 elif query.passes(entry):
                     yield event_of(entry, templates)
+
+
+async def latest_outcomes(store: Activity) -> DecisionOutcomes:
+    """What came of the last `JUDGED` decisions."""
+    found: list[ActivityEntry] = []
+    async for page in decisions(store, ActivityQuery(), JUDGED):
+        found += page
+    return decision_outcomes(found, MOST_OUTCOMES)
 
 
 def event_of(entry: ActivityEntry, templates: PageTemplates) -> str:

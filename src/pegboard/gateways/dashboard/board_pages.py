@@ -8,6 +8,7 @@ from typing import Any
 from pegboard.activity_entries import DAY_SECONDS, ActivityGroup, ActivityTotals
 from pegboard.errors import PegboardError
 from pegboard.events import ContentSuspected, DefinitionChanged, DefinitionSuspected, Event, ServerCrowds
+from pegboard.gateways.dashboard.activity_pages import latest_outcomes
 from pegboard.gateways.dashboard.forms import tool_field
 from pegboard.gateways.dashboard.profile_comparison import ProfileComparison, compared
 from pegboard.gateways.dashboard.shown_settings import shown_settings
@@ -126,6 +127,7 @@ class BoardPages:
                 for tool, switch in sorted(self._host.switches.off.items())
             ],
             "used": await self._used_tools(),
+            "outcomes": None if self._recorder is None else await latest_outcomes(self._recorder.store),
             "notices": [] if self._recorder is None else [_notice(each) for each in reversed(self._recorder.notices)],
         }
 

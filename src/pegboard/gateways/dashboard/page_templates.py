@@ -35,6 +35,7 @@ class PageTemplates:
             "day": day_name,
             "visible": visible,
             "field": text_field,
+            "share": share,
         }
         self.static = {name: (FOLDER / "static" / name).read_bytes() for name in STATIC}
 
@@ -49,6 +50,14 @@ def usd(amount: int) -> str:
     ('$26.2949', '$0.000002', '$0')
     """
     return dollars(NanoUsd(round(amount, -5) or amount))
+
+
+def share(value: float | None) -> str:
+    """
+    >>> share(0.9876), share(None)
+    ('98.8%', '')
+    """
+    return "" if value is None else f"{value:.1%}"
 
 
 def visible(text: str) -> str:
