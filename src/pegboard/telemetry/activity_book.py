@@ -1,7 +1,7 @@
 """Activity from events: which entries an event begins or changes. Without I/O.
 
-A search or list of an MCP client, a shortened result, a model request and a route of the HTTP API begin an entry;
-calls, reported outcomes and further searches of the same conversation are noted in the last one.
+A search, route or list of an MCP client, what is pushed to it, a shortened result, a model request and a route of the
+HTTP API begin an entry; calls, reported outcomes and further searches of the same conversation are noted in the last.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from http import HTTPStatus
 from itertools import islice, repeat
 from typing import Any, TypeVar
 
-from pegboard.activity_entries import NO_MONEY, ActivityEntry, Door, ScoredTool
+from pegboard.activity_entries import NO_MONEY, ActivityEntry, ActivityKind, Door, ScoredTool
 from pegboard.events import (
     CallFinished,
     Event,
@@ -25,6 +25,7 @@ from pegboard.events import (
     RouteAnswered,
     RouteDecided,
     ToolsListed,
+    ToolsOffered,
     ToolsSearched,
 )
 from pegboard.model_prices import PriceTable
@@ -53,6 +54,7 @@ class ActivityBook:
             ModelRequestServed: self._served,
             ToolsListed: self._listed,
             ToolsSearched: self._searched,
+            ToolsOffered: self._offered,
             RouteAnswered: self._routed,
             CallFinished: self._called,
             ResultShaped: self._shaped,
@@ -125,22 +127,33 @@ class ActivityBook:
         return [entry]
 
     def _searched(self, event: ToolsSearched) -> list[ActivityEntry]:
-        changed, before = list[ActivityEntry](), self._last.get(_owner(event))
-        if before is not None and not before.called:
-            changed.append(before._replace(searches=before.searches + 1))
-        entry = ActivityEntry(
+        return self._asked(self._found(event, "search", event.found), _owner(event))
+
+    def _offered(self, event: ToolsOffered) -> list[ActivityEntry]:
+        """Nobody asked for a push: the calls that follow are still of what was asked for before."""
+        entry = self._found(event, event.way, event.offered)
+        return [entry] if event.way == "push" else self._asked(entry, _owner(event))
+
+    def _found(self, event: ToolsSearched | ToolsOffered, kind: ActivityKind, found: int) -> ActivityEntry:
+        return ActivityEntry(
             id=_new_id(),
             at=event.at,
             door="mcp",
-            kind="search",
+            kind=kind,
             key=event.key,
             client=clean(event.client),
             conversation=event.conversation,
-            outcome="found" if event.found else "nothing found",
-            offered=event.found,
+            outcome="found" if found else "nothing found",
+            offered=found,
             **self._said(event.decision, "mcp"),
         )
-        _remember(self._last, _owner(event), entry)
+
+    def _asked(self, entry: ActivityEntry, owner: str) -> list[ActivityEntry]:
+        """The entry, and the one before it if nothing of that was called."""
+        changed, before = list[ActivityEntry](), self._last.get(owner)
+        if before is not None and not before.called:
+            changed.append(before._replace(searches=before.searches + 1))
+        _remember(self._last, owner, entry)
         return [*changed, entry]
 
     def _routed(self, event: RouteAnswered) -> list[ActivityEntry]:
@@ -249,7 +262,7 @@ def _names(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(clean(name) for name in names[:MOST_TOOLS])
 
 
-def _owner(event: ToolsListed | ToolsSearched | CallFinished) -> str:
+def _owner(event: ToolsListed | ToolsSearched | ToolsOffered | CallFinished) -> str:
     """Whose calls follow a decision: those of its conversation, else of its key."""
     return event.conversation or f"key {event.key}"
 
