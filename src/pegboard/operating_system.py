@@ -36,8 +36,8 @@ NEW_GROUP = 0x00000200
 BELOW_NORMAL = 0x00004000
 """`subprocess.BELOW_NORMAL_PRIORITY_CLASS`."""
 MOST_NICE = 19
-LOW_PRIORITY = 10
-"""A niceness of POSIX: on Linux a tenth of the weight of others."""
+LOW_PRIORITY, BEHIND_REQUESTS = 10, 5
+"""Nicenesses of POSIX: on Linux a tenth, and a third, of the weight of others."""
 ON_POSIX = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 ON_WINDOWS = (
     *("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE"),
@@ -74,14 +74,14 @@ def lower_priority(pid: int, by: int) -> None:
             os.setpriority(os.PRIO_PROCESS, pid, min(MOST_NICE, os.getpriority(os.PRIO_PROCESS, 0) + by))
 
 
-def yield_to_others() -> None:
+def yield_to_others(niceness: int = LOW_PRIORITY) -> None:
     """Give this process a low priority: it gets the processor time that nothing else wants, and a tenth of what others
-    get where there is not enough."""
+    get where there is not enough; with `BEHIND_REQUESTS` a third."""
     if is_windows():
         kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined, unused-ignore]
         kernel.SetPriorityClass(kernel.GetCurrentProcess(), BELOW_NORMAL)
     else:
-        os.nice(LOW_PRIORITY)
+        os.nice(niceness)
 
 
 # Paths and files
