@@ -50,7 +50,7 @@ def _load(encoding: str) -> None:
 
 def _encodable(text: str) -> str:
     """The text with lone surrogates, which JSON allows but UTF-8 does not, replaced by question marks."""
-    return text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def compact_json(value: object) -> str:
