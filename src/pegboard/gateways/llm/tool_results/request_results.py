@@ -36,8 +36,8 @@ READ_CALL = 500
 READINGS = 2
 """How many readings on a cut has to be worth."""
 UNNOTICED = 130
-"""How many times its own length the tools and instructions have before `read_result` is offered from the beginning. What
-is left of one percent is for providers that count cached tokens in steps: a tool more may move each prompt past one."""
+"""How many times its own length the tools and instructions have before `read_result` is offered from the beginning.
+What is left of one percent is for providers that count cached tokens in steps: a tool more moves a prompt past one."""
 CHARACTERS = 4
 """Of a token, about."""
 SMALLEST = 5_500
