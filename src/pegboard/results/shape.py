@@ -44,6 +44,9 @@ SAMPLE, EACH = 2_000, 20
 PAGE_CHARACTERS = 5
 """Characters of a token, about: more than this times the budget is not read of a long page."""
 HANDLE_LENGTH = 24
+WAYS = "lines, grep, path or page"
+WAYS_EXPLAINED = "lines (40-120), grep (a|b), path (JMESPath) or page"
+"""Where the definition of the tool does not explain them, as many conversations carry it that never read on."""
 READ = "read_result"
 """The name of the tool that reads a kept result."""
 
@@ -367,7 +370,8 @@ def _how_to_read(handle: str, policy: ShapePolicy, *, whole: bool) -> str:
     kept = f"kept for {max(1, round(policy.seconds / 3600))} hours" if policy.seconds else "kept"
     if whole:
         return f'[The original is {kept}: {READ} with handle "{handle}" and original true]'
-    return f'[All of it is {kept}: {READ} with handle "{handle}" and lines, grep, path or page]'
+    ways = WAYS if policy.seconds else WAYS_EXPLAINED
+    return f'[All of it is {kept}: {READ} with handle "{handle}" and {ways}]'
 
 
 def handle_of(result: JsonObject) -> str:
