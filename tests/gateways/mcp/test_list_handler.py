@@ -26,6 +26,7 @@ class Listed:
 
     def __init__(self, *definitions: dict[str, Any]) -> None:
         self.definitions = [*definitions]
+        self.listings: list[Any] = []
 
     async def list_tools(self, _caller: Any) -> list[dict[str, Any]]:
         return [*self.definitions]
