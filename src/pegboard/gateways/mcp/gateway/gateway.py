@@ -127,6 +127,8 @@ class Gateway:
         )
         self._upstreams = upstreams
         self._recognize_clients(settings)
+        self.listings: list[tuple[str, str | None, Sequence[JsonObject], JsonObject]] = []
+        """The latest answers to `tools/list`, with the revision, the cursor and the definitions that each is for."""
         self._last_listed: OrderedDict[str, Fingerprint] = OrderedDict()
         self.fleet = fleet
         charges = CallCharges(MemorySpend(clock), settings.spend, clock) if charges is None else charges

@@ -48,14 +48,14 @@ class GatewayServer(Server[Any]):
 
 def wire(
     gateway: Gateway,
-    sealed: RequestStateSecurity | None = None,
+    states: ServerMiddleware[Any] | None = None,
     *,
     exposure: Exposure | None = None,
     tracer: Tracer | None = None,
 ) -> Server[Any]:
     """A server for both protocol eras.
 
-    ``sealed`` protects the request states that clients hold; by default only this process can open them. ``exposure``
+    ``states`` protects the request states that clients hold; by default only this process can open them. ``exposure``
     is what a client on standard input and output asks for. With a ``tracer``, each request has a span.
     """
 
@@ -75,25 +75,34 @@ def wire(
 
     calls, lists = CallHandler(gateway, connected), ListHandler(gateway, connected)
     tasks = TaskHandlers(gateway, connected)
-    handlers = ResourceHandlers(gateway, gateway.pending_inputs, connected, tasks)
+    handlers = ResourceHandlers(gateway, connected, tasks)
     server = GatewayServer(
         "pegboard",
         version=version("pegboard"),
         on_list_tools=lists.handle,  # type: ignore[arg-type]  # the SDK takes dictionaries too
         on_call_tool=calls.handle,  # type: ignore[arg-type]
         **handlers.handlers(),
-        get_tool_input_schema=MirroredArguments(gateway.input_schema),
+        get_tool_input_schema=MirroredArguments(lambda name: gateway.input_schema(name)),
     )
     server.add_notification_handler("notifications/initialized", types.NotificationParams, initialized)
     server.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, roots_changed)
     handlers.join(server)
     tasks.join(server)
     SkillHandlers(gateway, connected).join(server)
-    boundary = RequestStateBoundary(sealed or RequestStateSecurity.ephemeral(), default_audience="pegboard")
-    server.middleware += [boundary, calls, lists, verbatim, _introduces(gateway, exposure)]
+    server.middleware += [
+        states or boundary(RequestStateSecurity.ephemeral()),
+        calls,
+        lists,
+        verbatim,
+        _introduces(gateway, exposure),
+    ]
     if tracer is not None:
         trace_requests(server, tracer)
     return server
+
+
+def boundary(sealed: RequestStateSecurity) -> RequestStateBoundary:
+    return RequestStateBoundary(sealed, default_audience="pegboard")
 
 
 async def verbatim(ctx: Context, call_next: CallNext) -> HandlerResult:
@@ -131,14 +140,14 @@ def _introduces(gateway: Gateway, exposure: Exposure | None) -> ServerMiddleware
 
 def _present(gateway: Gateway, ctx: Context, session: str) -> None:
     """Lets servers ask the client for its roots outside its requests, until its connection ends."""
-    wire = ctx.session
+    wire, fleet = ctx.session, gateway.fleet
 
     async def ask() -> types.ListRootsResult:
         return await wire.send_request(types.ListRootsRequest(), types.ListRootsResult)
 
     capabilities = wire.client_capabilities
-    gateway.fleet.join(session, ask if capabilities and capabilities.roots is not None else None)
-    at_end(ctx, lambda: gateway.fleet.leave(session))
+    fleet.join(session, ask if capabilities and capabilities.roots is not None else None)
+    at_end(ctx, lambda: fleet.leave(session))
 
 
 def _connected(gateway: Gateway, ctx: Context, exposure: Exposure | None) -> Caller:

@@ -177,7 +177,7 @@ class ResumableSessions(StreamableHTTPSessionManager):
 
     def __init__(self, *of: Any, **options: Any) -> None:
         super().__init__(*of, **options)
-        self._run_lock = self._session_creation_lock = asyncio.Lock()  # type: ignore[assignment]  # each user has one: the SDK's takes a kilobyte
+        self._run_lock = self._session_creation_lock = asyncio.Lock()  # type: ignore[assignment]  # the SDK's takes a kilobyte
 
     def begin(self, tasks: TaskGroup) -> None:
         """As `run` begins, without tasks of its own: those of its sessions are in this group, until `end`."""

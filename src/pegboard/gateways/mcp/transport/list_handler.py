@@ -7,7 +7,7 @@ pages. Both depend on the definitions alone, so the latest lists keep what came 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import mcp_types as types
@@ -35,7 +35,6 @@ class ListHandler:
     def __init__(self, gateway: Gateway, connected: Callable[[Context], Caller]) -> None:
         self._gateway = gateway
         self._connected = connected
-        self._kept: list[tuple[str, str | None, Sequence[JsonObject], JsonObject]] = []
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Raises ValidationError for parameters that the protocol does not allow, which the SDK reports."""
@@ -50,13 +49,14 @@ class ListHandler:
         return await self._listed(ctx, params.cursor if params else None)
 
     async def _listed(self, ctx: Context, cursor: str | None) -> dict[str, Any]:
-        definitions = await self._gateway.list_tools(self._connected(ctx))
-        for version, place, before, answer in self._kept:
+        definitions, known = await self._gateway.list_tools(self._connected(ctx)), self._gateway.listings
+        for version, place, before, answer in known:
             if version == ctx.protocol_version and place == cursor and before == definitions:
                 return dict(answer)
         answer = shaped(ctx, page(definitions, cursor) | HINTS)
         _validate(ctx.protocol_version, answer)
-        self._kept = [(ctx.protocol_version, cursor, definitions, answer), *self._kept[: MOST_KEPT - 1]]
+        known.insert(0, (ctx.protocol_version, cursor, definitions, answer))
+        del known[MOST_KEPT:]
         return dict(answer)
 
 

@@ -8,14 +8,13 @@ from typing import Any
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
-from mcp.server.subscriptions import ListenHandler
 
 from pegboard.gateways.mcp.gateway.app_tools import SCHEME
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind
-from pegboard.gateways.mcp.resources.resources import Visible, everything
-from pegboard.gateways.mcp.transport.client_input import ClientOrigin, Params, PendingInputs, Work
+from pegboard.gateways.mcp.resources.resources import ServerResources, Visible, everything
+from pegboard.gateways.mcp.transport.client_input import ClientOrigin, Params, Work
 from pegboard.gateways.mcp.transport.results import HINTS, Context, foreign_meta, kept, page
 from pegboard.gateways.mcp.transport.task_handlers import TaskHandlers
 
@@ -26,13 +25,14 @@ Connected = Callable[[Context], Caller]
 class ResourceHandlers:
     """Handlers for the SDK's server. ``connected`` returns the caller of a request."""
 
-    def __init__(self, gateway: Gateway, pending: PendingInputs, connected: Connected, tasks: TaskHandlers) -> None:
+    def __init__(self, gateway: Gateway, connected: Connected, tasks: TaskHandlers) -> None:
         self._gateway = gateway
-        self._resources = gateway.resources
-        self._pending = pending
         self._connected = connected
         self._tasks = tasks
-        self._listen = ListenHandler(gateway.announcer.bus)
+
+    @property
+    def _resources(self) -> ServerResources:
+        return self._gateway.resources
 
     def join(self, server: Server[Any]) -> None:
         """Registers `logging/setLevel` without the SDK's warning that revision 2026-07-28 lacks it: handshake clients
@@ -95,7 +95,7 @@ class ResourceHandlers:
             for uri in params.notifications.resource_subscriptions or ():
                 await self._resources.subscribe(stream, str(uri), None, self._visible(ctx))
             async with self._tasks.listening(ctx, params) as hearing:
-                return await self._listen(hearing, params)
+                return await self._gateway.announcer.listen(hearing, params)
         finally:
             await self._resources.forget(stream)
 
@@ -116,7 +116,7 @@ class ResourceHandlers:
     async def _answered(self, ctx: Context, params: Params, work: Work) -> Result:
         caller = await self._started(ctx)
         origin = ClientOrigin(ctx, caller, level=self._gateway.levels.of(caller.session))
-        return await self._pending.result(ctx, params, origin, work)
+        return await self._gateway.pending_inputs.result(ctx, params, origin, work)
 
     def _visible(self, ctx: Context, uri: str = "") -> Visible:
         """The servers whose resources and prompts the caller may use: those of which it may use every tool, and for the

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any
 
 import mcp_types as types
@@ -31,15 +30,20 @@ class SkillHandlers:
 
     def join(self, server: Server[Any]) -> None:
         server.add_request_handler("skills/list", types.PaginatedRequestParams, self._list)
-        server.add_request_handler("skills/get", AnyParams, partial(self._about, self._gateway.skills.entry))
-        directory = partial(self._about, self._gateway.skills.directory)
-        server.add_request_handler("resources/directory/read", AnyParams, directory)
+        server.add_request_handler("skills/get", AnyParams, self._entry)
+        server.add_request_handler("resources/directory/read", AnyParams, self._directory)
 
     async def _list(self, ctx: Context, params: types.PaginatedRequestParams) -> Result:
         found = await self._gateway.resources.listed("skills", await self._visible(ctx))
         return kept(ctx, page(found, params.cursor, part="skills", identity="uri") | HINTS)
 
-    async def _about(self, ask: Ask, ctx: Context, _params: AnyParams) -> Result:
+    async def _entry(self, ctx: Context, _params: AnyParams) -> Result:
+        return await self._about(self._gateway.skills.entry, ctx)
+
+    async def _directory(self, ctx: Context, _params: AnyParams) -> Result:
+        return await self._about(self._gateway.skills.directory, ctx)
+
+    async def _about(self, ask: Ask, ctx: Context) -> Result:
         visible, caller = await self._visible(ctx), self._connected(ctx)
         params = {key: value for key, value in (ctx.params or {}).items() if key != "_meta"}
         if meta := foreign_meta(ctx):
