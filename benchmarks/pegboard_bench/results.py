@@ -8,7 +8,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -28,9 +28,17 @@ def write(
     figures: Mapping[str, float],
     tables: Mapping[str, Any],
     folder: Path,
+    parts: Collection[str] = (),
 ) -> Path:
-    """Write a result, whole or not at all, and return its path. Raises ValueError for a figure that is none."""
+    """Write a result, whole or not at all, and return its path. Raises ValueError for a figure that is none.
+
+    ``parts`` are measured by themselves (`extend`): what the file has of them stays.
+    """
     check(figures)
+    path = folder / f"{name}.json"
+    before = read(path) if parts and path.exists() else {"figures": {}, "tables": {}}
+    kept = {part: before["tables"][part] for part in parts if part in before["tables"]}
+    figures = {each: before["figures"][each] for table in kept.values() for each in table["figures"]} | dict(figures)
     result = {
         "name": name,
         "command": command,
@@ -40,10 +48,9 @@ def write(
         "versions": versions(),
         "seed": seed,
         "figures": {figure: round(float(value), 6) for figure, value in sorted(figures.items())},
-        "tables": tables,
+        "tables": dict(tables) | kept,
     }
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.json"
     _put(path, result)
     return path
 

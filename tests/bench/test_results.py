@@ -55,3 +55,14 @@ def test_what_cannot_be_written_leaves_the_old_result_in_place(tmp_path: Path) -
 
     assert (tmp_path / "x.json").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_parts_that_are_measured_by_themselves_stay(tmp_path: Path) -> None:
+    write(tmp_path)
+    for part in ("own", "other"):
+        results.extend(tmp_path / "x.json", part, figures={f"c/{part}": 3}, table={"runs": 1})
+    found = write(tmp_path, figures={"b/x": 2}, parts=["own", "never"])
+
+    assert found["figures"] == {"b/x": 2, "c/own": 3}
+    assert found["tables"].keys() == {"t", "own"}
+    assert found["tables"]["own"]["runs"] == 1

@@ -65,7 +65,7 @@ async def test_every_process_knows_what_another_handed_out_also_with_a_secret_ju
 async def test_secrets_are_replaced_and_a_session_lasts_all_the_same(clock: FakeClock) -> None:
     store = MemorySigningKeys()
     signing = await opened(store, clock)
-    session, state = signing.session("1", ANN), signing.states("a").codec.seal(b"state")
+    session, state = signing.session("1", ANN), signing.states.codec.seal(b"state")
     clock.advance(ROTATION - 1)
     last = signing.session("2", ANN)
 
@@ -76,13 +76,13 @@ async def test_secrets_are_replaced_and_a_session_lasts_all_the_same(clock: Fake
     assert signing.session("1", ANN) != session
     assert await signing.owns(ANN, session)
     assert await signing.owns(ANN, last)
-    assert signing.states("a").codec.unseal(state) == b"state"
+    assert signing.states.codec.unseal(state) == b"state"
 
     clock.advance(ROTATION)
     await signing.renew()
     assert not await signing.owns(ANN, session)
     with pytest.raises(InvalidRequestState):
-        signing.states("a").codec.unseal(state)
+        signing.states.codec.unseal(state)
     assert len(await store.share([], forget=0)) == 2
 
 

@@ -70,7 +70,7 @@ def _nowhere(server: str) -> Upstream:
 
 
 class Gateway:
-    """One board for many servers. Results of servers are relayed untouched (M7)."""
+    """One board for many servers. Results of servers are relayed untouched (M7). ``name`` is its own in the process."""
 
     def __init__(
         self,
@@ -80,6 +80,7 @@ class Gateway:
         *,
         events: EventSink,
         clock: Clock,
+        name: str = "",
         book: SessionBook | None = None,
         observe: Callable[[Outcome], None] = lambda outcome: None,
         toolset: ToolsetView | None = None,
@@ -95,6 +96,7 @@ class Gateway:
         finder: ServerFinder | None = None,
         items: ItemSearch | None = None,
     ) -> None:
+        self.name = name
         self.announcer = Announcer()
         self.pending_inputs = PendingInputs()
         self.levels = LogLevels(upstreams)

@@ -179,9 +179,10 @@ class ResumableSessions(StreamableHTTPSessionManager):
         super().__init__(*of, **options)
         self._run_lock = self._session_creation_lock = asyncio.Lock()  # type: ignore[assignment]  # the SDK's takes a kilobyte
 
-    def begin(self, tasks: TaskGroup) -> None:
-        """As `run` begins, without tasks of its own: those of its sessions are in this group, until `end`."""
-        self._lifespan_state = {}
+    def begin(self, tasks: TaskGroup, lifespan: object) -> None:
+        """As `run` begins, without tasks of its own: those of its sessions are in this group, until `end`. Its requests
+        have this lifespan state."""
+        self._lifespan_state = lifespan
         self._tasks = self._task_group = SessionTasks(tasks)  # type: ignore[assignment]
 
     def end(self) -> None:

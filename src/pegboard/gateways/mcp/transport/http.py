@@ -28,9 +28,8 @@ from pegboard.gateways.mcp.gateway.host import Host, NoToolset
 from pegboard.gateways.mcp.gateway.user_boards import TooManyUsers, UserEndpoint
 from pegboard.gateways.mcp.transport import auth, sign_in_pages
 from pegboard.gateways.mcp.transport.client_connection import EXPOSURE_KEY, results_wished, wished
-from pegboard.gateways.mcp.transport.gateway_server import boundary, wire
+from pegboard.gateways.mcp.transport.gateway_server import gateway_server
 from pegboard.gateways.mcp.transport.handshake_sessions import ResumableSessions
-from pegboard.gateways.mcp.transport.served_gateway import OF_REQUEST, Served, states_of_request
 
 PATH = "/mcp"
 HEALTH = "/healthz"
@@ -44,7 +43,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 class Endpoint:
     """The endpoint of one gateway."""
 
-    served: Served
+    gateway: Gateway
     app: SessionRecovery | SessionAffinity
     close: Callable[[], None]
 
@@ -78,7 +77,7 @@ class HttpDoor:
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
         """By toolset and user."""
         self._tasks = anyio.create_task_group()
-        self._server = wire(OF_REQUEST, states_of_request, tracer=host.parts.tracer)
+        self._server = gateway_server(host.signing.states, tracer=host.parts.tracer)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[HttpDoor]:
@@ -141,7 +140,7 @@ class HttpDoor:
             return _error(NoSession(), NoSession.http_status)
         told = {**scope, auth.HOLDER_KEY: holder, EXPOSURE_KEY: wish}
         busy = self._host.users.board(user).in_use() if user else nullcontext()
-        with busy, endpoint.served.answering():
+        with busy:
             await endpoint.app(told, receive, send)
         return None
 
@@ -162,7 +161,7 @@ class HttpDoor:
         it was removed from the configuration, and TooManyUsers."""
         key = (toolset, user)
         known = self._endpoints.get(key)
-        if known is not None and self._host.serves(toolset, known.served.gateway, user):
+        if known is not None and self._host.serves(toolset, known.gateway, user):
             if user:
                 self._host.users.board(user).touch()  # so that it does not rest before the request has begun
             return known
@@ -174,9 +173,8 @@ class HttpDoor:
     def _opened(self, gateway: Gateway, toolset: str, user: str) -> Endpoint:
         """An endpoint that is served until the door closes, the toolset is removed, or the user rests or is
         forgotten."""
-        sealed = self._host.signing.states(f"pegboard/{toolset}@{user}" if user else f"pegboard/{toolset}")
-        manager = ResumableSessions(self._server, security_settings=self.security)
-        manager.begin(self._tasks)
+        manager = ResumableSessions(self._server.of(gateway), security_settings=self.security)
+        manager.begin(self._tasks, gateway)
 
         def close() -> None:
             manager.end()
@@ -188,8 +186,7 @@ class HttpDoor:
             self._host.users.board(user).endpoints[toolset] = UserEndpoint(
                 close=close, is_needed=lambda: manager.has_sessions
             )
-        served = Served(gateway=gateway, states=boundary(sealed))
-        return Endpoint(served=served, app=self._app(manager, gateway), close=close)
+        return Endpoint(gateway=gateway, app=self._app(manager, gateway), close=close)
 
     def _app(self, manager: ResumableSessions, gateway: Gateway) -> SessionRecovery | SessionAffinity:
         local = SessionRecovery(manager, gateway, self._host.signing)

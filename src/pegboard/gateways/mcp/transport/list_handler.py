@@ -12,28 +12,25 @@ from typing import Any
 
 import mcp_types as types
 from mcp import MCPError
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
 from mcp_types import methods
 from pydantic import ValidationError
 
 from pegboard.gateways.mcp.gateway.caller import Caller
-from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.transport.call_handler import is_open
-from pegboard.gateways.mcp.transport.results import HINTS, page, shaped
+from pegboard.gateways.mcp.transport.results import HINTS, Context, page, shaped
 from pegboard.model import JsonObject
 
 LOGGER = logging.getLogger(__name__)
 LIST = "tools/list"
 MOST_KEPT = 16
 """Answers that are kept: clients of one kind and rights are listed the same, page by page."""
-Context = ServerRequestContext[Any, Any]
 
 
 class ListHandler:
     """``connected`` is the caller behind a request."""
 
-    def __init__(self, gateway: Gateway, connected: Callable[[Context], Caller]) -> None:
-        self._gateway = gateway
+    def __init__(self, connected: Callable[[Context], Caller]) -> None:
         self._connected = connected
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
@@ -49,7 +46,8 @@ class ListHandler:
         return await self._listed(ctx, params.cursor if params else None)
 
     async def _listed(self, ctx: Context, cursor: str | None) -> dict[str, Any]:
-        definitions, known = await self._gateway.list_tools(self._connected(ctx)), self._gateway.listings
+        gateway = ctx.lifespan_context
+        definitions, known = await gateway.list_tools(self._connected(ctx)), gateway.listings
         for version, place, before, answer in known:
             if version == ctx.protocol_version and place == cursor and before == definitions:
                 return dict(answer)
