@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -115,17 +115,15 @@ class Gateway:
         pins = None if approvals is None else approvals.contents
         self._later = AfterAnswer()
         self._contents = Contents(settings.scan, events=events, clock=clock, later=self._later, pins=pins)
-        self.resources = ServerResources(
-            upstreams, self.announcer.bus, lambda: self._caller_view.servers, self._contents
-        )
+        self.resources = ServerResources(upstreams, self.announcer.bus, self._servers, self._contents)
         self.skills = SkillLibrary(self.resources)
         self.tasks = ServerTasks(
             upstreams,
             reach,
-            lambda: self._caller_view.servers,
+            self._servers,
             task_ids or TaskIds(),
             self._contents,
-            lambda session, tool: self.book.update(session, session_changes.answered(tool)),
+            self._answered,
         )
         self._upstreams = upstreams
         self._recognize_clients(settings)
@@ -297,6 +295,12 @@ class Gateway:
         self._results.adopt(settings)
         self._programs.adopt(settings.programs)
         self.view.adopt(settings, board, toolset)
+
+    def _servers(self) -> Collection[str] | None:
+        return self._caller_view.servers
+
+    async def _answered(self, session: str | None, tool: str) -> Session:
+        return await self.book.update(session, session_changes.answered(tool))
 
     def _recognize_clients(self, settings: Settings) -> None:
         """Recognize clients by these settings."""
