@@ -37,9 +37,10 @@ class GotSpan:
 
 @dataclass
 class Collector:
-    """``raw`` is every body and header that came."""
+    """``raw`` is every body and header that came. One that ``refuses`` says so of everything."""
 
     url: str = ""
+    refuses: bool = False
     raw: list[bytes] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     spans: list[GotSpan] = field(default_factory=list)
@@ -129,7 +130,7 @@ def collecting() -> Iterator[Collector]:
             with lock:
                 got.headers.append({name.lower(): value for name, value in self.headers.items()})
                 got.take(self.path, body)
-            self.send_response(200)
+            self.send_response(400 if got.refuses else 200)
             self.send_header("content-type", "application/x-protobuf")
             self.send_header("content-length", "0")
             self.end_headers()

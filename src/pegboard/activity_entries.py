@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, get_args
 from pegboard.spend_limits import NanoUsd
 
 Door = Literal["llm", "mcp", "api"]
-ActivityKind = Literal["request", "list", "search", "route", "result"]
+ActivityKind = Literal["request", "list", "search", "route", "push", "result"]
 Grouping = Literal["door", "key", "client", "conversation", "model", "tool"]
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
 DAY_SECONDS = 86_400
@@ -32,7 +32,8 @@ class ScoredTool(NamedTuple):
 class ActivityEntry(NamedTuple):
     """A decision about tools and what came of it. ``at`` is seconds since the epoch.
 
-    ``kind`` is a model's `request`, an MCP `list`, `search` or shortened `result`, or a `route` of the HTTP API.
+    ``kind`` is a model's `request`, an MCP `list`, `search`, `push` or shortened `result`, or a `route` of MCP or the
+    HTTP API.
     ``key`` is the name of the caller's key or token, ``conversation`` its mark (`conversation_mark`). ``offered`` of
     ``tools`` were offered.
     ``called`` are the calls that followed, ``failures`` those of them that failed, and ``searches`` the searches that

@@ -76,6 +76,14 @@ def day_name(day: int) -> str:
     return datetime.fromtimestamp(day * DAY_SECONDS, UTC).strftime("%Y-%m-%d")
 
 
+def when(at: float) -> str:
+    """
+    >>> when(0.0)
+    '1970-01-01 00:00:00'
+    """
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
 def cell(text: str) -> str:
     """A text as a spreadsheet should show it.
 

@@ -22,6 +22,7 @@ from pegboard.caller_limits import ANYONE, LimitedCaller, applying, counted
 from pegboard.errors import NotCarriedOut, PegboardError, SpendLimitReached, StoreError, UpstreamError
 from pegboard.model import ToolId
 from pegboard.protocols import Clock, Spend
+from pegboard.settings.limit_settings import BudgetSettings
 from pegboard.settings.storage import SpendSettings
 from pegboard.spend_limits import BUDGET, Account, Limits, NanoUsd, Reservation, dollars, nano_usd
 from pegboard.store_health import StoreHealth
@@ -50,6 +51,11 @@ class Charge:
     limits: Limits = NO_LIMITS
     whose: str = ""
     """Whose limits these are, in words, if not everybody's."""
+
+
+def budget_account(budget: BudgetSettings, caller: LimitedCaller) -> Account:
+    """The account of what a budget for calls counts."""
+    return Account(session="", key=BUDGET + counted(budget, caller))
 
 
 class CallCharges:
@@ -119,7 +125,7 @@ class CallCharges:
             Charge(account=self._account(session), amount=price, limits=self._limits),
             *(
                 Charge(
-                    account=Account(session="", key=BUDGET + counted(each, caller)),
+                    account=budget_account(each, caller),
                     amount=price,
                     limits=Limits(day=_nano(each.day), key=_nano(each.total)),
                     whose={"caller": caller.name, "tenant": caller.tenant, "all": ""}[each.by],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pegboard.spend_limits import NanoUsd
 from pegboard.token_usage import TokenUsage
@@ -149,6 +149,21 @@ class ToolsSearched(Event):
     found: int
     by_words: bool
     decision: str = ""
+    key: str = ""
+    client: str = ""
+    conversation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsOffered(Event):
+    """An MCP client was offered so many tools: by the tool `route`, or by a push, as they are likely to be called next.
+
+    ``way`` is `route` or `push`, ``decision`` the `turn_id` of its decision.
+    """
+
+    way: Literal["route", "push"]
+    offered: int
+    decision: str
     key: str = ""
     client: str = ""
     conversation: str = ""

@@ -26,6 +26,7 @@ EXTRAS = {
     "opentelemetry": "otel",
     "msgspec": "mcp",
     "prometheus_client": "gateway",
+    "pyarrow": "parquet",
     "ray": "ray",
     "rich": "cli",
     "starlette": "gateway",

@@ -35,8 +35,9 @@ NEW_GROUP = 0x00000200
 """`subprocess.CREATE_NEW_PROCESS_GROUP`."""
 BELOW_NORMAL = 0x00004000
 """`subprocess.BELOW_NORMAL_PRIORITY_CLASS`."""
-LOW_PRIORITY = 10
-"""A niceness of POSIX: on Linux a tenth of the weight of others."""
+MOST_NICE = 19
+LOW_PRIORITY, BEHIND_REQUESTS = 10, 5
+"""Nicenesses of POSIX: on Linux a tenth, and a third, of the weight of others."""
 ON_POSIX = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 ON_WINDOWS = (
     *("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE"),
@@ -57,14 +58,30 @@ def apart_from_signals() -> dict[str, Any]:
     return {"creationflags": NEW_GROUP} if is_windows() else {"start_new_session": True}
 
 
-def yield_to_others() -> None:
+def group_of_its_own() -> dict[str, Any]:
+    """Options of `subprocess.Popen` for a process that is killed with its children, and that may get a low priority.
+
+    It stays in this process's session: Linux divides the processor among sessions first, and a niceness counts only
+    within one (sched(7), "The autogroup feature").
+    """
+    return {"creationflags": NEW_GROUP | BELOW_NORMAL} if is_windows() else {"process_group": 0}
+
+
+def lower_priority(pid: int, by: int) -> None:
+    """Give a process just started, and what it will start, a lower priority than ours. Windows does so at its start."""
+    if not is_windows():
+        with suppress(ProcessLookupError, PermissionError):
+            os.setpriority(os.PRIO_PROCESS, pid, min(MOST_NICE, os.getpriority(os.PRIO_PROCESS, 0) + by))
+
+
+def yield_to_others(niceness: int = LOW_PRIORITY) -> None:
     """Give this process a low priority: it gets the processor time that nothing else wants, and a tenth of what others
-    get where there is not enough."""
+    get where there is not enough; with `BEHIND_REQUESTS` a third."""
     if is_windows():
         kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined, unused-ignore]
         kernel.SetPriorityClass(kernel.GetCurrentProcess(), BELOW_NORMAL)
     else:
-        os.nice(LOW_PRIORITY)
+        os.nice(niceness)
 
 
 # Paths and files

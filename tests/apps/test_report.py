@@ -102,6 +102,20 @@ def test_a_page_is_one_file_that_loads_nothing_and_shows_markup_as_text(run: Run
     assert "$2.75" in html
 
 
+def test_each_decision_goes_to_a_file(run: Run, config: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table, sheet = tmp_path / "all.parquet", tmp_path / "all.csv"
+
+    assert run("report", "--config", config, "--since", "30d", "--decisions", table).output == ""
+    assert run("report", "--config", config, "--decisions", sheet).exit_code == 0
+
+    kept = parquet.read_table(table).to_pylist()
+    newest = sorted(ENTRIES, key=lambda each: (each.at, each.id), reverse=True)
+    assert [(row["id"], row["key"], row["cost"]) for row in kept] == [(each.id, each.key, each.cost) for each in newest]
+    assert kept[0]["called"] == ["now", "log"]
+    assert [row["key"] for row in csv.DictReader(sheet.read_text("utf-8").splitlines())] == ["ann", "bob", "'=ann"]
+
+
 @pytest.mark.parametrize("since", ["0d", "7", "yesterday", "2999-01-01", "1999-01-01", "9999999d", "99999w"])
 def test_a_time_that_cannot_be_is_refused(run: Run, config: Path, since: str) -> None:
     result = run("report", "--config", config, "--since", since)

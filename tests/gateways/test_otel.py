@@ -15,6 +15,7 @@ import pytest
 from doors import Raw
 from model_upstream import ModelUpstream
 from otel_collector import Collector, GotSpan, collecting
+from processes import until
 from served import Gateway, OpenGateway
 from serves import free_port
 
@@ -320,6 +321,22 @@ async def test_a_collector_that_is_not_there_delays_neither_requests_nor_the_end
         ending = time.monotonic()
     assert len(upstream.sent) == 5
     assert time.monotonic() - ending < 60
+
+
+async def test_a_collector_that_refuses_is_said_until_it_does_not(
+    gateway_of: OpenGateway, collector: Collector
+) -> None:
+    collector.refuses = True
+    async with traced(gateway_of, collector, servers={}) as gateway:
+
+        def degraded() -> Any:
+            return gateway.server.readiness.report()[1]["degraded"]
+
+        await chat(gateway)
+        await until(lambda: degraded() == ["The collector of OpenTelemetry does not take what it is sent."])
+        collector.refuses = False
+        await chat(gateway)
+        await until(lambda: degraded() == [])
 
 
 async def test_without_otel_a_clients_trace_passes_through_unchanged(

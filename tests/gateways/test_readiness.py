@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -114,6 +115,15 @@ async def test_activity_that_cannot_be_kept_is_said_until_it_can(gateway_of: Ope
 
     assert answer.status_code in (200, 503), "the encoder may still be loaded"
     assert answer.json()["degraded"] == ["Activity cannot be kept, and is tried again."]
+
+
+async def test_servers_that_do_not_work_are_named_and_are_no_reason_to_go(gateway_of: OpenGateway) -> None:
+    broken = {"broken": {"command": sys.executable, "args": ["-c", "raise SystemExit(3)"]}}
+    async with gateway_of(servers=broken, llm={"enabled": False}) as gateway:
+        await until(lambda: gateway.server.readiness.report()[1]["degraded"] != [])
+        answer = await gateway.http.get("/readyz")
+
+    assert (answer.status_code, answer.json()["degraded"]) == (200, ["These servers do not work: broken."])
 
 
 async def test_what_became_of_model_requests_is_counted(gateway_of: OpenGateway, upstream: ModelUpstream) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from pegboard.activity_entries import ActivityEntry, ActivityQuery, ScoredTool
+from pegboard.operating_system import BEHIND_REQUESTS
 from pegboard.stores import SqliteActivity
 from pegboard.stores.sqlite.activity import BUSY
 from pegboard.stores.sqlite.activity_process import serve
@@ -35,6 +37,10 @@ async def found(store: SqliteActivity) -> list[ActivityEntry]:
     return (await store.find(ActivityQuery(), 1_000))[::-1]
 
 
+def priority(process: int) -> int:
+    return os.getpriority(os.PRIO_PROCESS, process)
+
+
 async def test_few_entries_start_no_process(tmp_path: Path) -> None:
     store = SqliteActivity(tmp_path / "a.sqlite")
 
@@ -53,6 +59,7 @@ async def test_what_another_process_writes_is_the_same_and_its_death_loses_nothi
     assert apart._writer is not None
     process = apart._writer._process
     assert process is not None
+    assert priority(process.pid) == min(19, priority(0) + BEHIND_REQUESTS)
     assert await found(apart) == await found(here)
     assert await apart.by("tool", 0, 9) == await here.by("tool", 0, 9)
 

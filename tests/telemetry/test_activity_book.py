@@ -13,6 +13,7 @@ from pegboard.events import (
     RouteAnswered,
     RouteDecided,
     ToolsListed,
+    ToolsOffered,
     ToolsSearched,
 )
 from pegboard.model_prices import ModelPrice, PriceTable
@@ -109,6 +110,17 @@ def test_a_search_after_an_unused_decision_is_noted_there() -> None:
 
     assert (first.kind, first.offered, first.tokens_before, first.searches) == ("list", 5, 9_000, 1)
     assert (second.searches, third.searches) == (0, 0)
+
+
+def test_a_route_is_asked_for_as_a_search_is_and_a_push_is_not() -> None:
+    route = ToolsOffered(at=5.0, way="route", offered=1, decision=DECIDED.turn_id, conversation="c", client="a client")
+    push = replace(route, way="push", offered=2)
+
+    search, routed, pushed = taken(DECIDED, SEARCHED, route, push, called("time/now", conversation="c"))
+
+    assert (search.kind, search.searches, search.called) == ("search", 1, ())
+    assert (routed.kind, routed.offered, routed.called, routed.profile) == ("route", 1, ("time/now",), "hybrid")
+    assert (pushed.kind, pushed.offered, pushed.called, pushed.client) == ("push", 2, (), "a client")
 
 
 def test_calls_without_a_conversation_follow_the_decision_of_their_key() -> None:

@@ -10,7 +10,7 @@ from pegboard.errors import StoreError
 from pegboard.events import DefinitionChanged, ServerChanged, ToolsSearched
 from pegboard.stores import MemoryActivity
 from pegboard.telemetry import activity_recorder
-from pegboard.telemetry.activity_recorder import ActivityRecorder
+from pegboard.telemetry.activity_recorder import BUSY_EVERY, EVERY, MANY, ActivityRecorder
 
 CHANGED = DefinitionChanged(at=1.0, tool="a/b", approved="1", seen="2", held_back=True)
 
@@ -47,6 +47,23 @@ async def test_what_happened_before_the_end_is_stored() -> None:
             recorder.emit(searched(number))
 
     assert len(await store.find(ActivityQuery(), 10_000)) == 3_000
+
+
+async def test_much_that_nobody_watches_is_written_less_often() -> None:
+    recorder = ActivityRecorder()
+    async with recorder.running(MemoryActivity()):
+        pauses = [recorder.pause]
+        for number in range(MANY):
+            recorder.emit(searched(number))
+        await recorder.flush()
+        pauses.append(recorder.pause)
+        with recorder.watched():
+            pauses.append(recorder.pause)
+        recorder.emit(searched())
+        await recorder.flush()
+        pauses.append(recorder.pause)
+
+    assert pauses == [EVERY, BUSY_EVERY, EVERY, EVERY]
 
 
 async def test_a_store_that_fails_gets_everything_once_it_works(caplog: pytest.LogCaptureFixture) -> None:

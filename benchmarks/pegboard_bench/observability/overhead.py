@@ -30,19 +30,19 @@ from pegboard_bench.llm.body import chat_request
 from pegboard_bench.llm.contenders import started
 from pegboard_bench.observability.behind import activity_cpu_us, otel_cpu_us
 from pegboard_bench.observability.paired_rounds import PLAIN, Burst, compared, shuffled_rounds
+from pegboard_bench.observability.processor_time import ProcessorTime
 
 PYTHON = sys.executable
 RESULTS = Path("bench/results")
 CLIENTS = 8
 LEAD_SECONDS = 1.0
-"""Activity is written four times a second, spans are handed on every second."""
+"""Much activity is written every second, as spans are handed on."""
 ACCEPT = "application/json, text/event-stream"
 REVISION = "2025-11-25"
 QUIET = 'dashboard = false\n[activity]\nkeep = "off"\n'
 WAYS = (*PLAIN, "on", "otel", "activity")
 """`on` is the dashboard, activity in files and OpenTelemetry with every trace; `otel` and `activity` are its parts
 alone; `off` and `control` are none."""
-NANOSECONDS_A_MS = 1e6
 BATCHES = 100
 IDENTITY = "@IDENTITY@"
 """Stands for the id of a JSON-RPC request: two with one id are not to be under way at once."""
@@ -169,25 +169,12 @@ async def burst(gateway: Observed, kind: str, seconds: float, clients: int) -> B
                 took.append((time.perf_counter() - at) * 1_000)
 
         await sent(time.perf_counter() + LEAD_SECONDS)
-        cpu, began = _cpu(gateway.process), time.perf_counter()
+        processor = ProcessorTime(gateway.process)
+        before, began = processor.read(), time.perf_counter()
         await sent(began + seconds)
-        passed = time.perf_counter() - began
-        own, child = (after - before for after, before in zip(_cpu(gateway.process), cpu, strict=True))
-    return Burst(took=took, rate=len(took) / passed, cpu=own / len(took), exporter=child / len(took))
-
-
-def _cpu(process: int) -> tuple[float, float]:
-    """Milliseconds of CPU of a gateway, and of its exporter process."""
-    tasks = list(Path(f"/proc/{process}/task").iterdir())
-    children = {each for task in tasks for each in (task / "children").read_text().split()}
-    exporters = [each for each in children if b"exporter_process" in Path(f"/proc/{each}/cmdline").read_bytes()]
-    return _own(process), sum(_own(int(each)) for each in exporters)
-
-
-def _own(process: int) -> float:
-    """Of the threads that are there: those of a gateway stay."""
-    tasks = Path(f"/proc/{process}/task").iterdir()
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / NANOSECONDS_A_MS
+        passed, after = time.perf_counter() - began, processor.read()
+    cpu = {name: (after[name] - before[name]) / len(took) for name in after}
+    return Burst(took=took, rate=len(took) / passed, cpu=cpu["gateway"], exporter=cpu["exporter"], writer=cpu["writer"])
 
 
 async def bursts(

@@ -20,13 +20,14 @@ PLAIN = ("off", "control")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burst:
-    """Milliseconds of each request, requests a second, and milliseconds of CPU that a request took of the gateway and
-    of its exporter."""
+    """Milliseconds of each request, requests a second, and milliseconds of CPU that a request took of the gateway, of
+    its exporter and of the process that writes its activity."""
 
     took: Sequence[float]
     rate: float
     cpu: float
     exporter: float
+    writer: float
 
     @property
     def p50(self) -> float:
@@ -67,6 +68,7 @@ def compared(found: Mapping[str, Sequence[Burst]], name: str, *, clients: int) -
         "cpu_ms": statistics.median(cpus[0]),
         **median_interval("cpu_added_ms", [own - plain for plain, own in zip(*cpus, strict=True)]),
         "exporter_cpu_ms": statistics.median(burst.exporter for burst in found[name]),
+        "writer_cpu_ms": statistics.median(burst.writer for burst in found[name]),
     }
 
 

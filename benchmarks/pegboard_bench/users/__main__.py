@@ -25,8 +25,6 @@ from pegboard_bench.users.calls import Figures, in_turns, round_robin
 from pegboard_bench.users.gateways import gateways
 
 REPLICAS = 2
-AGAIN = "postgres_again"
-"""The part of further runs, which `pegboard_bench.users.again` adds to."""
 STDERR = Console(stderr=True)
 
 
@@ -46,9 +44,7 @@ def main(
     for store, address in {"redis": redis, "postgres": postgres}.items():
         if address:
             figures |= replicas(store, {"url": address, "prefix": f"users_{uuid4().hex[:8]}"}, users, calls)
-    path = results.write(
-        "users", command="make bench-users", seed=0, figures=figures, tables={}, folder=out, parts=[AGAIN]
-    )
+    path = results.write("users", command="make bench-users", seed=0, figures=figures, tables={}, folder=out)
     Console(width=None if sys.stdout.isatty() else 120).print(_shown(figures))
     STDERR.print(f"Written to {path}")
     if page is not None:

@@ -11,8 +11,9 @@ import typer
 from rich.console import Console
 
 from pegboard_bench import results
-from pegboard_bench.users.__main__ import AGAIN, replicas
+from pegboard_bench.users.__main__ import replicas
 
+PART = "postgres_again"
 COUNTS = ("calls", "crossed", "failed")
 
 
@@ -26,12 +27,12 @@ def main(
     figures = replicas("again", {"url": postgres, "prefix": f"users_{uuid4().hex[:8]}"}, users, calls)
     run = {count: int(figures[f"{count}/two_replicas_again"]) for count in COUNTS}
     path = out / "users.json"
-    runs = [*results.read(path)["tables"].get(AGAIN, {}).get("runs", ()), run]
-    sums = {f"{count}/{AGAIN}": sum(each[count] for each in runs) for count in COUNTS}
+    runs = [*results.read(path)["tables"].get(PART, {}).get("runs", ()), run]
+    sums = {f"{count}/{PART}": sum(each[count] for each in runs) for count in COUNTS}
     results.extend(
         path,
-        AGAIN,
-        figures=sums | {f"runs/{AGAIN}": len(runs)},
+        PART,
+        figures=sums | {f"runs/{PART}": len(runs)},
         table={"command": "python -m pegboard_bench.users.again", "runs": runs},
     )
     Console().print(run)

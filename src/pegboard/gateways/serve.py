@@ -123,8 +123,8 @@ async def serving(
             )
             api = await stack.enter_async_context(open_api(host, OriginCheck(door.security)))
             readiness = readiness_of(stack, settings, parts, peers, source)
-            if recorder is not None:
-                readiness.missed.append(recorder.amiss)
+            readiness.missed += [each.amiss for each in more]
+            readiness.missed.append(lambda: _unavailable(host))
             dashboard = (
                 open_dashboard(host, recorder, door.security, lambda: readiness.draining)
                 if settings.dashboard
@@ -227,6 +227,12 @@ def _options() -> dict[str, Any]:
         "ws": "none",
         "proxy_headers": False,
     }
+
+
+def _unavailable(host: Host) -> str:
+    """The servers that do not work, for `/readyz`; empty if there are none."""
+    names = [each.name for each in host.fleet.status() if each.state in ("unhealthy", "signed_out")]
+    return f"These servers do not work: {', '.join(sorted(names))}." if names else ""
 
 
 def _servers(host: Host) -> dict[str, Any]:

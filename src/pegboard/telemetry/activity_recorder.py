@@ -25,13 +25,18 @@ LOGGER = logging.getLogger(__name__)
 
 EVERY = 0.25
 """Seconds between two writes."""
+BUSY_EVERY = 1.0
+"""Seconds between two writes of `MANY` entries or more that nobody watches: a write takes as long as many entries."""
+MANY = 20
 MOST_WAITING = 50_000
 """Events, and entries that a failing store does not take; further ones are lost, and counted."""
 MOST_NOTICES = 200
 MOST_BEHIND = 2_000
 """Entries that a watcher may be behind; it is then told to read the list again."""
 AT_ONCE = 1_000
-"""Events of one write, so that the event loop is never held for long."""
+"""Events of one write."""
+IN_A_ROW = 100
+"""Events of which entries are made before others have their turn: the event loop is never held for long."""
 NOTICES = (DefinitionChanged, DefinitionSuspected, ContentSuspected, ServerCrowds)
 Watcher = asyncio.Queue[ActivityEntry | None]
 """Entries as they are stored; None if some were left out."""
@@ -53,6 +58,7 @@ class ActivityRecorder:
         self._entries: dict[str, ActivityEntry] = {}
         self._watchers: set[Watcher] = set()
         self._writing = asyncio.Lock()
+        self._written = 0
         self._failing = False
 
     def emit(self, event: Event) -> None:
@@ -68,6 +74,11 @@ class ActivityRecorder:
     def amiss(self) -> str:
         """What is wrong with the store of activity; empty if it took what it was last given."""
         return "Activity cannot be kept, and is tried again." if self._failing else ""
+
+    @property
+    def pause(self) -> float:
+        """Seconds between the last write and the next."""
+        return EVERY if self._watchers or self._written < MANY else BUSY_EVERY
 
     @asynccontextmanager
     async def running(self, store: Activity) -> AsyncIterator[ActivityRecorder]:
@@ -85,10 +96,10 @@ class ActivityRecorder:
     async def flush(self) -> None:
         """Store what has happened until now. A store that fails gets it again."""
         async with self._writing:
+            self._written = 0
             while self._events or self._entries:
-                for _ in range(min(AT_ONCE, len(self._events))):
-                    for entry in self._book.take(self._events.popleft()):
-                        self._entries[entry.id] = entry
+                await self._take(min(AT_ONCE, len(self._events)))
+                self._written += len(self._entries)
                 if not await self._stored():
                     return
                 await asyncio.sleep(0)
@@ -111,8 +122,16 @@ class ActivityRecorder:
 
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(self.pause)
             await self.flush()
+
+    async def _take(self, many: int) -> None:
+        """Make entries of the first events."""
+        for number in range(1, many + 1):
+            for entry in self._book.take(self._events.popleft()):
+                self._entries[entry.id] = entry
+            if number % IN_A_ROW == 0:
+                await asyncio.sleep(0)
 
     async def _stored(self) -> bool:
         entries = list(self._entries.values())

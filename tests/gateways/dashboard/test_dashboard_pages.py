@@ -19,9 +19,9 @@ from model_bodies import asking
 from page_cells import Cells
 from pegboard import Settings
 from pegboard.activity_entries import DAY_SECONDS, ActivityEntry, ActivityQuery, ActivityTotals, summed
-from pegboard.activity_report import day_name
+from pegboard.activity_report import day_name, when
 from pegboard.compose import build_routing
-from pegboard.gateways.dashboard.page_templates import usd, when
+from pegboard.gateways.dashboard.page_templates import usd
 from pegboard.routing import PROFILES
 from pegboard.stores import MemoryActivity, MemoryEvents
 from served import Gateway, OpenGateway
@@ -114,6 +114,23 @@ async def test_tools_that_were_called_have_the_sums_of_the_store(gateway_of: Ope
     assert len(tools) == 2
 
 
+async def test_what_was_offered_is_compared_with_what_was_called(gateway_of: OpenGateway, week: MemoryActivity) -> None:
+    async with gateway_of(parts={"activity": week}) as gateway:
+        tools = await page(gateway, "/ui/tools")
+        overview = await page(gateway, "/ui")
+
+    called = [each for each in await week.find(ActivityQuery(), 1_000) if each.called]
+    right = [each for each in called if each.door == "llm" or each.called == ("time/now",)]
+    wrong = [each for each in called if each.called == ("git/log",)]
+    assert overview.ids["recall"] == f"{len(right) / len(called):.1%}"
+    [lost] = [table for table in tools.tables if table[0][0] == "called"]
+    offered = sum(each.door == "llm" for each in wrong)
+    assert lost[1:] == [["git/log", "time/now", str(len(wrong)), str(offered)]]
+    [outcomes] = [table for table in tools.tables if table[0][0] == "model or client"]
+    clients = [each for each in called if each.client]
+    assert [row[1:3] for row in outcomes[1:] if row[0] == "claude-code"] == [[str(len(clients))] * 2]
+
+
 async def test_a_row_and_its_page_are_the_entry(gateway_of: OpenGateway, week: MemoryActivity) -> None:
     [entry] = await week.find(ActivityQuery(door="llm"), 1)
     async with gateway_of(parts={"activity": week}) as gateway:
@@ -158,6 +175,18 @@ async def test_the_export_has_every_entry_and_no_formula(gateway_of: OpenGateway
     assert [row["id"] for row in rows] == [each.id for each in await week.find(ActivityQuery(), 10_000)]
     assert (rows[0]["key"], rows[0]["text"]) == ("'=HYPERLINK(1)", "'@x")
     assert {row["door"] for row in csv.DictReader(io.StringIO(some.text))} == {"llm"}
+
+
+async def test_the_export_is_there_as_parquet_too(gateway_of: OpenGateway, week: MemoryActivity) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    async with gateway_of(parts={"activity": week}) as gateway:
+        page = await gateway.http.get("/ui/activity?door=llm")
+        answer = await gateway.http.get("/ui/activity.parquet?door=llm")
+
+    assert "/ui/activity.parquet?door=llm" in page.text
+    assert answer.headers["content-disposition"] == 'attachment; filename="activity.parquet"'
+    found = parquet.read_table(io.BytesIO(answer.content)).column("id").to_pylist()
+    assert found == [each.id for each in await week.find(ActivityQuery(door="llm"), 10_000)]
 
 
 async def test_traffic_of_both_gateways_is_on_the_pages_at_once(gateway_of: OpenGateway) -> None:

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import pytest
 
 from page_cells import Cells
-from pegboard.gateways.dashboard.page_templates import usd, when
+from pegboard.activity_report import when
+from pegboard.gateways.dashboard.page_templates import usd
 from played_day import Day, opened_day
 
 DECISIONS = int(os.environ.get("TEST_DECISIONS", "300"))

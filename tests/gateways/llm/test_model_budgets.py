@@ -15,6 +15,7 @@ import pytest
 
 from model_bodies import asking
 from model_upstream import ModelUpstream
+from page_cells import Cells
 from pegboard.events import BudgetUsed, ModelRequestServed
 from pegboard.gateways.access_keys import hashed, new_key
 from pegboard.settings import Settings, load_settings
@@ -208,6 +209,24 @@ async def test_a_request_whose_cost_cannot_be_known_is_not_sent(
     assert "'local-model' has no price" in unpriced.text
     assert "signature" in unread.text
     assert others == [200, 200, 200]
+
+
+async def test_the_dashboard_shows_what_is_spent_of_each_budget(
+    gateway_of: OpenGateway, counting: ModelUpstream
+) -> None:
+    budgets = ({"day": 10.0}, {"by": "tenant", "total": COST / 1e9, "models": ("gpt-*",)}, {"by": "all", "day": 0.06})
+    async with gateway_of(**options(*budgets, keys=True)) as gateway:
+        assert (await ask(gateway, key=ANN)).status_code == 200
+    async with gateway_of(**options(*budgets, keys=True)) as gateway:
+        page = Cells((await gateway.http.get("/ui/clients")).text)
+
+    [shown] = [table for table in page.tables if table[0][:2] == ["for", "of"]]
+    assert shown[1:] == [
+        ["tenant acme", "models gpt-*", "$0.0501", "", "$0.0501", "$0.0501", "100.0%", "used up"],
+        ["all together", "all models", "$0.0501", "$0.06", "$0.0501", "", "83.5%", "nearly used up"],
+        ["ann", "all models", "$0.0501", "$10", "$0.0501", "", "0.5%", ""],
+        ["bob", "all models", "$0", "$10", "$0", "", "0.0%", ""],
+    ]
 
 
 async def test_a_budget_holds_where_nothing_is_filtered(gateway_of: OpenGateway, counting: ModelUpstream) -> None:

@@ -14,6 +14,8 @@ import pytest
 from doors import META, Listener, Raw, at_rest
 from journals import Journal
 from pegboard import Board
+from pegboard.clock import SYSTEM_CLOCK
+from pegboard.events import RouteDecided, ToolsOffered
 from pegboard.gateways.mcp.gateway import likely_tools
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.caller_view import tokens_listed
@@ -22,6 +24,7 @@ from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.model import Candidate, ToolId
 from pegboard.settings.server_spec import ServerSpec
+from pegboard.stores import MemoryEvents
 from upstream_specs import scripted
 
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
@@ -45,7 +48,8 @@ async def pushed(gateway: Gateway) -> None:
 async def test_what_a_call_makes_likely_joins_the_list_and_the_client_is_told(
     listening: OpenListener, servers: tuple[ServerSpec, ServerSpec]
 ) -> None:
-    async with listening(*servers) as (listener, gateway):
+    events = MemoryEvents()
+    async with listening(*servers, parts={"events": events}) as (listener, gateway):
         assert await listener.listed() == []
         before = listener.told
         await listener.call("invoke_tool", name="open_ticket", arguments={})
@@ -57,6 +61,10 @@ async def test_what_a_call_makes_likely_joins_the_list_and_the_client_is_told(
         await listener.call("invoke_tool", name="open_ticket", arguments={})
         await pushed(gateway)
         assert (await listener.listed(), listener.told) == (listed, before + 1), "the same call again says nothing new"
+        [offered] = events.of(ToolsOffered)
+        assert isinstance(offered, ToolsOffered)
+        assert (offered.way, offered.offered, offered.client) == ("push", likely_tools.PUSHED, "opencode")
+        assert offered.decision in [each.turn_id for each in events.of(RouteDecided) if isinstance(each, RouteDecided)]
 
 
 @pytest.mark.requirement("022.push")
@@ -141,7 +149,7 @@ def test_memory_is_bounded_and_a_session_that_ended_is_forgotten(monkeypatch: py
     class View:
         pushes = True
 
-    known = likely_tools.LikelyTools(View(), None)  # type: ignore[arg-type]
+    known = likely_tools.LikelyTools(View(), None, events=MemoryEvents(), clock=SYSTEM_CLOCK)  # type: ignore[arg-type]
     for number in range(10):
         for word in "abcdefgh":
             caller = Caller(session=f"s{number}", kind=client_kind("opencode"))

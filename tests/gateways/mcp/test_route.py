@@ -17,7 +17,7 @@ import pytest
 from mcp import Client
 
 from doors import Raw
-from pegboard.events import CallFinished, CallRejected, RouteDecided
+from pegboard.events import CallFinished, CallRejected, RouteDecided, ToolsOffered
 from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.settings.economics import BreakerSettings, EconomicsSettings
 from pegboard.settings.server_spec import ServerSpec
@@ -65,6 +65,8 @@ async def test_a_route_says_what_each_tool_costs_and_takes_and_how_likely_it_is_
         tools = (await routed(client, NUMBERS | {"domain": "maths", "operation": "sum"}))["tools"]
 
         assert len(tools) == 3
+        [offered], decided = events.of(ToolsOffered), events.of(RouteDecided)[-1]
+        assert (offered.way, offered.offered, offered.decision) == ("route", 3, decided.turn_id)  # type: ignore[attr-defined]
         best = tools[0]
         assert best.pop("score") > tools[1]["score"] > tools[2]["score"]
         assert best == {

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,8 +26,10 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as tra
 from otel_collector import Collector, collecting
 from pegboard.events import ConfigurationRefused
 from pegboard.settings.otel_settings import SIGNALS
+from pegboard.telemetry.otel import exporter_process
 from pegboard.telemetry.otel.conventions import HTTP_DURATION, HTTP_METHOD
 from pegboard.telemetry.otel.export import OtelExport
+from pegboard.telemetry.otel.export_frames import MISSED, TAKEN, ExportFrame, written
 from pegboard.telemetry.otel.export_options import GRPC, ExportOptions
 
 SERVER = str(Path(__file__).parents[2] / "servers" / "traced.py")
@@ -132,3 +135,34 @@ def documents(text: str) -> Iterator[dict[str, Any]]:
     while (place := text.find("{", place)) >= 0:
         found, place = decoder.raw_decode(text, place)
         yield found
+
+
+def test_the_gateway_is_told_whether_a_collector_takes_what_it_is_sent() -> None:
+    class Refusing:
+        """Takes every second frame."""
+
+        def __init__(self, setup: Mapping[str, Any]) -> None:
+            self._turns = iter((True, False, True))
+
+        def export(self, frame: ExportFrame) -> bool:
+            return next(self._turns)
+
+        def close(self) -> None: ...
+
+    frames, answers = io.BytesIO(), io.BytesIO()
+    frames.write(written(ExportFrame(setup={})) + 3 * written(ExportFrame(lost=1)))
+    frames.seek(0)
+
+    exporter_process.main(frames, Refusing, answers)  # type: ignore[arg-type]
+
+    assert answers.getvalue() == TAKEN + MISSED + TAKEN
+
+
+def test_what_is_amiss_with_the_export_is_said_until_it_works() -> None:
+    export = OtelExport(ExportOptions(signals=SIGNALS))
+    said = [export.amiss()]
+    for answer in (MISSED, TAKEN):
+        export._listen(io.BytesIO(answer))
+        said.append(export.amiss())
+
+    assert said == ["", "The collector of OpenTelemetry does not take what it is sent.", ""]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pegboard.activity_entries import DAY_SECONDS, ActivityTotals
+from pegboard.activity_entries import DAY_SECONDS, ActivityQuery, ActivityTotals
+from pegboard.activity_export import FORMATS, decisions
 from pegboard.activity_report import GROUPED, ActivityReport, activity_report
 from pegboard.apps.cli.atomic_files import staged
 from pegboard.apps.cli.configs import own_files
@@ -20,6 +22,7 @@ from pegboard.apps.cli.output import cells, plain, print_json, stdout, table
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError
 from pegboard.gateways.dashboard.page_templates import PageTemplates
+from pegboard.protocols import Activity
 from pegboard.settings import load_settings
 from pegboard.spend_limits import NanoUsd, dollars
 from pegboard.stores.state import open_state
@@ -29,6 +32,8 @@ EXAMPLES = examples(
     "pegboard report",
     "A page for the others, and a table for a spreadsheet",
     "pegboard report --since 30d --html november.html --csv november.csv",
+    "Each decision, for an analysis",
+    "pegboard report --since 30d --decisions november.parquet",
 )
 AGO = re.compile(r"(\d{1,5})([dw])")
 LONGEST_DAYS = 3_660
@@ -43,6 +48,10 @@ def report(
     top: Annotated[int, typer.Option(min=1, max=10_000, help="Rows of each kind, the dearest first.")] = SHOWN,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML file.")] = None,
     as_csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write it as CSV.")] = None,
+    each: Annotated[
+        Path | None,
+        typer.Option("--decisions", metavar="FILE", help="Write each decision, as CSV or to FILE.parquet as Parquet."),
+    ] = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
@@ -53,6 +62,10 @@ def report(
     """
     today = int(SYSTEM_CLOCK.time() // DAY_SECONDS)
     first = _first(since, today)
+    if each is not None:
+        asyncio.run(_write_decisions(config, first, each))
+        if html is None and as_csv is None and not as_json:
+            return
     found = asyncio.run(_read(config, first, today, top))
     if html is not None:
         _write(html, _page(found))
@@ -65,6 +78,22 @@ def report(
 
 
 async def _read(files: Sequence[Path] | None, first: int, last: int, top: int) -> ActivityReport:
+    async with _store(files) as store:
+        return await activity_report(store, first, last, top)
+
+
+async def _write_decisions(files: Sequence[Path] | None, first: int, path: Path) -> None:
+    async with _store(files) as store:
+        pages = decisions(store, ActivityQuery(since=float(first * DAY_SECONDS)))
+        pieces = FORMATS["parquet" if path.suffix == ".parquet" else "csv"][1](pages)
+        with staged(path) as file:
+            async for piece in pieces:
+                file.write(piece)
+
+
+@asynccontextmanager
+async def _store(files: Sequence[Path] | None) -> AsyncIterator[Activity]:
+    """Raises ConfigError if activity is in no store."""
     settings = load_settings(files or own_files())
     if settings.activity.keep != "store":
         raise ConfigError(
@@ -75,7 +104,7 @@ async def _read(files: Sequence[Path] | None, first: int, last: int, top: int) -
     try:
         if state.activity is None:
             raise ConfigError("This store keeps no activity.", remedy="Keep state in PostgreSQL or in files.")
-        return await activity_report(state.activity, first, last, top)
+        yield state.activity
     finally:
         await state.close()
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 
-from pegboard.activity_entries import DAY_SECONDS, FIELDS, ActivityEntry, ActivityQuery, ActivityTotals, summed
-from pegboard.activity_report import cell, day_name
+from pegboard.activity_entries import DAY_SECONDS, ActivityEntry, ActivityQuery, ActivityTotals, summed
+from pegboard.activity_export import FORMATS, decisions
+from pegboard.activity_outcomes import DecisionOutcomes, decision_outcomes
+from pegboard.activity_report import day_name
 from pegboard.gateways.dashboard.charts import BarChart, bar_chart
-from pegboard.gateways.dashboard.page_templates import PageTemplates, when
-from pegboard.protocols import Archive
+from pegboard.gateways.dashboard.page_templates import PageTemplates
+from pegboard.protocols import Activity, Archive
 from pegboard.records import MeterRecord
 from pegboard.spend_limits import BUDGET
 from pegboard.telemetry.activity_recorder import ActivityRecorder
@@ -24,8 +25,11 @@ PERIODS = (1, 7, 30)
 """Days that the overview sums up, today included."""
 PAGE = 50
 EXPORTED = 100_000
-"""Most entries of a CSV file."""
+"""Most entries of a file."""
 GROUPS = 200
+JUDGED = 1_000
+"""Decisions whose calls are compared with what was offered."""
+MOST_OUTCOMES = 20
 DOORS = ("llm", "mcp", "api")
 ALIVE = 15.0
 """Seconds between two signs of life of a stream, at which the rights of its viewer are checked again."""
@@ -39,6 +43,7 @@ class ActivityPages:
         self._store = recorder.store
         self._archive = archive
         self._now = now
+        self._has_parquet = find_spec("pyarrow") is not None
 
     async def overview(self, request: Request) -> dict[str, Any]:
         asked = request.query_params.get("days", "")
@@ -49,7 +54,9 @@ class ActivityPages:
         kept = dict(await self._store.by_day(first))
         days = [(day, kept.get(day, ActivityTotals())) for day in range(first, today + 1)]
         spent = await spending_by_day(self._archive)
+        outcomes = await latest_outcomes(self._store)
         return {
+            "outcomes": outcomes,
             "period": period,
             "periods": PERIODS,
             "days": [(day, each, spent.get(day_name(day), 0)) for day, each in reversed(days)],
@@ -76,6 +83,7 @@ class ActivityPages:
             "older": older,
             "filters": urlencode(chosen),
             "live": query.before is None,
+            "files": [("csv", "CSV"), *([("parquet", "Parquet")] if self._has_parquet else [])],
         }
 
     async def decision(self, id_: str) -> dict[str, Any] | None:
@@ -88,11 +96,11 @@ class ActivityPages:
         groups = await self._store.by("conversation", 0, GROUPS + 1)
         return {"groups": [each for each in groups if each.name][:GROUPS], "most": GROUPS}
 
-    async def exported(self, params: Mapping[str, str]) -> str:
-        """The entries as CSV, the newest first."""
+    async def exported(self, params: Mapping[str, str], kind: str) -> AsyncIterator[bytes]:
+        """The entries as a file, the newest first. Raises ConfigError at once if there is no such kind."""
         await self._recorder.flush()
-        entries = await self._store.find(query_of(params), EXPORTED)
-        return await asyncio.to_thread(as_csv, entries)
+        pages = decisions(self._store, query_of(params), EXPORTED)
+        return FORMATS[kind][1](pages)
 
     async def stream(
         self,
@@ -121,6 +129,14 @@ class ActivityPages:
                     yield "event: behind\ndata:\n\n"
                 elif query.passes(entry):
                     yield event_of(entry, templates)
+
+
+async def latest_outcomes(store: Activity) -> DecisionOutcomes:
+    """What came of the last `JUDGED` decisions."""
+    found: list[ActivityEntry] = []
+    async for page in decisions(store, ActivityQuery(), JUDGED):
+        found += page
+    return decision_outcomes(found, MOST_OUTCOMES)
 
 
 def event_of(entry: ActivityEntry, templates: PageTemplates) -> str:
@@ -161,30 +177,6 @@ async def spending_by_day(archive: Archive) -> dict[str, int]:
             day = record.name.partition(" ")[0]
             spent[day] = spent.get(day, 0) + record.spent
     return spent
-
-
-def as_csv(entries: list[ActivityEntry]) -> str:
-    """
-    >>> from pegboard.activity_entries import ActivityEntry
-    >>> as_csv([ActivityEntry(id="1", at=0.0, door="mcp", kind="list", key="=1+1")]).splitlines()[1][:37]
-    "1,1970-01-01 00:00:00,mcp,list,'=1+1,"
-    """
-    file = io.StringIO()
-    writer = csv.writer(file)
-    writer.writerow(FIELDS)
-    for entry in entries:
-        writer.writerow([_cell(name, getattr(entry, name)) for name in FIELDS])
-    return file.getvalue()
-
-
-def _cell(name: str, value: Any) -> Any:
-    if name == "at":
-        return when(value)
-    if name == "scores":
-        value = "; ".join(f"{each.name} {each.score:g}{' offered' if each.offered else ''}" for each in value)
-    elif isinstance(value, tuple):
-        value = "; ".join(value)
-    return cell(value) if isinstance(value, str) else value
 
 
 def _storable(text: str | None) -> str | None:

@@ -8,6 +8,8 @@ from typing import Any
 from pegboard.activity_entries import DAY_SECONDS, ActivityGroup, ActivityTotals
 from pegboard.errors import PegboardError
 from pegboard.events import ContentSuspected, DefinitionChanged, DefinitionSuspected, Event, ServerCrowds
+from pegboard.gateways.dashboard.activity_pages import latest_outcomes
+from pegboard.gateways.dashboard.budget_lines import BudgetSpending, budget_lines
 from pegboard.gateways.dashboard.forms import tool_field
 from pegboard.gateways.dashboard.profile_comparison import ProfileComparison, compared
 from pegboard.gateways.dashboard.shown_settings import shown_settings
@@ -17,7 +19,7 @@ from pegboard.model import AgentState, Message, Part, Pin, ToolId, ToolStatistic
 from pegboard.records import MeterRecord, SwitchRecord
 from pegboard.settings import Settings
 from pegboard.settings.limit_settings import BudgetSettings, RateSettings
-from pegboard.spend_limits import BUDGET
+from pegboard.spend_limits import BUDGET, day_of
 from pegboard.telemetry.activity_recorder import ActivityRecorder
 from pegboard.upstreams.status import ServerStatus
 
@@ -126,11 +128,13 @@ class BoardPages:
                 for tool, switch in sorted(self._host.switches.off.items())
             ],
             "used": await self._used_tools(),
+            "outcomes": None if self._recorder is None else await latest_outcomes(self._recorder.store),
             "notices": [] if self._recorder is None else [_notice(each) for each in reversed(self._recorder.notices)],
         }
 
     async def clients(self) -> dict[str, Any]:
-        settings, spent = self._host.settings, await self._spent()
+        settings, spending = self._host.settings, BudgetSpending()
+        spent = await self._spent(spending)
         used: dict[str, ActivityGroup] = {}
         clients: list[ActivityGroup] = []
         if self._recorder is not None:
@@ -170,7 +174,12 @@ class BoardPages:
             )
             for name in sorted({*used, *spent} - known)
         ]
-        return {"keys": lines, "limits": limits(settings), "clients": [each for each in clients if each.name]}
+        return {
+            "keys": lines,
+            "limits": limits(settings),
+            "budgets": budget_lines(settings, spending, used),
+            "clients": [each for each in clients if each.name],
+        }
 
     async def tried(self, query: str) -> dict[str, Any]:
         """The decision for a query, with the rights of this process, and why each of its best tools is in or out.
@@ -208,14 +217,17 @@ class BoardPages:
         since = int(self._host.parts.clock.time() // DAY_SECONDS) - USED_DAYS + 1
         return await self._recorder.store.by("tool", since, MOST_USED)
 
-    async def _spent(self) -> dict[str, int]:
-        """What each key has spent in all."""
+    async def _spent(self, budgets: BudgetSpending) -> dict[str, int]:
+        """What each key has spent in all; what was spent of budgets is added to ``budgets``."""
         spent: dict[str, int] = {}
+        today = day_of(self._host.parts.clock.time())
         async for record in self._host.parts.archive.read("meter"):
             if not isinstance(record, MeterRecord) or record.kind == "session":
                 break  # days and keys come before sessions, of which there may be many
-            if record.kind == "key" and not record.name.startswith(BUDGET):
-                spent[record.name] = record.spent
+            if record.kind == "key":
+                (budgets.total if record.name.startswith(BUDGET) else spent)[record.name] = record.spent
+            elif record.name.startswith(f"{today} {BUDGET}"):
+                budgets.today[record.name.removeprefix(f"{today} ")] = record.spent
         return spent
 
 

@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from pegboard.activity_export import FORMATS
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.dashboard.activity_pages import ActivityPages
 from pegboard.gateways.dashboard.approval_pages import ApprovalPages
@@ -158,17 +159,17 @@ class DashboardApp:
         return self._html(template, viewer, {**await page(request), "done": done}, path)
 
     async def _of_activity(self, request: Request, viewer: Viewer, path: str) -> Response | None:
-        """The stream, the CSV and the page of one decision; None for the list."""
+        """The stream, the files and the page of one decision; None for the list."""
         pages, name = self._activity, unquote(path.removeprefix("activity").lstrip("/"))
+        kind = path.removeprefix("activity.")
         if pages is None or not name:
-            if path == "activity.csv":
+            if kind in FORMATS:
                 return self._message(viewer, OFF, HTTPStatus.NOT_FOUND)
             return None
-        if name == ".csv":
-            text = await pages.exported(request.query_params)
-            return Response(
-                text, media_type="text/csv", headers={"content-disposition": 'attachment; filename="activity.csv"'}
-            )
+        if kind in FORMATS:
+            pieces = await pages.exported(request.query_params, kind)
+            named = {"content-disposition": f'attachment; filename="activity.{kind}"'}
+            return StreamingResponse(pieces, media_type=FORMATS[kind][0], headers=named)
         if name == "stream":
             if self._streams >= MOST_STREAMS:
                 raise DashboardRefused("Too many pages are live.", HTTPStatus.SERVICE_UNAVAILABLE)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pegboard.activity_report import day_name
+from pegboard.activity_report import day_name, when
 from pegboard.extras import required
 from pegboard.gateways.dashboard.forms import text_field
 from pegboard.spend_limits import NanoUsd, dollars
@@ -36,6 +35,7 @@ class PageTemplates:
             "day": day_name,
             "visible": visible,
             "field": text_field,
+            "share": share,
         }
         self.static = {name: (FOLDER / "static" / name).read_bytes() for name in STATIC}
 
@@ -52,12 +52,12 @@ def usd(amount: int) -> str:
     return dollars(NanoUsd(round(amount, -5) or amount))
 
 
-def when(at: float) -> str:
+def share(value: float | None) -> str:
     """
-    >>> when(0.0)
-    '1970-01-01 00:00:00'
+    >>> share(0.9876), share(None)
+    ('98.8%', '')
     """
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return "" if value is None else f"{value:.1%}"
 
 
 def visible(text: str) -> str:

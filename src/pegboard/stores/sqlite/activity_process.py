@@ -11,6 +11,7 @@ import msgspec
 
 from pegboard.activity_entries import ActivityEntry
 from pegboard.errors import ConfigError
+from pegboard.operating_system import BEHIND_REQUESTS, yield_to_others
 from pegboard.stores.sqlite.activity import SqliteActivity
 from pegboard.stores.sqlite.activity_writer import REFUSED, STORED, read
 
@@ -28,6 +29,7 @@ async def serve(store: SqliteActivity, batches: BinaryIO, answers: BinaryIO) -> 
 
 
 if __name__ == "__main__":
+    yield_to_others(BEHIND_REQUESTS)
     activity = SqliteActivity(Path(sys.argv[1]), apart=False)
     asyncio.run(serve(activity, sys.stdin.buffer, sys.stdout.buffer))
     activity.close()

@@ -14,13 +14,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, BinaryIO
 
 from pegboard import operating_system
 from pegboard.events import Event, RouteDecided
 from pegboard.telemetry.otel.conventions import ERROR
 from pegboard.telemetry.otel.event_records import SOURCE, log_values, retrieval_attributes
-from pegboard.telemetry.otel.export_frames import ExportFrame, LogRecord, SpanRecord, written
+from pegboard.telemetry.otel.export_frames import MISSED, ExportFrame, LogRecord, SpanRecord, written
 from pegboard.telemetry.otel.export_options import ExportOptions
 from pegboard.telemetry.otel.histograms import Histograms
 from pegboard.telemetry.trace_spans import CURRENT, NO_SPAN, NO_TRACE, Tracer, TraceSpan
@@ -52,7 +52,7 @@ class OtelExport:
         self._measures = "metrics" in options.signals
         self._waiting: deque[TraceSpan | tuple[Event, TraceSpan | None]] = deque()
         self._wake = threading.Event()
-        self._closing = False
+        self._closing = self._ended = self._missed = False
         self._began = time.time_ns()
         self._process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="otel-export", daemon=True)
@@ -76,6 +76,12 @@ class OtelExport:
             self._decided(event)
         if self._logs and (span is None or span.context.sampled):
             self._put((event, span))
+
+    def amiss(self) -> str:
+        """What is wrong with the export; empty if the collector took what it was last sent."""
+        if self._ended:
+            return "The exporter of OpenTelemetry ended, and is started again."
+        return "The collector of OpenTelemetry does not take what it is sent." if self._missed else ""
 
     def close(self, seconds: float = FLUSH_SECONDS) -> None:
         """Export what waits, within so many seconds; then end the exporter process."""
@@ -128,10 +134,11 @@ class OtelExport:
                 if closing:
                     self._end()
                     return
-                pause = 1.0
+                pause, self._ended = 1.0, False
             except OSError as error:
                 if closing:
                     return
+                self._ended = True
                 LOGGER.warning("The exporter of OpenTelemetry ended and is started again: %s", type(error).__name__)
                 self._stop()
                 self._wake.wait(pause)
@@ -154,7 +161,9 @@ class OtelExport:
         """Raises OSError. Blocks while the process is behind."""
         if self._process is None:
             apart = operating_system.apart_from_signals()
-            self._process = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, **apart)
+            self._process = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **apart)
+            answers = (self._process.stdout,)
+            threading.Thread(target=self._listen, args=answers, name="otel-answers", daemon=True).start()
             self._write(ExportFrame(setup=self._setup()))
         self._write(frame)
 
@@ -164,6 +173,12 @@ class OtelExport:
             raise BrokenPipeError
         pipe.write(written(frame))
         pipe.flush()
+
+    def _listen(self, answers: BinaryIO) -> None:
+        """The thread of one exporter process."""
+        with answers:
+            while answer := answers.read(1):
+                self._missed = answer == MISSED
 
     def _setup(self) -> dict[str, Any]:
         """By the pipe, not by arguments: headers are secret, and others may list the arguments of processes."""

@@ -8,6 +8,8 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 HEADER = struct.Struct(">I")
+TAKEN, MISSED = b"\1", b"\0"
+"""What the exporter process answers: whether the collector took all of a frame."""
 
 
 class SpanRecord(NamedTuple):

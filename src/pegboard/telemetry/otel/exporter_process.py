@@ -1,7 +1,8 @@
 """The exporter process: `python -m pegboard.telemetry.otel.exporter_process`, started by a gateway.
 
 It reads frames from its standard input until the gateway ends, and exports them by the official SDK. While a collector
-does not answer, it does not read, and the gateway counts what it cannot put aside any more.
+does not answer, it does not read, and the gateway counts what it cannot put aside any more. After each frame it
+writes a byte: whether the collector took it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, MetricExport
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SpanExportResult
 
-from pegboard.telemetry.otel.export_frames import ExportFrame, read
+from pegboard.operating_system import BEHIND_REQUESTS, yield_to_others
+from pegboard.telemetry.otel.export_frames import MISSED, TAKEN, ExportFrame, read
 from pegboard.telemetry.otel.sdk_records import SdkRecords
 
 COMPLAINT_SECONDS = 60.0
@@ -65,29 +67,36 @@ class Exporter:
         self._exporters = exporters(setup)
         self._complained = -COMPLAINT_SECONDS
 
-    def export(self, frame: ExportFrame) -> None:
+    def export(self, frame: ExportFrame) -> bool:
+        """Whether all of it was taken."""
         if frame.lost:
             self._complain(f"{frame.lost} spans and events were lost: the collector is too slow.")
+        taken = not frame.lost
         if frame.spans:
-            self._deliver("traces", self._records.spans(frame))
+            taken &= self._deliver("traces", self._records.spans(frame))
         if frame.logs:
-            self._deliver("logs", self._records.logs(frame))
+            taken &= self._deliver("logs", self._records.logs(frame))
         if frame.metrics:
-            self._deliver("metrics", self._records.metrics(frame))
+            taken &= self._deliver("metrics", self._records.metrics(frame))
+        return taken
 
     def close(self) -> None:
         for each in (each for found in self._exporters.values() for each in found):
             each.shutdown()
 
-    def _deliver(self, signal: str, records: Any) -> None:
+    def _deliver(self, signal: str, records: Any) -> bool:
+        taken = True
         for each in self._exporters.get(signal, ()):
             try:
                 done = each.export(records) in DELIVERED
             except Exception as error:  # noqa: BLE001  # one batch may not end the others
                 self._complain(f"{signal} could not be exported ({type(error).__name__}).")
+                taken = False
                 continue
             if not done:
                 self._complain(f"{signal} could not be delivered: the collector does not take them.")
+                taken = False
+        return taken
 
     def _complain(self, what: str) -> None:
         if time.monotonic() - self._complained >= COMPLAINT_SECONDS:
@@ -96,7 +105,11 @@ class Exporter:
             sys.stderr.flush()
 
 
-def main(stream: BinaryIO | None = None, made: Callable[[Mapping[str, Any]], Exporter] = Exporter) -> None:
+def main(
+    stream: BinaryIO | None = None,
+    made: Callable[[Mapping[str, Any]], Exporter] = Exporter,
+    answers: BinaryIO | None = None,
+) -> None:
     """Serve one gateway."""
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it would write a line for each batch
     source = sys.stdin.buffer if stream is None else stream
@@ -104,10 +117,13 @@ def main(stream: BinaryIO | None = None, made: Callable[[Mapping[str, Any]], Exp
     if first is None or first.setup is None:
         return
     exporter = made(first.setup)
+    told = sys.stdout.buffer if answers is None else answers
     while (frame := read(source)) is not None:
-        exporter.export(frame)
+        told.write(TAKEN if exporter.export(frame) else MISSED)
+        told.flush()
     exporter.close()
 
 
 if __name__ == "__main__":
+    yield_to_others(BEHIND_REQUESTS)
     main()

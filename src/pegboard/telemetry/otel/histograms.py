@@ -6,7 +6,7 @@ from bisect import bisect_left
 from threading import Lock
 from typing import Any
 
-from pegboard.telemetry.otel.conventions import BOUNDS, METRICS
+from pegboard.telemetry.otel.conventions import BOUNDS, METRICS, MODEL_TOKENS, OF_MODEL
 from pegboard.telemetry.trace_spans import Attribute
 
 MOST_SERIES = 2_000
@@ -24,7 +24,15 @@ class Histograms:
 
     def record(self, name: str, value: float, attributes: dict[str, Attribute]) -> None:
         """Of the attributes, those that the conventions give to the metric are kept."""
-        key = tuple(map(attributes.get, METRICS[name][2]))
+        self._add(name, value, tuple(map(attributes.get, METRICS[name][2])))
+
+    def record_tokens(self, read: int, written: int, attributes: dict[str, Attribute]) -> None:
+        """The tokens that a model read and wrote, as the conventions count them."""
+        shared = tuple(map(attributes.get, OF_MODEL))
+        self._add(MODEL_TOKENS, read, (*shared, "input"))
+        self._add(MODEL_TOKENS, written, (*shared, "output"))
+
+    def _add(self, name: str, value: float, key: tuple[Any, ...]) -> None:
         bounds = BOUNDS[name]
         with self._lock:
             series = self._series[name]

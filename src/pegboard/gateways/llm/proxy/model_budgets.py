@@ -61,7 +61,7 @@ class ModelBudgets:
 
     def cover(self, caller: LimitedCaller) -> bool:
         """Whether a budget holds for some requests of the caller: their bodies must be read then."""
-        return any(_counts(each, caller) for each in self._budgets)
+        return any(covers(each, caller) for each in self._budgets)
 
     @asynccontextmanager
     async def charged(self, context: RequestContext, caller: LimitedCaller) -> AsyncIterator[None]:
@@ -97,7 +97,7 @@ class ModelBudgets:
         path, request = context.target.path, context.rewritten.request
         if context.method != "POST" or codec_for(path) is None or counts(path):
             return []
-        found = [each for each in dict.fromkeys(self._budgets) if _counts(each, caller)]
+        found = [each for each in dict.fromkeys(self._budgets) if covers(each, caller)]
         if found and request is None:
             raise CostUnknown(
                 f"A budget holds for this key, and the request was not read: {context.rewritten.reason or 'no model'}.",
@@ -126,7 +126,7 @@ class ModelBudgets:
         """The charge with its reservation; a warning if that takes more than the share at which one is due."""
         whole = Limits(day=_nano(budget.day), key=_nano(budget.total))
         part = Limits(day=_nano(budget.day, budget.warn), key=_nano(budget.total, budget.warn))
-        account = Account(session="", key=BUDGET + _account(budget, caller))
+        account = account_of(budget, caller)
         what = f"A request to {context.target.upstream.name!r}"
         try:
             return await charges.hold(what, Charge(account=account, amount=amount, limits=part))
@@ -162,7 +162,8 @@ class ModelBudgets:
         self._events.emit(used)
 
 
-def _counts(budget: ModelBudgetSettings, caller: LimitedCaller) -> bool:
+def covers(budget: ModelBudgetSettings, caller: LimitedCaller) -> bool:
+    """Whether a budget holds for a caller's requests to some models."""
     named = ((caller.name, budget.callers), (caller.tenant, budget.tenants))
     return all(any(fnmatchcase(name, pattern) for pattern in patterns) for name, patterns in named)
 
@@ -172,11 +173,11 @@ def _names(budget: ModelBudgetSettings, model: str) -> bool:
     return any(fnmatchcase(model.lower(), name.lower()) for name in budget.models)
 
 
-def _account(budget: ModelBudgetSettings, caller: LimitedCaller) -> str:
-    """What a budget counts, as a name: raising its amounts forgets nothing that was spent."""
+def account_of(budget: ModelBudgetSettings, caller: LimitedCaller) -> Account:
+    """The account of what a budget counts: raising its amounts forgets nothing that was spent."""
     whose = {"caller": caller.name, "tenant": caller.tenant, "all": ""}[budget.by]
-    counted = ["models", budget.by, budget.callers, budget.tenants, budget.models, whose]
-    return hashlib.sha256(json.dumps(counted).encode()).hexdigest()[:32]
+    named = ["models", budget.by, budget.callers, budget.tenants, budget.models, whose]
+    return Account(session="", key=BUDGET + hashlib.sha256(json.dumps(named).encode()).hexdigest()[:32])
 
 
 def _used(

@@ -54,7 +54,8 @@ class ModelSpans:
 
     def _describe(self, span: TraceSpan, context: RequestContext) -> None:
         """What is known at the end."""
-        request, found = context.known.request, span.attributes
+        known, found = context.known, span.attributes
+        request, filtered = known.request, known.filtered
         if context.status:
             found[names.HTTP_STATUS] = context.status
         if context.status >= HTTPStatus.BAD_REQUEST:
@@ -64,9 +65,8 @@ class ModelSpans:
             if mark := conversation_mark(request.conversation):
                 found[names.CONVERSATION] = mark
             found["pegboard.tools.received"] = len(request.tools)
-        if context.known.outcome:
-            found["pegboard.outcome"] = context.known.outcome
-        filtered = context.known.filtered
+        if known.outcome:
+            found["pegboard.outcome"] = known.outcome
         if filtered is not None:
             found["pegboard.tools.sent"] = len(filtered.kept.places)
             found["pegboard.tokens.saved"] = max(0, filtered.tokens_before - filtered.tokens_after)
@@ -86,8 +86,7 @@ class ModelSpans:
         if used.cache_write:
             found[names.CACHE_WRITE] = used.cache_write
         if self._histograms is not None and names.OPERATION in found:
-            for kind, tokens in (("input", used.input), ("output", used.output)):
-                self._histograms.record(names.MODEL_TOKENS, tokens, {**found, names.TOKEN_TYPE: kind})
+            self._histograms.record_tokens(used.input, used.output, found)
 
 
 def with_context(headers: Headers, span: TraceSpan) -> Headers:

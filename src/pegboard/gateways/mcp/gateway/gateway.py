@@ -132,7 +132,7 @@ class Gateway:
         self._last_listed: OrderedDict[str, Fingerprint] = OrderedDict()
         self.fleet = fleet
         charges = CallCharges(MemorySpend(clock), settings.spend, clock) if charges is None else charges
-        self.likely = LikelyTools(self._caller_view, self.announcer)
+        self.likely = LikelyTools(self._caller_view, self.announcer, events=events, clock=clock)
         self._calls = ToolCalls(
             self._caller_view,
             fleet,

@@ -17,11 +17,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pegboard.errors import PegboardError
+from pegboard.events import ToolsOffered
 from pegboard.gateways.mcp.gateway import session_changes
+from pegboard.gateways.mcp.gateway.call_audit import session_hash
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.caller_view import CallerView
 from pegboard.gateways.mcp.gateway.notifications import Announcer
 from pegboard.model import Candidate, Decision, JsonObject, Session, ToolId
+from pegboard.protocols import Clock, EventSink
 from pegboard.retrieval.search_index import SOME
 
 LOGGER = logging.getLogger(__name__)
@@ -64,9 +67,10 @@ class Conversation:
 class LikelyTools:
     """Kept in memory by the process that serves the session: another process begins with an empty conversation."""
 
-    def __init__(self, view: CallerView, announcer: Announcer) -> None:
+    def __init__(self, view: CallerView, announcer: Announcer, *, events: EventSink, clock: Clock) -> None:
         self._view = view
         self._announcer = announcer
+        self._events, self._clock = events, clock
         self._conversations: OrderedDict[str, Conversation] = OrderedDict()
         self._at_work: dict[str, asyncio.Task[None]] = {}
 
@@ -149,7 +153,20 @@ class LikelyTools:
         if not likely:
             return
         now = await view.book.update(key, session_changes.offer(likely, cap=view.room(caller)))
-        conversation.pushed += len(set(now.enabled) - set(session.enabled))
+        pushed = len(set(now.enabled) - set(session.enabled))
+        conversation.pushed += pushed
+        if pushed:
+            self._events.emit(
+                ToolsOffered(
+                    at=self._clock.time(),
+                    way="push",
+                    offered=pushed,
+                    decision=decision.turn_id,
+                    key=caller.name,
+                    client=caller.kind.name,
+                    conversation=session_hash(key),
+                )
+            )
         if set(now.enabled) != set(session.enabled) and await self._announcer.tell(key):
             await view.book.update(key, session_changes.noticed)
 

@@ -13,7 +13,7 @@ from mcp import MCPError
 from pegboard.board_items import ItemKind
 from pegboard.board_search import Found, found_tools
 from pegboard.errors import PegboardError, ToolNotAvailable
-from pegboard.events import ToolsSearched
+from pegboard.events import ToolsOffered, ToolsSearched
 from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
 from pegboard.gateways.mcp.gateway.app_tools import for_apps_alone
 from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall, session_hash
@@ -329,6 +329,17 @@ class MetaCalls:
         turn = view.turn(str(Subtask(**arguments["subtask"])), session, caller)
         turn = replace(turn, max_price=arguments.get("max_price"), deadline=arguments.get("deadline"))
         offers = await view.board.offers(turn)
+        self._events.emit(
+            ToolsOffered(
+                at=self._clock.time(),
+                way="route",
+                offered=len(offers.tools),
+                decision=turn.id,
+                key=caller.name,
+                client=caller.kind.name,
+                conversation=session_hash(caller.session),
+            )
+        )
         self._offered.remember(caller.session, [offer.tool for offer in offers.tools])
         return json_result(shown(offers, view.board.catalog, view.names(caller)) | self._not_ready(caller))
 
