@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 FIGURE_NAME = re.compile(r"[a-z0-9@_.-]+(/[a-z0-9@_.-]+)*")
+UNKNOWN = "unknown"
+"""The commit outside a checkout."""
 WRITTEN = ("bench/results", "docs")
 """What benchmarks write."""
 PACKAGES = ("pegboard", "numpy", "onnxruntime", "tokenizers", "toktok-rs", "PyStemmer", "mcp", "bm25s", "faiss-cpu")
@@ -29,8 +31,14 @@ def write(
     tables: Mapping[str, Any],
     folder: Path,
 ) -> Path:
-    """Write a result, whole or not at all, and return its path. Raises ValueError for a figure that is none."""
+    """Write a result, whole or not at all, and return its path. Raises ValueError for a figure that is none.
+
+    The parts of the file that are measured by themselves (`extend`) stay, each with the commit that it was measured at;
+    one with a figure or a name that is in the new result too does not.
+    """
     check(figures)
+    path = folder / f"{name}.json"
+    of_parts, parts = _parts(path, figures, tables)
     result = {
         "name": name,
         "command": command,
@@ -39,13 +47,31 @@ def write(
         "machine": machine(),
         "versions": versions(),
         "seed": seed,
-        "figures": {figure: round(float(value), 6) for figure, value in sorted(figures.items())},
-        "tables": tables,
+        "figures": {figure: round(float(value), 6) for figure, value in sorted((of_parts | dict(figures)).items())},
+        "tables": dict(tables) | parts,
     }
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.json"
     _put(path, result)
     return path
+
+
+def _parts(
+    path: Path, figures: Mapping[str, float], tables: Mapping[str, Any]
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """The figures and the tables of what was measured by itself, and is not measured again."""
+    if not path.exists():
+        return {}, {}
+    before = read(path)
+    parts = {
+        name: table
+        for name, table in before.get("tables", {}).items()
+        if name not in tables and _is_part(table) and not figures.keys() & set(table["figures"])
+    }
+    return {each: before["figures"][each] for table in parts.values() for each in table["figures"]}, parts
+
+
+def _is_part(table: Any) -> bool:
+    return isinstance(table, Mapping) and {"commit", "date", "machine", "figures"} <= table.keys()
 
 
 def extend(path: Path, of: str, *, figures: Mapping[str, float], table: Mapping[str, Any]) -> None:
@@ -80,8 +106,11 @@ def read(path: Path) -> dict[str, Any]:
 def measured(results: Mapping[str, Any]) -> str:
     """When, of what and on what: how the section of a results file begins."""
     machine = results["machine"]
+    of = f"at commit `{results['commit'][:12]}`"
+    if results["commit"] == UNKNOWN:
+        of = f"with pegboard {results['versions']['pegboard']}"
     return (
-        f"Measured {results['date'][:10]} at commit `{results['commit'][:12]}` on {machine['cores']} cores "
+        f"Measured {results['date'][:10]} {of} on {machine['cores']} cores "
         f"({machine['cpu']}), Python {machine['python']}"
     )
 
@@ -104,7 +133,7 @@ def commit() -> str:
         head = _git("rev-parse", "HEAD")
         changed = _git("diff", "--name-only", "HEAD", "--", ":/", *(f":(top,exclude){each}" for each in WRITTEN))
     except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+        return UNKNOWN
     return f"{head}-dirty" if changed else head
 
 

@@ -35,6 +35,7 @@ NEW_GROUP = 0x00000200
 """`subprocess.CREATE_NEW_PROCESS_GROUP`."""
 BELOW_NORMAL = 0x00004000
 """`subprocess.BELOW_NORMAL_PRIORITY_CLASS`."""
+MOST_NICE = 19
 LOW_PRIORITY, BEHIND_REQUESTS = 10, 5
 """Nicenesses of POSIX: on Linux a tenth, and a third, of the weight of others."""
 ON_POSIX = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
@@ -55,6 +56,22 @@ def is_linux() -> bool:
 def apart_from_signals() -> dict[str, Any]:
     """Options of `subprocess.Popen` for a process that an interrupt of the terminal does not reach."""
     return {"creationflags": NEW_GROUP} if is_windows() else {"start_new_session": True}
+
+
+def group_of_its_own() -> dict[str, Any]:
+    """Options of `subprocess.Popen` for a process that is killed with its children, and that may get a low priority.
+
+    It stays in this process's session: Linux divides the processor among sessions first, and a niceness counts only
+    within one (sched(7), "The autogroup feature").
+    """
+    return {"creationflags": NEW_GROUP | BELOW_NORMAL} if is_windows() else {"process_group": 0}
+
+
+def lower_priority(pid: int, by: int) -> None:
+    """Give a process just started, and what it will start, a lower priority than ours. Windows does so at its start."""
+    if not is_windows():
+        with suppress(ProcessLookupError, PermissionError):
+            os.setpriority(os.PRIO_PROCESS, pid, min(MOST_NICE, os.getpriority(os.PRIO_PROCESS, 0) + by))
 
 
 def yield_to_others(niceness: int = LOW_PRIORITY) -> None:

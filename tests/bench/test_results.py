@@ -55,3 +55,21 @@ def test_what_cannot_be_written_leaves_the_old_result_in_place(tmp_path: Path) -
 
     assert (tmp_path / "x.json").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_a_part_measured_by_itself_stays_when_the_rest_is_written_again(tmp_path: Path) -> None:
+    write(tmp_path)
+    results.extend(tmp_path / "x.json", "kept", figures={"c": 2}, table={"rounds": 3})
+    results.extend(tmp_path / "x.json", "again", figures={"d": 2}, table={})
+
+    found = write(tmp_path, figures={"a@5/y": 4, "d": 5})
+
+    assert found["figures"] == {"a@5/y": 4, "c": 2, "d": 5}
+    assert found["tables"].keys() == {"t", "kept"}
+    assert found["tables"]["kept"]["figures"] == ["c"]
+
+
+def test_outside_a_checkout_the_version_says_what_was_measured(tmp_path: Path) -> None:
+    found = write(tmp_path) | {"commit": results.UNKNOWN}
+
+    assert f"with pegboard {found['versions']['pegboard']} on" in results.measured(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -214,16 +215,24 @@ async def test_a_program_that_waits_for_a_call_ends_with_its_time_and_the_call_w
 
 
 @pytest.mark.requirement("programs.killed")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_its_processes_are_in_a_group_of_their_own_and_give_way_to_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = noted_processes(monkeypatch)
+    tools = Tools()
+    running = asyncio.create_task(run("await wait()", tools))
+    await until(lambda: tools.made != [])
+    of_group = [path for path in Path("/proc").glob("[0-9]*/stat") if _stat(path, GROUP) == begun[0]]
+
+    assert len(of_group) > 1
+    assert {_stat(path, SESSION) for path in of_group} == {os.getsid(0)}, "a niceness counts within a session"
+    assert {_stat(path, NICENESS) for path in of_group} == {min(19, os.getpriority(os.PRIO_PROCESS, 0) + runner.NICE)}
+    running.cancel()
+    await asyncio.wait([running])
+
+
+@pytest.mark.requirement("programs.killed")
 async def test_when_the_caller_goes_the_processes_of_its_program_go_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[int] = []
-    create = asyncio.create_subprocess_exec
-
-    async def noting(*command: Any, **how: Any) -> Any:
-        process = await create(*command, **how)
-        begun.append(process.pid)
-        return process
-
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", noting)
+    begun = noted_processes(monkeypatch)
     tools = Tools()
     running = asyncio.create_task(run("await wait()", tools))
     await until(lambda: tools.made != [])
@@ -233,19 +242,46 @@ async def test_when_the_caller_goes_the_processes_of_its_program_go_too(monkeypa
     assert running.cancelled()
     assert tools.cancelled == 1
     if sys.platform == "linux":
-        of_group = [path for path in Path("/proc").glob("[0-9]*/stat") if _group(path) == begun[0]]
-        assert of_group == []
+        assert [path for path in Path("/proc").glob("[0-9]*/stat") if _stat(path, GROUP) == begun[0]] == []
 
 
-def _group(stat: Path) -> int | None:
+def noted_processes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of the processes that are started from now on."""
+    begun: list[int] = []
+    create = asyncio.create_subprocess_exec
+
+    async def noting(*command: Any, **how: Any) -> Any:
+        process = await create(*command, **how)
+        begun.append(process.pid)
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", noting)
+    return begun
+
+
+GROUP, SESSION, NICENESS = 2, 3, 16
+"""Fields of /proc/PID/stat behind the name (proc_pid_stat(5))."""
+
+
+def _stat(stat: Path, field: int) -> int | None:
     try:
-        return int(stat.read_text().rpartition(")")[2].split()[2])
+        return int(stat.read_text().rpartition(")")[2].split()[field])
     except OSError:
         return None
 
 
 @pytest.mark.requirement("programs.killed")
-async def test_the_loop_goes_on_while_a_hostile_program_runs() -> None:
+@pytest.mark.parametrize(
+    ("program", "outcome"),
+    [
+        ("found = []\nwhile True: found = [[] for at in range(1000)]", "time"),
+        ("while True: print('x' * 100_000)", "output"),
+        ("import asyncio\nawait asyncio.gather(*[find(text='x' * 900_000) for i in range(5000)])", "calls"),
+        ("['x' * 1000 for i in range(30_000)]", "ok"),
+    ],
+    ids=["it computes", "it prints", "it calls with long arguments", "its value is long"],
+)
+async def test_the_loop_goes_on_while_a_hostile_program_runs(program: str, outcome: str) -> None:
     turns = 0
 
     async def count() -> None:
@@ -255,11 +291,11 @@ async def test_the_loop_goes_on_while_a_hostile_program_runs() -> None:
             turns += 1
 
     counting = asyncio.create_task(count())
-    done = await run("found = []\nwhile True: found = [[] for at in range(1000)]", seconds=2.0)
+    done = await run(program, seconds=1.0, calls=10)
     counting.cancel()
 
-    assert done.outcome == "time"
-    assert turns > 20
+    assert done.outcome == outcome
+    assert turns > 10 * done.seconds
 
 
 async def test_a_defect_in_a_call_ends_the_program_at_once() -> None:

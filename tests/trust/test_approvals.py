@@ -21,7 +21,7 @@ from pegboard.settings.storage import PinPolicy, ScanPolicy
 from pegboard.stores import MemoryEvents, MemoryPins
 from pegboard.testing import FakeClock, fake_tool
 from pegboard.trust import approvals as trusts
-from pegboard.trust import fingerprints
+from pegboard.trust import crowds, fingerprints
 from pegboard.trust.approvals import Approvals
 from pegboard.trust.pin_reads import ApprovalWatch
 from processes import until
@@ -605,16 +605,22 @@ async def test_a_server_that_copies_anothers_texts_is_said_once(
     catalog_of: CatalogOf,
     events: MemoryEvents,
     caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
     scanning: ScanPolicy,
     times: int,
 ) -> None:
+    monkeypatch.setattr(trusts, "QUIET_SECONDS", 0.0)
+    compared: list[int] = []
+    monkeypatch.setattr(trusts, "crowds", lambda tools: compared.append(len(tools)) or crowds(tools))
     text = "Create an issue with a title, a body and labels in a repository of the project"
     own, copy = fake_tool("create_issue", text, server="github"), fake_tool("make", text + " now", server="mimic")
     trust = trust_of("warn", scanning=scanning)
 
-    for tools in ((own,), (own, copy), (own, copy)):
-        await trust.see(catalog_of(*tools))
-        await trust.ask()
+    with running(trust):
+        for tools in ((own,), (own, copy), (own, copy)):
+            before = len(compared)
+            await trust.see(catalog_of(*tools))
+            await until(lambda before=before: len(compared) == before + times)  # type: ignore[misc]
 
     said = [(event.server, event.kind, event.of, event.tools) for event in events.of(ServerCrowds)]
     assert said == [("mimic", "copied-description", "github", ("mimic/make",))] * times

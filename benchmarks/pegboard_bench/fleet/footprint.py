@@ -21,7 +21,7 @@ from pegboard.settings import load_settings
 from pegboard.settings.server_spec import ServerSpec
 from pegboard_bench import results
 from pegboard_bench.fleet.gateways import PATIENT, called, gateway, settled
-from pegboard_bench.fleet.startup import MEGABYTE, QUERY, alone, first_search, own_gateway
+from pegboard_bench.fleet.startup import MEGABYTE, QUERY, alone, first_search, met, own_gateway
 from pegboard_bench.page import write_page
 
 OURS = b"pegboard"
@@ -73,7 +73,7 @@ async def measure(specs: Mapping[str, ServerSpec], config: Path, number: int) ->
     with tempfile.TemporaryDirectory(prefix="pegboard-bench-") as place:
         folder = Path(place)
         one, known, other = of_one(config, folder), folder / "known", folder / "other"
-        await memory(config, known)
+        await met(config, known)
         for _ in range(number):
             found["slowest_alone"].append(await alone(slowest))
             found["known"].append((await first_search(config, known)).seconds)

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from pegboard.programs import break_even
 from pegboard.programs.break_even import AGAIN, LEAST_TOOLS, MARGIN, OUTPUT, READ, WRITTEN, offer
 from pegboard.settings.program_settings import ProgramSettings
 from pegboard_bench import results
@@ -25,6 +24,8 @@ from pegboard_bench.programs.runs import BOARDS, LARGEST, Cell, boards, counted,
 from pegboard_bench.programs.tasks import FITTED, NUMBERS, tasks
 
 SEED = 7
+AROUND = 600.0
+"""Tokens of a task, and of a search, which a program that is written again reads again."""
 
 
 async def measured(folder: Path, demo: Path) -> list[Cell]:
@@ -45,14 +46,15 @@ def paid(cell: Cell, way: str = "single") -> bool:
     """Whether the program cost so much less than the calls, with the share of programs that are written twice."""
     program = cell.ways["program"].bill
     step = cell.program_tokens + cell.printed_tokens
-    again = OUTPUT * cell.program_tokens + WRITTEN * step + READ * (cell.listed + break_even.AROUND)
+    again = OUTPUT * cell.program_tokens + WRITTEN * step + READ * (cell.listed + AROUND)
     return program + AGAIN * again <= MARGIN * cell.ways[way].bill
 
 
 def said(cell: Cell) -> bool:
     """What the rule says, where the settings say what a task needs."""
     told = ProgramSettings(mode="auto", expected_calls=len(cell.task.steps), expected_tokens=cell.result_tokens)
-    return offer(told, tools=BOARDS[cell.board], listed=cell.listed, small=False).offered
+    tools = BOARDS[cell.board]
+    return offer(told, tools=tools, listed=cell.listed, small=False, searches=tools >= LEAST_TOOLS).offered
 
 
 def said_unasked(cell: Cell) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.resources import files
 from importlib.util import find_spec
@@ -125,6 +126,7 @@ def bm25s(catalog: Catalog) -> Search:
     """The bm25s package with its defaults, on name and description: an independent BM25."""
     import bm25s as package
 
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it sets DEBUG itself
     index: Any = package.BM25()
     index.index(_tokens(package, [name_and_description(tool) for tool in catalog.tools]), show_progress=False)
     known = set(index.vocab_dict)

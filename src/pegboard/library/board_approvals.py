@@ -97,6 +97,7 @@ class OwnApprovals:
         await self._approvals.see(own)
         if not self._approvals.is_strict:
             await self._approvals.ask()
+        await self._approvals.watch_crowds()
         self._asked = self._clock.monotonic()
         admitted = self._approvals.admitted(own)
         return tuple((server, admitted.of_server(name)) for name, server in admitted.servers.items())

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pegboard.errors import ConfigError, PegboardError
-from pegboard.operating_system import kill_group, kill_of_group
+from pegboard.operating_system import group_of_its_own, kill_group, kill_of_group, lower_priority
 from pegboard.programs import sandbox_worker
 from pegboard.programs.program_run import Outcome, ProgramCall, ProgramRun
 from pegboard.programs.result_values import CallFailed
@@ -29,11 +29,13 @@ WORKER = str(Path(sandbox_worker.__file__).resolve())
 NEEDED = frozenset({"SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "MONTY_BIN"})
 LONGEST_PROGRAM = 20_000
 """Most characters of a program."""
-LARGEST = 64_000_000
-"""Most bytes of one message of the worker."""
+LARGEST = 16_000_000
+"""Most bytes of one message of the worker: a call's arguments, or the last value, in escaped characters."""
+NICE = 15
+"""How much lower the priority of a program's processes is than the gateway's, which does not wait for them."""
 CHARACTERS_PER_TOKEN = 10
 AT_ONCE = 200_000
-"""Characters of a result up to which it is written on the event loop; longer ones on a thread."""
+"""Characters of a message up to which it is read and written on the event loop; longer ones on a thread."""
 TOGETHER = 8
 """Calls of one program that run at the same time."""
 ENDING = 2.0
@@ -60,6 +62,15 @@ def require_sandbox() -> None:
             "Programs need the sandbox of the package 'pydantic-monty', which is not installed.",
             remedy="Install it with `pip install 'pegboard[programs]'`, or set `programs = \"off\"`.",
         )
+
+
+def words_of(program: str) -> frozenset[str]:
+    """What may be the name of a function in a program.
+
+    >>> sorted(words_of("await find(a=1)"))
+    ['a', 'await', 'find']
+    """
+    return frozenset(WORD.findall(program))
 
 
 class ProgramRunner:
@@ -92,7 +103,7 @@ class ProgramRunner:
             places.release()
 
     def _task(self, program: str, declared: Mapping[str, str]) -> dict[str, Any]:
-        words = frozenset(WORD.findall(program))
+        words = words_of(program)
         used = {function: text for function, text in declared.items() if function in words}
         return {
             "program": program.encode("utf-8", "replace").decode("utf-8"),
@@ -147,18 +158,20 @@ class _Running:
     async def _start(self) -> Process:
         path = json.dumps([each for each in sys.path if each])
         try:
-            return await asyncio.create_subprocess_exec(
+            process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", WORKER, path),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 env={name: value for name, value in os.environ.items() if name in NEEDED},
-                start_new_session=True,
+                **group_of_its_own(),
             )
         except OSError as error:
             raise ConfigError(
                 f"The process of a program cannot be started: {error}.", remedy="Call the tools one by one."
             ) from error
+        lower_priority(process.pid, NICE)  # before its interpreter has started; its sandbox inherits it
+        return process
 
     async def _end(self, process: Process) -> None:
         """The sandbox is killed at once, and its process waits for it and ends; if it does not, it is killed too."""
@@ -242,7 +255,8 @@ async def _message(stream: StreamReader) -> dict[str, Any] | None:
         size = int.from_bytes(head, "big")
         if size > LARGEST:
             return None
-        found: dict[str, Any] = json.loads(await stream.readexactly(size))
+        body = await stream.readexactly(size)
+        found: dict[str, Any] = json.loads(body) if size < AT_ONCE else await asyncio.to_thread(json.loads, body)
     except (asyncio.IncompleteReadError, ConnectionError, ValueError):
         return None
     return found

@@ -26,8 +26,6 @@ LONGEST_ARGUMENTS = 1_000_000
 LONGEST_PROBLEM = 2_000
 MEMORY = 4 * 1024**3
 """Bytes of address space of this process and of the sandbox's; the sandbox's own limit is far below."""
-NICE = 15
-"""How much lower its priority is than the gateway's."""
 LOOKUPS = 1_000
 """Host round trips that are no calls, such as reading an unknown name."""
 SLEEP_SECONDS = 30.0
@@ -255,8 +253,6 @@ def _shown(error: Any) -> str:
 
 
 def _limit_itself() -> None:
-    if hasattr(os, "nice"):
-        os.nice(NICE)  # its sandbox inherits it: what computes here keeps nobody else waiting
     try:
         import resource
     except ImportError:  # not on Windows

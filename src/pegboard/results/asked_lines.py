@@ -25,6 +25,8 @@ LONGEST_PAIR = 80
 MOST_SHARE = 0.25
 """Share of the lines that may have a term for it to say anything, and how many in a long result."""
 MOST_LINES = 400
+MOST_PLACES = 1_000
+"""Lines about what was asked that are put in order: several times as many as are ever shown."""
 NAMED = 2.0
 """How much more a term with a digit weighs: the numbers and ids that say which one is meant."""
 SHORT_LINE = 40
@@ -33,8 +35,12 @@ SHORT_LINE = 40
 
 PREFIX = 8
 """Bytes of a term that are compared at once."""
+MIXED = np.uint64(0x9E3779B1)
+"""A factor that spreads three bytes over the bits above them (Knuth, The Art of Computer Programming 3, 6.4)."""
 MOST_ASCII = 127
-ASCII = bytes(range(MOST_ASCII + 1))
+LOWER = ord("a") - ord("A")
+LETTERS, DIGITS = 26, 10
+"""Of ASCII."""
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
@@ -50,7 +56,7 @@ def asked_by(*said: str) -> str:
 
 
 def asked_lines(lines: Sequence[str], asked: str, first: int = 0) -> list[int]:
-    """The places of the lines from ``first`` on about what was asked, the best first.
+    """The places of the lines from ``first`` on about what was asked, the best first; about `MOST_PLACES` at most.
 
     A line weighs ln²(lines / lines with the term) for each different term, over the root of its length: the cosine of
     tf-idf (Salton and Buckley 1988, https://doi.org/10.1016/0306-4573(88)90021-0), with bytes for norms. Terms are
@@ -65,15 +71,27 @@ def asked_lines(lines: Sequence[str], asked: str, first: int = 0) -> list[int]:
     most = min(MOST_LINES, max(1, int(MOST_SHARE * len(lines))))
     weights, found = np.zeros(len(lines)), np.zeros(len(lines), bool)
     for term, at in _found(text, [*_terms(asked, MOST_TERMS)]):
-        places = np.searchsorted(ends, np.sort(at))
-        places = places[np.diff(places, prepend=-1) > 0]
+        places = _lines_with(ends, at)
         if len(places) <= most:
             weight = math.log(len(lines) / len(places)) ** 2 * (NAMED if DIGIT.search(term) else 1.0)
             weights[places] += weight / norms[places]
             found[places] = True
     kept = np.flatnonzero(found[first:]) + first
-    best: list[int] = kept[np.lexsort((kept, -weights[kept]))].tolist()
+    worse = -weights[kept]
+    if len(kept) > MOST_PLACES:
+        good = worse <= np.partition(worse, MOST_PLACES)[MOST_PLACES]
+        kept, worse = kept[good], worse[good]
+    best: list[int] = kept[np.argsort(worse, kind="stable")].tolist()
     return best
+
+
+def _lines_with(ends: Integers, at: Integers) -> Integers:
+    """The numbers of the lines, which have these ends, in which there is any of the places, which ascend."""
+    if len(at) > len(ends):
+        before = np.searchsorted(at, ends)
+        return np.flatnonzero(before > np.concatenate(([0], before[:-1])))
+    places = np.searchsorted(ends, at)
+    return places[np.concatenate(([True], places[1:] > places[:-1]))]
 
 
 def _terms(asked: str, most: int) -> Iterator[str]:
@@ -93,27 +111,33 @@ def _terms(asked: str, most: int) -> Iterator[str]:
 def _found(text: bytes, terms: Sequence[str]) -> Iterator[tuple[str, Integers]]:
     """The terms that stand in the text, with where each does, int[times], and goes on neither before nor behind.
 
-    All are looked for in one pass: the beginnings of words are sorted by their first bytes, where those of a term are a
-    range. A term has at least two characters.
+    All are looked for in one pass: the beginnings of words are grouped by their first three bytes, and a term is
+    compared with those of its group. A term has at least two characters.
     """
-    data = np.frombuffer(b"\n" + text + b"\n" * PREFIX, np.uint8)
-    inside = _inside(data)
-    coded = [term.encode("utf-8", "surrogatepass") for term in terms]
-    least, most = (
-        np.frombuffer(b"".join(each[:PREFIX].ljust(PREFIX, fill) for each in coded), ">u8").astype(np.uint64)
-        for fill in (b"\0", b"\xff")
-    )
-    known = np.zeros(1 << 16, bool)
-    known[least >> np.uint64(48)] = True
-    starts = np.flatnonzero(~inside[: -PREFIX - 1] & (inside | (data == ord("_")))[1:-PREFIX]) + 1
-    starts = starts[known[data[starts].astype(np.uint16) << 8 | data[starts + 1]]]
-    prefixes = np.lib.stride_tricks.sliding_window_view(data, PREFIX)[starts].view(">u8").ravel().astype(np.uint64)
-    order = np.argsort(prefixes)
-    prefixes, starts = prefixes[order], starts[order]
-    begins, ends = np.searchsorted(prefixes, least), np.searchsorted(prefixes, most, "right")
-    for term, code, begin, end in zip(terms, coded, begins.tolist(), ends.tolist(), strict=True):
-        at = starts[begin:end]
-        at = at[at + len(code) < len(data)]
+    if not terms:
+        return
+    said = b"\n" + text + b"\n" * PREFIX
+    inside = _inside(said)
+    of_words = inside | (np.frombuffer(said, np.uint8) == ord("_"))
+    starts = np.flatnonzero(of_words[1:-PREFIX] > inside[: -PREFIX - 1]) + 1
+    prefixes = _prefixes(said, starts)
+    coded = [_coded(term) for term in terms]
+    kinds, groups = np.unique(_terms_kinds(coded), return_inverse=True)
+    number = np.zeros(1 << 16, np.uint16)
+    number[kinds] = np.arange(1, len(kinds) + 1)
+    group = number[_kinds(prefixes, inside[starts + 2])]
+    kept = np.flatnonzero(group != 0)
+    kept = kept[np.argsort(group[kept], kind="stable")]
+    prefixes, starts = prefixes[kept], starts[kept]
+    bounds = np.searchsorted(group[kept], np.arange(1, len(kinds) + 2)).tolist()
+    for term, code, of in zip(terms, coded, groups.tolist(), strict=True):
+        begin, end = bounds[of], bounds[of + 1]
+        its = np.uint64(int.from_bytes(code[:PREFIX], "little"))
+        others = np.uint64(8 * max(0, PREFIX - len(code)))
+        at = starts[begin:end][(prefixes[begin:end] ^ its) << others == 0]
+        if not len(at):
+            continue
+        at = at[at + len(code) < len(said)]
         at = at[~inside[at + len(code)]] - 1
         if len(code) > PREFIX:
             at = np.array([each for each in at.tolist() if text.startswith(code, each)], np.intp)
@@ -121,20 +145,54 @@ def _found(text: bytes, terms: Sequence[str]) -> Iterator[tuple[str, Integers]]:
             yield term, at
 
 
+def _terms_kinds(coded: Sequence[bytes]) -> Integers:
+    said = b"".join(each + b"\0" * PREFIX for each in coded)
+    begins = np.cumsum([0, *(len(each) + PREFIX for each in coded[:-1])])
+    return _kinds(_prefixes(said, begins), _inside(said)[begins + 2])
+
+
+def _prefixes(said: bytes, begins: Integers) -> npt.NDArray[np.uint64]:
+    """The eight bytes from each place on, as one number, of which the first byte is the lowest."""
+    every = np.ndarray((len(said) - PREFIX + 1,), "<u8", said, strides=(1,))
+    return every[begins].astype(np.uint64, copy=False)
+
+
+def _kinds(prefixes: npt.NDArray[np.uint64], third: Flags) -> Integers:
+    """Numbers below 2^16 for the first three bytes of prefixes; the ``third`` does not count where it is of no word."""
+    begins = prefixes & np.where(third, np.uint64(0xFFFFFF), np.uint64(0xFFFF))
+    return ((begins * MIXED) >> np.uint64(24) & np.uint64(0xFFFF)).astype(np.intp)
+
+
 def _folded(text: str) -> bytes:
-    """The text in lower case. Only ASCII is changed where nothing else has a case, which is the faster way."""
-    coded = text.encode("utf-8", "surrogatepass")
-    others = coded.translate(None, ASCII).decode("utf-8", "surrogatepass")
-    return coded.lower() if others == others.casefold() else text.casefold().encode("utf-8", "surrogatepass")
+    """The text in lower case. Only what is no ASCII is folded by Python, which is slow on a long text."""
+    coded = _coded(text)
+    lower = coded.lower()
+    data = np.frombuffer(lower, np.uint8)
+    others = np.flatnonzero(data > MOST_ASCII)
+    said = data[others].tobytes().decode("utf-8", "surrogatepass")
+    changed = said.casefold()
+    if said == changed:
+        return lower
+    if any(len(_coded(each)) != len(_coded(each.casefold())) for each in set(said)):
+        return _coded(text.casefold())
+    data = data.copy()
+    data[others] = np.frombuffer(_coded(changed), np.uint8)
+    return data.tobytes()
 
 
-def _inside(data: Bytes) -> Flags:
+def _coded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _inside(said: bytes) -> Flags:
     """Of each byte whether it is of a letter or a digit."""
-    inside = np.frombuffer(data.tobytes().translate(_letters()[:128].tobytes().ljust(256, b"\0")), bool)
-    if (others := data > MOST_ASCII).any():
+    data = np.frombuffer(said, np.uint8)
+    inside: Flags = (data | LOWER) - ord("a") < LETTERS
+    inside |= data - ord("0") < DIGITS
+    others = np.flatnonzero(data > MOST_ASCII)
+    if len(others):
         text = data[others].tobytes().decode("utf-8", "surrogatepass")
         points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.dtype("<u4"))
-        inside = inside.copy()
         inside[others] = np.repeat(_letters()[points], 2 + (points > 0x7FF) + (points > 0xFFFF))
     return inside
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from pegboard.protocols import TokenCounter
@@ -15,6 +16,8 @@ TAIL = 0.25
 ASKED = 0.5
 """Share of the budget for lines about what was asked, at most."""
 MOST_ASKED = 200
+TOGETHER = 25
+"""Lines about what was asked that are counted at once, until the budget is used up."""
 GAP = "[lines {} to {} of {} are left out]"
 REST = "[the lines from {} on are left out]"
 GAP_TOKENS = 20
@@ -54,7 +57,7 @@ def excerpt(
     room = budget - sum(counter.count(["\n".join(last)])) if last else budget
     until = len(lines) - len(last)
     picked = _picked(lines[:until], int(budget * ASKED), counter, about, near=tail)
-    head = next((at for at in range(until) if places[at] != at), until)
+    head = until if numbers is None else next((at for at in range(until) if places[at] != at), until)
     text, first = _start(lines[:head], max(LEAST_TOKENS, room - sum(picked.values())), counter)
     said = [text]
     after: int | None = first - 1
@@ -81,21 +84,24 @@ def _picked(
     with the first two lines of their table."""
     heads = [] if near else table_heads(lines)
     structure = {each for head in heads for each in (head, head + 1)}
-    groups = {
-        place: range(max(0, place - BEFORE), min(len(lines), place + AFTER + 1))
-        if near
-        else [*_fields(heads, place), place]
-        for place in [each for each in about if each < len(lines) and each not in structure][:MOST_ASKED]
-    }
-    short = {at for group in groups.values() for at in group if len(lines[at]) <= tokens * MOST_CHARACTERS}
-    sizes = dict(zip(short, counter.count([lines[at] for at in short]), strict=True))
+    most, longest = len(lines), tokens * MOST_CHARACTERS
+    there = islice((each for each in about if each < most and each not in structure), MOST_ASKED)
     found: dict[int, int] = {}
-    for place, group in groups.items():
-        more = [at for at in group if at not in found]
-        needed = sum(sizes.get(at, tokens) for at in more) + GAP_TOKENS
-        if place in more and needed <= tokens:
-            tokens -= needed
-            found |= {at: sizes[at] for at in more} | {place: sizes[place] + GAP_TOKENS}
+    while tokens >= GAP_TOKENS and (places := [*islice(there, TOGETHER)]):
+        groups = {
+            place: range(max(0, place - BEFORE), min(most, place + AFTER + 1))
+            if near
+            else [*_fields(heads, place), place]
+            for place in places
+        }
+        short = {at for group in groups.values() for at in group if len(lines[at]) <= longest}
+        sizes = dict(zip(short, counter.count([lines[at] for at in short]), strict=True))
+        for place, group in groups.items():
+            more = [at for at in group if at not in found]
+            needed = sum(sizes.get(at, tokens) for at in more) + GAP_TOKENS
+            if place in more and needed <= tokens:
+                tokens -= needed
+                found |= {at: sizes[at] for at in more} | {place: sizes[place] + GAP_TOKENS}
     return found
 
 

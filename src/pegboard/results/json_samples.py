@@ -3,17 +3,14 @@ few from all over."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
 from pegboard.results.asked_lines import asked_lines
-from pegboard.results.json_tables import NotShaped, SomeRows, parsed_json
+from pegboard.results.json_parts import items_of, opened_json
+from pegboard.results.json_tables import SomeRows, parsed_json
 
-LONG = 50_000
-"""Bytes of an array or object from which on only a part of it is read."""
-DEEPEST = 4
 MOST_ASKED = 200
 SAMPLED = 100
 """Rows from all over, of which is said what they hold."""
@@ -26,7 +23,13 @@ def sampled_json(text: str, asked: str, characters: int) -> Any:
     JSON, and if msgspec is not installed.
     """
     arrays: list[tuple[SomeRows, list[str]]] = []
-    value = _opened(text.replace("\n", " ").encode("utf-8", "surrogatepass"), arrays, 0)
+
+    def some_of(raw: bytes) -> SomeRows:
+        rows = SomeRows()
+        arrays.append((rows, [str(each, "utf-8", "surrogatepass") for each in items_of(raw)]))
+        return rows
+
+    value = opened_json(text.replace("\n", " ").encode("utf-8", "surrogatepass"), some_of)
     _fill(arrays, asked, characters)
     return value
 
@@ -35,16 +38,6 @@ def sampled_rows(texts: Sequence[str], asked: str, characters: int) -> SomeRows:
     """The same of an array of which each of the texts is a row. Raises NotShaped."""
     rows = SomeRows()
     _fill([(rows, [text.replace("\n", " ") for text in texts])], asked, characters)
-    return rows
-
-
-def _opened(raw: bytes, arrays: list[tuple[SomeRows, list[str]]], depth: int) -> Any:
-    if len(raw) < LONG or depth > DEEPEST or raw[:1] not in (b"[", b"{"):
-        return parsed_json(raw.decode("utf-8", "surrogatepass"))
-    if raw[:1] == b"{":
-        return {key: _opened(bytes(each), arrays, depth + 1) for key, each in _parts(raw, dict).items()}
-    rows = SomeRows()
-    arrays.append((rows, [str(each, "utf-8", "surrogatepass") for each in _parts(raw, list)]))
     return rows
 
 
@@ -67,24 +60,3 @@ def _fill(arrays: Sequence[tuple[SomeRows, list[str]]], asked: str, characters: 
         some.of, some.ranks = len(rows), about
         some[:] = parsed_json(f"[{','.join([rows[at] for at in some.places])}]")
         begin += len(rows)
-
-
-def _parts(raw: bytes, kind: type) -> Any:
-    decode = _decoders()[kind]
-    try:
-        return decode(raw)
-    except ValueError as error:
-        raise NotShaped from error
-
-
-@cache
-def _decoders() -> dict[type, Callable[[bytes], Any]]:
-    """Of an array and of an object as their parts, which are not read."""
-    try:
-        import msgspec
-    except ImportError as error:
-        raise NotShaped from error
-    return {
-        list: msgspec.json.Decoder(list[msgspec.Raw]).decode,
-        dict: msgspec.json.Decoder(dict[str, msgspec.Raw]).decode,
-    }

@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from json.encoder import encode_basestring
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
@@ -30,7 +31,9 @@ LEAST_CELLS = 2
 LEAST_FILL = 0.5
 """Least share of cells that are there; a sparser array stays JSON."""
 DEEPEST = 6
-"""Levels of nested objects that become columns, and of containers in which tables are looked for."""
+"""Levels of containers in which tables are looked for."""
+DEEPEST_FIELD = 6
+"""Levels of nested objects that become columns."""
 MARKS = ("\ue000", "\ue001")
 """Characters of the private use area around what is not quoted. A text that contains them is not shaped."""
 MARKED = re.compile(f'"{MARKS[0]}([^"{MARKS[1]}]*){MARKS[1]}"')
@@ -48,6 +51,9 @@ LIKE_JSON = re.compile(r"\x00(?:[\"\[{ \x00]|-?\d[\d.eE+-]*\x00|(?:true|false|nu
 BARE_NAME = re.compile(r'[^\s.,?@"{}\[\]\x00-\x1f\x7f\x85\u2028\u2029\ue000\ue001]+')
 NAME_PART = re.compile(r'("(?:[^"\\]|\\.)*"|[^."?]+)')
 HEADER = re.compile(r"@(\d+) (\d+) rows(?:, each with (\{.*\})|, (each an array))?")
+EXPONENT = re.compile(rb"0e|0\.0000")
+BEFORE_NUMBER = (b":", b",", b"[", b"")
+LONGEST_NUMBER = 40
 ZEROS = bytes.maketrans(b"123456789", b"000000000")
 LONG = 10_000
 """Characters from which on a text is read by msgspec, if it is there."""
@@ -59,7 +65,18 @@ class NotShaped(ValueError):  # noqa: N818
     """The JSON cannot be written as text from which the same is read again."""
 
 
-class SomeRows(list[Any]):
+class PartlyRead(list[Any]):
+    """An array that can be written as a table and in no other way, since not all of it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenJson:
+    """A nested value in `PartlyRead`, as the compact JSON that is written of it."""
+
+    text: str
+
+
+class SomeRows(PartlyRead):
     """Rows of an array of ``of``: those at ``places``. ``ranks`` are of those places which are about what was asked."""
 
     of: int = 0
@@ -78,6 +95,7 @@ class _Absent:
 
 
 ABSENT = _Absent()
+EMPTY = frozenset({_Absent, type(None)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +163,11 @@ def parsed_json(text: str) -> Any:
     >>> parsed_json('{"a": [1, 2.5]}')
     {'a': [1, 2.5]}
     """
-    if (
-        MARKS[0] in text
-        or MARKS[1] in text
-        or "\\ue00" in text
-        or "\\uE00" in text
-        or (MAYBE_MINUS_ZERO.search(text) and MINUS_ZERO.search(text))
-    ):
-        raise NotShaped
+    refuse_unsayable(text)
     if len(text) > LONG and (codec := _codec()) is not None:
         try:
+            if "\\u" not in text and (whole := codec.exact(text)) is not None:
+                return whole
             value = codec.decode(text)
             # What the text says of a key for a second time is not in the value, nor are its colons.
             if "\\u003" not in text and text.count(":") == codec.encode(value).count(b":"):
@@ -167,6 +180,15 @@ def parsed_json(text: str) -> Any:
         raise NotShaped from error
 
 
+def refuse_unsayable(text: str) -> None:
+    """Raises NotShaped for a JSON text with our marks or with -0 in it."""
+    marked = MARKS[0] in text or MARKS[1] in text
+    if not marked and "\\u" in text:
+        marked = "\\ue00" in text or "\\uE00" in text
+    if marked or (MAYBE_MINUS_ZERO.search(text) and MINUS_ZERO.search(text)):
+        raise NotShaped
+
+
 def json_text(value: Any) -> str:
     """Compact JSON, with the marked literals as they were written."""
     text = _encoded(value)
@@ -174,7 +196,7 @@ def json_text(value: Any) -> str:
 
 
 def table_text(value: Any) -> TableText:
-    """The value of `parsed_json` as text. Raises NotShaped if `SomeRows` in it are no table."""
+    """The value of `parsed_json` as text. Raises NotShaped if `PartlyRead` in it are no table."""
     tables: list[JsonTable] = []
     root = _with_references(value, tables, 0)
     lines = tuple(tuple(_lines(at, each)) for at, each in enumerate(tables, 1))
@@ -207,6 +229,16 @@ class _Codec:
 
     decode: Callable[[str], Any]
     encode: Callable[[Any], bytes]
+    plain: Callable[[bytes], Any]
+    compact: Callable[[bytes], bytes]
+
+    def exact(self, text: str) -> Any:
+        """The value, if the text is what is written of it but for blanks: then no key is there twice, and no float is
+        written in another way. Faster than to look at each float. None if it is not, as of null."""
+        raw = text.encode("utf-8", "surrogatepass")
+        value = self.plain(raw)
+        written = self.encode(value)
+        return value if written == self.compact(raw) and not _has_exponents(written) else None
 
 
 @cache
@@ -216,18 +248,29 @@ def _codec() -> _Codec | None:
         import msgspec
     except ImportError:
         return None
-    return _Codec(msgspec.json.Decoder(float_hook=_number).decode, msgspec.json.Encoder().encode)
+    return _Codec(
+        decode=msgspec.json.Decoder(float_hook=_number).decode,
+        encode=msgspec.json.Encoder().encode,
+        plain=msgspec.json.Decoder().decode,
+        compact=lambda raw: msgspec.json.format(raw, indent=-1),
+    )
+
+
+def _has_exponents(written: bytes) -> bool:
+    """Whether there may be small or great floats, the only values that msgspec writes in another way than Python."""
+    digits = written.translate(ZEROS)
+    ends = [found.start() + 1 for found in EXPONENT.finditer(digits)] if b"0e" in digits or b"0.0000" in digits else []
+    return any(digits[max(0, end - LONGEST_NUMBER) : end].rstrip(b"0.-")[-1:] in BEFORE_NUMBER for end in ends)
 
 
 def _encoded(value: Any) -> str:
-    """Python's compact JSON. Small and great floats are the only values that msgspec writes in another way."""
+    """Python's compact JSON."""
     if isinstance(value, list | dict) and value and (codec := _codec()) is not None:
         try:
             text = codec.encode(value)
         except UnicodeEncodeError:  # half of a surrogate pair
             return ENCODED(value)
-        digits = text.translate(ZEROS)
-        if b"0e" not in digits and b"0.0000" not in digits:
+        if not _has_exponents(text):
             return text.decode()
     return ENCODED(value)
 
@@ -257,7 +300,7 @@ def _with_references(value: Any, tables: list[JsonTable], depth: int) -> Any:
         if table is not None:
             tables.append(table)
             return f"{MARKS[0]}@{len(tables)}{MARKS[1]}"
-        if isinstance(value, SomeRows):
+        if isinstance(value, PartlyRead):
             raise NotShaped
         return [_with_references(each, tables, depth + 1) if isinstance(each, list | dict) else each for each in value]
     if isinstance(value, dict):
@@ -314,7 +357,7 @@ def _columns(rows: Sequence[Any], path: Path, depth: int) -> list[Column]:
             values = list(map(itemgetter(key), rows))
         except KeyError:
             values = [row.get(key, ABSENT) for row in rows]
-        nested = depth < DEEPEST and all(type(value) is dict and value for value in values)
+        nested = depth < DEEPEST_FIELD and all(type(value) is dict and value for value in values)
         found += _columns(values, (*path, key), depth + 1) if nested else [Column((*path, key), values)]
     return found
 
@@ -342,24 +385,34 @@ def _lines(number: int, table: JsonTable) -> list[str]:
 
 
 def _cells(values: Sequence[Any], *, optional: bool) -> list[str]:
-    """Values of one column as text, by their type where all have the same. ``optional`` is whether any row of the
-    table lacks the field."""
+    """Values of one column as text, by their type where all that are there have the same. ``optional`` is whether any
+    row of the table lacks the field."""
     kinds = set(map(type, values))
+    if len(kinds) > 1 and kinds & EMPTY:
+        cells = iter(_cells([each for each in values if type(each) not in EMPTY], optional=optional))
+        return [_empty(each, optional=optional) if type(each) in EMPTY else next(cells) for each in values]
     if kinds == {str}:
+        joined = "".join(values)
+        if joined.isascii() and joined.isdigit() and "" not in values:
+            return [f'"{value}"' for value in values]
         return list(values) if _are_bare(values) else [_text(value) for value in values]
-    if kinds == {int} or kinds == {float}:
+    if kinds <= {int, float}:
         return list(map(repr, values))
+    if kinds == {bool}:
+        return ["true" if each else "false" for each in values]
     return [_cell(value, optional=optional) for value in values]
 
 
 def _cell(value: Any, *, optional: bool) -> str:
+    if type(value) in EMPTY:
+        return _empty(value, optional=optional)
     if isinstance(value, str):
         return _text(value)
-    if value is ABSENT:
-        return ""
-    if value is None:
-        return "null" if optional else ""
-    return json_text(value)
+    return value.text if isinstance(value, WrittenJson) else json_text(value)
+
+
+def _empty(value: Any, *, optional: bool) -> str:
+    return "null" if value is None and optional else ""
 
 
 def _are_bare(values: Sequence[str]) -> bool:
@@ -369,7 +422,13 @@ def _are_bare(values: Sequence[str]) -> bool:
 
 
 def _text(value: str) -> str:
-    return json_text(value) if "\0" in value or SPECIAL.match(f"\0{value}\0") else value
+    return _quoted(value) if "\0" in value or SPECIAL.match(f"\0{value}\0") else value
+
+
+def _quoted(value: str) -> str:
+    """A text as `json_text` writes it, in less time."""
+    text = encode_basestring(value)
+    return MARKED.sub(r"\1", text) if MARKS[0] in text else text
 
 
 def _object(names: Sequence[str], cells: Sequence[str], shared: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
@@ -24,6 +24,7 @@ from pegboard.protocols import TokenCounter
 from pegboard.results.asked_lines import WORD, asked_lines
 from pegboard.results.excerpts import ASKED, GAP_TOKENS, MOST_CHARACTERS, contents, excerpt, table_heads
 from pegboard.results.html_text import page_beginning, page_pieces, page_start, page_text
+from pegboard.results.json_parts import LONG, written_json
 from pegboard.results.json_samples import sampled_json, sampled_rows
 from pegboard.results.json_tables import JsonTable, NotShaped, TableText, parsed_json, table_text
 from pegboard.results.line_folds import folded_lines
@@ -43,6 +44,9 @@ SAMPLE, EACH = 2_000, 20
 PAGE_CHARACTERS = 5
 """Characters of a token, about: more than this times the budget is not read of a long page."""
 HANDLE_LENGTH = 24
+WAYS = "lines, grep, path or page"
+WAYS_EXPLAINED = "lines (40-120), grep (a|b), path (JMESPath) or page"
+"""Where the definition of the tool does not explain them, as many conversations carry it that never read on."""
 READ = "read_result"
 """The name of the tool that reads a kept result."""
 
@@ -203,10 +207,9 @@ def shaped_texts(
 
 
 def _shaped_text(text: str, schema: JsonObject | None, part: PartRead | None, *, pages: bool) -> ShapedText:
-    if part is not None and (of_json := _shaped_json(text, schema, part)) is not None:
-        return of_json
-    if (of_json := _shaped_json(text, schema, None)) is not None:
-        return of_json
+    for read in _readings(text, schema, part):
+        if (of_json := _shaped_json(text, schema, read)) is not None:
+            return of_json
     if (written := parsed_python(text)) is not None and (made := table_text(written)).tables:
         return ShapedText(lines=[PYTHON_LEGEND, *made.lines], rules=("table",), tables=made.parsed)
     start = page_start(text) if pages else None
@@ -220,9 +223,17 @@ def _shaped_text(text: str, schema: JsonObject | None, part: PartRead | None, *,
     return ShapedText(lines=kept, rules=("fold",) if kept is not lines else ())
 
 
-def _shaped_json(text: str, schema: JsonObject | None, part: PartRead | None) -> ShapedText | None:
-    """A text with JSON in it; None if there is none, or if no part of it can be written."""
-    read = parsed_json if part is None else partial(sampled_json, asked=part.asked, characters=_characters(part))
+def _readings(text: str, schema: JsonObject | None, part: PartRead | None) -> Iterator[Callable[[str], Any]]:
+    """The ways to read JSON in a text, the fastest first; the last one can read all that can be written."""
+    if part is not None:
+        yield partial(sampled_json, asked=part.asked, characters=_characters(part))
+    if schema is None and len(text) > LONG:
+        yield written_json
+    yield parsed_json
+
+
+def _shaped_json(text: str, schema: JsonObject | None, read: Callable[[str], Any]) -> ShapedText | None:
+    """A text with JSON in it; None if there is none, or if it cannot be written as it was ``read``."""
     framed = framed_json(text, read)
     if framed is None:
         return None
@@ -359,7 +370,8 @@ def _how_to_read(handle: str, policy: ShapePolicy, *, whole: bool) -> str:
     kept = f"kept for {max(1, round(policy.seconds / 3600))} hours" if policy.seconds else "kept"
     if whole:
         return f'[The original is {kept}: {READ} with handle "{handle}" and original true]'
-    return f'[All of it is {kept}: {READ} with handle "{handle}" and lines, grep, path or page]'
+    ways = WAYS if policy.seconds else WAYS_EXPLAINED
+    return f'[All of it is {kept}: {READ} with handle "{handle}" and {ways}]'
 
 
 def handle_of(result: JsonObject) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import chain
 from sys import intern
 
 import Stemmer
@@ -43,11 +44,8 @@ def raw_words(text: str) -> list[str]:
     >>> raw_words("createIssue in HTTPServer, 天气预报")
     ['create', 'issue', 'in', 'http', 'server', '天气', '气预', '预报']
     """
-    found: list[str] = []
-    for run in _runs(unicodedata.normalize("NFKC", text)):
-        for piece in CAMEL.split(run):
-            found.extend(map(intern, _segment(piece.casefold())))  # a catalog repeats each word many times
-    return found
+    runs = _runs(text if text.isascii() else unicodedata.normalize("NFKC", text))
+    return list(chain.from_iterable(map(_pieces, runs)))
 
 
 @lru_cache(maxsize=32_768)
@@ -63,6 +61,12 @@ def terms(text: str) -> list[str]:
     ['list', 'repositori']
     """
     return [stem(word) for word in raw_words(text) if word not in FUNCTION_WORDS]
+
+
+@lru_cache(maxsize=65_536)
+def _pieces(run: str) -> tuple[str, ...]:
+    """The words of a run without blanks: a catalog repeats each many times."""
+    return tuple(intern(word) for piece in CAMEL.split(run) for word in _segment(piece.casefold()))
 
 
 def _runs(text: str) -> list[str]:

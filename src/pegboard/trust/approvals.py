@@ -26,6 +26,8 @@ from pegboard.trust.switches import Switches
 
 RETRY_SECONDS = 1.0
 """Seconds between retries, while the store does not know everything that is listed."""
+QUIET_SECONDS = 1.0
+"""Seconds without a new list after which all tools are compared with each other."""
 FIRST_ANSWER_SECONDS = 10.0
 """Seconds for which a call waits for the store's first answer about a tool, at most."""
 
@@ -121,17 +123,14 @@ class Approvals:
     async def see(self, catalog: Catalog) -> None:
         """Take in what the servers list now. Known approvals apply at once; the store is asked if that matters."""
         self._catalog = catalog
-        if not self._strict:
-            self._wanted.set()
-            return
-        self._take()
-        if self._unnoted:
-            self._settled.clear()
-        self._judge()  # before the first await: a call may be waiting for this very server
-        if self._unnoted:
-            await self.ask()
-            if self._is_behind:
-                self._wanted.set()
+        if self._strict:
+            self._take()
+            if self._unnoted:
+                self._settled.clear()
+            self._judge()  # before the first await: a call may be waiting for this very server
+            if self._unnoted:
+                await self.ask()
+        self._wanted.set()
 
     def wake(self) -> None:
         """Something may have been approved: ask the store in the next moment."""
@@ -150,9 +149,19 @@ class Approvals:
             self._wanted.clear()
             if self._is_behind:
                 await self.ask()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(RETRY_SECONDS if self._is_behind else None):
+            try:
+                async with asyncio.timeout(self._patience):
                     await self._wanted.wait()  # `wait_for` would miss a cancellation that arrives with the event
+            except TimeoutError:
+                await self.watch_crowds()
+
+    @property
+    def _patience(self) -> float | None:
+        """Seconds until there is something to do though nobody wakes: tools are compared with each other once the last
+        server has listed its own, not with each server of a fleet that starts."""
+        if self._is_behind:
+            return RETRY_SECONDS
+        return QUIET_SECONDS if self._taken is not self._watched and self._scanning != "off" else None
 
     async def ask(self) -> None:
         """Record what is new in the store, and apply its answer. If it fails, its last answer stays in effect."""
@@ -160,7 +169,6 @@ class Approvals:
             if self._catalog is not self._taken:
                 await asyncio.to_thread(self._definitions.look, self._catalog)
                 self._take()
-            await self._watch_crowds()
             try:
                 self._outdated = False
                 asked_for = frozenset(self._listed)
@@ -191,8 +199,8 @@ class Approvals:
             if not asked or not self._unnoted:
                 self._settled.set()
 
-    async def _watch_crowds(self) -> None:
-        """Compare all tools with each other, whenever there are new ones."""
+    async def watch_crowds(self) -> None:
+        """Compare all tools with each other, if there are new ones."""
         if self._scanning != "off" and self._taken is not self._watched:
             self._watched = self._taken
             self._notices.crowded(await asyncio.to_thread(crowds, self._watched.tools))

@@ -10,6 +10,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from pegboard_bench.fleet import __main__ as benchmark
+from pegboard_bench.fleet import startup
 from pegboard_bench.fleet.page import section
 
 PLAIN = Path(__file__).parents[2] / "servers" / "plain.py"
@@ -36,7 +37,10 @@ def run(*words: Any) -> Result:
 
 @pytest.mark.timeout(400)  # a dozen starts of gateways; it met 120 s on a machine under load
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
-def test_tokens_and_starts_are_measured_and_shown(config: Path, tmp_path: Path) -> None:
+def test_tokens_and_starts_are_measured_and_shown(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(startup, "NOTING_SECONDS", 1.0)
     result = run("--config", config, "--out", tmp_path, "--rounds", 1, "--fewest", 2)
     written = json.loads((tmp_path / "fleet.json").read_text("utf-8")) if result.exit_code == 0 else {}
 

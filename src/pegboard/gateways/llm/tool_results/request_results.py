@@ -35,9 +35,9 @@ READ_CALL = 500
 """Price of a call of `read_result` and the part that it reads, in input tokens, besides reading the prompt again."""
 READINGS = 2
 """How many readings on a cut has to be worth."""
-UNNOTICED = 100
-"""How many times its own tokens the tools and instructions have before `read_result` is offered from the beginning: it
-then is one percent of them."""
+UNNOTICED = 130
+"""How many times its own length the tools and instructions have before `read_result` is offered from the beginning.
+What is left of one percent is for providers that count cached tokens in steps: a tool more moves a prompt past one."""
 CHARACTERS = 4
 """Of a token, about."""
 SMALLEST = 5_500

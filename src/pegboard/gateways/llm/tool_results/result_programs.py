@@ -52,7 +52,7 @@ def program_pays(found: ShapedResult, before: int, budget: int) -> bool:
     """
     rest = max(0, found.uncut - found.after)
     pages = max(1, -(-rest // max(1, budget)))
-    return pays_off(pages, rest / pages, before)
+    return pays_off(pages, rest / pages, before, begun=True)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -26,10 +26,8 @@ from pegboard.routing import check_arguments
 
 MOST_READS = 8
 """How often a request is repeated at most for its reads."""
-ABOUT = (
-    "Read more of a shortened tool result: lines (40-120), the lines with a text (grep; | separates several), values "
-    "by JMESPath (path), or page by page."
-)
+ABOUT = "Read on in a shortened tool result"
+"""The shortest that says what it is for: every conversation carries it, and how to read stands in what is cut."""
 SCHEMA: JsonObject = {
     "type": "object",
     "properties": {

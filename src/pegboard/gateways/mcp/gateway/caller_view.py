@@ -145,7 +145,7 @@ class CallerView:
             return ProgramOffer(offered=False, why="few tools")
         whole = self.exposure(caller, session) in ("eager", "native")
         listed = view.tokens if whole else min(view.tokens, STATIC_TOKENS)
-        return offer(settings, tools=view.size, listed=listed, small=view.is_small)
+        return offer(settings, tools=view.size, listed=listed, small=view.is_small, searches=not whole)
 
     def listed(self, caller: Caller, session: Session) -> tuple[Exposure, list[JsonObject]]:
         """The exposure of a `tools/list` request, and the definitions that it is answered with."""

@@ -24,7 +24,7 @@ from pegboard.model import JsonObject, Session, Tool, ToolId
 from pegboard.programs.function_names import function_names
 from pegboard.programs.program_run import ProgramRun, finished, program_text
 from pegboard.programs.result_values import CallFailed, value_of
-from pegboard.programs.runner import ProgramRunner
+from pegboard.programs.runner import ProgramRunner, words_of
 from pegboard.programs.stubs import check_stub, parameters
 from pegboard.protocols import Clock, EventSink
 
@@ -64,7 +64,8 @@ class ProgramCalls:
         view, caller = self._view, context.caller
         await view.catalog_view.started(some=True)
         functions = await self._functions(context)
-        declared = {function: check_stub(function, tool) for function, (_, tool) in functions.items()}
+        used = words_of(arguments["program"])
+        declared = {function: check_stub(function, of[1]) for function, of in functions.items() if function in used}
         whole = replace(context, caller=replace(caller, results="whole"), meta=_without_form(context), progress=None)
         calls = _Calls(functions, self._calls, self._attempt, whole, context.progress)
         return self._result(await self._runner.run(arguments["program"], declared, calls), context)
