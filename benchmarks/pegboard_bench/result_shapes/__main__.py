@@ -210,7 +210,8 @@ def main(
         print(shapes(recorded, out, toon))  # noqa: T201
     if part in ("times", "all"):
         asked = questions(recorded, 1, SEED)[0]
-        results.extend(out / "shaping.json", "times", figures=seconds(recorded, asked), table={"runs": RUNS})
+        times = seconds(recorded, asked) | {"load/times": os.getloadavg()[0]}
+        results.extend(out / "shaping.json", "times", figures=times, table={"runs": RUNS})
     if part in ("billing", "all"):
         of_billing, table = billed(recorded, SEED)
         results.extend(out / "shaping.json", "billing", figures=of_billing, table=table)

@@ -105,7 +105,9 @@ def _times(figures: Mapping[str, float]) -> str:
     for form, name in (("shaped", "`shaped`"), ("handle", "`handle`"), ("asked", "`handle`, asked before")):
         times = [f"{figures[f'ms/{form}/{kind}']:.2f}" for kind in kinds]
         rows.append(f"| {name} | {' | '.join(times)} |")
-    return head + "\n".join(rows) + "\n"
+    busy = figures.get("load/times")
+    load = "" if busy is None else f"\nMeanwhile {busy:.0f} processes wanted to run on the machine's cores.\n"
+    return head + "\n".join(rows) + "\n" + load
 
 
 def _tools(tools: Mapping[str, Mapping[str, int]]) -> str:

@@ -26,8 +26,9 @@ Beside each call, the same one is made through a gateway without users, which se
 | 99th percentile, ms | {own_p99:.2f} | {plain_p99:.2f} | |
 | processor of the gateway, ms a call | {own_cpu:.2f} | {plain_cpu:.2f} | {added_cpu:.2f} |
 
-A user who has listed and called takes {kb:.0f} KB of the process: a gateway with its handlers, the approvals, and what
-the server says of itself. TCP connections, equal definitions and the indexes over them are in memory once.
+A user who has listed and called takes {kb:.0f} KB of the process: a gateway, the approvals, and what the server says of
+itself. The server of the SDK with its handlers, TCP connections, equal definitions and the indexes over them are in
+memory once.
 """
 PROCESSES = {
     "one_process": "one",

@@ -48,6 +48,10 @@ LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 ANY = frozenset({"", "0.0.0.0", "::"})  # noqa: S104
 SWITCH_SECONDS = 0.001
 """Seconds that one thread, e.g. one that parses thousands of tools, may delay the others (5 ms by default)."""
+NEW_OBJECTS = 10_000
+"""Objects that come to be before the garbage collector looks through them (700 by default, 2,000 from Python 3.14 on).
+A request of a hundred tools is some thousand, which end with it: they would be looked through again and again, and
+with them, every few seconds, all that the process has."""
 GRACE_SECONDS = 3
 """Seconds that requests other than model requests have to finish after a signal."""
 IDLE_SECONDS = 75
@@ -62,6 +66,7 @@ async def serve_http(settings: Settings, source: Source, *, started: Callable[[s
     be listened on.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
+    gc.set_threshold(NEW_OBJECTS, *gc.get_threshold()[1:])
     async with serving(settings, source, started=started) as server:
         with server.signals(), announce(server.url, source.files, running_folder()):
             await server.until_end()

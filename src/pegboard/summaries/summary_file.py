@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pegboard.catalog import Catalog, canonical_text
 from pegboard.catalog.summaries import SUMMARY_TOKENS
+from pegboard.empty_sets import EMPTY
 from pegboard.errors import ConfigError
 from pegboard.model import Server, Tool, ToolId
 
@@ -55,7 +56,7 @@ class Summaries:
     def __init__(self, known: Mapping[ToolId, Summary], source: str = "") -> None:
         self._known = known
         self._source = source
-        self._said: frozenset[ToolId] = frozenset()
+        self._said: frozenset[ToolId] = EMPTY
 
     def put_on(self, catalog: Catalog) -> Catalog:
         """The catalog with these summaries. A tool keeps its own if the new one is stale or has over 60 tokens."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import islice
 
+from pegboard.empty_sets import EMPTY, frozen
 from pegboard.events import DefinitionChanged, DefinitionReordered, DefinitionSuspected, ServerCrowds
 from pegboard.model import Fingerprint, Pin, ToolId
 from pegboard.protocols import Clock, EventSink
@@ -43,9 +44,9 @@ class ApprovalNotices:
         self._clock = clock
         self._changed: Mapping[ToolId, Fingerprint] = {}
         self._suspected: Mapping[ToolId, Fingerprint] = {}
-        self._unknown: AbstractSet[ToolId] = frozenset()
-        self._reordered: set[ToolId] = set()
-        self._crowds: frozenset[Crowd] = frozenset()
+        self._unknown: AbstractSet[ToolId] = EMPTY
+        self._reordered: AbstractSet[ToolId] = EMPTY
+        self._crowds: frozenset[Crowd] = EMPTY
 
     def reset(self) -> None:
         """Repeat every notice, because the policy has changed."""
@@ -90,7 +91,6 @@ class ApprovalNotices:
         """Report tools that differ from the approved definition only in the order of listed values. Once per tool: some
         servers list them in another order at each start."""
         new = [tool for tool in reordered if tool not in self._reordered]
-        self._reordered.update(new)
         for tool in new:
             self._events.emit(
                 DefinitionReordered(
@@ -98,13 +98,14 @@ class ApprovalNotices:
                 )
             )
         if new:
+            self._reordered |= frozen(new)
             LOGGER.info(
                 "These tools list the same values in another order than the approved definitions: %s.", named(new)
             )
 
     def crowded(self, found: Iterable[Crowd]) -> None:
         """Report servers whose tools may be found in place of those of others."""
-        said, self._crowds = self._crowds, frozenset(found)
+        said, self._crowds = self._crowds, frozen(found)
         for crowd in sorted(self._crowds - said, key=lambda each: (each.server, each.kind, each.of)):
             tools = tuple(str(tool) for tool in crowd.tools)
             self._events.emit(

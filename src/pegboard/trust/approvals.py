@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from pegboard.catalog import Catalog
+from pegboard.empty_sets import EMPTY, frozen
 from pegboard.errors import HeldBack, NotApproved, PegboardError, SwitchedOff
 from pegboard.flags import Flag
 from pegboard.model import NEVER, Fingerprint, Pin, Server, Tool, ToolId
@@ -73,7 +74,7 @@ class Approvals:
         self._compared: dict[ToolId, tuple[Fingerprint, Fingerprint, bool]] = {}
         """By tool: the approved and the seen fingerprint, and whether they differ only in the order of listed
         values."""
-        self._held_back: frozenset[ToolId] = frozenset()
+        self._held_back: frozenset[ToolId] = EMPTY
         self._outdated = True
         """Whether the store may know approvals that are not known here."""
         self._asking = asyncio.Lock()
@@ -195,7 +196,7 @@ class Approvals:
                 asked = True
             self._judge()
             self._report(before)
-            self._notices.unknown(frozenset() if asked else self._held_back - self._pins.keys())
+            self._notices.unknown(EMPTY if asked else self._held_back - self._pins.keys())
             if not asked or not self._unnoted:
                 self._settled.set()
 
@@ -331,7 +332,7 @@ class Approvals:
         return "new" if pin.new else "changed"
 
     def _judge(self) -> None:
-        held_back = frozenset(tool for tool, seen in self._listed.items() if self._holds(tool, seen))
+        held_back = frozen(tool for tool, seen in self._listed.items() if self._holds(tool, seen))
         if held_back != self._held_back:
             self._held_back = held_back
             self._changed()

@@ -28,12 +28,14 @@ class ScannedDefinitions:
     """Caches what was computed for each definition: its object stays the same until its server lists something new."""
 
     def __init__(self) -> None:
-        self._known: dict[ToolId, ScannedDefinition] = {}
+        self._taken: Mapping[ToolId, ScannedDefinition] = {}
+        self._new: dict[ToolId, ScannedDefinition] = {}
+        """What was computed since."""
 
     def of(self, tool: Tool) -> ScannedDefinition:
-        known = self._known.get(tool.id)
+        known = self._known(tool.id)
         if known is None or known.source is not tool.definition:
-            known = self._known[tool.id] = ScannedDefinition(
+            known = self._new[tool.id] = ScannedDefinition(
                 source=tool.definition, fingerprint=Fingerprint(sys.intern(fingerprint(tool)))
             )
         return known
@@ -41,10 +43,10 @@ class ScannedDefinitions:
     def of_server(self, server: Server) -> ScannedDefinition:
         """The record of a server's text about itself, which is keyed by `ToolId.whole`."""
         whole = ToolId(server.name, "")
-        known = self._known.get(whole)
+        known = self._known(whole)
         said = server.title, server.instructions
         if known is None or known.source != said:
-            known = self._known[whole] = ScannedDefinition(source=said, fingerprint=server_fingerprint(server))
+            known = self._new[whole] = ScannedDefinition(source=said, fingerprint=server_fingerprint(server))
         return known
 
     def look(self, catalog: Catalog) -> None:
@@ -56,18 +58,26 @@ class ScannedDefinitions:
         """Scan these tools, and servers as wholes. Run it on a thread: a thousand tools take a second."""
         for tool in catalog.tools:
             if tool.id in tools and self.of(tool).verdict is None:
-                self._known[tool.id] = replace(self.of(tool), verdict=scan(tool))
+                self._new[tool.id] = replace(self.of(tool), verdict=scan(tool))
         for server in introduced(catalog):
             whole = ToolId(server.name, "")
             if whole in tools and self.of_server(server).verdict is None:
-                self._known[whole] = replace(self.of_server(server), verdict=scan_server(server))
+                self._new[whole] = replace(self.of_server(server), verdict=scan_server(server))
 
     def taken(self, catalog: Catalog) -> Mapping[ToolId, ScannedDefinition]:
-        """Records of all tools, and of servers as wholes. Forgets everything that is not in the catalog."""
+        """Records of all tools, and of servers as wholes. Forgets everything that is not in the catalog.
+
+        Those of one catalog are in memory once while they are equal: it may be the catalog of many users.
+        """
         taken = {tool.id: self.of(tool) for tool in catalog.tools}
         taken |= {ToolId(server.name, ""): self.of_server(server) for server in introduced(catalog)}
-        self._known = dict(taken)
-        return taken
+        if catalog.derived.get(ScannedDefinition) != taken:
+            catalog.derived[ScannedDefinition] = taken
+        self._taken, self._new = catalog.derived[ScannedDefinition], {}
+        return self._taken
+
+    def _known(self, tool: ToolId) -> ScannedDefinition | None:
+        return self._new.get(tool) or self._taken.get(tool)
 
 
 def introduced(catalog: Catalog) -> Iterator[Server]:

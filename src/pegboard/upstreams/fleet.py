@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import Context
 from dataclasses import dataclass
-from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -103,6 +102,8 @@ class Fleet:
         self._settled = asyncio.Condition()
         self._applying = asyncio.Lock()
         self._tasks = anyio.create_task_group()
+        self._apart: dict[asyncio.Task[None], RunningServer] = {}
+        """Connections of single clients and users, by their tasks."""
         self._sign_in_questions = None if sign_ins is None else SignInQuestions(sign_ins)
         self._conditions = FleetOptions(
             connect_timeout=connect_timeout,
@@ -138,9 +139,13 @@ class Fleet:
         if self._sign_in_questions is not None:
             self._sign_in_questions.close()
         self._tasks.cancel_scope.cancel()
+        for running in self._apart.values():
+            running.scope.cancel()
         try:
             await self._tasks.__aexit__(kind, error, trace)
         finally:
+            if self._apart:
+                await asyncio.wait(self._apart)
             await self._conditions.pools.aclose()
 
     async def apply(self, specs: Mapping[str, ServerSpec]) -> Changes:
@@ -295,8 +300,12 @@ class Fleet:
         return running
 
     def _start_apart(self, running: RunningServer, name: str) -> None:
-        """Outside the context of the request that wants it, which it would keep in memory, its token included."""
-        Context().run(partial(self._tasks.start_soon, self._run, running, None, name=name))
+        """Outside the context of the request that wants it, which it would keep in memory, its token included. Of these
+        there are many: a task in the group takes two kilobytes more."""
+        work = self._run(running, None)
+        task = asyncio.get_running_loop().create_task(work, name=name, context=Context())
+        self._apart[task] = running
+        task.add_done_callback(self._apart.pop)
 
     @property
     def options(self) -> FleetOptions:

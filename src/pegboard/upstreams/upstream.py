@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from pegboard.catalog import BpeCounter
 from pegboard.catalog.catalog import summarized
+from pegboard.empty_sets import EMPTY, frozen
 from pegboard.errors import NotCarriedOut, UpstreamError
 from pegboard.flags import Flag
 from pegboard.model import JsonObject, Server, ServerName, Tool, ToolId
@@ -90,7 +91,7 @@ class Upstream:
         self.status = ServerStatus(name=spec.name, state="starting")
         self.capabilities: JsonObject = {}
         self._accepts_tasks = False
-        self._tasks_only: frozenset[str] = frozenset()
+        self._tasks_only: frozenset[str] = EMPTY
         self._changed = changed
         self._heard = heard
         self._session = HandshakeState(spec.name, conditions.connect_timeout)
@@ -500,7 +501,7 @@ class Upstream:
         self.server, self.tools = server_of(self.spec, listing), tools
         self.capabilities = listing.introduction.get("capabilities") or {}
         self._accepts_tasks = accepts_tasks(self.capabilities)
-        self._tasks_only = frozenset(tool.name for tool in tools if needs_task(tool))
+        self._tasks_only = frozen(tool.name for tool in tools if needs_task(tool))
         self._listed = True
         self._protocol = listing.protocol
 

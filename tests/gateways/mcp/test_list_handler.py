@@ -26,6 +26,7 @@ class Listed:
 
     def __init__(self, *definitions: dict[str, Any]) -> None:
         self.definitions = [*definitions]
+        self.listings: list[Any] = []
 
     async def list_tools(self, _caller: Any) -> list[dict[str, Any]]:
         return [*self.definitions]
@@ -50,11 +51,12 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def asking(gateway: Listed) -> Callable[..., Any]:
-    handler = ListHandler(gateway, lambda _ctx: None)  # type: ignore[arg-type,return-value]
+    handler = ListHandler(lambda _ctx: None)  # type: ignore[arg-type,return-value]
 
     async def ask(version: str = "2025-11-25", cursor: str | None = None) -> dict[str, Any]:
         params = types.PaginatedRequestParams(cursor=cursor)
-        return await handler.handle(SimpleNamespace(protocol_version=version), params)  # type: ignore[arg-type]
+        ctx = SimpleNamespace(protocol_version=version, lifespan_context=gateway)
+        return await handler.handle(ctx, params)  # type: ignore[arg-type]
 
     return ask
 

@@ -18,14 +18,12 @@ import mcp_types as types
 import pytest
 from mcp import Client
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.server.lowlevel import Server
 
 from doors import META, Raw
 from gateway_processes import GatewayProcess, balanced
 from pegboard.compose import opened_parts
 from pegboard.gateways.access_keys import hashed
-from pegboard.gateways.mcp.gateway.gateway import Gateway
-from pegboard.gateways.mcp.transport.gateway_server import wire
+from pegboard.gateways.mcp.transport.gateway_server import GatewayServer, gateway_server
 from pegboard.settings import Settings
 from processes import until
 from services import POSTGRES, REDIS, delete_keys, drop_schema, needs_postgres, needs_redis
@@ -183,8 +181,8 @@ async def test_what_a_client_replies_reaches_the_process_that_asked(
             assert said.content == (ctx.params or {})["arguments"]
         return await call_next(ctx)
 
-    def asks(gateway: Gateway, *sealed: Any, **options: Any) -> Server[Any]:
-        server = wire(gateway, *sealed, **options)
+    def asks(*sealed: Any, **options: Any) -> GatewayServer:
+        server = gateway_server(*sealed, **options)
         server.middleware.append(asking)
         return server
 
@@ -194,7 +192,7 @@ async def test_what_a_client_replies_reaches_the_process_that_asked(
 
         return reply
 
-    monkeypatch.setattr("pegboard.gateways.mcp.transport.http.wire", asks)
+    monkeypatch.setattr("pegboard.gateways.mcp.transport.http.gateway_server", asks)
     state = {"url": REDIS, "prefix": f"test_{uuid4().hex}"}
     async with AsyncExitStack() as stack:
         doors = [await stack.enter_async_context(open_door(state=state)) for _ in range(2)]

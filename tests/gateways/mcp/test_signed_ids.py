@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from mcp.server.request_state import InvalidRequestState
 
 from pegboard.errors import StoreError
 from pegboard.gateways.access_keys import hashed
-from pegboard.gateways.mcp.transport.auth import Holder
+from pegboard.gateways.mcp.transport.auth import HOLDER_KEY, Holder
 from pegboard.gateways.mcp.transport.signed_ids import KNOWN_TO_ALL, LEAST_PAUSE, ROTATION, Signing
 from pegboard.model import SigningKey
 from pegboard.stores import MemorySigningKeys
@@ -65,7 +67,7 @@ async def test_every_process_knows_what_another_handed_out_also_with_a_secret_ju
 async def test_secrets_are_replaced_and_a_session_lasts_all_the_same(clock: FakeClock) -> None:
     store = MemorySigningKeys()
     signing = await opened(store, clock)
-    session, state = signing.session("1", ANN), signing.states("a").codec.seal(b"state")
+    session, state = signing.session("1", ANN), signing.states.codec.seal(b"state")
     clock.advance(ROTATION - 1)
     last = signing.session("2", ANN)
 
@@ -76,13 +78,13 @@ async def test_secrets_are_replaced_and_a_session_lasts_all_the_same(clock: Fake
     assert signing.session("1", ANN) != session
     assert await signing.owns(ANN, session)
     assert await signing.owns(ANN, last)
-    assert signing.states("a").codec.unseal(state) == b"state"
+    assert signing.states.codec.unseal(state) == b"state"
 
     clock.advance(ROTATION)
     await signing.renew()
     assert not await signing.owns(ANN, session)
     with pytest.raises(InvalidRequestState):
-        signing.states("a").codec.unseal(state)
+        signing.states.codec.unseal(state)
     assert len(await store.share([], forget=0)) == 2
 
 
@@ -133,6 +135,21 @@ async def test_a_flood_of_unknown_ids_does_not_become_a_flood_at_the_store(clock
     clock.advance(LEAST_PAUSE)
     assert not await signing.owns(ANN, "x.0")
     assert store.asked == before + 1
+
+
+@pytest.mark.requirement("D2")
+async def test_a_request_state_is_for_its_holder_and_for_the_gateway_that_made_it(clock: FakeClock) -> None:
+    bound = (await opened(MemorySigningKeys(), clock)).states.bind_principal
+    assert bound is not None
+
+    def principal(name: str, holder: Holder | None) -> str | None:
+        request = SimpleNamespace(scope={HOLDER_KEY: holder})
+        ctx: Any = SimpleNamespace(request=request, lifespan_context=SimpleNamespace(name=name))
+        return bound(ctx)
+
+    assert principal("@ann", ANN) == principal("@ann", ANN)
+    others = [principal(name, holder) for name in ("", "a", "@ann", "@bob") for holder in (None, ANN, BOB)]
+    assert len(set(others)) == len(others)
 
 
 async def test_no_secret_is_in_a_representation(clock: FakeClock) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from uuid import uuid4
 
 from pegboard.catalog import Catalog, WireNames, compact_json
+from pegboard.empty_sets import EMPTY
 from pegboard.errors import NotApproved, SwitchedOff, ToolNotAvailable
 from pegboard.gateways.mcp.gateway import meta_definitions
 from pegboard.gateways.mcp.gateway.app_tools import MOST_APPS, is_for_apps, missing_apps
@@ -53,7 +54,7 @@ class CallerView:
         self._is_readable = is_readable
         self.catalog_view = catalog_view
         self.book = book
-        self._said: set[str] = set()
+        self._said: frozenset[str] = EMPTY
         self.follow(settings, toolset)
 
     def follow(self, settings: Settings, toolset: ToolsetView | None) -> None:
@@ -182,7 +183,7 @@ class CallerView:
 
     def _warn(self, text: str) -> None:
         if text not in self._said:
-            self._said.add(text)
+            self._said |= {text}
             LOGGER.warning("list_budget is %d tokens. %s Search finds them.", self._settings.list_budget, text)
 
     def room(self, caller: Caller) -> int:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from pegboard.catalog import Catalog, WireNames, continued
 from pegboard.catalog.names import SEPARATOR
 from pegboard.compose import as_configured, rules, summaries
+from pegboard.empty_sets import EMPTY, frozen
 from pegboard.errors import ToolNotAvailable
 from pegboard.gateways.mcp.gateway import meta_definitions
 from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
@@ -72,13 +73,13 @@ class CatalogView:
         self._wait_until = clock.monotonic() + settings.start_wait
         usual = min(settings.start_wait * UNSURE_SHARE, MOST_UNSURE_SECONDS)
         self._unsure_wait = usual if settings.search_wait is None else settings.search_wait
-        self._awaited: frozenset[str] = frozenset()
+        self._awaited: frozenset[str] = EMPTY
         """The servers that a search has waited for in vain."""
         self._complete = False
         self._categories: Mapping[ToolId, str] | None = None
         self._categorizing = asyncio.Lock()
         self._stale = False
-        self._unindexed = False
+        self._unindexed = True
         self._announced: str | None = board.catalog.fingerprint
         self._unmatched: tuple[str, ...] = ()
         self._indexing: asyncio.Task[None] | None = None
@@ -99,7 +100,7 @@ class CatalogView:
 
     def index(self) -> None:
         """Index the initial tools in the background, unless that was done or is in progress."""
-        if self._indexing is None or self._indexing.cancelled():
+        if self._unindexed and not self.is_indexing:
             self._begin_indexing()
 
     @property
@@ -269,7 +270,17 @@ class CatalogView:
     def _begin_indexing(self) -> None:
         self._unindexed = True
         if self._indexing is None or self._indexing.done():
-            self._indexing = asyncio.create_task(self._index())
+            self._indexing = asyncio.create_task(self._indexed())
+
+    async def _indexed(self) -> None:
+        """As `_index`, in a task that is forgotten when it ends: each user has one."""
+        try:
+            await self._index()
+        except asyncio.CancelledError:
+            self._unindexed = True
+            raise
+        finally:
+            self._indexing = None
 
     async def _index(self) -> None:
         """Coalesces many changes, as when servers start, into one (M18). A request may refresh earlier.
@@ -306,9 +317,14 @@ class CatalogView:
                     self._categories = categories
 
     def _categories_of(self, catalog: Catalog, vectors: Floats | None) -> Mapping[ToolId, str]:
-        """``vectors`` belong to this very catalog: the current one may be another when the thread is done."""
-        chosen = self._settings
-        return categories_of(catalog.tools, chosen.categories, chosen.category_patterns, vectors)
+        """``vectors`` belong to this very catalog: the current one may be another when the thread is done. The same for
+        all users with this catalog."""
+        chosen, known = self._settings, catalog.derived.get(("categories", vectors is None))
+        if known is None or known[0] is not chosen:
+            found = categories_of(catalog.tools, chosen.categories, chosen.category_patterns, vectors)
+            known = catalog.derived["categories", vectors is None] = (chosen, found)
+        categories: Mapping[ToolId, str] = known[1]
+        return categories
 
     def _warn_of_unmatched(self) -> None:
         """Warn about names in the toolset that no server has, once all servers have reported."""
@@ -334,7 +350,7 @@ class CatalogView:
         self._categories = None
         self._resolved: dict[tuple[Holder | None, frozenset[str], int | None], dict[str, Tool]] = {}
         self._by_name: dict[str, Tool] = {}
-        self.catalog, self.pinned, self.size = catalog, frozenset(self.board.pinned), len(catalog)
+        self.catalog, self.pinned, self.size = catalog, frozen(self.board.pinned), len(catalog)
         self._small = is_small(catalog, self._settings)
         self.tokens = sum(catalog.token_counts)
         """Tokens of all definitions, in the form that all token figures use."""

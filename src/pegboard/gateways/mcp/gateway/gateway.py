@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -70,7 +70,7 @@ def _nowhere(server: str) -> Upstream:
 
 
 class Gateway:
-    """One board for many servers. Results of servers are relayed untouched (M7)."""
+    """One board for many servers. Results of servers are relayed untouched (M7). ``name`` is its own in the process."""
 
     def __init__(
         self,
@@ -80,6 +80,7 @@ class Gateway:
         *,
         events: EventSink,
         clock: Clock,
+        name: str = "",
         book: SessionBook | None = None,
         observe: Callable[[Outcome], None] = lambda outcome: None,
         toolset: ToolsetView | None = None,
@@ -95,6 +96,7 @@ class Gateway:
         finder: ServerFinder | None = None,
         items: ItemSearch | None = None,
     ) -> None:
+        self.name = name
         self.announcer = Announcer()
         self.pending_inputs = PendingInputs()
         self.levels = LogLevels(upstreams)
@@ -113,20 +115,20 @@ class Gateway:
         pins = None if approvals is None else approvals.contents
         self._later = AfterAnswer()
         self._contents = Contents(settings.scan, events=events, clock=clock, later=self._later, pins=pins)
-        self.resources = ServerResources(
-            upstreams, self.announcer.bus, lambda: self._caller_view.servers, self._contents
-        )
+        self.resources = ServerResources(upstreams, self.announcer.bus, self._servers, self._contents)
         self.skills = SkillLibrary(self.resources)
         self.tasks = ServerTasks(
             upstreams,
             reach,
-            lambda: self._caller_view.servers,
+            self._servers,
             task_ids or TaskIds(),
             self._contents,
-            lambda session, tool: self.book.update(session, session_changes.answered(tool)),
+            self._answered,
         )
         self._upstreams = upstreams
         self._recognize_clients(settings)
+        self.listings: list[tuple[str, str | None, Sequence[JsonObject], JsonObject]] = []
+        """The latest answers to `tools/list`, with the revision, the cursor and the definitions that each is for."""
         self._last_listed: OrderedDict[str, Fingerprint] = OrderedDict()
         self.fleet = fleet
         charges = CallCharges(MemorySpend(clock), settings.spend, clock) if charges is None else charges
@@ -293,6 +295,12 @@ class Gateway:
         self._results.adopt(settings)
         self._programs.adopt(settings.programs)
         self.view.adopt(settings, board, toolset)
+
+    def _servers(self) -> Collection[str] | None:
+        return self._caller_view.servers
+
+    async def _answered(self, session: str | None, tool: str) -> Session:
+        return await self.book.update(session, session_changes.answered(tool))
 
     def _recognize_clients(self, settings: Settings) -> None:
         """Recognize clients by these settings."""

@@ -203,6 +203,7 @@ class Host:
             servers,
             events=self.parts.events,
             clock=self.parts.clock,
+            name=_of_user(toolset, user),
             book=SessionBook(self.parts.sessions, _of_user(toolset, user)),
             observe=self._usage.observe,
             toolset=chosen,

@@ -6,10 +6,11 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import anyio
 import mcp_types as types
-from mcp.server.subscriptions import InMemorySubscriptionBus, ServerEvent, ToolsListChanged
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ServerEvent, ToolsListChanged
 
 from pegboard.gateways.mcp.gateway.caller import Notify
 from pegboard.gateways.mcp.transport.client_input import LEVELS
@@ -42,6 +43,11 @@ class Announcer:
         self._channels: dict[str, Notify] = {}
         self._resting: dict[str, asyncio.Task[None]] = {}
         self._again: dict[str, None] = {}  # a third of an empty set: each user has three
+
+    @cached_property
+    def listen(self) -> ListenHandler:
+        """Serves streams of `subscriptions/listen`."""
+        return ListenHandler(self.bus)
 
     def connect(self, session: str, notify: Notify) -> None:
         """Register how to notify a session outside its requests."""

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 
 from pegboard.caller_limits import LimitedCaller
 from pegboard.clock import SystemClock
+from pegboard.empty_sets import frozen
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.issuer import Claims, Issuer, TokenRefused, claim_at, values
@@ -211,9 +212,7 @@ class Access:
         of other rights are not its own.
         """
         matching = [each for each in issuer.policies if _matches(claims, each)]
-        scopes = frozenset(
-            {*values(claims.get(issuer.scope_claim)), *(one for each in matching for one in each.scopes)}
-        )
+        scopes = frozen({*values(claims.get(issuer.scope_claim)), *(one for each in matching for one in each.scopes)})
         tools = None if not issuer.policies else tuple(one for each in matching for one in each.tools)
         only = _patterns(tools, sorted(scopes), self._grants)
         tenant = " ".join(values(claim_at(claims, issuer.tenant_claim))) if issuer.tenant_claim else ""

@@ -11,28 +11,25 @@ from functools import partial
 from typing import Any
 
 import mcp_types as types
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
 from mcp_types import methods
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller, Notify
-from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.transport.client_connection import connection_of
 from pegboard.gateways.mcp.transport.client_input import ClientOrigin
-from pegboard.gateways.mcp.transport.results import foreign_meta, shaped
+from pegboard.gateways.mcp.transport.results import Context, foreign_meta, shaped
 from pegboard.model import JsonObject
 
 CALL = "tools/call"
 PLAIN = frozenset({"name", "arguments", "_meta"})
 """The parameters of a call that brings no answers to earlier questions and wants no task."""
-Context = ServerRequestContext[Any, Any]
 
 
 class CallHandler:
     """``connected`` is the caller behind a request."""
 
-    def __init__(self, gateway: Gateway, connected: Callable[[Context], Caller]) -> None:
-        self._gateway = gateway
+    def __init__(self, connected: Callable[[Context], Caller]) -> None:
         self._connected = connected
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
@@ -52,7 +49,7 @@ class CallHandler:
     async def _called(
         self, ctx: Context, name: str, arguments: JsonObject, brings: types.CallToolRequestParams | None
     ) -> dict[str, Any]:
-        gateway, caller = self._gateway, self._connected(ctx)
+        gateway, caller = ctx.lifespan_context, self._connected(ctx)
         if brings is not None and brings.task is not None and not caller.modern:
             gateway.tasks.connect(caller.session, ctx.session.send_notification)
         origin = ClientOrigin(ctx, caller, level=gateway.levels.of(caller.session))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
 import mcp_types as types
-from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
@@ -23,18 +26,19 @@ from pegboard.gateways.mcp.transport.modern_requests import MirroredArguments
 from pegboard.gateways.mcp.transport.offered_capabilities import with_extensions
 from pegboard.gateways.mcp.transport.request_spans import trace_requests
 from pegboard.gateways.mcp.transport.resource_handlers import ResourceHandlers
-from pegboard.gateways.mcp.transport.results import HANDLER_RESULTS
+from pegboard.gateways.mcp.transport.results import HANDLER_RESULTS, Context
 from pegboard.gateways.mcp.transport.skill_handlers import SkillHandlers
 from pegboard.gateways.mcp.transport.task_handlers import TaskHandlers
 from pegboard.settings import Exposure
 from pegboard.telemetry.trace_spans import Tracer
 
 BEGINNINGS = ("initialize", "server/discover")
-Context = ServerRequestContext[Any, Any]
 
 
-class GatewayServer(Server[Any]):
-    """Declares `listChanged` for its lists on every transport."""
+class GatewayServer(Server[Gateway]):
+    """Declares `listChanged` for its lists on every transport. ``gateway`` is the one that its connections are for."""
+
+    gateway: Gateway
 
     def create_initialization_options(
         self, notification_options: NotificationOptions | None = None, *more: Any, **options: Any
@@ -45,55 +49,69 @@ class GatewayServer(Server[Any]):
         )
         return super().create_initialization_options(given, *more, **options)
 
+    def of(self, gateway: Gateway) -> GatewayServer:
+        """The same handlers, for connections to this gateway."""
+        own = copy(self)
+        own.gateway = gateway
+        own.get_tool_input_schema = MirroredArguments(gateway.input_schema)
+        return own
 
-def wire(
-    gateway: Gateway,
-    sealed: RequestStateSecurity | None = None,
-    *,
-    exposure: Exposure | None = None,
-    tracer: Tracer | None = None,
-) -> Server[Any]:
-    """A server for both protocol eras.
 
-    ``sealed`` protects the request states that clients hold; by default only this process can open them. ``exposure``
-    is what a client on standard input and output asks for. With a ``tracer``, each request has a span.
+def wire(gateway: Gateway, *, exposure: Exposure | None = None, tracer: Tracer | None = None) -> GatewayServer:
+    """The server of one gateway, as `gateway_server` makes it."""
+    return gateway_server(exposure=exposure, tracer=tracer).of(gateway)
+
+
+def gateway_server(
+    sealed: RequestStateSecurity | None = None, *, exposure: Exposure | None = None, tracer: Tracer | None = None
+) -> GatewayServer:
+    """A server for both protocol eras, and for any number of gateways: connect to it as the server `of` one.
+
+    A handler knows no gateway but the one that its request brings. ``sealed`` protects the request states that clients
+    hold; by default only this process can open them. ``exposure`` is what a client on standard input and output asks
+    for. With a ``tracer``, each request has a span.
     """
 
     def connected(ctx: Context) -> Caller:
-        return _connected(gateway, ctx, exposure)
+        return _connected(ctx, exposure)
 
     async def initialized(ctx: Context, _params: types.NotificationParams | None) -> None:
         caller, client = connected(ctx), ctx.session.client_params
         if caller.session is not None and client is not None:
             said = client.model_dump(by_alias=True, mode="json", exclude_none=True)
             said["protocolVersion"] = ctx.protocol_version
-            await gateway.book.update(caller.session, session_changes.introduced(said))
-            _present(gateway, ctx, caller.session)
+            await ctx.lifespan_context.book.update(caller.session, session_changes.introduced(said))
+            _present(ctx, caller.session)
 
-    async def roots_changed(_ctx: Context, _params: types.NotificationParams | None) -> None:
-        gateway.fleet.roots_changed()
+    async def roots_changed(ctx: Context, _params: types.NotificationParams | None) -> None:
+        ctx.lifespan_context.fleet.roots_changed()
 
-    calls, lists = CallHandler(gateway, connected), ListHandler(gateway, connected)
-    tasks = TaskHandlers(gateway, connected)
-    handlers = ResourceHandlers(gateway, gateway.pending_inputs, connected, tasks)
+    calls, lists = CallHandler(connected), ListHandler(connected)
+    tasks = TaskHandlers(connected)
+    handlers = ResourceHandlers(connected, tasks)
     server = GatewayServer(
         "pegboard",
         version=version("pegboard"),
+        lifespan=_gateway_of,  # type: ignore[arg-type]
         on_list_tools=lists.handle,  # type: ignore[arg-type]  # the SDK takes dictionaries too
         on_call_tool=calls.handle,  # type: ignore[arg-type]
         **handlers.handlers(),
-        get_tool_input_schema=MirroredArguments(gateway.input_schema),
     )
     server.add_notification_handler("notifications/initialized", types.NotificationParams, initialized)
     server.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, roots_changed)
     handlers.join(server)
     tasks.join(server)
-    SkillHandlers(gateway, connected).join(server)
+    SkillHandlers(connected).join(server)
     boundary = RequestStateBoundary(sealed or RequestStateSecurity.ephemeral(), default_audience="pegboard")
-    server.middleware += [boundary, calls, lists, verbatim, _introduces(gateway, exposure)]
+    server.middleware += [boundary, calls, lists, verbatim, _introduces(exposure)]
     if tracer is not None:
         trace_requests(server, tracer)
     return server
+
+
+@asynccontextmanager
+async def _gateway_of(server: GatewayServer) -> AsyncIterator[Gateway]:
+    yield server.gateway
 
 
 async def verbatim(ctx: Context, call_next: CallNext) -> HandlerResult:
@@ -110,13 +128,14 @@ async def verbatim(ctx: Context, call_next: CallNext) -> HandlerResult:
     return results[0] if results else shaped
 
 
-def _introduces(gateway: Gateway, exposure: Exposure | None) -> ServerMiddleware[Any]:
+def _introduces(exposure: Exposure | None) -> ServerMiddleware[Gateway]:
     """A middleware that adds the gateway's instructions to the answer to a client's first request."""
 
     async def introduce(ctx: Context, call_next: CallNext) -> HandlerResult:
         result = await call_next(ctx)
         if ctx.method not in BEGINNINGS:
             return result
+        gateway = ctx.lifespan_context
         caller = caller_of(ctx, gateway.kind, exposure)
         if client := (ctx.params or {}).get("clientInfo"):
             caller = replace(caller, kind=gateway.kind(client.get("name", ""), client.get("title")))
@@ -129,20 +148,21 @@ def _introduces(gateway: Gateway, exposure: Exposure | None) -> ServerMiddleware
     return introduce
 
 
-def _present(gateway: Gateway, ctx: Context, session: str) -> None:
+def _present(ctx: Context, session: str) -> None:
     """Lets servers ask the client for its roots outside its requests, until its connection ends."""
-    wire = ctx.session
+    wire, fleet = ctx.session, ctx.lifespan_context.fleet
 
     async def ask() -> types.ListRootsResult:
         return await wire.send_request(types.ListRootsRequest(), types.ListRootsResult)
 
     capabilities = wire.client_capabilities
-    gateway.fleet.join(session, ask if capabilities and capabilities.roots is not None else None)
-    at_end(ctx, lambda: gateway.fleet.leave(session))
+    fleet.join(session, ask if capabilities and capabilities.roots is not None else None)
+    at_end(ctx, lambda: fleet.leave(session))
 
 
-def _connected(gateway: Gateway, ctx: Context, exposure: Exposure | None) -> Caller:
+def _connected(ctx: Context, exposure: Exposure | None) -> Caller:
     """The caller. Notifications for its session go to its latest connection, which is this one."""
+    gateway = ctx.lifespan_context
     caller = caller_of(ctx, gateway.kind, exposure)
     if caller.session is not None and not caller.modern:
         gateway.announcer.connect(caller.session, ctx.session.send_tool_list_changed)

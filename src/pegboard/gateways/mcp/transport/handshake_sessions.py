@@ -146,7 +146,7 @@ class SessionTasks:
 
     def __init__(self, group: TaskGroup) -> None:
         self._group = group
-        self._scopes: set[anyio.CancelScope] = set()
+        self._scopes: dict[anyio.CancelScope, None] = {}  # a third of an empty set
 
     async def start(self, run: Callable[..., Awaitable[None]]) -> None:
         await self._group.start(self._run, run)
@@ -157,11 +157,11 @@ class SessionTasks:
 
     async def _run(self, run: Callable[..., Awaitable[None]], *, task_status: TaskStatus[None]) -> None:
         with anyio.CancelScope() as scope:
-            self._scopes.add(scope)
+            self._scopes[scope] = None
             try:
                 await run(task_status=task_status)
             finally:
-                self._scopes.discard(scope)
+                del self._scopes[scope]
 
 
 class ResumableSessions(StreamableHTTPSessionManager):
@@ -177,11 +177,12 @@ class ResumableSessions(StreamableHTTPSessionManager):
 
     def __init__(self, *of: Any, **options: Any) -> None:
         super().__init__(*of, **options)
-        self._run_lock = self._session_creation_lock = asyncio.Lock()  # type: ignore[assignment]  # each user has one: the SDK's takes a kilobyte
+        self._run_lock = self._session_creation_lock = asyncio.Lock()  # type: ignore[assignment]  # the SDK's takes a kilobyte
 
-    def begin(self, tasks: TaskGroup) -> None:
-        """As `run` begins, without tasks of its own: those of its sessions are in this group, until `end`."""
-        self._lifespan_state = {}
+    def begin(self, tasks: TaskGroup, lifespan: object) -> None:
+        """As `run` begins, without tasks of its own: those of its sessions are in this group, until `end`. Its requests
+        have this lifespan state."""
+        self._lifespan_state = lifespan
         self._tasks = self._task_group = SessionTasks(tasks)  # type: ignore[assignment]
 
     def end(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,7 +28,7 @@ from pegboard.gateways.mcp.gateway.host import Host, NoToolset
 from pegboard.gateways.mcp.gateway.user_boards import TooManyUsers, UserEndpoint
 from pegboard.gateways.mcp.transport import auth, sign_in_pages
 from pegboard.gateways.mcp.transport.client_connection import EXPOSURE_KEY, results_wished, wished
-from pegboard.gateways.mcp.transport.gateway_server import wire
+from pegboard.gateways.mcp.transport.gateway_server import gateway_server
 from pegboard.gateways.mcp.transport.handshake_sessions import ResumableSessions
 
 PATH = "/mcp"
@@ -77,6 +77,7 @@ class HttpDoor:
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
         """By toolset and user."""
         self._tasks = anyio.create_task_group()
+        self._server = gateway_server(host.signing.states, tracer=host.parts.tracer)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[HttpDoor]:
@@ -138,10 +139,8 @@ class HttpDoor:
         if holder is not None and session is not None and not await self._host.signing.owns(holder, session):
             return _error(NoSession(), NoSession.http_status)
         told = {**scope, auth.HOLDER_KEY: holder, EXPOSURE_KEY: wish}
-        if user:
-            with self._host.users.board(user).in_use():
-                await endpoint.app(told, receive, send)
-        else:
+        busy = self._host.users.board(user).in_use() if user else nullcontext()
+        with busy:
             await endpoint.app(told, receive, send)
         return None
 
@@ -174,11 +173,8 @@ class HttpDoor:
     def _opened(self, gateway: Gateway, toolset: str, user: str) -> Endpoint:
         """An endpoint that is served until the door closes, the toolset is removed, or the user rests or is
         forgotten."""
-        sealed = self._host.signing.states(f"pegboard/{toolset}@{user}" if user else f"pegboard/{toolset}")
-        manager = ResumableSessions(
-            wire(gateway, sealed, tracer=self._host.parts.tracer), security_settings=self.security
-        )
-        manager.begin(self._tasks)
+        manager = ResumableSessions(self._server.of(gateway), security_settings=self.security)
+        manager.begin(self._tasks, gateway)
 
         def close() -> None:
             manager.end()

@@ -7,35 +7,31 @@ pages. Both depend on the definitions alone, so the latest lists keep what came 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import mcp_types as types
 from mcp import MCPError
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
 from mcp_types import methods
 from pydantic import ValidationError
 
 from pegboard.gateways.mcp.gateway.caller import Caller
-from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.transport.call_handler import is_open
-from pegboard.gateways.mcp.transport.results import HINTS, page, shaped
+from pegboard.gateways.mcp.transport.results import HINTS, Context, page, shaped
 from pegboard.model import JsonObject
 
 LOGGER = logging.getLogger(__name__)
 LIST = "tools/list"
 MOST_KEPT = 16
 """Answers that are kept: clients of one kind and rights are listed the same, page by page."""
-Context = ServerRequestContext[Any, Any]
 
 
 class ListHandler:
     """``connected`` is the caller behind a request."""
 
-    def __init__(self, gateway: Gateway, connected: Callable[[Context], Caller]) -> None:
-        self._gateway = gateway
+    def __init__(self, connected: Callable[[Context], Caller]) -> None:
         self._connected = connected
-        self._kept: list[tuple[str, str | None, Sequence[JsonObject], JsonObject]] = []
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Raises ValidationError for parameters that the protocol does not allow, which the SDK reports."""
@@ -50,13 +46,15 @@ class ListHandler:
         return await self._listed(ctx, params.cursor if params else None)
 
     async def _listed(self, ctx: Context, cursor: str | None) -> dict[str, Any]:
-        definitions = await self._gateway.list_tools(self._connected(ctx))
-        for version, place, before, answer in self._kept:
+        gateway = ctx.lifespan_context
+        definitions, known = await gateway.list_tools(self._connected(ctx)), gateway.listings
+        for version, place, before, answer in known:
             if version == ctx.protocol_version and place == cursor and before == definitions:
                 return dict(answer)
         answer = shaped(ctx, page(definitions, cursor) | HINTS)
         _validate(ctx.protocol_version, answer)
-        self._kept = [(ctx.protocol_version, cursor, definitions, answer), *self._kept[: MOST_KEPT - 1]]
+        known.insert(0, (ctx.protocol_version, cursor, definitions, answer))
+        del known[MOST_KEPT:]
         return dict(answer)
 
 

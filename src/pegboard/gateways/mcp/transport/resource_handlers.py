@@ -8,14 +8,12 @@ from typing import Any
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
-from mcp.server.subscriptions import ListenHandler
 
 from pegboard.gateways.mcp.gateway.app_tools import SCHEME
 from pegboard.gateways.mcp.gateway.caller import Caller
-from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind
 from pegboard.gateways.mcp.resources.resources import Visible, everything
-from pegboard.gateways.mcp.transport.client_input import ClientOrigin, Params, PendingInputs, Work
+from pegboard.gateways.mcp.transport.client_input import ClientOrigin, Params, Work
 from pegboard.gateways.mcp.transport.results import HINTS, Context, foreign_meta, kept, page
 from pegboard.gateways.mcp.transport.task_handlers import TaskHandlers
 
@@ -26,13 +24,9 @@ Connected = Callable[[Context], Caller]
 class ResourceHandlers:
     """Handlers for the SDK's server. ``connected`` returns the caller of a request."""
 
-    def __init__(self, gateway: Gateway, pending: PendingInputs, connected: Connected, tasks: TaskHandlers) -> None:
-        self._gateway = gateway
-        self._resources = gateway.resources
-        self._pending = pending
+    def __init__(self, connected: Connected, tasks: TaskHandlers) -> None:
         self._connected = connected
         self._tasks = tasks
-        self._listen = ListenHandler(gateway.announcer.bus)
 
     def join(self, server: Server[Any]) -> None:
         """Registers `logging/setLevel` without the SDK's warning that revision 2026-07-28 lacks it: handshake clients
@@ -55,22 +49,22 @@ class ResourceHandlers:
 
     async def read(self, ctx: Context, params: types.ReadResourceRequestParams) -> Result:
         """The server decides how long the result may be cached; the gateway makes the cache private (M25)."""
-        visible = self._visible(ctx, str(params.uri))
-        result = await self._answered(ctx, params, partial(self._resources.read, _forwarded(ctx, params), visible))
+        gateway, visible = ctx.lifespan_context, self._visible(ctx, str(params.uri))
+        read = partial(gateway.resources.read, _forwarded(ctx, params), visible)
+        result = await self._answered(ctx, params, read)
         if result.get("resultType") == "input_required":
             return kept(ctx, result)
-        self._gateway.likely.read(str(params.uri), self._connected(ctx))
+        gateway.likely.read(str(params.uri), self._connected(ctx))
         return kept(ctx, {"ttlMs": 0} | result | {"cacheScope": "private"})
 
     async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> Result:
-        visible = self._visible(ctx)
-        return kept(
-            ctx, await self._answered(ctx, params, partial(self._resources.prompt, _forwarded(ctx, params), visible))
-        )
+        resources, visible = ctx.lifespan_context.resources, self._visible(ctx)
+        prompt = partial(resources.prompt, _forwarded(ctx, params), visible)
+        return kept(ctx, await self._answered(ctx, params, prompt))
 
     async def complete(self, ctx: Context, params: types.CompleteRequestParams) -> Result:
         await self._started(ctx)
-        return kept(ctx, await self._resources.complete(params, self._visible(ctx)))
+        return kept(ctx, await ctx.lifespan_context.resources.complete(params, self._visible(ctx)))
 
     async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> Result:
         """Notifications go to the session's latest connection."""
@@ -79,60 +73,61 @@ class ResourceHandlers:
         async def tell(uri: str) -> None:
             await session.send_resource_updated(uri)
 
-        await self._resources.subscribe(caller.session, str(params.uri), tell, self._visible(ctx))
+        resources = ctx.lifespan_context.resources
+        await resources.subscribe(caller.session, str(params.uri), tell, self._visible(ctx))
         return {}
 
     async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> Result:
         caller = await self._started(ctx)
-        await self._resources.unsubscribe(caller.session, str(params.uri))
+        await ctx.lifespan_context.resources.unsubscribe(caller.session, str(params.uri))
         return {}
 
     async def listen(self, ctx: Context, params: types.SubscriptionsListenRequestParams) -> Any:
         """One stream of a client of revision 2026-07-28; its resources are watched while it is open."""
         await self._started(ctx)
-        stream = object()
+        gateway, stream = ctx.lifespan_context, object()
         try:
             for uri in params.notifications.resource_subscriptions or ():
-                await self._resources.subscribe(stream, str(uri), None, self._visible(ctx))
+                await gateway.resources.subscribe(stream, str(uri), None, self._visible(ctx))
             async with self._tasks.listening(ctx, params) as hearing:
-                return await self._listen(hearing, params)
+                return await gateway.announcer.listen(hearing, params)
         finally:
-            await self._resources.forget(stream)
+            await gateway.resources.forget(stream)
 
     async def set_level(self, ctx: Context, params: types.SetLevelRequestParams) -> Result:
         caller = self._connected(ctx)
-        await self._gateway.levels.set(caller.session, params.level)
+        await ctx.lifespan_context.levels.set(caller.session, params.level)
         return {}
 
     def _lister(self, kind: Kind) -> Any:
         async def list_them(ctx: Context, params: types.PaginatedRequestParams | None) -> Result:
             await self._started(ctx)
-            found = await self._resources.listed(kind, self._visible(ctx))
+            found = await ctx.lifespan_context.resources.listed(kind, self._visible(ctx))
             cursor = params.cursor if params else None
             return kept(ctx, page(found, cursor, part=kind, identity=KINDS[kind].identity) | HINTS)
 
         return list_them
 
     async def _answered(self, ctx: Context, params: Params, work: Work) -> Result:
-        caller = await self._started(ctx)
-        origin = ClientOrigin(ctx, caller, level=self._gateway.levels.of(caller.session))
-        return await self._pending.result(ctx, params, origin, work)
+        gateway, caller = ctx.lifespan_context, await self._started(ctx)
+        origin = ClientOrigin(ctx, caller, level=gateway.levels.of(caller.session))
+        return await gateway.pending_inputs.result(ctx, params, origin, work)
 
     def _visible(self, ctx: Context, uri: str = "") -> Visible:
         """The servers whose resources and prompts the caller may use: those of which it may use every tool, and for the
         interface of a tool that it may use, the tool's."""
-        caller = self._connected(ctx)
+        gateway, caller = ctx.lifespan_context, self._connected(ctx)
         holder = caller.holder
         if holder is None:
             return everything
         if not uri.startswith(SCHEME):
             return holder.opens
-        return lambda server: holder.opens(server) or self._gateway.shows(uri, server, caller)
+        return lambda server: holder.opens(server) or gateway.shows(uri, server, caller)
 
     async def _started(self, ctx: Context) -> Caller:
         """The caller, after the servers have had time to start."""
         caller = self._connected(ctx)
-        await self._gateway.view.started()
+        await ctx.lifespan_context.view.started()
         return caller
 
 

@@ -13,6 +13,7 @@ from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.catalog import compact_json
+from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.model import JsonObject
 
 LIST_TTL_MS = 5000
@@ -22,7 +23,8 @@ MODERN_KEYS = frozenset({"resultType", "ttlMs", "cacheScope"})
 """Keys that results have in revision 2026-07-28 only."""
 OURS = ("progressToken",)
 RESERVED_PREFIX = "io.modelcontextprotocol/"
-Context = ServerRequestContext[Any, Any]
+Context = ServerRequestContext[Gateway, Any]
+"""A request. Its `lifespan_context` is the gateway that it is for: one server answers for those of all users."""
 HANDLER_RESULTS: ContextVar[list[dict[str, Any]] | None] = ContextVar("handler_results", default=None)
 """The list of a request in which its handler leaves the result for the middleware `verbatim`."""
 PAGE_BYTES = 400_000

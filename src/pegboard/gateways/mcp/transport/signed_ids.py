@@ -92,9 +92,11 @@ class Signing:
                 await self.renew()
         return self._signed(holder, session)
 
-    def states(self, audience: str) -> RequestStateSecurity:
-        """How request states are sealed (MCP 2026-07-28): only the holder who made the request can use them."""
-        return RequestStateSecurity(codec=_States(self), bind_principal=_principal, audience=audience)
+    @property
+    def states(self) -> RequestStateSecurity:
+        """How request states are sealed (MCP 2026-07-28): only the holder who made the request can use them, and only
+        where it was made."""
+        return RequestStateSecurity(codec=_States(self), bind_principal=_principal)
 
     @property
     def codec(self) -> RequestStateCodec:
@@ -140,10 +142,10 @@ def _code(key: SigningKey, holder: Holder, id: str) -> str:  # noqa: A002
     return hmac.new(key.secret, signed, hashlib.sha256).hexdigest()[:CODE_LENGTH]
 
 
-def _principal(ctx: ServerRequestContext[Any, Any]) -> str | None:
-    """The holder of the request's token; None if no token is required."""
+def _principal(ctx: ServerRequestContext[Any, Any]) -> str:
+    """The gateway of the request, and the holder of its token if one is required."""
     holder: Holder | None = None if ctx.request is None else ctx.request.scope.get(HOLDER_KEY)
-    return None if holder is None else "\0".join(holder.identity)
+    return "\0".join((ctx.lifespan_context.name, *(() if holder is None else holder.identity)))
 
 
 @lru_cache(maxsize=8)

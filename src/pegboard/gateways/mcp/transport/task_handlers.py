@@ -16,7 +16,6 @@ from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from mcp_types.jsonrpc import HEADER_MISMATCH, MISSING_REQUIRED_CLIENT_CAPABILITY
 
 from pegboard.gateways.mcp.gateway.caller import Caller
-from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.transport.client_input import ClientOrigin
 from pegboard.gateways.mcp.transport.results import Context, foreign_meta, kept, page
 from pegboard.upstreams.extension_requests import TASKS, AnyNotification, AnyParams
@@ -32,8 +31,7 @@ Connected = Callable[[Context], Caller]
 class TaskHandlers:
     """Handlers for the SDK's server, which has none for tasks. ``connected`` returns the caller of a request."""
 
-    def __init__(self, gateway: Gateway, connected: Connected) -> None:
-        self._gateway = gateway
+    def __init__(self, connected: Connected) -> None:
         self._connected = connected
 
     def join(self, server: Server[Any]) -> None:
@@ -42,28 +40,28 @@ class TaskHandlers:
         server.add_request_handler("tasks/list", types.PaginatedRequestParams, self._list)
 
     async def _about_one(self, method: str, ctx: Context, _params: AnyParams) -> Result:
-        caller = self._caller(ctx, method)
+        gateway, caller = ctx.lifespan_context, self._caller(ctx, method)
         params = {key: value for key, value in (ctx.params or {}).items() if key != "_meta"}
         if caller.modern:
             check_declared(ctx)
             _check_header(ctx, params.get("taskId"))
         if meta := foreign_meta(ctx):
             params["_meta"] = meta
-        self._gateway.tasks.connect(None if caller.modern else caller.session, _outside(ctx))
-        with ClientOrigin(ctx, caller, level=self._gateway.levels.of(caller.session)).answering():
-            return kept(ctx, await self._gateway.tasks.asked(method, params, caller))
+        gateway.tasks.connect(None if caller.modern else caller.session, _outside(ctx))
+        with ClientOrigin(ctx, caller, level=gateway.levels.of(caller.session)).answering():
+            return kept(ctx, await gateway.tasks.asked(method, params, caller))
 
     async def _list(self, ctx: Context, params: types.PaginatedRequestParams) -> Result:
         caller = self._caller(ctx, "tasks/list")
         with ClientOrigin(ctx, caller).answering():
-            found = await self._gateway.tasks.listed(caller)
+            found = await ctx.lifespan_context.tasks.listed(caller)
         return kept(ctx, page(found, params.cursor, part="tasks", identity="taskId"))
 
     def _caller(self, ctx: Context, method: str) -> Caller:
         """Raises MCPError for a method that the client's era does not have, and where no server runs tasks."""
         caller = self._connected(ctx)
         known = MODERN if caller.modern else (*HANDSHAKE, "tasks/list")
-        if method not in known or not self._gateway.tasks.offered(caller):
+        if method not in known or not ctx.lifespan_context.tasks.offered(caller):
             raise MCPError(types.METHOD_NOT_FOUND, "Method not found", method)
         return caller
 
@@ -86,7 +84,7 @@ class TaskHandlers:
             told: Any = AnyNotification(method=message.method, params=stamped)
             await ctx.session.send_notification(told, related_request_id=ctx.request_id)
 
-        tasks = self._gateway.tasks
+        tasks = ctx.lifespan_context.tasks
         try:
             honored = [each for each in wanted if await tasks.watch(stream, str(each), caller, tell)]
             yield replace(ctx, session=_Acknowledging(ctx.session, honored, acknowledged))  # type: ignore[arg-type]

@@ -88,6 +88,7 @@ class Contents:
             for server, where, verdict in await asyncio.to_thread(_scanned, answers):
                 if verdict.suspicious:
                     self._report(server, where, "result", verdict, held_back=False)
+        self._reading = None
 
     def _report(self, server: ServerName, where: str, what: str, verdict: ScanResult, *, held_back: bool) -> None:
         key = (server, f"{what} {where}", verdict.rules)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from pegboard.catalog import Catalog
@@ -94,7 +94,7 @@ class UserPins:
 
     async def get(self, tools: Sequence[ToolId] | None = None) -> Mapping[ToolId, Pin]:
         found = await self._store.get(None if tools is None else [self.key(each) for each in tools])
-        return await self._approved_for_all(self._named(found))
+        return await self._approved_for_all(self._named(found, tools or ()))
 
     async def put(
         self,
@@ -106,7 +106,7 @@ class UserPins:
         found = await self._store.put(
             self._keyed(seen), texts=self._keyed(texts), doubted=[self.key(each) for each in doubted]
         )
-        return await self._approved_for_all(self._named(found))
+        return await self._approved_for_all(self._named(found, seen))
 
     async def _approved_for_all(self, pins: dict[ToolId, Pin]) -> Mapping[ToolId, Pin]:
         changed = {tool: pin.seen for tool, pin in pins.items() if pin.changed and self._is_own(tool.server)}
@@ -126,7 +126,7 @@ class UserPins:
         await self._store.approve(self._keyed(tools))
 
     async def wordings(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Wording]:
-        return self._named(await self._store.wordings([self.key(each) for each in tools]))
+        return self._named(await self._store.wordings([self.key(each) for each in tools]), tools)
 
     async def version(self) -> int:
         return await self._store.version()
@@ -137,9 +137,11 @@ class UserPins:
     def _keyed(self, by_tool: Mapping[ToolId, T]) -> dict[ToolId, T]:
         return {self.key(tool): each for tool, each in by_tool.items()}
 
-    def _named(self, by_key: Mapping[ToolId, T]) -> dict[ToolId, T]:
+    def _named(self, by_key: Mapping[ToolId, T], tools: Iterable[ToolId]) -> dict[ToolId, T]:
+        """By the tools' own names: these ``tools`` themselves, which are in memory anyway."""
+        own = {self.key(tool): tool for tool in tools}
         return {
-            ToolId(key.server.removesuffix(f"{MARK}{self._user}"), key.name): each
+            own.get(key) or ToolId(key.server.removesuffix(f"{MARK}{self._user}"), key.name): each
             for key, each in by_key.items()
             if not self._is_own(key.server)
         }
