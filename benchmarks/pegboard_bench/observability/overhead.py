@@ -3,7 +3,8 @@
 Bursts of requests go to each in turn, in an order that is drawn for each round: what else happens on the machine meets
 all. Two gateways are not observed: what one of them loses to the other is noise. A burst is measured once it has lasted
 for `LEAD_SECONDS`: what is written behind the requests is under way then. A model request has 120 tools, which are
-ranked by words, as nothing is to be embedded then. A call goes to a server on standard streams.
+ranked by words, as nothing is to be embedded then. They have no way back: whether a gateway offers a search depends on
+the conversations that it has seen, and one that does takes twice as long. A call goes to a server on standard streams.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ def configuration(model: str, collector: str, way: str) -> str:
     server = f'[servers.bench]\ncommand = "{PYTHON}"\nargs = ["-m", "pegboard_bench.mcp.upstream"]\n'
     common = 'profile = "keyword"\n'
     models = f'[llm.upstreams.openai]\nurl = "{model}"\nformat = "openai"\n[llm.policy]\nprofile = "keyword"\n'
+    models += "way_back = false\n"
     shown = 'dashboard = true\n[activity]\nkeep = "store"\n' if way in ("on", "activity") else QUIET
     otel = f'[otel]\nendpoint = "{collector}"\n' if way in ("on", "otel") else ""
     return f"{common}{shown}{otel}{server}{models}"
