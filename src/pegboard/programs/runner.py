@@ -38,6 +38,8 @@ AT_ONCE = 200_000
 """Characters of a message up to which it is read and written on the event loop; longer ones on a thread."""
 TOGETHER = 8
 """Calls of one program that run at the same time."""
+STARTING = 30.0
+"""Seconds in which a program's sandbox starts."""
 ENDING = 2.0
 """Seconds in which the worker ends after its sandbox was killed."""
 WORD = re.compile(r"[A-Za-z_]\w*")
@@ -135,8 +137,8 @@ class _Running:
         process = await self._start()
         answers: set[asyncio.Task[None]] = set()
         try:
-            async with asyncio.timeout(self._settings.wait):
-                run = await self._heard(process, task, answers)
+            async with asyncio.timeout(STARTING + self._settings.wait) as limit:
+                run = await self._heard(process, task, answers, limit)
         except TimeoutError:
             run = _ended("time", f"The program and its calls took longer than {self._settings.wait:g} seconds.")
         finally:
@@ -187,8 +189,11 @@ class _Running:
             await process.wait()
         kill_group(process.pid)
 
-    async def _heard(self, process: Process, task: dict[str, Any], answers: set[asyncio.Task[None]]) -> ProgramRun:
-        """Follows the worker until it says how the program ended, or ends itself."""
+    async def _heard(
+        self, process: Process, task: dict[str, Any], answers: set[asyncio.Task[None]], limit: asyncio.Timeout
+    ) -> ProgramRun:
+        """Follows the worker until it says how the program ended, or ends itself. The program's time begins with its
+        sandbox: on a busy machine a process of low priority takes long to start."""
         questions, answers_to = cast("StreamReader", process.stdout), cast("StreamWriter", process.stdin)
         await self._write(answers_to, sandbox_worker.packed(task))
         while (message := await _message(questions)) is not None:
@@ -196,6 +201,7 @@ class _Running:
                 self._printed.append(message["printed"])
             elif "sandbox" in message:
                 self._sandbox = message["sandbox"]
+                limit.reschedule(asyncio.get_running_loop().time() + self._settings.wait)
             elif "call" in message:
                 self._calls[message["call"]] = ProgramCall(
                     tool=message["function"], line=message["line"], finished=False
