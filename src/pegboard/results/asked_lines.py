@@ -29,13 +29,15 @@ MOST_PLACES = 1_000
 """Lines about what was asked that are put in order: several times as many as are ever shown."""
 NAMED = 2.0
 """How much more a term with a digit weighs: the numbers and ids that say which one is meant."""
+SOME = 2
+"""How many times as many places as lines that a term may have are looked at first, to leave out what is everywhere."""
 SHORT_LINE = 40
 """Characters that are added to each line's, so that the shortest do not weigh the most."""
 
 
 PREFIX = 8
 """Bytes of a term that are compared at once."""
-MIXED = np.uint64(0x9E3779B1)
+MIXED = np.uint32(0x9E3779B1)
 """A factor that spreads three bytes over the bits above them (Knuth, The Art of Computer Programming 3, 6.4)."""
 MOST_ASCII = 127
 LOWER = ord("a") - ord("A")
@@ -71,7 +73,7 @@ def asked_lines(lines: Sequence[str], asked: str, first: int = 0) -> list[int]:
     most = min(MOST_LINES, max(1, int(MOST_SHARE * len(lines))))
     weights, found = np.zeros(len(lines)), np.zeros(len(lines), bool)
     for term, at in _found(text, [*_terms(asked, MOST_TERMS)]):
-        places = _lines_with(ends, at)
+        places = _lines_with(ends, at, most)
         if len(places) <= most:
             weight = math.log(len(lines) / len(places)) ** 2 * (NAMED if DIGIT.search(term) else 1.0)
             weights[places] += weight / norms[places]
@@ -85,13 +87,16 @@ def asked_lines(lines: Sequence[str], asked: str, first: int = 0) -> list[int]:
     return best
 
 
-def _lines_with(ends: Integers, at: Integers) -> Integers:
-    """The numbers of the lines, which have these ends, in which there is any of the places, which ascend."""
-    if len(at) > len(ends):
-        before = np.searchsorted(at, ends)
-        return np.flatnonzero(before > np.concatenate(([0], before[:-1])))
+def _lines_with(ends: Integers, at: Integers, most: int) -> Integers:
+    """The numbers of the lines, which have these ends, in which there is any of the places, which ascend; of more than
+    ``most``, only some."""
+    if len(at) > SOME * most:
+        some = _lines_with(ends, at[:: len(at) // (SOME * most) + 1], most)
+        if len(some) > most:
+            return some
     places = np.searchsorted(ends, at)
-    return places[np.concatenate(([True], places[1:] > places[:-1]))]
+    new = places[1:] > places[:-1]
+    return places if new.all() else places[np.concatenate(([True], new))]
 
 
 def _terms(asked: str, most: int) -> Iterator[str]:
@@ -120,18 +125,20 @@ def _found(text: bytes, terms: Sequence[str]) -> Iterator[tuple[str, Integers]]:
     inside = _inside(said)
     of_words = inside | (np.frombuffer(said, np.uint8) == ord("_"))
     starts = np.flatnonzero(of_words[1:-PREFIX] > inside[: -PREFIX - 1]) + 1
-    prefixes = _prefixes(said, starts)
     coded = [_coded(term) for term in terms]
     kinds, groups = np.unique(_terms_kinds(coded), return_inverse=True)
     number = np.zeros(1 << 16, np.uint16)
     number[kinds] = np.arange(1, len(kinds) + 1)
-    group = number[_kinds(prefixes, inside[starts + 2])]
+    group = number[_kinds(_first(said, starts), inside[starts + 2])]
     kept = np.flatnonzero(group != 0)
     kept = kept[np.argsort(group[kept], kind="stable")]
-    prefixes, starts = prefixes[kept], starts[kept]
+    starts = starts[kept]
+    prefixes = _prefixes(said, starts)
     bounds = np.searchsorted(group[kept], np.arange(1, len(kinds) + 2)).tolist()
     for term, code, of in zip(terms, coded, groups.tolist(), strict=True):
         begin, end = bounds[of], bounds[of + 1]
+        if begin == end:
+            continue
         its = np.uint64(int.from_bytes(code[:PREFIX], "little"))
         others = np.uint64(8 * max(0, PREFIX - len(code)))
         at = starts[begin:end][(prefixes[begin:end] ^ its) << others == 0]
@@ -148,7 +155,13 @@ def _found(text: bytes, terms: Sequence[str]) -> Iterator[tuple[str, Integers]]:
 def _terms_kinds(coded: Sequence[bytes]) -> Integers:
     said = b"".join(each + b"\0" * PREFIX for each in coded)
     begins = np.cumsum([0, *(len(each) + PREFIX for each in coded[:-1])])
-    return _kinds(_prefixes(said, begins), _inside(said)[begins + 2])
+    return _kinds(_first(said, begins), _inside(said)[begins + 2])
+
+
+def _first(said: bytes, begins: Integers) -> npt.NDArray[np.uint32]:
+    """The four bytes from each place on, as one number, of which the first byte is the lowest."""
+    every = np.ndarray((len(said) - PREFIX + 1,), "<u4", said, strides=(1,))
+    return every[begins].astype(np.uint32, copy=False)
 
 
 def _prefixes(said: bytes, begins: Integers) -> npt.NDArray[np.uint64]:
@@ -157,16 +170,17 @@ def _prefixes(said: bytes, begins: Integers) -> npt.NDArray[np.uint64]:
     return every[begins].astype(np.uint64, copy=False)
 
 
-def _kinds(prefixes: npt.NDArray[np.uint64], third: Flags) -> Integers:
-    """Numbers below 2^16 for the first three bytes of prefixes; the ``third`` does not count where it is of no word."""
-    begins = prefixes & np.where(third, np.uint64(0xFFFFFF), np.uint64(0xFFFF))
-    return ((begins * MIXED) >> np.uint64(24) & np.uint64(0xFFFF)).astype(np.intp)
+def _kinds(first: npt.NDArray[np.uint32], third: Flags) -> npt.NDArray[np.uint32]:
+    """Numbers below 2^16 for the first three of four bytes; the ``third`` does not count where it is of no word."""
+    begins = first & (np.uint32(0xFFFF) + third * np.uint32(0xFF0000))
+    return begins * MIXED >> np.uint32(16)
 
 
 def _folded(text: str) -> bytes:
     """The text in lower case. Only what is no ASCII is folded by Python, which is slow on a long text."""
-    coded = _coded(text)
-    lower = coded.lower()
+    lower = _coded(text).lower()
+    if text.isascii():
+        return lower
     data = np.frombuffer(lower, np.uint8)
     others = np.flatnonzero(data > MOST_ASCII)
     said = data[others].tobytes().decode("utf-8", "surrogatepass")
