@@ -32,7 +32,7 @@ BESIDE = 1
 LONG_LINES = 1_000
 """Characters of the lines of a page, on average, from which on they are divided before tags."""
 DIVIDED = ("<p", "<li", "<tr", "<h", "<div", "<dt")
-SCRIPT = re.compile(r"<(script|style|svg)\b.*?</\1>", re.DOTALL)
+SCRIPTS = ("script", "style", "svg")
 CODE = "\ue000{}\ue001"
 """Stands for a block of code while blanks are removed."""
 CODES = re.compile("\ue000(\\d+)\ue001")
@@ -112,7 +112,7 @@ def page_pieces(page: str, asked: str) -> list[str]:
     >>> page_pieces("<p>1</p>\\n<p>2</p>\\n<p>3 <b>deep</b></p>\\n<p>4</p>", "How deep?")
     ['2\\n3 deep\\n4']
     """
-    page = SCRIPT.sub("", page)
+    page = _without_scripts(page)
     if len(page) > LONG_LINES * (page.count("\n") + 1):
         for tag in DIVIDED:
             page = page.replace(tag, f"\n{tag}")
@@ -125,6 +125,24 @@ def page_pieces(page: str, asked: str) -> list[str]:
         if at in new and (text := page_text(_after_tag("\n".join(lines[each] for each in new)))):
             pieces.append(text)
     return pieces
+
+
+def _without_scripts(page: str) -> str:
+    """The page without the elements that have no text; one that does not end stays.
+
+    >>> _without_scripts("a<svg id='1'><b/></svg>b<svgx>c</svgx><style>d")
+    'ab<svgx>c</svgx><style>d'
+    """
+    for tag in SCRIPTS:
+        begin, end = f"<{tag}", f"</{tag}>"
+        kept, at = [], 0
+        while (start := page.find(begin, at)) >= 0 and (stop := page.find(end, start)) >= 0:
+            after = start + len(begin)
+            stop = after if page[after].isalnum() else stop + len(end)
+            kept.append(page[at : after if stop == after else start])
+            at = stop
+        page = "".join([*kept, page[at:]])
+    return page
 
 
 def _after_tag(line: str) -> str:

@@ -39,8 +39,8 @@ FRAME = 2_000
 LEAST_JOINED = 3
 FAR = 40
 """Characters for each token of the budget; a text that is longer is cut by any measure."""
-SAMPLE, EACH = 2_000, 20
-"""Characters of a sample, of which every so manieth is counted."""
+SAMPLE, SAMPLES = 1_000, 24
+"""Characters of a sample, and how many are counted of a long text."""
 PAGE_CHARACTERS = 5
 """Characters of a token, about: more than this times the budget is not read of a long page."""
 HANDLE_LENGTH = 24
@@ -169,7 +169,7 @@ def _size(shaped: Sequence[ShapedText]) -> float:
 
 def _sampled(texts: Sequence[str], counter: TokenCounter) -> int:
     """Tokens of long texts, about: by samples from all over each."""
-    parts = [[text[at : at + SAMPLE] for at in range(0, len(text), SAMPLE * EACH)] for text in texts]
+    parts = [[text[at : at + SAMPLE] for at in range(0, len(text), max(SAMPLE, len(text) // SAMPLES))] for text in texts]
     counted = [sum(counter.count(each)) if each else 0 for each in parts]
     sizes = [sum(map(len, each)) for each in parts]
     return sum(round(count * len(text) / max(1, size)) for text, count, size in zip(texts, counted, sizes, strict=True))
