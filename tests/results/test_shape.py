@@ -17,7 +17,7 @@ from pegboard.results.json_tables import restored
 from pegboard.results.line_folds import folded, unfolded
 from pegboard.results.projection import projected
 from pegboard.results.result_reader import part_of
-from pegboard.results.shape import LEGEND, ShapePolicy, handle_of, shape
+from pegboard.results.shape import FAR, LEGEND, ShapePolicy, handle_of, shape
 
 COUNTER = BpeCounter("o200k_base")
 POLICY = ShapePolicy(threshold=50, budget=600)
@@ -183,7 +183,8 @@ def test_a_shaped_result_is_never_larger_and_always_the_same(texts: list[str], a
 
     assert json.dumps(one.result) == json.dumps(other.result)
     assert one.after <= one.before
-    assert sum(COUNTER.count([block["text"] for block in one.result["content"]])) == one.after
+    if "cut" in one.rules or sum(map(len, texts)) <= FAR * policy.budget:
+        assert sum(COUNTER.count([block["text"] for block in one.result["content"]])) == one.after
 
 
 @given(lines=st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=60))

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from json.encoder import encode_basestring
 from operator import itemgetter
@@ -104,6 +104,8 @@ class Column:
 
     path: Path
     values: Sequence[Any]
+    missing: int = 0
+    """How many rows do not have it."""
 
 
 @dataclass(slots=True)
@@ -315,14 +317,14 @@ def table_of(rows: Sequence[Any]) -> JsonTable | None:
     """The array as a table; None if it is none."""
     if len(rows) < LEAST_ROWS:
         return None
-    if all(type(row) is list for row in rows):
+    kinds = set(map(type, rows))
+    if kinds == {list}:
         return _table_of_arrays(rows)
-    if any(type(row) is not dict or not row for row in rows):
+    if kinds != {dict} or not all(rows):
         return None
     columns = _columns(rows, (), 0)
     some = rows if isinstance(rows, SomeRows) else None
-    missing = sum(each.values.count(ABSENT) for each in columns)
-    if missing > (1 - LEAST_FILL) * len(columns) * len(rows):
+    if sum(each.missing for each in columns) > (1 - LEAST_FILL) * len(columns) * len(rows):
         return None
     if some is not None:
         return JsonTable(some.of, columns, some=some)
@@ -349,17 +351,25 @@ def _table_of_arrays(rows: Sequence[Sequence[Any]]) -> JsonTable | None:
 def _columns(rows: Sequence[Any], path: Path, depth: int) -> list[Column]:
     """The columns of objects at ``path``. A field that always is an object becomes several columns."""
     found: list[Column] = []
+    for each in _fields(rows):
+        nested = depth < DEEPEST_FIELD and all(type(value) is dict and value for value in each.values)
+        (key,) = each.path
+        found += _columns(each.values, (*path, key), depth + 1) if nested else [replace(each, path=(*path, key))]
+    return found
+
+
+def _fields(rows: Sequence[Any]) -> list[Column]:
+    """The columns of objects, with nested objects as values."""
+    if set(map(len, rows)) == {len(rows[0])}:
+        try:
+            return [Column((key,), list(map(itemgetter(key), rows))) for key in rows[0]]
+        except KeyError:
+            pass
     keys: dict[str, Any] = {}
     for row in rows:
         keys.update(row)
-    for key in keys:
-        try:
-            values = list(map(itemgetter(key), rows))
-        except KeyError:
-            values = [row.get(key, ABSENT) for row in rows]
-        nested = depth < DEEPEST_FIELD and all(type(value) is dict and value for value in values)
-        found += _columns(values, (*path, key), depth + 1) if nested else [Column((*path, key), values)]
-    return found
+    values = {key: [row.get(key, ABSENT) for row in rows] for key in keys}
+    return [Column((key,), of, of.count(ABSENT)) for key, of in values.items()]
 
 
 def _is_plain(value: Any) -> bool:
@@ -377,7 +387,7 @@ def _dotted(path: Path) -> str:
 
 def _lines(number: int, table: JsonTable) -> list[str]:
     shared = f", each with {json_text(table.shared)}" if table.shared else ", each an array" if table.arrays else ""
-    optional = [ABSENT in each.values for each in table.columns]
+    optional = [each.missing > 0 for each in table.columns]
     names = "\t".join(_dotted(each.path) + "?" * may for each, may in zip(table.columns, optional, strict=True))
     cells = [_cells(each.values, optional=may) for each, may in zip(table.columns, optional, strict=True)]
     rows = map("\t".join, zip(*cells, strict=True)) if cells else [""] * table.rows
@@ -395,7 +405,7 @@ def _cells(values: Sequence[Any], *, optional: bool) -> list[str]:
         joined = "".join(values)
         if joined.isascii() and joined.isdigit() and "" not in values:
             return [f'"{value}"' for value in values]
-        return list(values) if _are_bare(values) else [_text(value) for value in values]
+        return list(values) if _are_bare(values, joined) else [_text(value) for value in values]
     if kinds <= {int, float}:
         return list(map(repr, values))
     if kinds == {bool}:
@@ -415,10 +425,12 @@ def _empty(value: Any, *, optional: bool) -> str:
     return "null" if value is None and optional else ""
 
 
-def _are_bare(values: Sequence[str]) -> bool:
+def _are_bare(values: Sequence[str], joined: str) -> bool:
     """Whether all texts can be cells as they are. A printable text has no line break, and no blank but the space."""
-    joined = "\0".join(values)
-    return "".join(values).isprintable() and " \0" not in f"{joined}\0" and not LIKE_JSON.search(f"\0{joined}\0")
+    if not joined.isprintable():
+        return False
+    separated = "\0".join(["", *values, ""])
+    return " \0" not in separated and not LIKE_JSON.search(separated)
 
 
 def _text(value: str) -> str:

@@ -40,13 +40,15 @@ LEAST_JOINED = 3
 FAR = 40
 """Characters for each token of the budget; a text that is longer is cut by any measure."""
 SAMPLE, SAMPLES = 1_000, 24
-"""Characters of a sample, and how many are counted of a long text."""
+"""Characters of a sample, and how many are counted of a long text, about."""
 PAGE_CHARACTERS = 5
 """Characters of a token, about: more than this times the budget is not read of a long page."""
 HANDLE_LENGTH = 24
 WAYS = "lines, grep, path or page"
 WAYS_EXPLAINED = "lines (40-120), grep (a|b), path (JMESPath) or page"
 """Where the definition of the tool does not explain them, as many conversations carry it that never read on."""
+NESTED = (":{", ": {", ":[", ": [")
+"""One of these is in JSON as programs write it, where an object has another value in it."""
 READ = "read_result"
 """The name of the tool that reads a kept result."""
 
@@ -64,8 +66,8 @@ class ShapePolicy:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapedResult:
     """``result`` is what the model gets, ``before`` and ``after`` the tokens of its texts, ``rules`` what was done.
-    ``before`` is an estimate by samples for results that are far longer than the budget. With ``kept``, the original
-    has to be kept under ``handle``."""
+    For results that are far longer than the budget, ``before`` is an estimate by samples, and so is ``after`` if nothing
+    is cut. With ``kept``, the original has to be kept under ``handle``."""
 
     result: JsonObject
     before: int
@@ -169,10 +171,15 @@ def _size(shaped: Sequence[ShapedText]) -> float:
 
 def _sampled(texts: Sequence[str], counter: TokenCounter) -> int:
     """Tokens of long texts, about: by samples from all over each."""
-    parts = [[text[at : at + SAMPLE] for at in range(0, len(text), max(SAMPLE, len(text) // SAMPLES))] for text in texts]
+    parts = [_samples(text) for text in texts]
     counted = [sum(counter.count(each)) if each else 0 for each in parts]
     sizes = [sum(map(len, each)) for each in parts]
     return sum(round(count * len(text) / max(1, size)) for text, count, size in zip(texts, counted, sizes, strict=True))
+
+
+def _samples(text: str) -> list[str]:
+    every = len(text) // SAMPLES
+    return [text] if every <= SAMPLE else [text[at : at + SAMPLE] for at in range(0, len(text), every)]
 
 
 def texts_of(result: JsonObject) -> list[str]:
@@ -227,7 +234,7 @@ def _readings(text: str, schema: JsonObject | None, part: PartRead | None) -> It
     """The ways to read JSON in a text, the fastest first; the last one can read all that can be written."""
     if part is not None:
         yield partial(sampled_json, asked=part.asked, characters=_characters(part))
-    if schema is None and len(text) > LONG:
+    if schema is None and len(text) > LONG and any(each in text[:LONG] for each in NESTED):
         yield written_json
     yield parsed_json
 
