@@ -37,6 +37,8 @@ SECTIONS = (
     "state",
     "statistics",
     "chroma",
+    "pgvector",
+    "qdrant",
     "encoder",
     "retention",
     "spend",

@@ -16,6 +16,8 @@ from _pytest.doctest import DoctestModule
 from kinds import SOURCES, TESTS, kind_of
 
 PROMPT = ">>> "
+SERVERS = frozenset({"chroma", "pgvector"})
+"""Fixtures that start one."""
 LEAST_S = 1.0
 """A folder that took less is not named."""
 
@@ -40,7 +42,8 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Each test has the marker of what it needs (`kinds.py`); doctests need nothing."""
     for item in items:
-        item.add_marker("service" if "chroma" in getattr(item, "fixturenames", ()) else _kind(item.path))
+        served = SERVERS.intersection(getattr(item, "fixturenames", ()))
+        item.add_marker("service" if served else _kind(item.path))
 
 
 @cache

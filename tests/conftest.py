@@ -28,7 +28,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 settings.register_profile("suite", max_examples=60, deadline=None, derandomize=True)
 settings.load_profile("suite")
 
-pytest_plugins = ["chroma_server", "collection"]
+pytest_plugins = ["chroma_server", "collection", "pgvector_server"]
 
 DATA = Path(__file__).parent / "data"
 collect_ignore_glob = ["clients/*", "servers/*"]

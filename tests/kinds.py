@@ -12,8 +12,8 @@ from pathlib import Path
 TESTS = Path(__file__).parent
 SOURCES = TESTS.parent / "src"
 BENCHMARKS = TESTS.parent / "benchmarks"
-SERVICES = frozenset({"services", "backends", "chroma_server"})
-"""Helpers that reach Redis, PostgreSQL, Chroma."""
+SERVICES = frozenset({"services", "backends", "chroma_server", "pgvector_server"})
+"""Helpers that reach Redis, PostgreSQL, Chroma, or start one of them."""
 STARTS = re.compile(r"\bsubprocess\b|\bsys\.executable\b|\bmultiprocessing\b|\bos\.fork\b|\bStdioServerParameters\b")
 IMPORTS = re.compile(r"^ *(?:from|import) (\w+)(?= import | as |$)", re.MULTILINE)
 BENCHES = re.compile(r"^from (pegboard_bench[\w.]*) import (.+)$", re.MULTILINE)

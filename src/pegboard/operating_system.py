@@ -84,6 +84,13 @@ def yield_to_others(niceness: int = LOW_PRIORITY) -> None:
         os.nice(niceness)
 
 
+def yield_wholly() -> None:
+    """Give this thread only the processor time that nothing else wants. On Linux others that wake up then take its core
+    at once (SCHED_IDLE, sched(7)); elsewhere its priority stays."""
+    if is_linux():
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
 # Paths and files
 
 

@@ -58,6 +58,8 @@ SECRET_FIELDS = {
     "llm.keys.hash",
     "llm.keys.previous",
     "chroma.token_env",
+    "pgvector.url",
+    "qdrant.token_env",
     "encoder.api_key_env",
     "otel.headers",
 }
@@ -73,7 +75,17 @@ FLOW = ("code", "code_verifier", "refresh_token", "client_secret")
 """What is secret in requests to the token endpoint."""
 VARIABLES = {
     name: canary(name.lower().replace("_", "-"))
-    for name in ("ACCESS", "INTROSPECTION", "SUMMARIES", "AUDIT", "PROVIDER", "CHROMA", "EMBEDDINGS", "IN_HEADER")
+    for name in (
+        "ACCESS",
+        "INTROSPECTION",
+        "SUMMARIES",
+        "AUDIT",
+        "PROVIDER",
+        "CHROMA",
+        "QDRANT",
+        "EMBEDDINGS",
+        "IN_HEADER",
+    )
 }
 ANN, OLD, BOB, TEAM, OLD_TEAM = (canary(name) for name in ("ann", "ann-old", "opaque-bob", "team", "team-old"))
 LATER = "2099-01-01T00:00:00Z"
@@ -90,6 +102,7 @@ CANARIES = VARIABLES | {
             "issuer-client",
             "preset",
             "state",
+            "pgvector",
             "model-header",
             "collector",
         ),
@@ -103,6 +116,7 @@ BASIC = {
 NOT_TO_THE_RECORDER = {
     "ACCESS",
     "AUDIT",
+    "QDRANT",
     "ann",
     "ann-old",
     "team",
@@ -110,6 +124,7 @@ NOT_TO_THE_RECORDER = {
     "env",
     "preset",
     "state",
+    "pgvector",
     "issuer-client",
 }
 """Those that prove something to this gateway, go to another server or the store, or are for what does not happen here:
@@ -202,6 +217,8 @@ def options(issuer: RunningIssuer, recorder: str, schema: str) -> dict[str, Any]
         "otel": {"endpoint": recorder, "headers": {"x-collector": canary("collector")}},
         "index": "chroma",
         "chroma": {"url": recorder, "token_env": "CHROMA"},
+        "pgvector": {"url": POSTGRES.replace("@", f":{canary('pgvector')}@")},
+        "qdrant": {"url": recorder, "token_env": "QDRANT"},
         "encoder": {"provider": "compatible", "base_url": recorder, "model": "m", "api_key_env": "EMBEDDINGS"},
         "credentials": "file",
         "exposure": "eager",

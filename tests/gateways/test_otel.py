@@ -310,6 +310,48 @@ async def test_a_trace_that_its_client_does_not_record_is_passed_on_and_not_sent
     assert point.count == 1, "metrics count every request"
 
 
+@pytest.mark.requirement("otel.limited")
+async def test_of_many_requests_so_many_are_traced_and_all_are_counted(
+    gateway_of: OpenGateway, collector: Collector, upstream: ModelUpstream
+) -> None:
+    upstream.body, began = CHAT, time.monotonic()
+    async with traced(gateway_of, collector, otel={"most_traces": 2}) as gateway:
+        for _ in range(30):
+            await chat(gateway)
+        raw = await client_of(gateway)
+        [name] = [each for each in await raw.names() if "echo" in each]
+        [failing] = [each for each in await raw.names() if "fail" in each]
+        for _ in range(30):
+            await raw.call(name, text="hi")
+        await raw.result("tools/call", name=failing, arguments={"text": "x"})
+        await chat(gateway, traceparent=traceparent(ROOT))
+        metrics = (await gateway.http.get("/metrics")).text
+        allowed = 2 + 2 * (time.monotonic() - began)
+    roots = [each for each in collector.spans if each.scope == "pegboard" and not each.parent]
+    assert 1 <= len(roots) <= allowed
+    traces = {each.trace for each in roots} | {TRACE}
+    assert {each.trace for each in collector.spans if each.scope == "pegboard"} == traces
+    assert collector.span("chat gpt-5.4", trace=TRACE).parent == collector.span("POST", trace=TRACE).id
+    of_logs = {trace for kind, _, trace in collector.logs if kind == "pegboard.model_request_served"}
+    assert of_logs <= traces, "what went well is told only of traces that are recorded"
+    failed = [each for each in collector.logs if each[1].get("pegboard.success") is False]
+    assert [(kind, attributes["pegboard.tool"]) for kind, attributes, _ in failed] == [
+        ("pegboard.call_finished", "demo/fail_always")
+    ]
+    [(_, chats)] = collector.points("gen_ai.client.operation.duration")
+    assert chats.count == 31
+    calls = {
+        labels["gen_ai.tool.name"]: point.count
+        for labels, point in collector.points("mcp.client.operation.duration")
+        if "gen_ai.tool.name" in labels
+    }
+    assert calls == {"echo_text": 30, "fail_always": 1}
+    counted = {labels["recorded"]: each.as_int for labels, each in collector.points("pegboard.traces")}
+    assert counted["true"] == len(roots)
+    assert counted["false"] >= 62 - len(roots)
+    assert f'pegboard_traces_total{{recorded="true"}} {counted["true"]}.0' in metrics
+
+
 @pytest.mark.requirement("otel.away")
 async def test_a_collector_that_is_not_there_delays_neither_requests_nor_the_end(
     gateway_of: OpenGateway, upstream: ModelUpstream

@@ -16,6 +16,7 @@ from pegboard.retrieval import nearest
 from pegboard.retrieval.index import faiss
 from pegboard_bench import results
 from pegboard_bench.index.measure import Measured, measured_apart
+from pegboard_bench.index.postgres import postgres_server, required_programs
 from pegboard_bench.index.rank_loss import ranked
 from pegboard_bench.index.server import chroma_server
 from pegboard_bench.index.vectors import real, synthesised
@@ -26,7 +27,9 @@ RANKED = ("mcp_large", "livemcp_tasks", "mcpverse")
 QUERIES = 200
 SYNTHESISED = 100_000
 SEED = 20261122
-BACKENDS = ("exact", "faiss", "faiss_hnsw", "chroma")
+BACKENDS = ("exact", "faiss", "faiss_hnsw", "chroma", "pgvector", "qdrant")
+ONLY_REAL = ("qdrant",)
+"""Qdrant's engine in process compares all vectors in Python: not for a hundred thousand."""
 STDERR = Console(stderr=True)
 
 
@@ -42,7 +45,7 @@ def main(
     page: Annotated[Path | None, typer.Option(help="Write the results as a section of this page too.")] = None,
     most: Annotated[int, typer.Option("--synthesised", help="Vectors of the large catalog.")] = SYNTHESISED,
 ) -> None:
-    """Measure the exact index, FAISS and Chroma on real and on synthesised vectors, one thread each."""
+    """Measure the exact index, FAISS and those on servers on real and on synthesised vectors, one thread each."""
     cache.mkdir(parents=True, exist_ok=True)
     vectors = asyncio.run(real(data / SET, cache, QUERIES))
     figures: dict[str, float] = {}
@@ -55,13 +58,17 @@ def main(
         "sets": list(RANKED),
     }
     for each in (vectors, synthesised(vectors, most, SEED)):
-        for backend in BACKENDS:
+        for backend in BACKENDS if each is vectors else [name for name in BACKENDS if name not in ONLY_REAL]:
             STDERR.print(f"{len(each.rows)} vectors, {backend} …")
             _enter(figures, f"{len(each.rows)}/{backend}", measured_apart(backend, each, chroma))
-    with tempfile.TemporaryDirectory(prefix="pegboard-bench-") as folder, chroma_server(chroma, Path(folder)) as server:
+    with (
+        tempfile.TemporaryDirectory(prefix="pegboard-bench-") as folder,
+        chroma_server(chroma, Path(folder)) as server,
+        postgres_server(required_programs()) as database,
+    ):
         for name in RANKED:
             STDERR.print(f"ranking, {name} …")
-            _rank(figures, name, asyncio.run(ranked(data / name, cache, server.url)))
+            _rank(figures, name, asyncio.run(ranked(data / name, cache, server.url, database.url)))
     path = results.write("index", command="make bench-index", seed=SEED, figures=figures, tables=tables, folder=out)
     STDERR.print(f"Written to {path}")
     if page is not None:

@@ -7,9 +7,10 @@ import gc
 import multiprocessing
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ from pegboard.protocols import Filter, Hits, VectorIndex
 from pegboard.retrieval.index.chroma import ChromaIndex
 from pegboard.retrieval.index.exact import ExactIndex, ExactVectors
 from pegboard.retrieval.index.faiss import FaissIndex
+from pegboard.retrieval.index.pgvector import PgvectorDatabase, PgvectorIndex
+from pegboard.retrieval.index.qdrant import QdrantIndex
+from pegboard_bench.index.postgres import postgres_server, required_programs
 from pegboard_bench.index.server import chroma_server
 from pegboard_bench.index.vectors import Vectors
 
@@ -78,6 +82,11 @@ def opened(backend: str, dimensions: int, url: str) -> VectorIndex:
             return FaissIndex(dimensions)
         case "faiss_hnsw":
             return Graph(dimensions)
+        case "pgvector":
+            return PgvectorIndex(PgvectorDatabase(url, timeout=TIMEOUT), [f"bench-{time.time_ns()}"])
+        case "qdrant":
+            local = required("qdrant_client", "qdrant").QdrantClient(":memory:")
+            return QdrantIndex(local, "bench", timeout=TIMEOUT)
         case _:
             return ChromaIndex(url, f"bench-{time.time_ns()}", timeout=TIMEOUT)
 
@@ -100,16 +109,22 @@ def measured_apart(backend: str, vectors: Vectors, chroma: Path) -> Measured:
 
 
 def _measured(backend: str, vectors: Vectors, chroma: Path) -> Measured:
+    if backend == "pgvector":
+        with postgres_server(required_programs()) as database:
+            return asyncio.run(measure(backend, vectors, url=database.url, size=database.stored_bytes))
     if backend != "chroma":
         return asyncio.run(measure(backend, vectors))
     with tempfile.TemporaryDirectory(prefix="pegboard-bench-") as folder, chroma_server(chroma, Path(folder)) as server:
         return asyncio.run(measure(backend, vectors, url=server.url, pid=server.pid))
 
 
-async def measure(backend: str, vectors: Vectors, *, url: str = "", pid: int | None = None) -> Measured:
-    """``pid`` is the process whose memory counts; this one by default."""
+async def measure(
+    backend: str, vectors: Vectors, *, url: str = "", pid: int | None = None, size: Callable[[], int] | None = None
+) -> Measured:
+    """``pid`` is the process whose memory counts, this one by default; or ``size`` says the bytes."""
+    taken = size or partial(resident, pid)
     gc.collect()
-    before = resident(pid)
+    before = taken()
     index = opened(backend, vectors.rows.shape[1], url)
     started = time.perf_counter()
     batch = len(vectors.rows) if backend == "exact" else BATCH
@@ -117,7 +132,7 @@ async def measure(backend: str, vectors: Vectors, *, url: str = "", pid: int | N
         await index.add(vectors.ids[start : start + batch], vectors.rows[start : start + batch])
     build = time.perf_counter() - started
     gc.collect()
-    memory = resident(pid) - before
+    memory = taken() - before
     ms, recall = {}, {}
     for name, where in filters(vectors.ids).items():
         if name == "any" or backend != "faiss_hnsw":

@@ -19,7 +19,7 @@ from pegboard.stores.sqlite.backend import EMBEDDINGS_FILE
 METRICS = ("recall@5", "recall@10", "mrr")
 
 
-async def ranked(folder: Path, cache: Path, url: str) -> Mapping[str, Mapping[str, float]]:
+async def ranked(folder: Path, cache: Path, chroma: str, postgres: str) -> Mapping[str, Mapping[str, float]]:
     """Means over a set's queries by index and metric, of `hybrid` ungated; `same_selection` is the share of the tools
     that a turn is given by this index or the exact one and by both."""
     dataset = read_set(folder)
@@ -28,8 +28,13 @@ async def ranked(folder: Path, cache: Path, url: str) -> Mapping[str, Mapping[st
     encoder = CachedEncoder(OnnxEncoder(threads=1), SqliteEmbeddings(cache / EMBEDDINGS_FILE))
     found: dict[str, dict[str, float]] = {}
     given: dict[str, list[frozenset[object]]] = {}
-    for index in ("exact", "faiss", "chroma"):
-        settings = load_settings(cache_dir=cache, index=index, chroma={"url": url, "timeout": 30})
+    for index in ("exact", "faiss", "chroma", "pgvector"):
+        settings = load_settings(
+            cache_dir=cache,
+            index=index,
+            chroma={"url": chroma, "timeout": 30},
+            pgvector={"url": postgres, "timeout": 30},
+        )
         parts = default_parts(settings, encoder=encoder, events=MemoryEvents())
         board = build_routing(settings, dataset.catalog, parts=parts, name=folder.name)
         await board.warm()

@@ -4,7 +4,8 @@ Bursts of requests go to each in turn, in an order that is drawn for each round:
 all. Two gateways are not observed: what one of them loses to the other is noise. A burst is measured once it has lasted
 for `LEAD_SECONDS`: what is written behind the requests is under way then. A model request has 120 tools, which are
 ranked by words, as nothing is to be embedded then. They have no way back: whether a gateway offers a search depends on
-the conversations that it has seen, and one that does takes twice as long. A call goes to a server on standard streams.
+the conversations that it has seen, and one that does takes twice as long. A call goes to a server on standard streams,
+whose tools are all listed, and is answered by it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import typer
 from pegboard_bench import results
 from pegboard_bench.llm.body import chat_request
 from pegboard_bench.llm.contenders import started
+from pegboard_bench.mcp.upstream import ECHO
 from pegboard_bench.observability.behind import activity_cpu_us, otel_cpu_us
 from pegboard_bench.observability.paired_rounds import PLAIN, Burst, compared, shuffled_rounds
 from pegboard_bench.observability.processor_time import ProcessorTime
@@ -41,9 +43,11 @@ LEAD_SECONDS = 1.0
 ACCEPT = "application/json, text/event-stream"
 REVISION = "2025-11-25"
 QUIET = 'dashboard = false\n[activity]\nkeep = "off"\n'
-WAYS = (*PLAIN, "on", "otel", "activity")
-"""`on` is the dashboard, activity in files and OpenTelemetry with every trace; `otel` and `activity` are its parts
-alone; `off` and `control` are none."""
+WAYS = (*PLAIN, "on", "every", "otel", "activity")
+"""`on` is the dashboard, activity in files and OpenTelemetry as they are without further options; `otel` and `activity`
+are its parts alone; with `every`, every trace is recorded; `off` and `control` are none."""
+SEEN = ("on", "every", "activity")
+TRACED = ("on", "every", "otel")
 BATCHES = 100
 IDENTITY = "@IDENTITY@"
 """Stands for the id of a JSON-RPC request: two with one id are not to be under way at once."""
@@ -64,11 +68,12 @@ class Observed:
 def configuration(model: str, collector: str, way: str) -> str:
     """The file of a gateway that is observed in one of the `WAYS`."""
     server = f'[servers.bench]\ncommand = "{PYTHON}"\nargs = ["-m", "pegboard_bench.mcp.upstream"]\n'
-    common = 'profile = "keyword"\n'
+    common = 'profile = "keyword"\nexposure = "eager"\n'
     models = f'[llm.upstreams.openai]\nurl = "{model}"\nformat = "openai"\n[llm.policy]\nprofile = "keyword"\n'
     models += "way_back = false\n"
-    shown = 'dashboard = true\n[activity]\nkeep = "store"\n' if way in ("on", "activity") else QUIET
-    otel = f'[otel]\nendpoint = "{collector}"\n' if way in ("on", "otel") else ""
+    shown = 'dashboard = true\n[activity]\nkeep = "store"\n' if way in SEEN else QUIET
+    otel = f'[otel]\nendpoint = "{collector}"\n' if way in TRACED else ""
+    otel += "sample = 1\n" if way == "every" else ""
     return f"{common}{shown}{otel}{server}{models}"
 
 
@@ -93,14 +98,12 @@ def _requests(url: str) -> dict[str, bytes]:
     answer = _post(url, {"id": 0, "method": "initialize", "params": hello}, {})
     session = {"mcp-session-id": answer.headers["mcp-session-id"], "mcp-protocol-version": REVISION}
     _post(url, {"method": "notifications/initialized"}, session)
-    listed = _post(url, {"id": 1, "method": "tools/list"}, session).read()
-    name = next(each for each in _names(listed) if each not in ("search_tools", "list_tool_categories"))
-    call = {
-        "jsonrpc": "2.0",
-        "id": IDENTITY,
-        "method": "tools/call",
-        "params": {"name": name, "arguments": {"text": "hi"}},
-    }
+    listed = _result(_post(url, {"id": 1, "method": "tools/list"}, session))
+    name = next(each["name"] for each in listed["tools"] if each["name"].endswith(ECHO))
+    asked = {"method": "tools/call", "params": {"name": name, "arguments": {"text": "hi"}}}
+    if _result(_post(url, {"id": 2} | asked, session))["content"][0].get("text") != "hi":
+        raise ValueError("the server did not answer the call")
+    call = {"jsonrpc": "2.0", "id": IDENTITY} | asked
     chat = json.loads(chat_request()) | {"stream": False}
     return {
         "model": _raw(url, "/openai/v1/chat/completions", chat, {}),
@@ -108,10 +111,10 @@ def _requests(url: str) -> dict[str, bytes]:
     }
 
 
-def _names(listed: bytes) -> list[str]:
-    text = listed.decode()
+def _result(answer: Any) -> dict[str, Any]:
+    text = answer.read().decode()
     data = text if text.startswith("{") else next(line[5:] for line in text.splitlines() if line.startswith("data:"))
-    return [each["name"] for each in json.loads(data)["result"]["tools"]]
+    return dict(json.loads(data)["result"])
 
 
 def _post(url: str, message: dict[str, Any], headers: dict[str, str]) -> Any:
@@ -227,6 +230,8 @@ def main(
         with ExitStack() as stack:
             collector, _ = started(stack, [PYTHON, "-m", "pegboard_bench.llm.mock"], Path(folder))
             behind["overhead/behind/otel_cpu_us"] = asyncio.run(otel_cpu_us(collector, BATCHES))
+            left_out = asyncio.run(otel_cpu_us(collector, BATCHES, recorded=False))
+            behind["overhead/behind/otel_left_out_cpu_us"] = left_out
         typer.echo(f"{behind}")
         figures, table = asyncio.run(overhead_figures(Path(folder), rounds, seconds, seed))
         figures |= behind

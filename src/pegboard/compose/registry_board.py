@@ -13,7 +13,7 @@ from pegboard.telemetry.event_log import FanOut
 
 NOT_OF_TOOLS = (
     *("calibration", "recall", "threshold", "k", "budget", "always_available", "aliases", "rules", "summaries"),
-    *("category_patterns", "category_descriptions", "index", "chroma"),
+    *("category_patterns", "category_descriptions", "index", "chroma", "pgvector", "qdrant"),
 )
 """Options of the board of tools, which say nothing about servers of a registry."""
 

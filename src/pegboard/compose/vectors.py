@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 
 from pegboard.catalog import BpeCounter
 from pegboard.circuit_breaker import Breaker
-from pegboard.errors import EncoderError, StoreError
+from pegboard.errors import ConfigError, EncoderError, StoreError
 from pegboard.extras import required
 from pegboard.protocols import Clock, Encoder, VectorIndex
 from pegboard.retrieval import OnnxEncoder
@@ -15,8 +16,10 @@ from pegboard.retrieval.encoders.providers import PROVIDERS
 from pegboard.retrieval.encoders.service import Service
 from pegboard.retrieval.index.bit_index import CompressedIndex
 from pegboard.retrieval.index.faiss import FaissIndex
+from pegboard.retrieval.index.pgvector import PgvectorDatabase, PgvectorIndex
+from pegboard.retrieval.index.qdrant import FILLING, QdrantIndex
 from pegboard.settings import Settings
-from pegboard.settings.retrieval import ChromaSettings, EncoderSettings
+from pegboard.settings.retrieval import ChromaSettings, EncoderSettings, QdrantSettings
 from pegboard.settings.services import key_in
 
 IndexOf = Callable[[str], VectorIndex | None]
@@ -69,8 +72,8 @@ def indexes(settings: Settings, encoder: Encoder | None, clock: Clock) -> IndexO
     """A function that makes the index of a board, for the vectors of one encoder; it returns None for the exact index,
     or without an encoder.
 
-    On a Chroma server, each board has a collection per vector space, because two boards may describe a tool
-    differently. The collection's name is fixed now, because an encoder's dimensions may change with its first answer.
+    On a server, each board has a collection or table per vector space, because two boards may describe a tool
+    differently. Its name is fixed now, because an encoder's dimensions may change with its first answer.
     """
     if encoder is None or settings.index == "exact":
         return lambda board: None
@@ -79,7 +82,50 @@ def indexes(settings: Settings, encoder: Encoder | None, clock: Clock) -> IndexO
     if settings.index == "faiss":
         return lambda board: FaissIndex(encoder.dimensions)
     space = hashlib.sha256(f"{encoder.provider}\0{encoder.model}\0{encoder.dimensions}".encode()).hexdigest()[:12]
+    if settings.index == "pgvector":
+        tables = _tables(settings, clock)
+        return lambda board: PgvectorIndex(tables, (board, space))
+    if settings.index == "qdrant":
+        return _points(settings.qdrant, space, clock)
     return lambda board: collection(settings.chroma, (board, space), clock)
+
+
+def _tables(settings: Settings, clock: Clock) -> PgvectorDatabase:
+    """The database of all boards' tables. Raises ConfigError if no address is configured."""
+    chosen = settings.pgvector
+    secret = chosen.url or settings.state.url
+    url = "" if secret is None else secret.get_secret_value()
+    if not url.startswith(("postgres://", "postgresql://")):
+        raise ConfigError("The index 'pgvector' needs the address of PostgreSQL.", remedy="Set url in [pgvector].")
+    return PgvectorDatabase(url, schema=chosen.prefix, timeout=chosen.timeout, guard=_guard(clock, chosen.rest).call)
+
+
+def _points(chosen: QdrantSettings, space: str, clock: Clock) -> IndexOf:
+    """Makes the collection of a board. Raises ConfigError if the API key is missing."""
+    key = None if chosen.token_env is None else key_in(chosen.token_env, "the Qdrant server")
+    client = required("qdrant_client", "qdrant").QdrantClient(
+        url=chosen.url,
+        port=None,
+        api_key=key,
+        timeout=math.ceil(chosen.timeout * FILLING),
+        check_compatibility=False,
+        trust_env=False,
+    )
+    return lambda board: QdrantIndex(
+        client,
+        _joined(chosen.collection, board, space),
+        place=chosen.url,
+        timeout=chosen.timeout,
+        guard=_guard(clock, chosen.rest).call,
+    )
+
+
+def _guard(clock: Clock, rest: float) -> Breaker[StoreError]:
+    return Breaker(clock, StoreError, name="The store", rest=rest, meanwhile="tools are ranked by words alone")
+
+
+def _joined(*names: str) -> str:
+    return ".".join(filter(None, names))
 
 
 def collection(chosen: ChromaSettings, names: Sequence[str], clock: Clock) -> VectorIndex:
@@ -87,17 +133,14 @@ def collection(chosen: ChromaSettings, names: Sequence[str], clock: Clock) -> Ve
     required("httpx2", "remote")
     from pegboard.retrieval.index.chroma import ChromaIndex  # imports an HTTP client that few need
 
-    breaker = Breaker(
-        clock, StoreError, name="The store", rest=chosen.rest, meanwhile="tools are ranked by words alone"
-    )
     return ChromaIndex(
         chosen.url,
-        ".".join(filter(None, (chosen.collection, *names))),
+        _joined(chosen.collection, *names),
         tenant=chosen.tenant,
         database=chosen.database,
         headers=_token(chosen),
         timeout=chosen.timeout,
-        guard=breaker.call,
+        guard=_guard(clock, chosen.rest).call,
     )
 
 

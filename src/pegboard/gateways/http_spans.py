@@ -7,7 +7,7 @@ from http import HTTPStatus
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pegboard.telemetry.otel import conventions as names
-from pegboard.telemetry.trace_spans import Tracer, context_of
+from pegboard.telemetry.trace_spans import Tracer, context_in
 
 KNOWN = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 OTHER = "_OTHER"
@@ -23,16 +23,8 @@ class TracedApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         method, path = scope["method"], scope["path"]
-        carrier = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"] if name in CARRIED
-        }
         known = method if method in KNOWN else OTHER
-        attributes = {
-            names.HTTP_METHOD: known,
-            names.PATH: path,
-            names.SCHEME: scope.get("scheme", "http"),
-            names.NETWORK_VERSION: scope.get("http_version", "1.1"),
-        }
+        attributes = {names.HTTP_METHOD: known, names.SCHEME: scope.get("scheme", "http")}
         if self._routed:
             attributes[names.HTTP_ROUTE] = path
         name = "HTTP" if known == OTHER else known
@@ -40,9 +32,11 @@ class TracedApp:
             f"{name} {path}" if self._routed else name,
             "server",
             attributes,
-            parent=context_of(carrier),
+            parent=context_in(scope["headers"]),
             metric=names.HTTP_DURATION,
         )
+        if span.recorded:
+            attributes |= {names.PATH: path, names.NETWORK_VERSION: scope.get("http_version", "1.1")}
 
         async def noted(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -54,6 +48,3 @@ class TracedApp:
 
         with span:
             await self._app(scope, receive, noted)
-
-
-CARRIED = frozenset({b"traceparent", b"tracestate"})

@@ -108,6 +108,8 @@ async def serving(
         recorder = ActivityRecorder(settings.activity.table) if settings.activity.keep != "off" else None
         async with AsyncExitStack() as stack:
             otel = await stack.enter_async_context(opened_otel(settings.otel, lambda: points_of(metrics.registry)))
+            if otel is not None:
+                metrics.count_traces(otel.tracer.sampler)
             more, feed = [each for each in (recorder, otel) if each is not None], EventFeed()
             events = events_and(AccessLog(), metrics, feed, *more, *sinks)
             given = {"events": events, "tracer": otel.tracer if otel is not None else None} | replaced

@@ -28,7 +28,7 @@ from pegboard.settings.otel_settings import OtelSettings
 from pegboard.settings.program_settings import ProgramSettings
 from pegboard.settings.registry_settings import RegistrySettings
 from pegboard.settings.result_settings import ResultSettings
-from pegboard.settings.retrieval import ChromaSettings, EncoderSettings, IndexKind
+from pegboard.settings.retrieval import ChromaSettings, EncoderSettings, IndexKind, PgvectorSettings, QdrantSettings
 from pegboard.settings.sandbox_settings import SandboxSettings
 from pegboard.settings.sections import (
     AccessSettings,
@@ -311,8 +311,8 @@ class Settings(BaseSettings):
     )
     index: IndexKind = Field(
         "exact",
-        description="Index that hybrid searches for tools: exact, compressed or faiss (in this process), or chroma (a "
-        "server).",
+        description="Index that hybrid searches for tools: exact, compressed or faiss (in this process), or "
+        "chroma, pgvector or qdrant (a server).",
     )
     index_shards: tuple[Path, ...] = Field(
         (),
@@ -320,6 +320,8 @@ class Settings(BaseSettings):
         "computed.",
     )
     chroma: ChromaSettings = Field(ChromaSettings(), description="The Chroma server.")
+    pgvector: PgvectorSettings = Field(PgvectorSettings(), description="The PostgreSQL server with pgvector.")
+    qdrant: QdrantSettings = Field(QdrantSettings(), description="The Qdrant server.")
     encoder: Annotated[EncoderSettings, NoDecode] = Field(
         EncoderSettings(), description="The model that embeds texts; a string alone is its provider."
     )

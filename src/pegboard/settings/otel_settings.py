@@ -34,8 +34,9 @@ class OtelSettings(BaseModel):
     stderr, or if it is ``enabled``; the standard variables OTEL_* then say what is not said here.
 
     ``endpoint`` is the address of a collector without the path of a signal. Values of ``headers`` may contain
-    variables and references to secrets. ``sample`` is the share of traces that are recorded, of those that no client
-    has begun. ``content`` also records arguments and results of tool calls. Changes apply at the next start.
+    variables and references to secrets. Of the traces that no client has begun, at most ``most_traces`` a second are
+    recorded: 50, unless ``sample``, a share of them, or OTEL_TRACES_SAMPLER says which. ``content`` also records
+    arguments and results of tool calls. Changes apply at the next start.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -45,6 +46,7 @@ class OtelSettings(BaseModel):
     protocol: Literal["http/protobuf", "grpc"] | None = None
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
     sample: float | None = Field(default=None, ge=0, le=1)
+    most_traces: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     content: bool = False
     console: bool = False
     signals: tuple[Signal, ...] = SIGNALS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from pegboard.settings.services import KeyVariable, ServiceUrl
 
@@ -18,7 +18,7 @@ NEEDED: dict[ProviderName, tuple[str, ...]] = {
 """Options that have no default for a provider."""
 OF_AZURE = ("deployment", "api_version")
 
-IndexKind = Literal["exact", "compressed", "faiss", "chroma"]
+IndexKind = Literal["exact", "compressed", "faiss", "chroma", "pgvector", "qdrant"]
 
 
 class EncoderSettings(BaseModel):
@@ -60,13 +60,26 @@ class EncoderSettings(BaseModel):
         return self
 
 
+def _without_token(value: str) -> str:
+    url = urlsplit(value)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise ValueError("url must begin with http:// or https://")
+    if url.username or url.password or url.query or url.fragment:
+        raise ValueError("url must not contain a token: name its environment variable in token_env")
+    return value
+
+
+ServerUrl = Annotated[str, AfterValidator(_without_token)]
+Collection = Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$")]
+
+
 class ChromaSettings(BaseModel):
     """A Chroma server. Its token is read only from the environment variable ``token_env``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    url: str = "http://127.0.0.1:8000"
-    collection: Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$")] = "pegboard"
+    url: ServerUrl = "http://127.0.0.1:8000"
+    collection: Collection = "pegboard"
     """Prefix of the names of Pegboard's collections."""
     tenant: Annotated[str, Field(pattern=r"^[\w.-]+$")] = "default_tenant"
     database: Annotated[str, Field(pattern=r"^[\w.-]+$")] = "default_database"
@@ -77,12 +90,32 @@ class ChromaSettings(BaseModel):
     rest: float = Field(default=1.0, ge=0)
     """Seconds that a failed server is not called."""
 
-    @field_validator("url")
-    @classmethod
-    def _is_address(cls, value: str) -> str:
-        url = urlsplit(value)
-        if url.scheme not in ("http", "https") or not url.hostname:
-            raise ValueError("url must begin with http:// or https://")
-        if url.username or url.password or url.query or url.fragment:
-            raise ValueError("url must not contain a token: name its environment variable in token_env")
-        return value
+
+class PgvectorSettings(BaseModel):
+    """A PostgreSQL with the extension pgvector. ``url`` may contain variables and is secret."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    url: SecretStr | None = None
+    """`postgresql://…`; None means the database of ``[state]``."""
+    prefix: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]{0,62}$")] = "pegboard_vectors"
+    """The schema."""
+    timeout: float = Field(default=2.0, gt=0)
+    """Seconds that a search may take."""
+    rest: float = Field(default=1.0, ge=0)
+    """Seconds that a failed server is not called."""
+
+
+class QdrantSettings(BaseModel):
+    """A Qdrant server. Its API key is read only from the environment variable ``token_env``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    url: ServerUrl = "http://127.0.0.1:6333"
+    collection: Collection = "pegboard"
+    """Prefix of the names of Pegboard's collections."""
+    token_env: KeyVariable | None = None
+    timeout: float = Field(default=2.0, gt=0)
+    """Seconds that a search may take."""
+    rest: float = Field(default=1.0, ge=0)
+    """Seconds that a failed server is not called."""

@@ -7,12 +7,14 @@ a label.
 from __future__ import annotations
 
 from collections import Counter as Count
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from pegboard.events import (
     BudgetUsed,
@@ -30,6 +32,7 @@ from pegboard.events import (
     ToolsListed,
     ToolsSearched,
 )
+from pegboard.telemetry.trace_sampler import TRACES, TraceSampler
 
 MILLISECOND = 0.001
 OURS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
@@ -75,8 +78,8 @@ class Metrics:
             "shadow_calls", "Calls by models of tools that were offered in shadow requests.", *of_shadows
         )
         self._missed = self._counter("shadow_misses", "Calls of tools that filtering would have removed.", *of_shadows)
-        self._calls = self._counter("calls", "Tool calls that returned.", "server", "success")
-        self._calling = self._histogram("call_seconds", "Duration of a tool call.", THEIRS, "server")
+        self._calls = cache(self._counter("calls", "Tool calls that returned.", "server", "success").labels)
+        self._calling = cache(self._histogram("call_seconds", "Duration of a tool call.", THEIRS, "server").labels)
         self._shaped = self._counter("results_shaped", "Results handed on in fewer tokens.", "server")
         self._spared = self._counter("result_tokens_saved", "Tokens of results that this left out.", "server")
         self._read = self._counter("result_tokens_read", "Tokens that were read of kept results afterwards.", "server")
@@ -111,6 +114,9 @@ class Metrics:
         take = self._takes.get(type(event))
         if take is not None:
             take(event)
+
+    def count_traces(self, sampler: TraceSampler) -> None:
+        self.registry.register(TraceCounts(sampler))
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """All metrics in the format that ``accept`` asks for, and their Content-Type."""
@@ -156,8 +162,8 @@ class Metrics:
         self._routing(event.profile).observe(event.latency_ms * MILLISECOND)
 
     def _call(self, event: CallFinished) -> None:
-        self._calls.labels(event.server, str(event.success).lower()).inc()
-        self._calling.labels(event.server).observe(event.latency_ms * MILLISECOND)
+        self._calls(event.server, "true" if event.success else "false").inc()
+        self._calling(event.server).observe(event.latency_ms * MILLISECOND)
 
     def _shape(self, event: ResultShaped) -> None:
         self._shaped.labels(event.server).inc()
@@ -208,3 +214,16 @@ class Metrics:
 
     def _histogram(self, name: str, says: str, bounds: tuple[float, ...], *labels: str) -> Histogram:
         return Histogram(f"pegboard_{name}", says, labels, registry=self.registry, buckets=bounds)
+
+
+class TraceCounts(Collector):
+    """How many traces began here, and were recorded or left out."""
+
+    def __init__(self, sampler: TraceSampler) -> None:
+        self._sampler = sampler
+
+    def collect(self) -> Iterator[Metric]:
+        found = CounterMetricFamily("pegboard_traces", TRACES, labels=["recorded"])
+        found.add_metric(["true"], self._sampler.taken)
+        found.add_metric(["false"], self._sampler.left_out)
+        yield found

@@ -8,22 +8,23 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from typing import Any, Literal, NamedTuple, Protocol
 
 from pegboard.errors import PegboardError
+from pegboard.telemetry.trace_sampler import TraceSampler
 
 Kind = Literal["server", "client"]
 Attribute = str | int | float | bool | Sequence[str]
 TRACEPARENT = "traceparent"
 TRACESTATE = "tracestate"
+CARRIED = frozenset({TRACEPARENT.encode(), TRACESTATE.encode()})
 HEADER = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 LONGEST_STATE = 512
 """Characters of a `tracestate` that are passed on (W3C Trace Context, 3.3.1.5)."""
 NO_TRACE, NO_SPAN = bytes(16), bytes(8)
 SAMPLED = 1
-LOW = 1 << 64
 
 
 class SpanContext(NamedTuple):
@@ -58,6 +59,12 @@ def context_of(carrier: Mapping[str, Any] | None) -> SpanContext | None:
     return SpanContext(trace_id, span_id, bool(int(found[4], 16) & SAMPLED), kept)
 
 
+def context_in(headers: Iterable[tuple[bytes, bytes]]) -> SpanContext | None:
+    """The context in the headers of an ASGI scope, whose names are in lower case."""
+    found = {name.decode(): value.decode("latin-1") for name, value in headers if name in CARRIED}
+    return context_of(found) if found else None
+
+
 class SpanSink(Protocol):
     """Takes spans at their end, recorded or not. Must be fast."""
 
@@ -69,7 +76,8 @@ class TraceSpan:
 
     ``start`` is nanoseconds since the epoch, ``seconds`` the duration at its end. ``error`` is a low-cardinality
     `error.type`; the text of an exception is not kept, as it may quote anything. ``metric`` is the name of the
-    histogram of its duration.
+    histogram of its duration, which also counts spans that are not ``recorded``: of those, only the attributes that the
+    histogram knows are of use, and ``start`` is not set.
     """
 
     __slots__ = (
@@ -85,6 +93,7 @@ class TraceSpan:
         "metric",
         "name",
         "parent",
+        "recorded",
         "seconds",
         "start",
     )
@@ -104,7 +113,8 @@ class TraceSpan:
         self.name, self.kind, self.context, self.parent = name, kind, context, parent
         self.attributes, self.links, self.metric = attributes, links, metric
         self.error = self.message = ""
-        self.start, self._began, self.seconds = time.time_ns(), time.perf_counter(), 0.0
+        self.recorded = context.sampled
+        self.start, self._began, self.seconds = time.time_ns() if context.sampled else 0, time.perf_counter(), 0.0
         self._token: Token[TraceSpan | None] | None = None
 
     def fail(self, error: str, message: str = "") -> None:
@@ -130,8 +140,9 @@ CURRENT: ContextVar[TraceSpan | None] = ContextVar("span", default=None)
 
 
 class Tracer:
-    """Starts spans. Traces that begin here are recorded with the probability ``ratio``, those of clients as they say;
-    without ``follows_parent``, by the ratio too. ``content`` is whether arguments, results and queries are recorded.
+    """Starts spans. The ``sampler`` says which of the traces that begin here are recorded; those of clients are as they
+    say or, without ``follows_parent``, as it says, too. ``content`` is whether arguments, results and queries are
+    recorded.
 
     >>> class Kept(list):
     ...     ended = list.append
@@ -143,12 +154,17 @@ class Tracer:
     """
 
     def __init__(
-        self, sink: SpanSink, *, ratio: float = 1.0, follows_parent: bool = True, content: bool = False
+        self,
+        sink: SpanSink,
+        *,
+        sampler: TraceSampler | None = None,
+        follows_parent: bool = True,
+        content: bool = False,
     ) -> None:
         self.content = content
+        self.sampler = sampler or TraceSampler()
         self._sink = sink
         self._follows = follows_parent
-        self._bound = round(ratio * LOW)
 
     def start(
         self,
@@ -162,21 +178,21 @@ class Tracer:
     ) -> TraceSpan:
         """A span that has begun now, below ``parent``, else below the current span."""
         if parent is None and (current := CURRENT.get()) is not None:
-            parent, local = current.context, True
-        else:
-            local = False
-        span_id = random.randbytes(8)  # noqa: S311
-        if parent is None:
+            parent, context = current.context, self._below(current.context, sampled=current.recorded)
+        elif parent is None:
             trace_id = random.randbytes(16)  # noqa: S311
-            context = SpanContext(trace_id, span_id, self._is_sampled(trace_id))
+            context = SpanContext(trace_id, random.randbytes(8), self.sampler.takes(trace_id))  # noqa: S311
         else:
-            sampled = parent.sampled if local or self._follows else self._is_sampled(parent.trace_id)
-            context = SpanContext(parent.trace_id, span_id, sampled, parent.state)
+            sampled = parent.sampled if self._follows else self.sampler.takes(parent.trace_id)
+            context = self._below(parent, sampled=sampled)
         above = NO_SPAN if parent is None else parent.span_id
         return TraceSpan(
             self._sink, name, kind, context, above, {} if attributes is None else attributes, links, metric
         )
 
-    def _is_sampled(self, trace_id: bytes) -> bool:
-        """As the SDK's TraceIdRatioBased decides, so that every process decides alike."""
-        return int.from_bytes(trace_id[8:], "big") < self._bound
+    @staticmethod
+    def _below(parent: SpanContext, *, sampled: bool) -> SpanContext:
+        """The context of a span below another; what is not recorded has no id of its own, and passes on the other's."""
+        if sampled:
+            return SpanContext(parent.trace_id, random.randbytes(8), True, parent.state)  # noqa: S311
+        return parent._replace(sampled=False) if parent.sampled else parent

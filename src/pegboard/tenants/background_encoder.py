@@ -1,4 +1,4 @@
-"""The bundled encoder in a process of its own, of low priority."""
+"""The bundled encoder in a process of its own, of low priority, on a thread that takes no core from others."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import multiprocessing
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeVar
+
+import numpy as np
 
 from pegboard.catalog import BpeCounter, Catalog
 from pegboard.catalog.catalog import summarized
@@ -17,7 +19,10 @@ from pegboard.errors import EncoderError
 from pegboard.model import Floats, Tool
 from pegboard.operating_system import yield_to_others
 from pegboard.retrieval import OnnxEncoder
+from pegboard.tenants.idle_thread import IdleThread
 
+PIECE = 8
+"""Texts that are embedded at a time: what starves starves for no longer."""
 Given = TypeVar("Given")
 T = TypeVar("T")
 Described = tuple[tuple[Tool, ...], tuple[int, ...]]
@@ -51,7 +56,7 @@ class BackgroundEncoder:
 
     async def described(self, tools: Sequence[Tool]) -> Described:
         """The tools, those without a summary with one, and the tokens of each."""
-        return await self._run(described, tools)
+        return await self._run(_described, tools)
 
     async def _run(self, work: Callable[[Given], T], given: Given) -> T:
         if self._pool is None:
@@ -75,6 +80,15 @@ def described(tools: Sequence[Tool]) -> Described:
     return ready, Catalog(tools=ready, servers={}, counter=_counter()).token_counts
 
 
+def _described(tools: Sequence[Tool]) -> Described:
+    return _idle().run(partial(described, tools))
+
+
+@lru_cache(maxsize=1)
+def _idle() -> IdleThread:
+    return IdleThread()
+
+
 @lru_cache(maxsize=1)
 def _counter() -> BpeCounter:
     return BpeCounter()
@@ -91,4 +105,10 @@ def _encoder() -> OnnxEncoder:
 
 
 def _encode(texts: Sequence[str]) -> Floats:
-    return _encoder().encode_now(texts)
+    """Texts of like length beside each other, as batches have them."""
+    order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+    out = np.zeros((len(texts), _encoder().dimensions), np.float32)
+    for start in range(0, len(order), PIECE):
+        piece = order[start : start + PIECE]
+        out[piece] = _idle().run(partial(_encoder().encode_now, [texts[place] for place in piece]))
+    return out

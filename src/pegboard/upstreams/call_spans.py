@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from pegboard.upstreams.raw_requests import AnyRequest
 
 CALL = "tools/call"
+OF_RESOURCES = "resources/"
 LONGEST_NAME = 200
 LONGEST_CONTENT = 8_000
 """Characters of arguments and results, where they are recorded."""
@@ -26,40 +26,42 @@ PORTS = {"http": 80, "https": 443}
 
 
 class CallSpan:
-    """The span of one request; tell it the result."""
+    """The span of a request, as a context manager; tell it the result. The request's `_meta` then has the context
+    for the server, in place of the client's."""
 
-    def __init__(self, span: TraceSpan, *, content: bool) -> None:
-        self._span = span
-        self._content = content
+    __slots__ = ("_content", "_span", "_tells")
+
+    def __init__(self, tracer: Tracer, spec: ServerSpec, protocol: str, request: AnyRequest) -> None:
+        method, params = request.method, request.params
+        name = str(getattr(params, "name", ""))[:LONGEST_NAME]
+        uri = (
+            str(getattr(params, "uri", "")) if OF_RESOURCES in method else ""
+        )  # pydantic is slow to say that it has none
+        attributes: dict[str, Attribute] = {names.METHOD: method, **_where(spec.url or "", is_local=bool(spec.command))}
+        attributes |= target_attributes(method, name, uri)
+        if protocol:
+            attributes[names.PROTOCOL] = protocol
+        span = tracer.start(f"{method} {name}" if name else method, "client", attributes, metric=names.CLIENT_DURATION)
+        if span.recorded:
+            attributes["pegboard.server"] = spec.name
+            if tracer.content and method == CALL:
+                attributes[names.ARGUMENTS] = as_text(getattr(params, "arguments", None) or {})
+        if params is not None:
+            params.meta = with_context(params.meta, span)
+        self._span, self._tells = span, tracer.content
+        self._content = tracer.content and span.recorded
+
+    def __enter__(self) -> CallSpan:
+        self._span.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, MCPError):
+            fail(self._span, error.error.code, error.error.message if self._tells else "")
+        self._span.__exit__(kind, error, traceback)
 
     def answered(self, result: dict[str, Any]) -> None:
         mark_result(self._span, result, content=self._content)
-
-
-@contextmanager
-def call_span(tracer: Tracer, spec: ServerSpec, protocol: str, request: AnyRequest) -> Iterator[CallSpan]:
-    """Within it, the request is traced. Its `_meta` says so to the server, in place of what the client's said."""
-    method, params = request.method, request.params
-    name = str(getattr(params, "name", ""))[:LONGEST_NAME]
-    attributes: dict[str, Attribute] = {
-        names.METHOD: method,
-        "pegboard.server": spec.name,
-        **_where(spec.url or "", is_local=bool(spec.command)),
-    }
-    attributes |= target_attributes(method, name, str(getattr(params, "uri", "")))
-    if protocol:
-        attributes[names.PROTOCOL] = protocol
-    if tracer.content and method == CALL:
-        attributes[names.ARGUMENTS] = as_text(getattr(params, "arguments", None) or {})
-    span = tracer.start(f"{method} {name}" if name else method, "client", attributes, metric=names.CLIENT_DURATION)
-    with span:
-        if params is not None:
-            params.meta = with_context(params.meta, span)
-        try:
-            yield CallSpan(span, content=tracer.content)
-        except MCPError as error:
-            fail(span, error.error.code, error.error.message if tracer.content else "")
-            raise
 
 
 def with_context(meta: Any, span: TraceSpan) -> Any:
@@ -75,7 +77,7 @@ def target_attributes(method: str, name: str, uri: str = "") -> dict[str, Attrib
         return {names.OPERATION: names.EXECUTE, names.TOOL: name}
     if method == "prompts/get":
         return {names.PROMPT: name}
-    if uri and "resources/" in method:
+    if uri and OF_RESOURCES in method:
         parts = urlsplit(uri[:LONGEST_CONTENT])
         return {names.RESOURCE: parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()}
     return {}
@@ -87,7 +89,7 @@ def fail(span: TraceSpan, code: int, message: str = "") -> None:
     span.fail(str(code), message)
 
 
-def mark_result(span: TraceSpan, result: dict[str, Any], *, content: bool) -> None:
+def mark_result(span: TraceSpan, result: Mapping[str, Any], *, content: bool) -> None:
     """A tool's result with `isError` is an error; with ``content``, the result is recorded."""
     if result.get("isError") is True:
         span.fail(names.TOOL_ERROR)
@@ -98,7 +100,7 @@ def mark_result(span: TraceSpan, result: dict[str, Any], *, content: bool) -> No
 def note_request_id(name: object) -> None:
     """The id under which the current request goes to its server."""
     span = CURRENT.get()
-    if span is not None and span.metric == names.CLIENT_DURATION:
+    if span is not None and span.recorded and span.metric == names.CLIENT_DURATION:
         span.attributes[names.REQUEST_ID] = str(name)
 
 

@@ -26,7 +26,7 @@ from pegboard.model import JsonObject, Server, ServerName, Tool, ToolId
 from pegboard.protocols import Listing
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.upstreams.authorization import Authorization
-from pegboard.upstreams.call_spans import call_span
+from pegboard.upstreams.call_spans import CallSpan
 from pegboard.upstreams.connection import Connection, ConnectionEnd
 from pegboard.upstreams.error_text import (
     AnswerLost,
@@ -319,7 +319,7 @@ class Upstream:
     async def _send(self, request: AnyRequest, progress: ProgressFnT | None) -> dict[str, Any]:
         if self._conditions.tracer is None:
             return await self._exchanged(request, progress)
-        with call_span(self._conditions.tracer, self.spec, self._protocol, request) as span:
+        with CallSpan(self._conditions.tracer, self.spec, self._protocol, request) as span:
             result = await self._exchanged(request, progress)
             span.answered(result)
             return result

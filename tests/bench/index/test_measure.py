@@ -8,6 +8,7 @@ from pegboard import ToolId
 from pegboard_bench.index.measure import Measured, filters, measured_apart
 from pegboard_bench.index.vectors import Vectors, synthesised
 from pegboard_bench.results import check
+from pgvector_server import needs_pgvector, needs_qdrant
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,16 @@ def vectors() -> Vectors:
     return synthesised(Vectors(ids=ids, rows=rows, queries=rows[:5]), 400, seed=1)
 
 
-@pytest.mark.parametrize("backend", ["exact", "faiss", pytest.param("chroma", marks=needs_chroma)])
+@pytest.mark.parametrize(
+    "backend",
+    [
+        "exact",
+        "faiss",
+        pytest.param("chroma", marks=needs_chroma),
+        pytest.param("pgvector", marks=needs_pgvector),
+        pytest.param("qdrant", marks=needs_qdrant),
+    ],
+)
 def test_an_index_is_measured_in_a_process_of_its_own(backend: str, vectors: Vectors) -> None:
     found: Measured = measured_apart(backend, vectors, PROGRAM)
 

@@ -1,19 +1,25 @@
-"""Each test of the contract runs over every index. A Chroma server is started once; each index is a collection."""
+"""Each test of the contract runs over every index. Servers are started once; each index is a collection or a table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from chroma_server import PROGRAM, needs_chroma
+from pegboard.extras import required
 from pegboard.protocols import VectorIndex
 from pegboard.retrieval.index.bit_index import CompressedIndex
 from pegboard.retrieval.index.chroma import ChromaIndex
 from pegboard.retrieval.index.exact import ExactVectors
 from pegboard.retrieval.index.faiss import FaissIndex
+from pegboard.retrieval.index.pgvector import PgvectorDatabase, PgvectorIndex
+from pegboard.retrieval.index.qdrant import QdrantIndex
+from pegboard_bench.index.postgres import postgres_server
 from pegboard_bench.index.server import chroma_server
+from pgvector_server import PROGRAMS, needs_pgvector, needs_qdrant
 
 D = 8
 
@@ -26,6 +32,24 @@ def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.url
 
 
+@pytest.fixture(scope="session")
+def pgvector_url() -> Iterator[str]:
+    assert PROGRAMS is not None
+    with postgres_server(PROGRAMS) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def pgvector_database(pgvector_url: str) -> PgvectorDatabase:
+    return PgvectorDatabase(pgvector_url, timeout=10)
+
+
+@pytest.fixture
+def qdrant_client() -> Any:
+    """The engine in process of Qdrant's client."""
+    return required("qdrant_client", "qdrant").QdrantClient(":memory:")
+
+
 @pytest.fixture(
     params=[
         "exact",
@@ -34,13 +58,23 @@ def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "compressed",
         "compressed lists",
         pytest.param("chroma", marks=needs_chroma),
+        pytest.param("pgvector", marks=needs_pgvector),
+        pytest.param("pgvector graph", marks=needs_pgvector),
+        pytest.param("qdrant", marks=needs_qdrant),
     ]
 )
 def make_index(request: pytest.FixtureRequest) -> MakeIndex:
-    """A new index each time, of 8 dimensions. `faiss lists` is approximate from the third vector on."""
+    """A new index each time, of 8 dimensions. `lists` and `graph` are approximate from the third vector on."""
     if request.param == "chroma":
         url = request.getfixturevalue("chroma_url")
         return lambda: ChromaIndex(url, f"test-{uuid4().hex}", timeout=10)
+    if request.param == "qdrant":
+        client = request.getfixturevalue("qdrant_client")
+        return lambda: QdrantIndex(client, f"test-{uuid4().hex}", timeout=10)
+    if request.param.startswith("pgvector"):
+        database = request.getfixturevalue("pgvector_database")
+        above = 2 if request.param == "pgvector graph" else 20_000
+        return lambda: PgvectorIndex(database, [uuid4().hex], approximate_above=above)
     made: dict[str, MakeIndex] = {
         "exact": lambda: ExactVectors(D),
         "faiss": lambda: FaissIndex(D),

@@ -16,7 +16,7 @@ from pegboard.settings.server_spec import ServerSpec
 
 RUNNERS = frozenset({"npx", "bunx", "uvx", "uv", "pipx", "run", "node", "python", "python3", "docker"})
 """Programs that run another program, after which a server is named."""
-SENDING = frozenset({"chroma", "encoder", "state"})
+SENDING = frozenset({"chroma", "encoder", "pgvector", "qdrant", "state"})
 """Options with a URL, and with names of variables whose values are sent to it."""
 OURS = "is Pegboard itself."
 

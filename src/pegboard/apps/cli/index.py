@@ -31,8 +31,8 @@ EXAMPLES = examples(
     "pegboard index --config pegboard.toml --batch 16",
 )
 
-LASTING: IndexKind = "chroma"
-"""The index that outlives a process; the others are rebuilt from the embeddings in each process."""
+LASTING: frozenset[IndexKind] = frozenset({"chroma", "pgvector", "qdrant"})
+"""Indexes that outlive a process; the others are rebuilt from the embeddings in each process."""
 NOTHING: frozenset[ToolId] = frozenset()
 
 
@@ -94,7 +94,7 @@ async def run(configured: Configured, catalogs: Sequence[Path], replaced: Replac
     async with opened_parts(settings, **(replaced or {})) as parts:
         encoder = counting(parts.encoder)
         board = build_routing(settings, loaded.catalog, parts=parts)
-        index = parts.index("") if settings.index == LASTING else None
+        index = parts.index("") if settings.index in LASTING else None
         documents = CachedEncoder(encoder, parts.embeddings)
         retriever = Retriever(
             board.catalog.tools,
@@ -150,5 +150,5 @@ def show(outcome: IndexReport) -> None:
         console.print(plain(line))
     embedded = f"{outcome.embedded:,} texts embedded" if outcome.embedded else "nothing had to be embedded"
     console.print(plain(f"{len(outcome.loaded.catalog):,} tools in {outcome.seconds:.1f} s: {embedded}."))
-    if outcome.index == LASTING:
+    if outcome.index in LASTING:
         console.print(plain(f"Added {outcome.added:,} tools to the index, removed {outcome.removed:,}."))

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
@@ -20,6 +19,7 @@ import numpy as np
 from pegboard.errors import StoreError
 from pegboard.model import Floats, ToolId
 from pegboard.protocols import Filter, Hits
+from pegboard.retrieval.index.stored_rows import batches, best, digest, is_settled, key_of, tool_of
 
 BATCH = 300
 """Vectors per request; the server stores them in well under a second."""
@@ -65,29 +65,29 @@ class ChromaIndex:
     async def add(self, ids: Sequence[ToolId], vectors: Floats) -> None:
         """Add vectors, except those already stored, which their stored hashes tell."""
         latest = {tool: vectors[place] for place, tool in enumerate(ids)}
-        hashes = {tool: _hash(vector) for tool, vector in latest.items()}
-        for some in _batches(list(latest), BATCH):
+        hashes = {tool: digest(vector) for tool, vector in latest.items()}
+        for some in batches(list(latest), BATCH):
             found = await self._ask(
-                "get", {"ids": [*map(_key, some)], "include": ["metadatas"]}, self._timeout * FILLING
+                "get", {"ids": [*map(key_of, some)], "include": ["metadatas"]}, self._timeout * FILLING
             )
-            known = {_tool(key): row["hash"] for key, row in zip(found["ids"], found["metadatas"], strict=True)}
+            known = {tool_of(key): row["hash"] for key, row in zip(found["ids"], found["metadatas"], strict=True)}
             if new := [tool for tool in some if known.get(tool) != hashes[tool]]:
                 rows = {
-                    "ids": [_key(tool) for tool in new],
+                    "ids": [key_of(tool) for tool in new],
                     "embeddings": [_written(latest[tool]) for tool in new],
                     "metadatas": [{"server": tool.server, "hash": hashes[tool]} for tool in new],
                 }
                 await self._ask("upsert", rows, self._timeout * FILLING)
 
     async def remove(self, ids: Sequence[ToolId]) -> None:
-        for some in _batches(list(ids), BATCH):
-            await self._ask("delete", {"ids": [*map(_key, some)]}, self._timeout * FILLING)
+        for some in batches(list(ids), BATCH):
+            await self._ask("delete", {"ids": [*map(key_of, some)]}, self._timeout * FILLING)
 
     async def ids(self) -> frozenset[ToolId]:
         there: set[ToolId] = set()
         while True:
             page = await self._ask("get", {"limit": PAGE, "offset": len(there), "include": []}, self._timeout * FILLING)
-            there |= {_tool(key) for key in page["ids"]}
+            there |= {tool_of(key) for key in page["ids"]}
             if len(page["ids"]) < PAGE:
                 return frozenset(there)
 
@@ -104,12 +104,12 @@ class ChromaIndex:
         while True:
             found = await self._ask("query", body | {"query_embeddings": queries.tolist(), "n_results": wanted})
             hits = [
-                [(_tool(key), 1.0 - distance) for key, distance in zip(*row, strict=True)]
+                [(tool_of(key), 1.0 - distance) for key, distance in zip(*row, strict=True)]
                 for row in zip(found["ids"], found["distances"], strict=True)
             ]
             passing = [[hit for hit in row if where is None or where.passes(hit[0])] for row in hits]
-            if all(len(seen) < wanted or _is_settled(row, seen, k) for row, seen in zip(passing, hits, strict=True)):
-                return [_best(row, k) for row in passing]
+            if all(len(seen) < wanted or is_settled(row, seen, k) for row, seen in zip(passing, hits, strict=True)):
+                return [best(row, k) for row in passing]
             wanted *= 2
 
     async def _compared(self, queries: Floats, k: int, tools: Sequence[ToolId]) -> list[Hits]:
@@ -117,12 +117,12 @@ class ChromaIndex:
         nothing: list[Hits] = [[] for _ in queries]
         if not tools:
             return nothing
-        found = await self._ask("get", {"ids": [*map(_key, tools)], "include": ["embeddings"]})
-        there = [_tool(key) for key in found["ids"]]
+        found = await self._ask("get", {"ids": [*map(key_of, tools)], "include": ["embeddings"]})
+        there = [tool_of(key) for key in found["ids"]]
         if not there:
             return nothing
         products = await _aside(lambda: queries @ np.array(found["embeddings"], np.float32).T)
-        return [_best(list(zip(there, row, strict=True)), k) for row in products.tolist()]
+        return [best(list(zip(there, row, strict=True)), k) for row in products.tolist()]
 
     async def _ask(self, what: str, body: Mapping[str, Any], timeout: float | None = None) -> Any:
         """The collection's answer. Raises StoreError."""
@@ -182,33 +182,8 @@ def _restricted(where: Filter | None) -> dict[str, Any] | None:
     return body
 
 
-def _is_settled(passing: Hits, seen: Hits, k: int) -> bool:
-    """Whether k results pass, and no unseen one can be as good as the last of them."""
-    return len(passing) >= k and passing[k - 1][1] > seen[-1][1]
-
-
-def _best(hits: Hits, k: int) -> Hits:
-    return sorted(hits, key=lambda hit: (-hit[1], hit[0]))[:k]
-
-
-def _key(tool: ToolId) -> str:
-    return json.dumps(tool)
-
-
-def _tool(key: str) -> ToolId:
-    return ToolId(*json.loads(key))
-
-
-def _hash(vector: Floats) -> str:
-    return hashlib.sha256(np.asarray(vector, "<f4").tobytes()).hexdigest()[:32]
-
-
 def _written(vector: Floats) -> str:
     return base64.b64encode(np.asarray(vector, "<f4").tobytes()).decode()
-
-
-def _batches(tools: Sequence[ToolId], size: int) -> Iterator[Sequence[ToolId]]:
-    return (tools[start : start + size] for start in range(0, len(tools), size))
 
 
 async def _aside(work: Callable[[], T]) -> T:

@@ -4,22 +4,51 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
+from http import HTTPStatus
 from itertools import islice
 from operator import attrgetter
 from typing import Any
 
 from pegboard import events
-from pegboard.events import Event, RouteDecided
+from pegboard.events import (
+    BudgetUsed,
+    CallFinished,
+    CallRejected,
+    ConfigurationRefused,
+    ContentSuspected,
+    DefinitionChanged,
+    DefinitionSuspected,
+    Event,
+    ModelRequestServed,
+    OutcomeReported,
+    ProgramFinished,
+    RouteDecided,
+    ServerCrowds,
+)
 from pegboard.telemetry.otel.conventions import DATA_SOURCE, DOCUMENTS, MODEL, OPERATION, QUERY, RETRIEVAL
 from pegboard.telemetry.trace_spans import Attribute
 
-WARNINGS = (
-    *("BudgetUsed", "ConfigurationRefused", "ContentSuspected", "DefinitionChanged", "DefinitionSuspected"),
-    "ServerCrowds",
+WARNINGS = frozenset(
+    {
+        BudgetUsed,
+        CallRejected,
+        ConfigurationRefused,
+        ContentSuspected,
+        DefinitionChanged,
+        DefinitionSuspected,
+        ServerCrowds,
+    }
 )
+FAILURES: Mapping[type[Event], Callable[[Any], bool]] = {
+    CallFinished: lambda event: not event.success,
+    ModelRequestServed: lambda event: event.status >= HTTPStatus.BAD_REQUEST or bool(event.failure),
+    OutcomeReported: lambda event: not event.success,
+    ProgramFinished: lambda event: event.outcome != "ok",
+}
+"""Events that are warnings if something went wrong."""
 LEFT_OUT = frozenset({"at", "query", "scores", "candidates"})
 QUOTES = frozenset({"ModelRequestServed", "ServerChanged", "ConfigurationRefused"})
 """Events whose `reason` may quote what was received."""
@@ -96,6 +125,8 @@ def retrieval_attributes(event: RouteDecided, *, content: bool) -> dict[str, Att
     return found
 
 
-def severity(kind: str) -> int:
-    """The SeverityNumber of the logs data model: INFO or WARN."""
-    return 13 if kind in WARNINGS else 9
+def is_warning(event: Event) -> bool:
+    """Whether its severity in the logs data model is WARN, not INFO."""
+    kind = type(event)
+    failed = FAILURES.get(kind)
+    return failed(event) if failed is not None else kind in WARNINGS

@@ -19,10 +19,11 @@ from typing import Any, BinaryIO
 from pegboard import operating_system
 from pegboard.events import Event, RouteDecided
 from pegboard.telemetry.otel.conventions import ERROR
-from pegboard.telemetry.otel.event_records import SOURCE, log_values, retrieval_attributes
+from pegboard.telemetry.otel.event_records import SOURCE, is_warning, log_values, retrieval_attributes
 from pegboard.telemetry.otel.export_frames import MISSED, ExportFrame, LogRecord, SpanRecord, written
-from pegboard.telemetry.otel.export_options import ExportOptions
+from pegboard.telemetry.otel.export_options import MOST_TRACES, ExportOptions
 from pegboard.telemetry.otel.histograms import Histograms
+from pegboard.telemetry.trace_sampler import TRACES, SecondLimit, TraceSampler
 from pegboard.telemetry.trace_spans import CURRENT, NO_SPAN, NO_TRACE, Tracer, TraceSpan
 
 LOGGER = logging.getLogger(__name__)
@@ -39,14 +40,18 @@ Points = Callable[[], list[list[Any]]]
 
 
 class OtelExport:
-    """A sink of spans and of events. ``points`` are further metrics, as `Histograms.metrics` has them."""
+    """A sink of spans and of events. ``points`` are further metrics, as `Histograms.metrics` has them; without them,
+    how many traces began here."""
 
-    def __init__(self, options: ExportOptions, points: Points = list, *, version: str = "") -> None:
-        self.tracer = Tracer(self, ratio=options.ratio, follows_parent=options.follows_parent, content=options.content)
+    def __init__(self, options: ExportOptions, points: Points | None = None, *, version: str = "") -> None:
+        most = options.most_traces
+        sampler = TraceSampler(options.ratio, None if most is None else SecondLimit(most))
+        self.tracer = Tracer(self, sampler=sampler, follows_parent=options.follows_parent, content=options.content)
+        self._warnings = SecondLimit(MOST_TRACES if most is None else most)
         self.histograms = Histograms()
         self.lost = 0
         self._options = options
-        self._points = points
+        self._points = points or self._counted
         self._version = version
         self._traces, self._logs = "traces" in options.signals, "logs" in options.signals
         self._measures = "metrics" in options.signals
@@ -66,15 +71,20 @@ class OtelExport:
             span.attributes[ERROR] = span.error
         if self._measures and span.metric:
             self.histograms.record(span.metric, span.seconds, span.attributes)
-        if self._traces and span.context.sampled:
+        if self._traces and span.recorded:
             self._put(span)
 
     def emit(self, event: Event) -> None:
-        """Safe from any thread. A decision is a span below the request that needs it."""
+        """Safe from any thread. A decision is a span below the request that needs it. Of traces that are not recorded,
+        only warnings are sent, as many a second as traces."""
         span = CURRENT.get()
-        if type(event) is RouteDecided and span is not None and span.context.sampled:
+        if span is not None and not span.recorded:
+            if self._logs and is_warning(event) and self._warnings.admits():
+                self._put((event, span))
+            return
+        if type(event) is RouteDecided and span is not None:
             self._decided(event)
-        if self._logs and (span is None or span.context.sampled):
+        if self._logs:
             self._put((event, span))
 
     def amiss(self) -> str:
@@ -144,6 +154,11 @@ class OtelExport:
                 self._wake.wait(pause)
                 waits = False
                 pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _counted(self) -> list[list[Any]]:
+        sampler = self.tracer.sampler
+        points = [[{"recorded": "true"}, sampler.taken], [{"recorded": "false"}, sampler.left_out]]
+        return [["pegboard.traces", TRACES, "1", "sum", [], points]]
 
     def _frame(self, *, measured: bool) -> ExportFrame:
         frame = ExportFrame(began=self._began, now=time.time_ns())
@@ -225,4 +240,4 @@ def _span(span: TraceSpan) -> SpanRecord:
 
 def _log(event: Event, span: TraceSpan | None) -> LogRecord:
     trace_id, span_id = (NO_TRACE, NO_SPAN) if span is None else span.context[:2]
-    return LogRecord(event.kind, log_values(event), trace_id, span_id)
+    return LogRecord(event.kind, log_values(event), is_warning(event), trace_id, span_id)

@@ -30,10 +30,11 @@ class SpanRecord(NamedTuple):
 
 
 class LogRecord(NamedTuple):
-    """An event: ``values`` are as `log_values` has them."""
+    """An event: ``values`` are as `log_values` has them; ``warns`` is its severity."""
 
     kind: str
     values: tuple[Any, ...]
+    warns: bool
     trace_id: bytes
     span_id: bytes
 

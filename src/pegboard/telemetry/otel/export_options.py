@@ -15,16 +15,20 @@ from pegboard.errors import ConfigError
 from pegboard.settings.otel_settings import OtelSettings, Signal
 
 SAMPLERS = ("always_on", "always_off", "traceidratio")
+SAMPLER = "OTEL_TRACES_SAMPLER"
 PARENT_BASED = "parentbased_"
 BATCH_SECONDS = 1.0
 METRIC_SECONDS = 60.0
+MOST_TRACES = 50.0
+"""Traces a second that begin here and are recorded, where nothing else is said."""
 GRPC = "grpc"
 HTTP = "http/protobuf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """``headers`` may be secret. ``ratio`` and ``follows_parent`` are the sampler. Times are in seconds."""
+    """``headers`` may be secret. ``ratio``, ``most_traces`` a second (None: no limit) and ``follows_parent`` are the
+    sampler. Times are in seconds."""
 
     endpoint: str | None = None
     protocol: str = HTTP
@@ -33,6 +37,7 @@ class ExportOptions:
     signals: tuple[Signal, ...] = ()
     service: str = ""
     ratio: float = 1.0
+    most_traces: float | None = None
     follows_parent: bool = True
     content: bool = False
     batch_seconds: float = BATCH_SECONDS
@@ -61,6 +66,8 @@ def export_options(settings: OtelSettings, environment: Mapping[str, str] = os.e
         )
     _check_installed(protocol)
     ratio, follows_parent = _sampler(settings, environment)
+    is_said = settings.sample is not None or environment.get(SAMPLER, "").strip()
+    most = None if is_said else MOST_TRACES
     return ExportOptions(
         endpoint=settings.endpoint,
         protocol=protocol,
@@ -69,6 +76,7 @@ def export_options(settings: OtelSettings, environment: Mapping[str, str] = os.e
         signals=signals,
         service=settings.service or environment.get("OTEL_SERVICE_NAME", "").strip() or "pegboard",
         ratio=ratio,
+        most_traces=most if settings.most_traces is None else settings.most_traces,
         follows_parent=follows_parent,
         content=settings.content,
         batch_seconds=_milliseconds(environment, "OTEL_BSP_SCHEDULE_DELAY", BATCH_SECONDS),
@@ -79,7 +87,7 @@ def export_options(settings: OtelSettings, environment: Mapping[str, str] = os.e
 def _sampler(settings: OtelSettings, environment: Mapping[str, str]) -> tuple[float, bool]:
     if settings.sample is not None:
         return settings.sample, True
-    named = environment.get("OTEL_TRACES_SAMPLER", "").strip() or "parentbased_always_on"
+    named = environment.get(SAMPLER, "").strip() or "parentbased_always_on"
     kind = named.removeprefix(PARENT_BASED)
     if kind not in SAMPLERS:
         known = ", ".join((*SAMPLERS, *(PARENT_BASED + each for each in SAMPLERS)))

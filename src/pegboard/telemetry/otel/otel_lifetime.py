@@ -13,10 +13,10 @@ from pegboard.telemetry.otel.export_options import export_options
 
 
 @asynccontextmanager
-async def opened_otel(settings: OtelSettings, points: Points = list) -> AsyncIterator[OtelExport | None]:
+async def opened_otel(settings: OtelSettings, points: Points | None = None) -> AsyncIterator[OtelExport | None]:
     """None if it is not turned on. The end of the block waits a few seconds at most for what was not delivered.
 
-    ``points`` are further metrics, as `Histograms.metrics` has them. Raises ConfigError.
+    ``points`` are further metrics, as `OtelExport` has them. Raises ConfigError.
     """
     options = await asyncio.to_thread(export_options, settings)  # reads secrets
     if options is None:

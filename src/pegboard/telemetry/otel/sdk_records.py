@@ -35,13 +35,14 @@ from opentelemetry.trace import (
 )
 
 from pegboard.telemetry.otel.conventions import SCHEMA_URL, SCOPE
-from pegboard.telemetry.otel.event_records import event_name, log_attributes, severity
+from pegboard.telemetry.otel.event_records import event_name, log_attributes
 from pegboard.telemetry.otel.export_frames import ExportFrame, LogRecord, SpanRecord
 from pegboard.telemetry.trace_spans import NO_SPAN, NO_TRACE
 
 KINDS = {"server": SpanKind.SERVER, "client": SpanKind.CLIENT}
 SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 NANOSECONDS = 1_000_000_000
+SEVERITIES = {False: SeverityNumber.INFO, True: SeverityNumber.WARN}
 CUMULATIVE = AggregationTemporality.CUMULATIVE
 
 
@@ -82,7 +83,7 @@ class SdkRecords:
         )
 
     def _log(self, record: LogRecord) -> ReadableLogRecord:
-        number, at = SeverityNumber(severity(record.kind)), int(record.values[0] * NANOSECONDS)
+        number, at = SEVERITIES[record.warns], int(record.values[0] * NANOSECONDS)
         traced = record.trace_id != NO_TRACE
         above = NonRecordingSpan(_context(record.trace_id, record.span_id, remote=False)) if traced else None
         made = ApiLogRecord(

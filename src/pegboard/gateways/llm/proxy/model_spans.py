@@ -12,12 +12,11 @@ from pegboard.activity_entries import conversation_mark
 from pegboard.gateways.llm.proxy.model_upstream import Headers
 from pegboard.telemetry.otel import conventions as names
 from pegboard.telemetry.otel.histograms import Histograms
-from pegboard.telemetry.trace_spans import TRACEPARENT, TRACESTATE, Attribute, Tracer, TraceSpan
+from pegboard.telemetry.trace_spans import CARRIED, TRACEPARENT, TRACESTATE, Attribute, Tracer, TraceSpan
 
 if TYPE_CHECKING:
     from pegboard.gateways.llm.proxy.request_audit import RequestContext
 
-CONTEXT = frozenset({TRACEPARENT.encode(), TRACESTATE.encode()})
 GENERATED = "generateContent"
 LONGEST_NAME = 200
 MOST_PATHS = 100
@@ -36,7 +35,7 @@ class ModelSpans:
         upstream, request = context.target.upstream, context.known.request
         operation, model = operation_of(context.target.path, context.method), (request.model if request else "")
         host, port = upstream.host, upstream.port
-        attributes: dict[str, Attribute] = {names.ADDRESS: host, names.PORT: port, "pegboard.upstream": upstream.name}
+        attributes: dict[str, Attribute] = {names.ADDRESS: host, names.PORT: port}
         if operation:
             attributes[names.OPERATION] = operation
             attributes[names.PROVIDER] = names.provider_of(upstream.format, host)
@@ -50,48 +49,49 @@ class ModelSpans:
             try:
                 yield with_context(headers, span)
             finally:
-                self._describe(span, context)
+                self._end(span, context)
 
-    def _describe(self, span: TraceSpan, context: RequestContext) -> None:
-        """What is known at the end."""
-        known, found = context.known, span.attributes
-        request, filtered = known.request, known.filtered
-        if context.status:
-            found[names.HTTP_STATUS] = context.status
+    def _end(self, span: TraceSpan, context: RequestContext) -> None:
         if context.status >= HTTPStatus.BAD_REQUEST:
             span.fail(str(context.status))
-        if request is not None:
-            found[names.STREAM] = request.streams
-            if mark := conversation_mark(request.conversation):
-                found[names.CONVERSATION] = mark
-            found["pegboard.tools.received"] = len(request.tools)
-        if known.outcome:
-            found["pegboard.outcome"] = known.outcome
-        if filtered is not None:
-            found["pegboard.tools.sent"] = len(filtered.kept.places)
-            found["pegboard.tokens.saved"] = max(0, filtered.tokens_before - filtered.tokens_after)
-        if context.answer:
-            found[names.RESPONSE_ID] = context.answer[:LONGEST_NAME]
-        if context.first_chunk_s:
-            found[names.FIRST_CHUNK] = context.first_chunk_s
-        self._count(context, found)
+        if self._histograms is not None and context.used is not None and names.OPERATION in span.attributes:
+            self._histograms.record_tokens(context.used.input, context.used.output, span.attributes)
+        if span.recorded:
+            _describe(span.attributes, context)
 
-    def _count(self, context: RequestContext, found: dict[str, Attribute]) -> None:
-        used = context.used
-        if used is None:
-            return
+
+def _describe(found: dict[str, Attribute], context: RequestContext) -> None:
+    """What a recorded span says, as it is known at the end."""
+    known, used = context.known, context.used
+    request, filtered = known.request, known.filtered
+    found["pegboard.upstream"] = context.target.upstream.name
+    if context.status:
+        found[names.HTTP_STATUS] = context.status
+    if request is not None:
+        found[names.STREAM] = request.streams
+        if mark := conversation_mark(request.conversation):
+            found[names.CONVERSATION] = mark
+        found["pegboard.tools.received"] = len(request.tools)
+    if known.outcome:
+        found["pegboard.outcome"] = known.outcome
+    if filtered is not None:
+        found["pegboard.tools.sent"] = len(filtered.kept.places)
+        found["pegboard.tokens.saved"] = max(0, filtered.tokens_before - filtered.tokens_after)
+    if context.answer:
+        found[names.RESPONSE_ID] = context.answer[:LONGEST_NAME]
+    if context.first_chunk_s:
+        found[names.FIRST_CHUNK] = context.first_chunk_s
+    if used is not None:
         found[names.INPUT_TOKENS], found[names.OUTPUT_TOKENS] = used.input, used.output
         if used.cache_read:
             found[names.CACHE_READ] = used.cache_read
         if used.cache_write:
             found[names.CACHE_WRITE] = used.cache_write
-        if self._histograms is not None and names.OPERATION in found:
-            self._histograms.record_tokens(used.input, used.output, found)
 
 
 def with_context(headers: Headers, span: TraceSpan) -> Headers:
     """The headers with the context of a span, in place of the client's."""
-    kept = [each for each in headers if each[0].lower() not in CONTEXT]
+    kept = [each for each in headers if each[0].lower() not in CARRIED]
     kept.append((TRACEPARENT.encode(), span.context.traceparent.encode()))
     if span.context.state:
         kept.append((TRACESTATE.encode(), span.context.state.encode()))

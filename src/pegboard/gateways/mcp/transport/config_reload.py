@@ -21,7 +21,8 @@ POLL_SECONDS = 0.5
 FIXED = (
     *("host", "port", "allowed_hosts", "start_wait", "search_wait", "connect_timeout", "call_timeout"),
     *("lazy", "idle_stop"),
-    *("often_used", "session_ttl", "encoder", "encoder_threads", "cache_dir", "state_dir", "index", "chroma"),
+    *("often_used", "session_ttl", "encoder", "encoder_threads", "cache_dir", "state_dir"),
+    *("index", "chroma", "pgvector", "qdrant"),
     *("state", "statistics", "replica_url", "metrics", "log_format", "drain_wait", "drain_timeout"),
     *("allowed_origins", "otel"),
 )

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 from pegboard.activity_entries import conversation_mark
 from pegboard.gateways.mcp.transport.client_connection import SESSION_KEY
 from pegboard.telemetry.otel import conventions as names
-from pegboard.telemetry.trace_spans import Attribute, Tracer, TraceSpan, context_of
+from pegboard.telemetry.trace_spans import Attribute, Tracer, TraceSpan, context_in, context_of
 from pegboard.upstreams.call_spans import CALL, LONGEST_NAME, as_text, fail, mark_result, target_attributes
 
 Context = ServerRequestContext[Any, Any]
@@ -38,18 +38,20 @@ class RequestSpans:
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         of_message = context_of(ctx.meta)
-        of_http = context_of(ctx.request.headers) if ctx.request is not None else None
+        of_http = context_in(ctx.request.scope["headers"]) if ctx.request is not None else None
         links = (of_http,) if of_message is not None and of_http is not None else ()
         params = ctx.params or {}
         name = _printable(params.get("name"))
         span = self._tracer.start(
             f"{ctx.method} {name}" if name else ctx.method,
             "server",
-            self._attributes(ctx, name),
+            _measured(ctx, name, str(params.get("uri", ""))),
             parent=of_message or of_http,
             links=links,
             metric=names.SERVER_DURATION,
         )
+        if span.recorded:
+            span.attributes |= self._described(ctx)
         with span:
             try:
                 result = await call_next(ctx)
@@ -63,33 +65,39 @@ class RequestSpans:
                 self._mark(span, result)
             return result
 
-    def _attributes(self, ctx: Context, name: str) -> dict[str, Attribute]:
-        params = ctx.params or {}
-        found: dict[str, Attribute] = {
-            names.METHOD: ctx.method,
-            names.PROTOCOL: ctx.protocol_version,
-            names.TRANSPORT: "pipe" if ctx.request is None else "tcp",
-        }
+    def _described(self, ctx: Context) -> dict[str, Attribute]:
+        """What only a recorded span says."""
+        found: dict[str, Attribute] = {}
         if ctx.request_id is not None:
             found[names.REQUEST_ID] = str(ctx.request_id)[:LONGEST_NAME]
         if ctx.request is not None:
-            found[names.NETWORK_PROTOCOL] = "http"
             found[names.NETWORK_VERSION] = str(ctx.request.scope.get("http_version", "1.1"))
             if session := ctx.request.scope.get(SESSION_KEY) or ctx.request.headers.get(MCP_SESSION_ID_HEADER):
                 found[names.SESSION] = conversation_mark(str(session))  # its id itself could grant access to it
-        found |= target_attributes(ctx.method, name, str(params.get("uri", "")))
         if self._tracer.content and ctx.method == CALL:
-            found[names.ARGUMENTS] = as_text(params.get("arguments") or {})
+            found[names.ARGUMENTS] = as_text((ctx.params or {}).get("arguments") or {})
         return found
 
     def _mark(self, span: TraceSpan, result: HandlerResult) -> None:
         if isinstance(result, BaseModel):
             result = result.model_dump(by_alias=True, mode="json", exclude_none=True)
-        mark_result(span, dict(result or {}), content=self._tracer.content)
+        mark_result(span, result or {}, content=self._tracer.content and span.recorded)
+
+
+def _measured(ctx: Context, name: str, uri: str) -> dict[str, Attribute]:
+    """What the duration is counted by, and the target of the request."""
+    found: dict[str, Attribute] = {names.METHOD: ctx.method, names.PROTOCOL: ctx.protocol_version}
+    if ctx.request is None:
+        found[names.TRANSPORT] = "pipe"
+    else:
+        found[names.TRANSPORT], found[names.NETWORK_PROTOCOL] = "tcp", "http"
+    found |= target_attributes(ctx.method, name, uri)
+    return found
 
 
 def _printable(name: object) -> str:
     """A name as a client sent it, on one line."""
     if not isinstance(name, str):
         return ""
-    return "".join(each if each.isprintable() else "\ufffd" for each in name[:LONGEST_NAME])
+    cut = name[:LONGEST_NAME]
+    return cut if cut.isprintable() else "".join(each if each.isprintable() else "\ufffd" for each in cut)
