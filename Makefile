@@ -200,11 +200,11 @@ bench-users: $(READY)     ## two hundred users with tokens of their own through 
 bench-board: $(READY)     ## boards of thousands of tools that change: the next turn, memory, the first decision; two minutes (sets: PEGBOARD_DATA)
 	$(BIN)/python -m pegboard_bench.board --page docs/benchmarks.md
 
-bench-observability: $(READY)    ## the dashboard over a million decisions in SQLite and PostgreSQL: pages, growth, live view, retention; and what a gateway loses by being observed; 15 minutes
+bench-observability: $(READY)    ## the dashboard over a million decisions in SQLite and PostgreSQL: pages, growth, live view, retention; and what a gateway loses by being observed; about 35 minutes
 	$(BIN)/python -m pegboard_bench.observability --write
 	$(BIN)/python -m pegboard_bench.observability.overhead --write
 
-bench-compat: $(READY)    ## pip's resolutions of Pegboard beside forty packages for agents, and what the library alone takes; about 15 minutes
+bench-compat: $(READY)    ## pip's resolutions of Pegboard beside forty packages for agents, and what the library alone takes; about about 35 minutes
 	$(BIN)/python -m pegboard_bench.compat --page docs/benchmarks.md
 
 bench-age: $(READY)       ## which results are older than the code that they measure

@@ -99,20 +99,30 @@ USAGE = ("input_tokens", "cached_tokens", "written_tokens", "output_tokens", "co
 """Fields of what a provider counted, which totals have too, in the same order."""
 
 
+CHOSEN = ("door", "key", "client", "conversation", "model", "outcome")
+"""Fields that a query may name a value of."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityQuery:
-    """Which entries: None means any. ``before`` is the time and id of an entry: those after it in the list."""
+    """Which entries: None means any. ``tool`` was called after them. ``before`` is the time and id of an entry: those
+    after it in the list."""
 
     door: str | None = None
     key: str | None = None
+    client: str | None = None
     conversation: str | None = None
+    model: str | None = None
+    outcome: str | None = None
+    tool: str | None = None
     since: float | None = None
     failed: bool = False
     before: tuple[float, str] | None = None
 
     def passes(self, entry: ActivityEntry) -> bool:
         return (
-            all(getattr(self, name) in (None, getattr(entry, name)) for name in ("door", "key", "conversation"))
+            all(getattr(self, name) in (None, getattr(entry, name)) for name in CHOSEN)
+            and (self.tool is None or self.tool in entry.called)
             and (self.since is None or entry.at >= self.since)
             and (not self.failed or bool(entry.error) or entry.failures > 0)
             and (self.before is None or (entry.at, entry.id) < self.before)

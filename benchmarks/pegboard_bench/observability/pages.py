@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 import httpx2
+import typer
 
 from pegboard.activity_entries import ActivityQuery
 from pegboard.clock import SYSTEM_CLOCK
@@ -23,9 +24,10 @@ from pegboard.protocols import Activity
 from pegboard.settings import Settings, load_settings
 from pegboard.stores.sqlite.backend import ACTIVITY_FILE
 from pegboard.stores.state import State, open_state
-from pegboard_bench.observability.decisions import decisions
+from pegboard_bench.observability.decisions import ACTS, CLIENTS, MODELS, SERVERS, THINGS, decisions
 
 BATCH = 1_000
+SAID = 50_000
 HTML = {"accept": "text/html"}
 
 
@@ -57,13 +59,15 @@ async def activity_of(settings: Settings) -> AsyncIterator[Activity]:
 
 
 async def filled(store: Activity, many: int, now: float, seed: int) -> float:
-    """Put decisions in batches as a gateway does; the seconds it took."""
+    """Put decisions in batches as a gateway does, and say how far it is; the seconds it took."""
     batch, began = [], time.perf_counter()
-    for entry in decisions(many, now, seed):
+    for number, entry in enumerate(decisions(many, now, seed), 1):
         batch.append(entry)
         if len(batch) == BATCH:
             await store.put(batch)
             batch = []
+        if number % SAID == 0:
+            typer.echo(f"{number:,} of {many:,} decisions after {time.perf_counter() - began:.0f} s")
     if batch:
         await store.put(batch)
     return time.perf_counter() - began
@@ -98,6 +102,10 @@ async def page_times(settings: Settings, store: Activity, rounds: int) -> Mappin
         "activity of a key, failed": f"/ui/activity?key={newest.key}&failed=1",
         "activity of no key": "/ui/activity?key=nobody&failed=1",
         "activity of a conversation": f"/ui/activity?conversation={newest.conversation}",
+        "activity of a model": f"/ui/activity?model={MODELS[0]}",
+        "activity of a client, found": "/ui/activity?outcome=filtered&client=" + CLIENTS[0].replace(" ", "+"),
+        "activity of a tool": f"/ui/activity?tool={SERVERS[0]}/{ACTS[0]}_{THINGS[0]}",
+        "activity of a tool of no model": f"/ui/activity?model={MODELS[0]}&tool={SERVERS[0]}/{ACTS[0]}_{THINGS[0]}",
         "a decision": f"/ui/activity/{old.id}",
         "conversations": "/ui/conversations",
         "clients and keys": "/ui/clients",

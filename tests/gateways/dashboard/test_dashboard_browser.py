@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -68,6 +69,38 @@ async def test_decisions_appear_while_one_looks(gateway_of: OpenGateway) -> None
         await page.until("document.querySelectorAll('#entries tbody tr').length == 30")
 
         assert await page.evaluated("document.querySelectorAll('#entries img').length") == 0
+        assert page.errors == []
+
+
+async def test_the_live_list_is_narrowed_to_a_model_and_a_tool(gateway_of: OpenGateway) -> None:
+    odd = "<img src=x onerror=alert(1)>"
+    async with gateway_of() as gateway, chromium() as page:
+        base = str(gateway.http.base_url).rstrip("/")
+
+        async def asked(model: str) -> None:
+            body = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
+            await gateway.http.post("/openai/v1/chat/completions", json=body)
+
+        await asked(odd)
+        await page.open(f"{base}/ui/activity")
+        assert await page.evaluated("[...document.querySelectorAll('#models option')].map((each) => each.value)") == [
+            odd
+        ]
+        await page.evaluated(f"document.querySelector('input[name=model]').value = {json.dumps(odd)}")
+        await page.evaluated("document.querySelector('form.filters').requestSubmit()")
+        await page.until("location.search.includes('model=%3Cimg')")
+        await page.until("document.getElementById('state')?.textContent.startsWith('New')")
+        for model in ("another", odd, "another", odd):
+            await asked(model)
+        await page.until("document.querySelectorAll('#entries tbody tr').length == 3")
+        shown = await page.evaluated(
+            "[...document.querySelectorAll('#entries tbody td:nth-child(4)')].map((e) => e.innerText)"
+        )
+        assert set(shown) == {odd}
+        assert await page.evaluated("document.querySelector('input[name=model]').value") == odd
+        await page.open(f"{base}/ui/activity?tool=no/such&outcome=passed")
+        assert await page.evaluated("document.querySelectorAll('#entries tbody tr').length") == 0
+        assert await page.evaluated("document.querySelectorAll('img').length") == 0
         assert page.errors == []
 
 

@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from model_bodies import asking
 from page_cells import Cells
 from pegboard import Settings
-from pegboard.activity_entries import DAY_SECONDS, ActivityEntry, ActivityQuery, ActivityTotals, summed
+from pegboard.activity_entries import CHOSEN, DAY_SECONDS, ActivityEntry, ActivityQuery, ActivityTotals, summed
 from pegboard.activity_report import day_name, when
 from pegboard.compose import build_routing
 from pegboard.gateways.dashboard.page_templates import usd
@@ -83,12 +83,15 @@ async def test_the_overview_says_what_the_store_says(gateway_of: OpenGateway, we
         ActivityQuery(door="llm"),
         ActivityQuery(key="ann", failed=True),
         ActivityQuery(conversation="0123456789ab"),
+        ActivityQuery(model="a-model", tool="git/log"),
+        ActivityQuery(client="claude-code", outcome="filtered"),
+        ActivityQuery(tool="no/such"),
     ],
 )
 async def test_the_list_is_what_the_query_finds_page_by_page(
     gateway_of: OpenGateway, week: MemoryActivity, query: ActivityQuery
 ) -> None:
-    named = {name: getattr(query, name) for name in ("door", "key", "conversation")}
+    named = {name: getattr(query, name) for name in (*CHOSEN, "tool")}
     params = {name: value for name, value in named.items() if value} | ({"failed": "1"} if query.failed else {})
     seen: list[str] = []
     async with gateway_of(parts={"activity": week}) as gateway:

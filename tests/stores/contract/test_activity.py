@@ -87,6 +87,7 @@ def any_entry(drawn: random.Random) -> ActivityEntry:
         door=drawn.choice(("llm", "mcp", "api")),
         kind="search",
         **{name: drawn.choice(NAMES) for name in ("key", "client", "conversation", "model")},  # type: ignore[arg-type]
+        outcome=drawn.choice(("", "filtered", "nothing found")),
         called=tuple(drawn.choices(NAMES, k=drawn.randrange(4))),
         error=drawn.choice(("", "a_code")),
         failures=drawn.randrange(3),
@@ -153,6 +154,32 @@ async def test_entries_are_found_by_door_key_conversation_time_and_failure(keepi
     assert await ids(keeping, failed=True) == ["004", "003"]
     assert await ids(keeping, since=20_000 * DAY + 3) == ["004", "003"]
     assert await ids(keeping, key="'; DROP TABLE activity; --") == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_every_filter_finds_what_a_scan_finds(keeping: Backend, seed: int) -> None:
+    drawn, scan = random.Random(seed), MemoryActivity()
+    entries = [any_entry(drawn)._replace(id=f"{number:03}") for number in range(120)]
+    for store in (keeping.activity(), scan):
+        await store.put(entries)
+    for _ in range(40):
+        query = ActivityQuery(
+            **{name: drawn.choice((None, None, None, *NAMES)) for name in ("key", "client", "model", "tool")},
+            outcome=drawn.choice((None, None, "", "filtered", "nothing found")),
+            door=drawn.choice((None, "llm")),
+            failed=drawn.random() < 0.2,
+        )
+        assert await keeping.activity().find(query, 200) == await scan.find(query, 200), query
+
+
+async def test_a_tool_is_found_by_its_whole_name(keeping: Backend) -> None:
+    odd = ('a"b\\', "b\\", "b", 'x","b', "Ä\n", "[b]")
+    await keeping.activity().put([entry(number, called=(name,)) for number, name in enumerate(odd)])
+
+    for number, name in enumerate(odd):
+        assert await ids(keeping, tool=name) == [f"{number:03}"]
+    assert await ids(keeping, tool="a") == []
+    assert await ids(keeping, tool="%") == []
 
 
 async def test_sums_are_those_of_the_entries(keeping: Backend) -> None:

@@ -10,7 +10,15 @@ from urllib.parse import urlencode
 
 from starlette.requests import Request
 
-from pegboard.activity_entries import DAY_SECONDS, ActivityEntry, ActivityQuery, ActivityTotals, summed
+from pegboard.activity_entries import (
+    CHOSEN,
+    DAY_SECONDS,
+    ActivityEntry,
+    ActivityQuery,
+    ActivityTotals,
+    Grouping,
+    summed,
+)
 from pegboard.activity_export import FORMATS, decisions
 from pegboard.activity_outcomes import DecisionOutcomes, decision_outcomes
 from pegboard.activity_report import day_name
@@ -31,6 +39,11 @@ JUDGED = 1_000
 """Decisions whose calls are compared with what was offered."""
 MOST_OUTCOMES = 20
 DOORS = ("llm", "mcp", "api")
+OUTCOMES = ("filtered", "unchanged", "passed", "off", "shadow", "found", "nothing found")
+"""Those that a list is most often narrowed to; any other can be typed."""
+SUGGESTED: tuple[Grouping, ...] = ("client", "model", "tool")
+MOST_SUGGESTED = 50
+"""Names of each of them that are offered, those that were seen last."""
 ALIVE = 15.0
 """Seconds between two signs of life of a stream, at which the rights of its viewer are checked again."""
 
@@ -80,11 +93,17 @@ class ActivityPages:
             "entries": shown,
             "query": query,
             "doors": DOORS,
+            "suggested": {"outcome": OUTCOMES} | {each: await self._names(each) for each in SUGGESTED},
             "older": older,
             "filters": urlencode(chosen),
             "live": query.before is None,
             "files": [("csv", "CSV"), *([("parquet", "Parquet")] if self._has_parquet else [])],
         }
+
+    async def _names(self, grouping: Grouping) -> list[str]:
+        """Names to choose from: a control character could not be seen in them."""
+        found = [each.name for each in await self._store.by(grouping, 0, MOST_SUGGESTED)]
+        return [name for name in found if name and name.isprintable()]
 
     async def decision(self, id_: str) -> dict[str, Any] | None:
         await self._recorder.flush()
@@ -151,19 +170,15 @@ def query_of(params: Mapping[str, str]) -> ActivityQuery:
         before = (float(at), id_) if id_ else None
     except ValueError:
         before = None
-    door = params.get("door")
-    return ActivityQuery(
-        door=door if door in DOORS else None,
-        key=_storable(params.get("key")),
-        conversation=_storable(params.get("conversation")),
-        failed=params.get("failed") == "1",
-        before=before,
-    )
+    given: dict[str, Any] = {name: _storable(params.get(name)) for name in (*CHOSEN, "tool")}
+    if given["door"] not in DOORS:
+        given["door"] = None
+    return ActivityQuery(**given, failed=params.get("failed") == "1", before=before)
 
 
 def filters_of(query: ActivityQuery) -> dict[str, str]:
     """The parameters of a query, but for the page."""
-    named = {name: getattr(query, name) for name in ("door", "key", "conversation")}
+    named = {name: getattr(query, name) for name in (*CHOSEN, "tool")}
     return {name: value for name, value in named.items() if value} | ({"failed": "1"} if query.failed else {})
 
 

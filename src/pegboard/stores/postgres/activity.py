@@ -13,6 +13,7 @@ from pegboard.stores.sql import activity_sums as sums
 
 MARK = "%s"
 AMONG = "id = ANY(%s)"
+CALLED = "called::jsonb @> jsonb_build_array(%s::text)"
 ALONE = "SELECT pg_advisory_xact_lock(7332002, hashtext(current_schema()))"
 """Let no other writer of activity in until the transaction ends: sums are changed by what rows were before."""
 
@@ -34,7 +35,7 @@ class PostgresActivity:
         await self._database.run(write)
 
     async def find(self, query: ActivityQuery, most: int) -> list[ActivityEntry]:
-        return [rows.entry_of(row) for row in await self._rows(*rows.select(query, most, MARK))]
+        return [rows.entry_of(row) for row in await self._rows(*rows.select(query, most, MARK, _called))]
 
     async def get(self, id_: str) -> ActivityEntry | None:
         found = await self._rows(rows.select_one(MARK), [id_])
@@ -73,6 +74,10 @@ class PostgresActivity:
 
     async def _rows(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return await self._database.run(lambda connection: fetch(connection, query, values))
+
+
+def _called(tool: str) -> rows.Statement:
+    return CALLED, [tool]
 
 
 Statements = Iterable[tuple[str, Sequence[Sequence[Any]]]]

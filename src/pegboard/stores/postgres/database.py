@@ -105,6 +105,12 @@ MIGRATIONS = (
         ),
     ),
     Migration("versions of pins", pin_versions("bigint")),
+    Migration(
+        "filters of activity",
+        activity_rows.filter_indexes(
+            "CREATE INDEX activity_of_a_tool ON activity USING gin ((called::jsonb) jsonb_path_ops)"
+        ),
+    ),
 )
 """Existing rows count as used when they are migrated."""
 

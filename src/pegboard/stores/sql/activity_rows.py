@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from math import nan
 from typing import Any
 
-from pegboard.activity_entries import FIELDS, USAGE, ActivityEntry, ActivityQuery, ScoredTool
+from pegboard.activity_entries import CHOSEN, FIELDS, USAGE, ActivityEntry, ActivityQuery, ScoredTool
 from pegboard.extras import required
 
 Statement = tuple[str, list[Any]]
@@ -25,6 +25,10 @@ FIRST_FIELDS = (
     *("tokens_before", "tokens_after", "billed", "saved", "latency_ms", "error"),
 )
 """The fields that the first migration made columns of."""
+BROAD = frozenset({"door", "outcome"})
+"""Fields with few values, each of which many rows have."""
+INDEXED_BUT = {"client": "", "model": "", "outcome": "filtered"}
+"""Fields that are indexed, but for the value that most rows have: there, the index of all rows by time is as good."""
 AS_JSON = ("scores", "called", "brought_back")
 """Fields that a row has as JSON."""
 _places = tuple(map(FIELDS.index, AS_JSON))
@@ -51,6 +55,15 @@ def usage_columns(whole: str) -> tuple[str, ...]:
     return tuple(f"ALTER TABLE {table} {each}" for table in ("activity", "activity_sums") for each in added)
 
 
+def filter_indexes(by_tool: str) -> tuple[str, ...]:
+    """The statements that create the indexes of further filters of a list; ``by_tool`` is that of tools."""
+    of_some = [
+        f"CREATE INDEX activity_of_some_{name} ON activity ({name}, at) WHERE {name} <> '{usual}'"
+        for name, usual in INDEXED_BUT.items()
+    ]
+    return (*of_some, by_tool)
+
+
 def upsert(mark: str) -> str:
     """The statement for a row of `stored`, which replaces the row with the same id."""
     changed = ", ".join(f"{name} = excluded.{name}" for name in (*FIELDS[1:], "day"))
@@ -75,6 +88,11 @@ def stored(entries: Iterable[ActivityEntry]) -> list[tuple[Any, ...]]:
     return [row(latest[name]) for name in sorted(latest)]
 
 
+def as_stored(text: str) -> str:
+    """A text as it is within a column of JSON."""
+    return str(required("msgspec", "mcp").json.encode(text).decode())
+
+
 def entry_of(row: Sequence[Any], names: Sequence[str] = FIELDS) -> ActivityEntry:
     """The entry of a row as `stored` makes it; of some of its fields, with the defaults of the others."""
     values = dict(zip(names, row, strict=True))
@@ -86,13 +104,19 @@ def entry_of(row: Sequence[Any], names: Sequence[str] = FIELDS) -> ActivityEntry
     return ActivityEntry(**values | {"scores": scores})
 
 
-def select(query: ActivityQuery, most: int, mark: str) -> Statement:
-    """The matching entries, the newest first."""
+def select(
+    query: ActivityQuery, most: int, mark: str, called: Callable[[str], Statement], *, aside: str = ""
+) -> Statement:
+    """The matching entries, the newest first. ``called`` is the condition that a tool was called; ``aside`` before a
+    column keeps its index from being used, where a database does not know itself which one is the narrowest."""
+    named = {name: value for name in CHOSEN if (value := getattr(query, name)) is not None}
+    narrow = query.tool is not None or not BROAD.issuperset(named)
     chosen: list[tuple[str, list[Any]]] = [
-        (f"{name} = {mark}", [value])
-        for name in ("door", "key", "conversation")
-        if (value := getattr(query, name)) is not None
+        (f"{aside if narrow and name in BROAD else ''}{name} = {mark}", [value]) for name, value in named.items()
     ]
+    chosen += [(f"{name} <> '{usual}'", []) for name, usual in INDEXED_BUT.items() if named.get(name, usual) != usual]
+    if query.tool is not None:
+        chosen.append(called(query.tool))
     if query.since is not None:
         chosen.append((f"at >= {mark}", [query.since]))
     if query.failed:

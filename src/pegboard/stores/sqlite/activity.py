@@ -24,7 +24,18 @@ ACTIVITY_MIGRATIONS = (
     Migration("activity", rows.table("INTEGER", "REAL")),
     Migration("sums of activity", sums.table("INTEGER", "REAL", DIALECT, " WITHOUT ROWID")),
     Migration("usage in activity", rows.usage_columns("INTEGER")),
+    Migration(
+        "filters of activity",
+        rows.filter_indexes("CREATE INDEX activity_with_calls ON activity (at, called) WHERE called <> '[]'"),
+    ),
 )
+OF_TOOL = "axis = 'tool' AND name = ?"
+CALLED = (
+    "called <> '[]' AND instr(called, ?) AND EXISTS (SELECT 1 FROM json_each(called) AS each "  # noqa: S608
+    f"WHERE each.value = ?) AND at >= (SELECT min(first) FROM activity_sums WHERE {OF_TOOL}) "
+    f"AND at <= (SELECT max(last) FROM activity_sums WHERE {OF_TOOL})"
+)
+"""Whether a tool was called, from an index that holds the calls: between its first and its last one."""
 BUSY = 20
 """Entries of a batch: with four batches a second, 80 decisions a second."""
 REMEDY = "Set state_dir to a writable folder, or move the file away to begin without activity."
@@ -58,7 +69,7 @@ class SqliteActivity(FileStore):
         super().close()
 
     async def find(self, query: ActivityQuery, most: int) -> list[ActivityEntry]:
-        return [rows.entry_of(row) for row in await self._rows(*rows.select(query, most, MARK))]
+        return [rows.entry_of(row) for row in await self._rows(*rows.select(query, most, MARK, _called, aside="+"))]
 
     async def get(self, id_: str) -> ActivityEntry | None:
         found = await self._rows(rows.select_one(MARK), [id_])
@@ -96,6 +107,10 @@ class SqliteActivity(FileStore):
 
     async def _rows(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return await self._file.run(lambda connection: connection.execute(query, values).fetchall())
+
+
+def _called(tool: str) -> rows.Statement:
+    return CALLED, [rows.as_stored(tool), tool, tool, tool]
 
 
 def _execute(connection: sqlite3.Connection, statements: Iterable[tuple[str, Sequence[Sequence[Any]]]]) -> None:
