@@ -66,8 +66,8 @@ class ShapePolicy:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapedResult:
     """``result`` is what the model gets, ``before`` and ``after`` the tokens of its texts, ``rules`` what was done.
-    For results that are far longer than the budget, ``before`` is an estimate by samples, and so is ``after`` if nothing
-    is cut. With ``kept``, the original has to be kept under ``handle``."""
+    For results that are far longer than the budget, ``before`` is an estimate by samples, and so is ``after`` if
+    nothing is cut. With ``kept``, the original has to be kept under ``handle``."""
 
     result: JsonObject
     before: int
