@@ -152,7 +152,7 @@ def _found(text: bytes, terms: Sequence[str]) -> Iterator[tuple[str, Integers]]:
             yield term, at
 
 
-def _terms_kinds(coded: Sequence[bytes]) -> Integers:
+def _terms_kinds(coded: Sequence[bytes]) -> npt.NDArray[np.uint32]:
     said = b"".join(each + b"\0" * PREFIX for each in coded)
     begins = np.cumsum([0, *(len(each) + PREFIX for each in coded[:-1])])
     return _kinds(_first(said, begins), _inside(said)[begins + 2])
