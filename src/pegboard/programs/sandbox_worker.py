@@ -111,7 +111,8 @@ class Sandbox:
         except monty.MontySyntaxError as error:
             outcome, problem = "refused", f"The program is no Python that can run here. {_shown(error)}"
         except monty.MontyCrashedError as error:
-            outcome, problem = ("time" if error.timed_out else "crashed"), f"The sandbox ended: {error}"
+            outcome = "time" if error.timed_out else "crashed"
+            problem = f"The sandbox ended{' at the time limit' if error.timed_out else ''}: {error}"
         except monty.MontyError as error:
             said = _shown(error)
             last = str(error.display("type-msg")) if hasattr(error, "traceback") else said
