@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from operator import attrgetter, sub
+from operator import itemgetter, sub
 from typing import Literal, NamedTuple, get_args
 
 from pegboard.spend_limits import NanoUsd
@@ -170,7 +170,7 @@ class ActivityGroup:
         return bool(self.totals.cost) or not self.totals.unpriced
 
 
-_counts = attrgetter(*ActivityTotals._fields[2:])
+_counts = itemgetter(*map(FIELDS.index, ActivityTotals._fields[2:]))
 
 
 def totals_of(entry: ActivityEntry) -> ActivityTotals:

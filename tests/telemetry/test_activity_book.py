@@ -213,3 +213,10 @@ def test_an_entry_stays_small_whatever_clients_send() -> None:
 
 def test_texts_are_such_as_every_store_takes() -> None:
     assert clean("a\x00b\ud800c") == "a\ufffdb?c"
+
+
+def test_ids_of_a_process_follow_each_other_and_are_its_own() -> None:
+    first, second = ([each.id for each in taken(*[SERVED] * 20)] for _ in range(2))
+
+    assert sorted(first) == first
+    assert len({*first, *second}) == 40
