@@ -165,6 +165,7 @@ def seconds(recorded: Sequence[Recording], asked_of: Question) -> dict[str, floa
         "text-1mb": (log * (MEGABYTE // max(1, len(log)) + 1))[:MEGABYTE],
         "page-1mb": _long_page(page),
         "json-4kb": _repeated_rows(rows, 4_000),
+        "rows-4kb": _repeated_rows(flat, 4_000),
         "text-4kb": log[:4_000],
     }
     found: dict[str, float] = {}

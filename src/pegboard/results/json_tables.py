@@ -77,9 +77,12 @@ class WrittenJson:
 
 
 class SomeRows(PartlyRead):
-    """Rows of an array of ``of``: those at ``places``. ``ranks`` are of those places which are about what was asked."""
+    """Rows of an array of ``of``: those at ``places``. ``ranks`` are of those places which are about what was asked.
+    The array has ``size`` bytes, and these rows have those that were ``read``."""
 
     of: int = 0
+    size: int = 0
+    read: int = 0
     places: Sequence[int] = ()
     ranks: Mapping[int, int] = MappingProxyType({})
 
@@ -87,6 +90,7 @@ class SomeRows(PartlyRead):
         """Other rows at the same places."""
         made = SomeRows(rows)
         made.of, made.places, made.ranks = self.of, self.places, self.ranks
+        made.size, made.read = self.size, self.read
         return made
 
 
