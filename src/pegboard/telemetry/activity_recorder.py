@@ -92,13 +92,20 @@ class ActivityRecorder:
             with suppress(asyncio.CancelledError):
                 await task
             await self.flush()
+            while self._events and not self._failing:
+                await self.flush()
 
     async def flush(self) -> None:
-        """Store what has happened until now. A store that fails gets it again."""
+        """Store what has happened until now. A store that fails gets it again.
+
+        What happens meanwhile is left for the next time: a busy gateway would never come to an end, one small write
+        after another, each of which takes as long as many entries."""
         async with self._writing:
-            self._written = 0
-            while self._events or self._entries:
-                await self._take(min(AT_ONCE, len(self._events)))
+            self._written, left = 0, len(self._events)
+            while left or self._entries:
+                many = min(AT_ONCE, left)
+                await self._take(many)
+                left -= many
                 self._written += len(self._entries)
                 if not await self._stored():
                     return
