@@ -89,7 +89,9 @@ def tools(
                     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_tool(node):
                         if node.name not in without and (not only or node.name in only):
                             found = _definition(node, names)
-                            yield from (each for each in found if not holding or any(part in each[1] for part in holding))
+                            yield from (
+                                each for each in found if not holding or any(part in each[1] for part in holding)
+                            )
 
     return read
 
@@ -131,6 +133,18 @@ def documented(file: str) -> Callable[[Path], Iterator[Text]]:
         for node in ast.walk(ast.parse((checkout / file).read_text("utf-8"))):
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith("__doc__"):
                 yield "description", value(node.value)
+
+    return read
+
+
+def saying(files: str, held: str, place: str) -> Callable[[Path], Iterator[Text]]:
+    """Texts in modules that hold certain words."""
+
+    def read(checkout: Path) -> Iterator[Text]:
+        for path in sorted(checkout.glob(files)):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and held in node.value:
+                    yield place, node.value
 
     return read
 
@@ -241,7 +255,11 @@ PROOFS: tuple[tuple[str, str, Callable[[Path], Iterator[Text]]], ...] = (
     ("johannhartmann", HARTMANN, assigned(f"{DEMOS}/implicit_tool_poisoning.py", "_POISONED_DESCRIPTION")),
     ("johannhartmann", HARTMANN, assigned(f"{DEMOS}/sleeper_rug_pull.py", "POISONED_DESCRIPTION")),
     ("johannhartmann", HARTMANN, assigned(f"{DEMOS}/tool_shadowing.py", "HELPER_DESCRIPTION")),
-    ("mcpsecbench", "AIS2Lab/MCPSecBench", tools("code/maliciousadd.py", only=("add", "modify", "m_check", "aft_check"))),
+    (
+        "mcpsecbench",
+        "AIS2Lab/MCPSecBench",
+        tools("code/maliciousadd.py", only=("add", "modify", "m_check", "aft_check")),
+    ),
     ("tool-poisoning-bench", POISONING, scenarios("tool_description_injection", "description_override", "description")),
 )
 MSB_READ: tuple[tuple[str, Callable[[Path], Iterator[Text]]], ...] = (
@@ -249,7 +267,7 @@ MSB_READ: tuple[tuple[str, Callable[[Path], Iterator[Text]]], ...] = (
     ("false_error", templated("data/prompt_template.py", "TOOL_RESPONSE_ATTACK_TEMPLATE")),
     ("simulated_user", templated("data/prompt_template.py", "SIMULATED_USER_TEMPLATE")),
     ("preference_manipulation", tools(f"{MSB_TOOLS}-preference_manipulation.py", holding=("best tool",))),
-    ("tool_transfer", tools(f"{MSB_TOOLS}-tool_transfer.py")),
+    ("tool_transfer", saying(f"{MSB_TOOLS}-tool_transfer.py", "no longer available", "result")),
 )
 ASB_READ: tuple[tuple[str, Callable[[Path], Iterator[Text]]], ...] = (
     ("tool_descriptions", asb_descriptions),

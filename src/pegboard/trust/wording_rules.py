@@ -47,6 +47,8 @@ def _wrapped(most: int) -> str:
     return rf"(?:[^.!?\n]|(?<=[\w,])\n(?=\w)){{0,{most}}}"
 
 
+_LIMITS = r"""(?:guardrails?|safety\ (?:filters?|checks?|guidelines|restrictions?|measures|rules)|content\ filter(?:s|ing)?
+    |ethical\ (?:limits|guidelines|restrictions)|security\ (?:guardrails|restrictions|checks))"""
 OVERRIDE = _patterns(
     (
         0.9,
@@ -98,6 +100,18 @@ OVERRIDE = _patterns(
         |(?:指示|命令|規則|ルール)[^。\n]{{0,8}}(?:無視|忘れ)|(?:지시|지침|명령|규칙)[^.\n]{{0,10}}(?:무시|잊)""",
     ),
     (0.7, r"\b(?:ignore|disregard|forget)\ (?:all\ |any\ )?(?:the\ |your\ |my\ )?(?:previous|prior|earlier)\ \w{8,}"),
+    (
+        0.6,
+        rf"""\b(?:disable|bypass|deactivate|suspend|switch\ off|turn\ off|remove|lift)\ (?:\w+\ ){{0,3}}{_LIMITS}\b
+        |\b(?:{_LIMITS}|(?:previous|prior|all|your)\ (?:instructions|rules|restrictions))\b
+        \ ?(?::|are|is|have\ been|were)?\ ?(?:now\ |hereby\ )?(?:disabled|bypassed|deactivated|suspended|void|lifted
+        |revoked|cancell?ed|off)\b""",
+    ),
+    (
+        0.6,
+        rf"""\byou\ (?:are|have)\b{_near(50)}\b(?:with\ no|without(?:\ any)?)
+        \ (?:limits|limitations|restrictions|rules|guardrails)\b""",
+    ),
 )
 """Orders to ignore earlier instructions."""
 
@@ -106,6 +120,10 @@ _TELL = r"""(?:tell|telling|inform|informing|alert|alerting|notify|notifying|war
     |mention\w*)"""
 SECRECY = _patterns(
     (0.7, rf"\b{_NOT}\ (?:ever\ |explicitly\ )?{_TELL}\b{_near(60)}\b(?:users?|humans?|anyone|person|operator)\b"),
+    (
+        0.5,
+        r"[\[(<]\ ?(?:do\ not|don'?t|never)\ (?:show|display|reveal|mention)\ (?:this\ |it\ )?(?:to\ )?(?:the\ )?users?\b",
+    ),
     (
         0.5,
         r"""\b(?:user|human|operator)\b\ (?:must|should|need|does|may|can)\ ?(?:not|n'?t|never)\ (?:\w+\ )?
@@ -163,6 +181,17 @@ MARKUP = _patterns(
         |(?:^|\n)[^\S\n]{0,9}(?:system|assistant|developer)\ {0,3}:\s""",
     ),
     (0.4, r"<!--[^>]{15,2000}+>"),
+    (0.3, r"\[\ {0,2}(?:very\ |most\ )?important\ {0,2}\]"),
+    (
+        0.5,
+        r"""(?:^|\n|[.\]]\ )[^\S\n]{0,9}(?:hidden|secret|concealed)\ (?:instruction|step|order|command|directive)s?\b
+        [^\n:]{0,40}:""",
+    ),
+    (
+        0.5,
+        r"""["']_{0,2}(?:system|ai|agent|llm|model|assistant|hidden)[_-]{1,2}
+        (?:injection|instruction|command|order|directive|override)s?["']\ ?:""",
+    ),
     (
         0.5,
         r"""(?:\#{2,4}|={3,5}|-{3,5}|\*{3,5})\ ?[\[({<]?(?:system|admin(?:istrator)?|developer|assistant)[\s_-]
@@ -282,8 +311,60 @@ STEERING = _patterns(
         \b(?:always\ (?:use|choose|call|select|prefer)|(?:than|over)\ (?:all|any|every)\b{_near(10)}\b(?:tools?
         |others?))\b""",
     ),
+    (
+        0.5,
+        r"""\b(?:use|call|choose|run|pick)\ (?:just\ |only\ )?this(?:\ (?:tool|function|one))?\ (?:rather\ than|instead\ of|over
+        |and\ not)\ (?:the\ )?(?:others|rest|any\ (?:similar|alternative)|(?:all|any|every)\ others?)\b
+        |\b(?:just|only|always)\ (?:use|call|run)\ this(?:\ (?:tool|function))?\ (?:no\ matter|regardless\ of|even\ if
+        |whatever)\b""",
+    ),
+    (
+        0.5,
+        rf"""\b(?:before|after|when|once|while)\b{_near(60)}
+        \b(?:use|call|run|execute|invoke)\ this\ (?:tool|function)\b{_near(30)}
+        \b(?:replace|overwrite|modify|change|alter|substitute)\b{_near(30)}
+        \b(?:values?|results?|arguments?|inputs?|outputs?|answer|response|numbers)\b""",
+    ),
 )
 """Orders about the use of other tools, or to prefer this one."""
+
+PRAISE = _patterns(
+    (
+        0.2,
+        r"""\b(?:rated|ranked|voted)\ (?:\#\ ?1|number\ one|no\.\ ?1|the\ best|first)\b|\#\ ?1\ (?:ranked|rated|choice|tool)\b
+        |\bnumber\ one\ (?:tool|choice|solution)\b|\baward-?winning\b|\bprize-?winning\b""",
+    ),
+    (
+        0.2,
+        rf"""\b(?:recommended|endorsed|trusted|praised|loved|approved|used)\ by\b{_near(40)}
+        \b(?:experts?|researchers|scientists|fortune|millions?|thousands|universit\w+|governments|labs?|engineers
+        |professionals)\b|\bas\ seen\ (?:on|in)\b|\bfeatured\ (?:in|on)\b
+        |\b(?:million|thousand|\d{{2,}}k\+?|\d[\d,]{{4,}})\ (?:users|downloads|customers|reviews|five-star)\b""",
+    ),
+    (
+        0.2,
+        rf"""\b(?:outperforms?|outclass\w*|beats?|superior\ to|better\ than)\b{_near(15)}
+        \b(?:all|any|every|others?|competitors?|alternatives?|rivals?|standard)\b
+        |\b\d{{1,3}}\ ?x\ (?:better|faster|more)\b|\b\d{{2,3}}%\ (?:more|better|faster)\b|\bgame.changer\b""",
+    ),
+    (
+        0.2,
+        r"""\b(?:inferior|outdated|mediocre|obsolete)\ (?:\w+\ )?(?:tools?|alternatives?|options?|ones|solutions?)\b
+        |\bdon'?t\ settle\b|\bwhy\ (?:settle|use\ inferior)\b|\bfall\ behind\b""",
+    ),
+    (
+        0.2,
+        r"""\blimited[\ -]time\b|\bact\ now\b|\bonly\ \d+\ (?:\w+\ )?left\b|\bexpires?\ soon\b|\bwhile\ you\ still\ can\b
+        |\bvip\b|\belite\b|\bexclusive\ (?:access|tool|service|members)\b""",
+    ),
+    (
+        0.2,
+        r"""\b(?:best|greatest|finest|most\ (?:accurate|powerful|reliable|advanced|trusted))
+        \ (?:\w+\ ){0,2}(?:tools?|service|choice|option|server|calculator|search|translator)
+        \ (?:in\ the\ world|available|ever|on\ earth|anywhere|of\ all)\b""",
+    ),
+)
+"""What advertisements say, kind by kind: a tool that is praised in two ways wants to be chosen, not to be understood."""
 
 _DATA = r"""(?:conversations?|history|secrets?|credentials?|contents?|keys?|passwords?|tokens?|messages?|user\ data
     |environment|files?|results?|outputs?|arguments|data|inbox|emails?|payload|everything|copy)"""
@@ -312,6 +393,18 @@ IMPERSONATION = _patterns(
         rf"""\bto\ (?:complete|finish|solve|fulfil\w*)\ (?:the|any|this|every)\ (?:user'?s?\ )?(?:task
         |request)s?\b{_near(15)}
         \b(?:must|need\ to|have\ to)\ (?:first\ |also\ )?(?:call|use|invoke|execute|run)\b""",
+    ),
+    (
+        0.6,
+        rf"""\b(?:new|next|another)\ (?:user|human)\ (?:query|request|message|turn|task|question)\ ?:
+        |(?:^|\n|[.:!]\ )(?:hello,?\ |hi,?\ )?(?:i\ am|i'm|this\ is|it\ is)\ (?:the|your)\ (?:user|owner|human)\b
+        |\b(?:previous|earlier|first|last|original)\ (?:task|request|job|question)\ (?:has\ been|is|was)
+        \ (?:completed|finished|done|closed|cancell?ed|answered)\b[^!?\n]{{0,60}}
+        \b(?:i\ (?:have|need|want)|you\ (?:must|have\ to|now|should))\b""",
+    ),
+    (
+        0.25,
+        r"""(?:^|\n)\W{0,5}todo\ ?:\ (?:please\ |make\ sure|send|e-?mail|transfer|pay|forward|delete|share|visit|post|invite)""",
     ),
 )
 """Text that pretends to come from the agent's user."""
@@ -390,7 +483,8 @@ CLAIMS = _patterns(
         0.5,
         r"""\b(?:system\ (?:prompt|message|instructions?)|(?:bypass|skip|disable|ignore)\w*\ (?:security|safety
         |confirmation|approval|checks?)|auto\ approved?|trust(?:ed)?(?:\ (?:level|source|server))?
-        |(?:hidden|agent|model|assistant)\ (?:prompt|message|instructions?))\b""",
+        |(?:hidden|agent|model|assistant|system)\ (?:prompt|message|instructions?|injection|command)|hidden\ \w+
+        |injections?|instructions?)\b""",
     ),
 )
 """Names of hints (`annotations`) that the protocol has not, and that give orders or ask for trust."""
@@ -436,6 +530,15 @@ def pressure(text: ScannedText) -> Iterator[Finding]:
 
 def impersonation(text: ScannedText) -> Iterator[Finding]:
     yield from _heaviest(text, "impersonation", IMPERSONATION)
+
+
+def praise(text: ScannedText) -> Iterator[Finding]:
+    """Praise of one kind is a doubt; of two kinds it is suspicious."""
+    bits = possible(text.plain)
+    found = [hit for _, pattern, bit in PRAISE if bits & bit and (hit := pattern.search(text.plain))]
+    if found:
+        weight = 0.2 if len(found) == 1 else 0.5
+        yield text.finding("praise", weight, " … ".join(hit.group() for hit in found))
 
 
 def hints(text: ScannedText) -> Iterator[Finding]:
