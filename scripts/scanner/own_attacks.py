@@ -11,7 +11,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 LISTS: Mapping[str, Sequence[str]] = {
-    "en": ("en", "en_tools", "en_results", "en_plain", "en_kinds"),
+    "en": ("en", "en_tools", "en_results", "en_plain"),
     **{language: (language, f"{language}_tools") for language in ("de", "fr", "es", "zh", "ja")},
 }
 """By language: files whose slots hold in the files after them."""

@@ -1,4 +1,4 @@
-"""Gathers attacks that others published, out of checkouts of their repositories, into the folder `foreign_attacks` reads.
+"""Gathers attacks that others published, out of checkouts of their repositories, for `foreign_attacks`.
 
     python -m pegboard_bench.scan.gather --checkouts FOLDER --to ATTACKS
 
@@ -12,8 +12,9 @@ import ast
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeGuard
 
 import typer
 from rich.console import Console
@@ -22,7 +23,9 @@ STDERR = Console(stderr=True)
 Text = tuple[str, str]
 """Place and text, as in `foreign_attacks`."""
 Names = Mapping[str, Any]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 PARTS = ("name", "description", "annotations")
+NOTHING: Names = {}
 GOALS = ("workspace", "banking", "slack")
 MOST_GOALS = 25
 
@@ -37,7 +40,7 @@ class Source:
     read: Callable[[Path], Iterator[Text]]
 
 
-def value(node: ast.AST | None, names: Names = {}) -> Any:
+def value(node: ast.AST | None, names: Names = NOTHING) -> Any:
     """What a literal is, with the constants in ``names``; None if it is no literal."""
     match node:
         case ast.Constant(value=found):
@@ -59,7 +62,7 @@ def value(node: ast.AST | None, names: Names = {}) -> Any:
     return None
 
 
-def constants(body: list[ast.stmt], names: Names = {}) -> dict[str, Any]:
+def constants(body: list[ast.stmt], names: Names = NOTHING) -> dict[str, Any]:
     """Names that are assigned literals, in order."""
     found = dict(names)
     for each in body:
@@ -86,21 +89,20 @@ def tools(
                 tree = ast.parse(path.read_text("utf-8"))
                 names = constants(tree.body)
                 for node in ast.walk(tree):
-                    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_tool(node):
-                        if node.name not in without and (not only or node.name in only):
-                            found = _definition(node, names)
-                            yield from (
-                                each for each in found if not holding or any(part in each[1] for part in holding)
-                            )
+                    if _is_tool(node) and node.name not in without and (not only or node.name in only):
+                        made = _definition(node, names)
+                        yield from (each for each in made if not holding or any(part in each[1] for part in holding))
 
     return read
 
 
-def _is_tool(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _is_tool(node: ast.AST) -> TypeGuard[Function]:
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
     return any("tool" in ast.unparse(each).split("(")[0] for each in node.decorator_list)
 
 
-def _definition(node: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> Iterator[Text]:
+def _definition(node: Function, names: Names) -> Iterator[Text]:
     given = {
         each.arg: value(each.value, names)
         for call in node.decorator_list
@@ -209,12 +211,11 @@ def _dojo_template(checkout: Path, attack: str) -> str:
 
 
 def _dojo_goals(checkout: Path) -> list[str]:
-    found = []
+    found: list[str] = []
     for suite in GOALS:
         path = checkout / "src" / "agentdojo" / "default_suites" / "v1" / suite / "injection_tasks.py"
-        for node in ast.parse(path.read_text("utf-8")).body:
-            if isinstance(node, ast.ClassDef) and (goal := constants(node.body).get("GOAL")):
-                found.append(goal)
+        classes = [each for each in ast.parse(path.read_text("utf-8")).body if isinstance(each, ast.ClassDef)]
+        found += filter(None, (constants(each.body).get("GOAL") for each in classes))
     return found[:MOST_GOALS]
 
 
@@ -226,6 +227,15 @@ def asb(template: str) -> Callable[[Path], Iterator[Text]]:
             yield "result", template.format(said=each["Attacker Instruction"])
 
     return read
+
+
+def mcptox(checkout: Path) -> Iterator[Text]:
+    """Poisoned descriptions of MCPTox, from Arrow files; needs pyarrow."""
+    arrow = import_module("pyarrow")
+    for path in sorted((checkout / "data" / "attacks").glob("*/*.arrow")):
+        with arrow.memory_map(str(path)) as mapped:
+            for row in arrow.ipc.open_stream(mapped).read_all().to_pylist():
+                yield "description", row["tool_content"]
 
 
 def asb_descriptions(checkout: Path) -> Iterator[Text]:
@@ -284,6 +294,7 @@ SOURCES = (
     *(Source(corpus="msb", family=family, repository="dongsenzhang/MSB", read=read) for family, read in MSB_READ),
     *(Source(corpus="asb", family=family, repository="agiresearch/ASB", read=read) for family, read in ASB_READ),
     *(Source(corpus="agentdojo", family=each, repository="ethz-spylab/agentdojo", read=dojo(each)) for each in DOJO),
+    Source(corpus="mcptox", family="tools", repository="ashengstd/mcp-attack-analysis", read=mcptox),
     Source(
         corpus="attractive",
         family="enkryptai_mpma",
