@@ -85,6 +85,11 @@ others) in any language; the bound is what lets {rank} of {tools:,} honest tools
 HELD_OUT = """
 Of {texts} whole attacks that nothing was fitted to, in other words than those of the fit and without its usual marks,
 {all:.0%} exceed the bound and {doubtful:.0%} that of a doubt. Their author is that of the others; they steered the fit.
+
+Tried for the second stage, and left out: 914 more English attacks of the kinds that were missed, with 222 honest
+sentences in the same voice. A few odd honest sentences rose with them, and with these the upper bound, from 4.4 to 6.3:
+of sentences whose template was unseen 56% exceeded it, not 72%, of the texts above 21%, not 27%. More attacks do not
+help as long as a handful of sentences sets the bound.
 """
 
 
