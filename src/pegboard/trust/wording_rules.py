@@ -585,7 +585,7 @@ def conversation(text: ScannedText) -> Iterator[Finding]:
 
 
 def steering(text: ScannedText) -> Iterator[Finding]:
-    yield from _heaviest(_names_quoted(text), "steering", STEERING)
+    yield from _heaviest(_names_quoted(text, STEERING), "steering", STEERING)
 
 
 def exfiltration(text: ScannedText) -> Iterator[Finding]:
@@ -619,7 +619,7 @@ def hints(text: ScannedText) -> Iterator[Finding]:
 
 
 def errand(text: ScannedText) -> Iterator[Finding]:
-    yield from _heaviest(_names_quoted(text), "errand", ERRAND)
+    yield from _heaviest(_names_quoted(text, ERRAND), "errand", ERRAND)
 
 
 def disguise(text: ScannedText) -> Iterator[Finding]:
@@ -640,9 +640,11 @@ def disguise(text: ScannedText) -> Iterator[Finding]:
             return
 
 
-def _names_quoted(text: ScannedText) -> ScannedText:
-    """The text with names such as `sendMail` in quotes: in small letters they would be words like others."""
-    if not CAMEL.search(text.raw):
+def _names_quoted(text: ScannedText, patterns: Weighted) -> ScannedText:
+    """The text with names such as `sendMail` in quotes, if a pattern may match it: in small letters they would be words
+    like others. No pattern needs a quote to be possible."""
+    bits = possible(text.plain)
+    if not any(bits & bit for _, _, bit in patterns) or not CAMEL.search(text.raw):
         return text
     return replace(text, plain=plain(CAMEL.sub(r"`\g<0>`", text.raw)))
 
