@@ -5,6 +5,7 @@ After a run of more than one folder, the seconds of each.
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Generator, Iterable
 from functools import cache
@@ -14,6 +15,7 @@ import pytest
 from _pytest.doctest import DoctestModule
 
 from kinds import SOURCES, TESTS, kind_of
+from pegboard.collector import importing
 
 PROMPT = ">>> "
 SERVERS = frozenset({"chroma", "pgvector"})
@@ -44,6 +46,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         served = SERVERS.intersection(getattr(item, "fixturenames", ()))
         item.add_marker("service" if served else _kind(item.path))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected stays: the garbage collector looks at it neither now nor later."""
+    with importing():
+        found = yield
+    gc.freeze()
+    return found
 
 
 @cache

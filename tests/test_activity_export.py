@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from pegboard import activity_export
-from pegboard.activity_entries import FIELDS, ActivityEntry, ActivityQuery, ScoredTool
+from pegboard.activity_entries import FIELDS, ActivityEntry, ActivityQuery, ScoredTool, scores_of
 from pegboard.activity_export import PAGE, as_csv, as_parquet, decisions
 from pegboard.spend_limits import NanoUsd
 from pegboard.stores import MemoryActivity
@@ -33,7 +33,7 @@ def entry(number: int) -> ActivityEntry:
         door="mcp",
         kind="search",
         key="ann" if number % 2 else "bob",
-        scores=(ScoredTool("git/log", 0.5, True), ScoredTool("git/show", math.nan, False)),
+        scores=scores_of([ScoredTool("git/log", 0.5, True), ScoredTool("git/show", math.nan, False)]),
         called=("git/log", "git/show"),
         cost=NanoUsd(3_000_000_001),
         latency_ms=1.5,

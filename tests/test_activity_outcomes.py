@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pegboard.activity_entries import ActivityEntry, ScoredTool
+from pegboard.activity_entries import NOT_RANKED, ActivityEntry, ScoredTool, scores_of
 from pegboard.activity_outcomes import LostRank, decision_outcomes
 
 RANKED = (ScoredTool("git/show", 0.9, True), ScoredTool("git/log", 0.8, True), ScoredTool("git/blame", 0.1, False))
@@ -17,7 +17,7 @@ def made(*called: str, **fields: Any) -> ActivityEntry:
         "door": "mcp",
         "kind": "search",
         "client": "a-client",
-        "scores": RANKED,
+        "scores": scores_of(RANKED),
     }
     return ActivityEntry(called=called, **(given | fields))
 
@@ -62,7 +62,7 @@ def test_a_tool_loses_to_the_one_that_is_ranked_best_and_is_not_called() -> None
     ]
 
 
-@pytest.mark.parametrize("entry", [made(), made("git/log", scores=())])
+@pytest.mark.parametrize("entry", [made(), made("git/log", scores=NOT_RANKED)])
 def test_decisions_without_calls_or_without_a_ranking_say_nothing(entry: ActivityEntry) -> None:
     found = decision_outcomes([entry], 9)
 

@@ -6,11 +6,14 @@ An entry has names, counts and hashes. The text of a request is in it only if th
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from operator import attrgetter, sub
+from math import nan
+from operator import itemgetter, sub
 from typing import Literal, NamedTuple, get_args
 
+from pegboard.extras import required
 from pegboard.spend_limits import NanoUsd
 
 Door = Literal["llm", "mcp", "api"]
@@ -29,13 +32,27 @@ class ScoredTool(NamedTuple):
     offered: bool
 
 
+NOT_RANKED = "[]"
+
+
+def scores_of(ranked: Iterable[tuple[str, float, bool]]) -> str:
+    """Candidates of a decision, the best first, as its entry has them: JSON, with a third item if they were offered.
+
+    >>> scores_of([ScoredTool("git/log", 0.5, True), ScoredTool("git/show", 0.25, False)])
+    '[["git/log",0.5,true],["git/show",0.25]]'
+    """
+    rows = [(name, score, True) if offered else (name, score) for name, score, offered in ranked]
+    return str(required("msgspec", "mcp").json.encode(rows), "utf-8")
+
+
 class ActivityEntry(NamedTuple):
     """A decision about tools and what came of it. ``at`` is seconds since the epoch.
 
     ``kind`` is a model's `request`, an MCP `list`, `search`, `push` or shortened `result`, or a `route` of MCP or the
     HTTP API.
     ``key`` is the name of the caller's key or token, ``conversation`` its mark (`conversation_mark`). ``offered`` of
-    ``tools`` were offered.
+    ``tools`` were offered. ``scores`` are the candidates as `scores_of` makes them: they are stored as they are, and
+    read (``ranked``) where they are shown.
     ``called`` are the calls that followed, ``failures`` those of them that failed, and ``searches`` the searches that
     followed because none of the offered tools was called. ``billed`` and ``saved`` are the price of the definitions
     that were sent and of those that were not, for models with a known price. ``error`` is a code.
@@ -60,7 +77,7 @@ class ActivityEntry(NamedTuple):
     outcome: str = ""
     tools: int = 0
     offered: int = 0
-    scores: tuple[ScoredTool, ...] = ()
+    scores: str = NOT_RANKED
     called: tuple[str, ...] = ()
     brought_back: tuple[str, ...] = ()
     failures: int = 0
@@ -84,10 +101,21 @@ class ActivityEntry(NamedTuple):
         return int(self.at // DAY_SECONDS)
 
     @property
+    def ranked(self) -> tuple[ScoredTool, ...]:
+        """The candidates, the best first."""
+        return tuple(
+            ScoredTool(name, nan if score is None else score, *offered or (False,))
+            for name, score, *offered in json.loads(self.scores)
+        )
+
+    @property
     def missed(self) -> tuple[str, ...]:
         """Tools that were called although the decision had not offered them."""
-        offered = {each.name for each in self.scores if each.offered}
-        return tuple(name for name in self.called if self.scores and name not in offered)
+        if not self.called:
+            return ()
+        ranked = self.ranked
+        offered = {each.name for each in ranked if each.offered}
+        return tuple(name for name in self.called if ranked and name not in offered)
 
     def names(self, grouping: Grouping) -> tuple[str, ...]:
         """The groups that the entry counts for: one, or each tool that was called after it."""
@@ -170,7 +198,7 @@ class ActivityGroup:
         return bool(self.totals.cost) or not self.totals.unpriced
 
 
-_counts = attrgetter(*ActivityTotals._fields[2:])
+_counts = itemgetter(*map(FIELDS.index, ActivityTotals._fields[2:]))
 
 
 def totals_of(entry: ActivityEntry) -> ActivityTotals:

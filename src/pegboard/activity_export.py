@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -52,7 +52,7 @@ async def as_csv(pages: Pages) -> AsyncIterator[bytes]:
     """
     yield _rows([FIELDS])
     async for page in pages:
-        yield await asyncio.to_thread(_rows, [list(map(_shown, FIELDS, entry)) for entry in page])
+        yield await asyncio.to_thread(lambda page: _rows(map(_cells, page)), page)
 
 
 def as_parquet(pages: Pages) -> AsyncIterator[bytes]:
@@ -73,8 +73,8 @@ async def _parquet(pages: Pages, arrow: Any, writer_of: Any) -> AsyncIterator[by
 
     def write(entries: Sequence[ActivityEntry]) -> None:
         rows = [entry._asdict() | {"at": round(entry.at * MICROSECONDS)} for entry in entries]
-        for row in rows:
-            row["scores"] = [each._asdict() for each in row["scores"]]
+        for row, entry in zip(rows, entries, strict=True):
+            row["scores"] = [each._asdict() for each in entry.ranked]
         writer.write_table(arrow.Table.from_pylist(rows, schema))
 
     waiting: list[ActivityEntry] = []
@@ -122,17 +122,20 @@ def _schema(arrow: Any) -> Any:
     return arrow.schema([(name, kinds.get(name, text)) for name in FIELDS])
 
 
-def _rows(rows: Sequence[Sequence[Any]]) -> bytes:
+def _rows(rows: Iterable[Sequence[Any]]) -> bytes:
     file = io.StringIO()
     csv.writer(file).writerows(rows)
     return file.getvalue().encode()
 
 
+def _cells(entry: ActivityEntry) -> list[Any]:
+    ranked = "; ".join(f"{each.name} {each.score:g}{' offered' if each.offered else ''}" for each in entry.ranked)
+    return list(map(_shown, FIELDS, entry._replace(scores=ranked)))
+
+
 def _shown(name: str, value: Any) -> Any:
     if name == "at":
         return when(value)
-    if name == "scores":
-        value = "; ".join(f"{each.name} {each.score:g}{' offered' if each.offered else ''}" for each in value)
-    elif isinstance(value, tuple):
+    if isinstance(value, tuple):
         value = "; ".join(value)
     return cell(value) if isinstance(value, str) else value

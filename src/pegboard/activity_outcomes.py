@@ -34,8 +34,8 @@ class CallOutcomes:
         """The share of decisions whose first call was of a tool that had been offered."""
         return self.first / self.decisions if self.decisions else None
 
-    def add(self, entry: ActivityEntry) -> None:
-        offered = [was_offered(entry, name) for name in entry.called]
+    def add(self, entry: ActivityEntry, offered: Sequence[bool]) -> None:
+        """``offered`` says of each call whether its tool had been."""
         self.decisions += 1
         self.calls += len(offered)
         self.offered += sum(offered)
@@ -73,15 +73,16 @@ def decision_outcomes(entries: Iterable[ActivityEntry], most: int) -> DecisionOu
     times, offered = Counter[tuple[str, str]](), defaultdict[tuple[str, str], int](int)
     for entry in entries:
         read += 1
-        if not entry.scores or not entry.called:
+        if not entry.called or not (ranked := entry.ranked):
             continue
+        were_offered = calls_offered(entry)
         name = entry.model or entry.client or entry.door
         for sums in (total, by_model.setdefault(name, CallOutcomes(name=name))):
-            sums.add(entry)
-        first, best = entry.called[0], entry.scores[0].name
+            sums.add(entry, were_offered)
+        first, best = entry.called[0], ranked[0].name
         if best not in entry.called:
             times[first, best] += 1
-            offered[first, best] += was_offered(entry, first)
+            offered[first, best] += were_offered[0]
     pairs = sorted(times, key=lambda pair: (-times[pair], pair))[:most]
     return DecisionOutcomes(
         read=read,
@@ -91,6 +92,7 @@ def decision_outcomes(entries: Iterable[ActivityEntry], most: int) -> DecisionOu
     )
 
 
-def was_offered(entry: ActivityEntry, tool: str) -> bool:
-    """Whether a called tool had been offered: a model calls what it was sent, unless it had to search for it."""
-    return tool not in (entry.brought_back if entry.door == "llm" else entry.missed)
+def calls_offered(entry: ActivityEntry) -> list[bool]:
+    """Of each call, whether its tool had been offered. A model calls what it was sent, unless it had to search."""
+    missed = entry.brought_back if entry.door == "llm" else entry.missed
+    return [tool not in missed for tool in entry.called]

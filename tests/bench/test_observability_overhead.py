@@ -65,4 +65,4 @@ async def test_the_activity_that_is_timed_by_itself_is_stored(tmp_path: Path) ->
     kept = await store.find(ActivityQuery(), 999)
     store.close()
     assert len(kept) == 2 * AT_ONCE
-    assert {(len(entry.scores), entry.missed) for entry in kept} == {(20, ())}
+    assert {(len(entry.ranked), entry.missed) for entry in kept} == {(20, ())}

@@ -152,6 +152,8 @@ def test_a_long_text_is_read_and_written_as_python_reads_and_writes_it(
     "text",
     [
         '{"a":1,"a":2}',
+        '{"a":1.5,"a":2}',
+        '{"a":1.5,"a":"\\u003a"}',
         '{"a":{"b":1,"b":{"c":":"}}}',
         '{"a":1,"a":"\\u003a"}',
         '{"\\u003a":1,"b":2,"b":3}',

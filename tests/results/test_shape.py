@@ -266,6 +266,14 @@ def test_of_json_far_beyond_the_budget_the_rows_about_what_was_asked_are_shown_a
     assert " 9000 rows, of which " in said
 
 
+def test_rows_that_are_shown_and_larger_than_the_others_are_not_all_that_a_table_is_measured_by() -> None:
+    rows = [{"id": at, "parts": far_rows(40 if at < 60 else 1)} for at in range(3_000)]
+
+    shaped = shape(result_of(json.dumps(rows)), POLICY, COUNTER, handles=True, asked="part 17")
+
+    assert "table" in shaped.rules
+
+
 def test_of_many_texts_far_beyond_the_budget_those_about_what_was_asked_are_shown() -> None:
     content = [{"type": "text", "text": json.dumps(row)} for row in far_rows(3_000)]
 
@@ -292,6 +300,15 @@ def test_of_a_page_far_beyond_the_budget_the_pieces_about_what_was_asked_are_sho
     said = text_of(shape(result, POLICY, COUNTER, handles=True, asked=f"Where is word {place}?").result)
 
     assert f"\nword {place} is here\n" in said
+
+
+def test_a_script_without_an_end_hides_no_piece_of_a_page() -> None:
+    rows = "".join(f"<div><p>word {at} is <b>here</b></p><svg><g/></svg></div>\n" for at in range(9_000))
+    result = result_of(f"<html><body>{rows}<svgs>no word</svgs><script><style>word 8</style><script>1</body></html>")
+
+    said = text_of(shape(result, POLICY, COUNTER, handles=True, asked="Where is word 8217?").result)
+
+    assert "\nword 8217 is here\n" in said
 
 
 def test_a_null_in_the_first_rows_of_a_long_table_is_none_that_is_missing() -> None:

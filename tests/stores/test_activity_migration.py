@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from pegboard.activity_entries import GROUPINGS, ActivityEntry, ScoredTool
+from pegboard.activity_entries import GROUPINGS, ActivityEntry, ScoredTool, scores_of
 from pegboard.protocols import Activity
 from pegboard.stores import MemoryActivity, SqliteActivity
 from pegboard.stores.postgres import PostgresActivity, PostgresDatabase
@@ -30,7 +30,7 @@ def kept_before() -> list[ActivityEntry]:
             door=drawn.choice(("llm", "mcp")),
             kind="search",
             key=drawn.choice(("", "ann", "bob")),
-            scores=(ScoredTool("a/b", 0.5, True),),
+            scores=scores_of([ScoredTool("a/b", 0.5, True)]),
             called=tuple(drawn.choices(("a/b", "c/d"), k=drawn.randrange(4))),
             error=drawn.choice(("", "a_code")),
             tokens_before=drawn.randrange(9_000),

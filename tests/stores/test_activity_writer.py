@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pegboard.activity_entries import ActivityEntry, ActivityQuery, ScoredTool
+from pegboard.activity_entries import ActivityEntry, ActivityQuery, ScoredTool, scores_of
 from pegboard.operating_system import BEHIND_REQUESTS
 from pegboard.stores import SqliteActivity
 from pegboard.stores.sqlite.activity import BUSY
@@ -25,7 +25,7 @@ def entries(first: int, many: int = BUSY) -> list[ActivityEntry]:
             door="mcp",
             kind="search",
             key="ann",
-            scores=(ScoredTool("git/log", 0.5, True), ScoredTool("git/show", 0.25, False)),
+            scores=scores_of([ScoredTool("git/log", 0.5, True), ScoredTool("git/show", 0.25, False)]),
             called=("git/log",),
             tokens_before=10,
         )

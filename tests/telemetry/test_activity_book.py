@@ -4,7 +4,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from pegboard.activity_entries import ActivityEntry, ScoredTool
+from pegboard.activity_entries import NOT_RANKED, ActivityEntry, ScoredTool
 from pegboard.events import (
     CallFinished,
     Event,
@@ -82,7 +82,7 @@ def test_a_search_has_the_scores_and_the_text_of_its_decision() -> None:
         "a client",
         "c",
     )
-    assert entry.scores == (ScoredTool("time/now", 0.9, True), ScoredTool("git/log", 0.2, False))
+    assert entry.ranked == (ScoredTool("time/now", 0.9, True), ScoredTool("git/log", 0.2, False))
     assert (entry.text, entry.profile, entry.encoder, entry.latency_ms) == ("what time is it?", "hybrid", "minilm", 4.5)
 
 
@@ -143,7 +143,7 @@ def test_a_model_request_has_its_tokens_and_what_they_cost() -> None:
     )
     assert (entry.tools, entry.offered, entry.tokens_before, entry.tokens_after) == (40, 2, 4_000, 1_000)
     assert (entry.billed, entry.saved) == (2_000_000, 6_000_000)
-    assert entry.scores == (ScoredTool("now", 0.9, True), ScoredTool("now", 0.1, False))
+    assert entry.ranked == (ScoredTool("now", 0.9, True), ScoredTool("now", 0.1, False))
     assert (entry.missed, entry.latency_ms, entry.error) == ((), 2.5, "")
 
 
@@ -151,7 +151,7 @@ def test_requests_that_share_a_decision_are_entries_of_their_own() -> None:
     first, second = taken(DECIDED, SERVED, SERVED)
 
     assert first.id != second.id
-    assert first.scores == second.scores != ()
+    assert first.scores == second.scores != NOT_RANKED
 
 
 def test_without_a_price_nothing_is_said_about_money() -> None:
@@ -206,10 +206,17 @@ def test_an_entry_stays_small_whatever_clients_send() -> None:
 
     [entry] = taken(decided, replace(SERVED, called=names, brought_back=names, model=names[0]))
 
-    assert {len(entry.called), len(entry.brought_back), len(entry.scores)} == {MOST_TOOLS}
+    assert {len(entry.called), len(entry.brought_back), len(entry.ranked)} == {MOST_TOOLS}
     assert max(len(name) for name in (*entry.called, entry.model)) == LONGEST_NAME
     assert len(entry.text) == 2_000
 
 
 def test_texts_are_such_as_every_store_takes() -> None:
     assert clean("a\x00b\ud800c") == "a\ufffdb?c"
+
+
+def test_ids_of_a_process_follow_each_other_and_are_its_own() -> None:
+    first, second = ([each.id for each in taken(*[SERVED] * 20)] for _ in range(2))
+
+    assert sorted(first) == first
+    assert len({*first, *second}) == 40

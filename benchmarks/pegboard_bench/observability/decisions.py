@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from pegboard.activity_entries import DAY_SECONDS, ActivityEntry, Door, ScoredTool
+from pegboard.activity_entries import DAY_SECONDS, ActivityEntry, Door, ScoredTool, scores_of
 from pegboard.spend_limits import NanoUsd
 
 DAYS = 30
@@ -57,7 +57,7 @@ def decision(drawn: random.Random, id_: str, at: float, conversation: str, tools
         outcome="filtered",
         tools=drawn.randrange(40, 400),
         offered=8,
-        scores=tuple(
+        scores=scores_of(
             ScoredTool(name, round(1 / (rank + 1.5 + drawn.random()), 4), rank < 8) for rank, name in enumerate(names)
         ),
         called=called,

@@ -11,6 +11,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from itertools import accumulate, cycle, islice, takewhile
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
@@ -164,6 +165,7 @@ def seconds(recorded: Sequence[Recording], asked_of: Question) -> dict[str, floa
         "text-1mb": (log * (MEGABYTE // max(1, len(log)) + 1))[:MEGABYTE],
         "page-1mb": _long_page(page),
         "json-4kb": _repeated_rows(rows, 4_000),
+        "rows-4kb": _repeated_rows(flat, 4_000),
         "text-4kb": log[:4_000],
     }
     found: dict[str, float] = {}
@@ -184,10 +186,11 @@ def _is_flat(row: Any) -> bool:
 
 
 def _repeated_rows(rows: Sequence[Any], size: int) -> str:
-    one = len(json.dumps(rows[0]))
-    count = max(1, size // max(1, len(json.dumps(rows)) // len(rows)))
-    made = [rows[at % len(rows)] | {"n": at} for at in range(count)] if one else []
-    return json.dumps(made)
+    """JSON of the rows, again and again with a number, of about ``size`` characters, and not more."""
+    numbered = (row | {"n": at} for at, row in enumerate(cycle(rows)))
+    ends = accumulate(len(json.dumps(row)) + len(", ") for row in numbered)
+    fit = sum(1 for _ in takewhile(lambda end: end <= size, ends))
+    return json.dumps([row | {"n": at} for at, row in enumerate(islice(cycle(rows), fit))])
 
 
 def _long_page(page: str) -> str:

@@ -92,7 +92,7 @@ def _peers(figures: Mapping[str, float]) -> str:
 
 
 def _times(figures: Mapping[str, float]) -> str:
-    kinds = {"json-4kb": "JSON, 4 KB", "text-4kb": "text, 4 KB"}
+    kinds = {"json-4kb": "JSON, 4 KB", "rows-4kb": "rows, 4 KB", "text-4kb": "text, 4 KB"}
     kinds |= {
         "json-1mb": "nested JSON, 1 MB",
         "rows-1mb": "rows, 1 MB",

@@ -67,15 +67,20 @@ def asked_lines(lines: Sequence[str], asked: str, first: int = 0) -> list[int]:
     >>> asked_lines(["id  name", "7  Ann", "8  Bob", "9  Eve", "10  Joe"], "How old is Bob?")
     [2]
     """
-    text = _folded("\n".join(lines)) + b"\n"
+    return asked_places(in_utf8("\n".join(lines)), asked, first)
+
+
+def asked_places(text: bytes, asked: str, first: int = 0) -> list[int]:
+    """The same of the lines of a text in UTF-8."""
+    text = _folded(text) + b"\n"
     ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
     norms = np.sqrt(SHORT_LINE + np.diff(ends, prepend=-1) - 1.0)
-    most = min(MOST_LINES, max(1, int(MOST_SHARE * len(lines))))
-    weights, found = np.zeros(len(lines)), np.zeros(len(lines), bool)
+    most = min(MOST_LINES, max(1, int(MOST_SHARE * len(ends))))
+    weights, found = np.zeros(len(ends)), np.zeros(len(ends), bool)
     for term, at in _found(text, [*_terms(asked, MOST_TERMS)]):
         places = _lines_with(ends, at, most)
         if len(places) <= most:
-            weight = math.log(len(lines) / len(places)) ** 2 * (NAMED if DIGIT.search(term) else 1.0)
+            weight = math.log(len(ends) / len(places)) ** 2 * (NAMED if DIGIT.search(term) else 1.0)
             weights[places] += weight / norms[places]
             found[places] = True
     kept = np.flatnonzero(found[first:]) + first
@@ -125,7 +130,7 @@ def _found(text: bytes, terms: Sequence[str]) -> Iterator[tuple[str, Integers]]:
     inside = _inside(said)
     of_words = inside | (np.frombuffer(said, np.uint8) == ord("_"))
     starts = np.flatnonzero(of_words[1:-PREFIX] > inside[: -PREFIX - 1]) + 1
-    coded = [_coded(term) for term in terms]
+    coded = [in_utf8(term) for term in terms]
     kinds, groups = np.unique(_terms_kinds(coded), return_inverse=True)
     number = np.zeros(1 << 16, np.uint16)
     number[kinds] = np.arange(1, len(kinds) + 1)
@@ -176,9 +181,9 @@ def _kinds(first: npt.NDArray[np.uint32], third: Flags) -> npt.NDArray[np.uint32
     return begins * MIXED >> np.uint32(16)
 
 
-def _folded(text: str) -> bytes:
+def _folded(text: bytes) -> bytes:
     """The text in lower case. Only what is no ASCII is folded by Python, which is slow on a long text."""
-    lower = _coded(text).lower()
+    lower = text.lower()
     if text.isascii():
         return lower
     data = np.frombuffer(lower, np.uint8)
@@ -187,14 +192,15 @@ def _folded(text: str) -> bytes:
     changed = said.casefold()
     if said == changed:
         return lower
-    if any(len(_coded(each)) != len(_coded(each.casefold())) for each in set(said)):
-        return _coded(text.casefold())
+    if any(len(in_utf8(each)) != len(in_utf8(each.casefold())) for each in set(said)):
+        return in_utf8(text.decode("utf-8", "surrogatepass").casefold())
     data = data.copy()
-    data[others] = np.frombuffer(_coded(changed), np.uint8)
+    data[others] = np.frombuffer(in_utf8(changed), np.uint8)
     return data.tobytes()
 
 
-def _coded(text: str) -> bytes:
+def in_utf8(text: str) -> bytes:
+    """A text of JSON may have halves of surrogate pairs in it."""
     return text.encode("utf-8", "surrogatepass")
 
 

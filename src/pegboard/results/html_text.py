@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
+
 from pegboard.extras import required
-from pegboard.results.asked_lines import asked_lines
+from pegboard.results.asked_lines import asked_places, in_utf8
 
 PAGE = re.compile(r"\s*(?:<!doctype\s+html|<\?xml[^>]*>\s*<!doctype\s+html|<html[\s>])", re.IGNORECASE)
 BEHIND = re.compile(r"\n\s*(?:<!doctype\s+html|<html[\s>])", re.IGNORECASE)
@@ -31,11 +33,15 @@ BESIDE = 1
 """Lines before and after one about what was asked that are read with it."""
 LONG_LINES = 1_000
 """Characters of the lines of a page, on average, from which on they are divided before tags."""
-DIVIDED = ("<p", "<li", "<tr", "<h", "<div", "<dt")
-SCRIPTS = ("script", "style", "svg")
+DIVIDED = (b"<p", b"<li", b"<tr", b"<h", b"<div", b"<dt")
+SCRIPTS = (b"script", b"style", b"svg")
+FOUR = 4
+FIRST = [int.from_bytes(b"<" + each[: FOUR - 1], "little") for each in SCRIPTS]
+"""The first four bytes of their tags, as numbers."""
 CODE = "\ue000{}\ue001"
 """Stands for a block of code while blanks are removed."""
 CODES = re.compile("\ue000(\\d+)\ue001")
+TAG = re.compile(r"<([a-zA-Z]+)")
 BLANKS = re.compile(r"[ \t\r\f\v\u00a0]*\n\s*")
 
 
@@ -71,8 +77,8 @@ def page_text(page: str) -> str:
     tree = required("selectolax.lexbor", "results").LexborHTMLParser(page)
     title = tree.css_first("title")
     named = title.text(strip=True) if title is not None else ""
-    small = page.lower()
-    tree.strip_tags([tag for tag in UNSEEN if f"<{tag}" in small])
+    tags = {tag.lower() for tag in set(TAG.findall(page))}
+    tree.strip_tags([tag for tag in UNSEEN if tag in tags])
     if tree.body is None:
         return str(named)
     for element in tree.css("a[href],td,th,li,h1,h2,h3,h4,h5,h6,img[alt]")[:MOST_MARKS]:
@@ -81,7 +87,7 @@ def page_text(page: str) -> str:
     for element in tree.css("pre"):
         codes.append(element.text())
         element.inner_html = CODE.format(len(codes) - 1)
-    tree.unwrap_tags([tag for tag in INLINE if f"<{tag}" in small])
+    tree.unwrap_tags([tag for tag in INLINE if tag in tags])
     tree.merge_text_nodes()
     said = BLANKS.sub("\n", tree.body.text(separator="\n", strip=True)).strip()
     said = CODES.sub(lambda match: codes[int(match[1])].rstrip(), said)
@@ -112,37 +118,46 @@ def page_pieces(page: str, asked: str) -> list[str]:
     >>> page_pieces("<p>1</p>\\n<p>2</p>\\n<p>3 <b>deep</b></p>\\n<p>4</p>", "How deep?")
     ['2\\n3 deep\\n4']
     """
-    page = _without_scripts(page)
-    if len(page) > LONG_LINES * (page.count("\n") + 1):
+    raw = _without_scripts(in_utf8(page))
+    if len(raw) > LONG_LINES * (raw.count(b"\n") + 1):
         for tag in DIVIDED:
-            page = page.replace(tag, f"\n{tag}")
-    lines = page.split("\n")
+            raw = raw.replace(tag, b"\n" + tag)
+    lines = raw.split(b"\n")
     pieces: list[str] = []
     seen: set[int] = set()
-    for at in asked_lines(lines, asked)[:MOST_PIECES]:
+    for at in asked_places(raw, asked)[:MOST_PIECES]:
         new = [each for each in range(max(0, at - BESIDE), at + BESIDE + 1) if each < len(lines) and each not in seen]
         seen.update(new)
-        if at in new and (text := page_text(_after_tag("\n".join(lines[each] for each in new)))):
+        piece = b"\n".join(lines[each] for each in new).decode("utf-8", "surrogatepass")
+        if at in new and (text := page_text(_after_tag(piece))):
             pieces.append(text)
     return pieces
 
 
-def _without_scripts(page: str) -> str:
+def _without_scripts(page: bytes) -> bytes:
     """The page without the elements that have no text; one that does not end stays.
 
-    >>> _without_scripts("a<svg id='1'><b/></svg>b<svgx>c</svgx><style>d")
-    'ab<svgx>c</svgx><style>d'
+    >>> _without_scripts(b"a<svg id='1'><b/></svg>b<svgx>c</svgx><style>d")
+    b'ab<svgx>c</svgx><style>d'
     """
-    for tag in SCRIPTS:
-        begin, end = f"<{tag}", f"</{tag}>"
-        kept, at = [], 0
-        while (start := page.find(begin, at)) >= 0 and (stop := page.find(end, start)) >= 0:
-            after = start + len(begin)
-            stop = after if page[after].isalnum() else stop + len(end)
-            kept.append(page[at : after if stop == after else start])
-            at = stop
-        page = "".join([*kept, page[at:]])
-    return page
+    if len(page) < FOUR:
+        return page
+    begins = np.flatnonzero(np.frombuffer(page, np.uint8)[: 1 - FOUR] == ord("<"))
+    first = np.ndarray((len(page) - FOUR + 1,), "<u4", page, strides=(1,))[begins]
+    kept, at, endless = [], 0, set()
+    for start in begins[np.isin(first, FIRST)].tolist():
+        tag = next((each for each in SCRIPTS if page.startswith(each, start + 1)), b"")
+        after = start + 1 + len(tag)
+        if start < at or not tag or tag in endless or page[after : after + 1].isalnum():
+            continue
+        end = b"</" + tag + b">"
+        stop = page.find(end, after)
+        if stop < 0:
+            endless.add(tag)
+        else:
+            kept.append(page[at:start])
+            at = stop + len(end)
+    return b"".join([*kept, page[at:]])
 
 
 def _after_tag(line: str) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache
 from json.encoder import encode_basestring
@@ -77,9 +77,12 @@ class WrittenJson:
 
 
 class SomeRows(PartlyRead):
-    """Rows of an array of ``of``: those at ``places``. ``ranks`` are of those places which are about what was asked."""
+    """Rows of an array of ``of``: those at ``places``. ``ranks`` are of those places which are about what was asked.
+    The array has ``size`` bytes, and these rows have those that were ``read``."""
 
     of: int = 0
+    size: int = 0
+    read: int = 0
     places: Sequence[int] = ()
     ranks: Mapping[int, int] = MappingProxyType({})
 
@@ -87,6 +90,7 @@ class SomeRows(PartlyRead):
         """Other rows at the same places."""
         made = SomeRows(rows)
         made.of, made.places, made.ranks = self.of, self.places, self.ranks
+        made.size, made.read = self.size, self.read
         return made
 
 
@@ -168,11 +172,8 @@ def parsed_json(text: str) -> Any:
     refuse_unsayable(text)
     if len(text) > LONG and (codec := _codec()) is not None:
         try:
-            if "\\u" not in text and (whole := codec.exact(text)) is not None:
-                return whole
-            value = codec.decode(text)
-            # What the text says of a key for a second time is not in the value, nor are its colons.
-            if "\\u003" not in text and text.count(":") == codec.encode(value).count(b":"):
+            value = codec.read(text)
+            if value is not None:
                 return value
         except (ValueError, RecursionError):  # the strict reading says why, or can read it
             pass
@@ -185,10 +186,15 @@ def parsed_json(text: str) -> Any:
 def refuse_unsayable(text: str) -> None:
     """Raises NotShaped for a JSON text with our marks or with -0 in it."""
     marked = MARKS[0] in text or MARKS[1] in text
-    if not marked and "\\u" in text:
+    if not marked and _is_in("\\u", text):
         marked = "\\ue00" in text or "\\uE00" in text
     if marked or (MAYBE_MINUS_ZERO.search(text) and MINUS_ZERO.search(text)):
         raise NotShaped
+
+
+def _is_in(escape: str, text: str) -> bool:
+    """Whether an escape is in a text. One character is found far faster than two."""
+    return "\\" in text and escape in text
 
 
 def json_text(value: Any) -> str:
@@ -225,18 +231,39 @@ def restored(text: str) -> Any:
     return _resolved(json.loads(re.sub(r'("(?:[^"\\]|\\.)*")|@(\d+)', _referred, root)), tables)
 
 
+class _HasFloats(Exception):  # noqa: N818
+    """A JSON text has numbers that may be written in several ways."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Codec:
-    """A faster reader and writer of JSON than Python's."""
+    """A faster reader and writer of JSON than Python's: ``whole`` reads what has no floats, ``plain`` floats as Python
+    does, and ``marked`` those that are written otherwise as marked texts."""
 
-    decode: Callable[[str], Any]
-    encode: Callable[[Any], bytes]
+    whole: Callable[[str], Any]
     plain: Callable[[bytes], Any]
+    marked: Callable[[str], Any]
+    encode: Callable[[Any], bytes]
     compact: Callable[[bytes], bytes]
 
-    def exact(self, text: str) -> Any:
+    def read(self, text: str) -> Any:
+        """The value of a text; None if it must be read strictly, and for null."""
+        try:
+            return self._unique(text, self.whole(text))
+        except _HasFloats:
+            pass
+        exact = None if _is_in("\\u", text) else self._exact(text)
+        return exact if exact is not None else self._unique(text, self.marked(text))
+
+    def _unique(self, text: str, value: Any) -> Any:
+        """The value, if no key is there twice: what is said of it for a second time is not in the value, nor are its
+        colons."""
+        same = not _is_in("\\u003", text) and text.count(":") == self.encode(value).count(b":")
+        return value if same else None
+
+    def _exact(self, text: str) -> Any:
         """The value, if the text is what is written of it but for blanks: then no key is there twice, and no float is
-        written in another way. Faster than to look at each float. None if it is not, as of null."""
+        written in another way. Faster than to look at each float."""
         raw = text.encode("utf-8", "surrogatepass")
         value = self.plain(raw)
         written = self.encode(value)
@@ -251,9 +278,10 @@ def _codec() -> _Codec | None:
     except ImportError:
         return None
     return _Codec(
-        decode=msgspec.json.Decoder(float_hook=_number).decode,
-        encode=msgspec.json.Encoder().encode,
+        whole=msgspec.json.Decoder(float_hook=_refuse_float).decode,
         plain=msgspec.json.Decoder().decode,
+        marked=msgspec.json.Decoder(float_hook=_number).decode,
+        encode=msgspec.json.Encoder().encode,
         compact=lambda raw: msgspec.json.format(raw, indent=-1),
     )
 
@@ -280,6 +308,10 @@ def _encoded(value: Any) -> str:
 def _number(literal: str) -> float | str:
     value = float(literal)
     return value if repr(value) == literal else f"{MARKS[0]}{literal}{MARKS[1]}"
+
+
+def _refuse_float(literal: str) -> Any:
+    raise _HasFloats(literal)
 
 
 def _refused(literal: str) -> Any:
@@ -402,10 +434,11 @@ def _cells(values: Sequence[Any], *, optional: bool) -> list[str]:
         cells = iter(_cells([each for each in values if type(each) not in EMPTY], optional=optional))
         return [_empty(each, optional=optional) if type(each) in EMPTY else next(cells) for each in values]
     if kinds == {str}:
-        joined = "".join(values)
-        if joined.isascii() and joined.isdigit() and "" not in values:
+        different = set(values)  # many columns have few
+        joined = "".join(different)
+        if joined.isascii() and joined.isdigit() and "" not in different:
             return [f'"{value}"' for value in values]
-        return list(values) if _are_bare(values, joined) else [_text(value) for value in values]
+        return list(values) if _are_bare(different, joined) else [_text(value) for value in values]
     if kinds <= {int, float}:
         return list(map(repr, values))
     if kinds == {bool}:
@@ -425,7 +458,7 @@ def _empty(value: Any, *, optional: bool) -> str:
     return "null" if value is None and optional else ""
 
 
-def _are_bare(values: Sequence[str], joined: str) -> bool:
+def _are_bare(values: Set[str], joined: str) -> bool:
     """Whether all texts can be cells as they are. A printable text has no line break, and no blank but the space."""
     if not joined.isprintable():
         return False

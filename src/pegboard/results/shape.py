@@ -258,7 +258,8 @@ def _shaped_json(text: str, schema: JsonObject | None, read: Callable[[str], Any
 def _with_tables(front: Sequence[str], made: TableText, behind: Sequence[str], *rules: str) -> ShapedText:
     """Tables with the lines before and after them."""
     whole = ShapedText(lines=[*front, *made.lines, *behind], rules=rules, tables=made.parsed)
-    if all(each.some is None for each in made.parsed):
+    some = [each.some for each in made.parsed if each.some is not None]
+    if not some:
         return whole
     numbers, end = made.numbers
     begin, total = len(front), len(front) + end + len(behind)
@@ -267,7 +268,7 @@ def _with_tables(front: Sequence[str], made: TableText, behind: Sequence[str], *
         numbers=[*range(begin), *(begin + each for each in numbers), *range(begin + end, total)],
         total=total,
         about=[begin + at for at in sorted(made.ranks, key=made.ranks.__getitem__)],
-        share=len(whole.lines) / total,
+        share=sum(each.read for each in some) / max(1, sum(each.size for each in some)),
     )
 
 
@@ -313,7 +314,8 @@ def framed_json(text: str, read: Callable[[str], Any] = parsed_json) -> tuple[st
         except NotShaped:
             return None
     starts = [at for mark in ("\n{", "\n[") if (at := stripped.find(mark, 0, FRAME)) >= 0]
-    ends = [at for mark in ("}\n", "]\n", "}", "]") if (at := stripped.rfind(mark)) > len(stripped) - FRAME]
+    late = max(0, len(stripped) - FRAME)
+    ends = [at for mark in ("}\n", "]\n", "}", "]") if (at := stripped.rfind(mark, late)) >= 0]
     if not starts or not ends:
         return None
     start, end = min(starts), max(ends) + 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pegboard.activity_entries import DAY_SECONDS, ActivityEntry, ScoredTool
+from pegboard.activity_entries import DAY_SECONDS, ActivityEntry, ScoredTool, scores_of
 from pegboard.spend_limits import NanoUsd
 from pegboard.stores import MemoryActivity
 
@@ -47,7 +47,7 @@ def drawn(seed: int = 1, many: int = 400) -> list[ActivityEntry]:
                 outcome="filtered",
                 tools=60,
                 offered=chosen.randrange(1, 9),
-                scores=(ScoredTool("time/now", 0.91, True), ScoredTool("git/log", 0.12, False)),
+                scores=scores_of([ScoredTool("time/now", 0.91, True), ScoredTool("git/log", 0.12, False)]),
                 called=chosen.choice((("time/now",), ("git/log",), ())),
                 failures=int(chosen.random() < 0.1),
                 searches=int(chosen.random() < 0.2),

@@ -60,6 +60,7 @@ async def test_the_overview_says_what_the_store_says(gateway_of: OpenGateway, we
         doors = await week.by("door", TODAY - days + 1, 9)
 
     assert {name: seen.ids[name] for name in figures(ActivityTotals())} == figures(summed(by_day.values()))
+    assert seen.ids["tokens-most"] == f"{max(each.tokens_after + each.tokens_saved for each in by_day.values()):,}"
     rows = {row[0]: row[1:] for row in seen.tables[0][1:]}
     assert len(rows) == days
     for day in range(TODAY - days + 1, TODAY + 1):

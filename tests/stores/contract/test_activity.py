@@ -16,6 +16,7 @@ from pegboard.activity_entries import (
     ActivityTotals,
     ScoredTool,
     conversation_mark,
+    scores_of,
 )
 from pegboard.protocols import Activity
 from pegboard.spend_limits import NanoUsd
@@ -43,7 +44,7 @@ WHOLE = ActivityEntry(
     outcome="filtered",
     tools=40,
     offered=2,
-    scores=(ScoredTool("time/now", 0.75, True), ScoredTool("git/log", 0.1, False)),
+    scores=scores_of([ScoredTool("time/now", 0.75, True), ScoredTool("git/log", 0.1, False)]),
     called=("git/log",),
     brought_back=("git/log",),
     failures=1,
@@ -117,10 +118,10 @@ async def test_an_entry_comes_back_as_it_was(keeping: Backend) -> None:
 
 
 async def test_a_score_that_is_no_number_comes_back_as_such(keeping: Backend) -> None:
-    await keeping.activity().put([WHOLE._replace(scores=(ScoredTool("a/b", nan, True),))])
+    await keeping.activity().put([WHOLE._replace(scores=scores_of([ScoredTool("a/b", nan, True)]))])
 
     [kept] = await keeping.activity().find(ActivityQuery(), 10)
-    assert isnan(kept.scores[0].score)
+    assert isnan(kept.ranked[0].score)
 
 
 async def test_an_entry_with_the_same_id_replaces_the_first(keeping: Backend) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence
-from math import nan
 from typing import Any
 
-from pegboard.activity_entries import CHOSEN, FIELDS, USAGE, ActivityEntry, ActivityQuery, ScoredTool
+from pegboard.activity_entries import CHOSEN, FIELDS, USAGE, ActivityEntry, ActivityQuery
 from pegboard.extras import required
 
 Statement = tuple[str, list[Any]]
@@ -29,8 +28,8 @@ BROAD = frozenset({"door", "outcome"})
 """Fields with few values, each of which many rows have."""
 INDEXED_BUT = {"client": "", "model": "", "outcome": "filtered"}
 """Fields that are indexed, but for the value that most rows have: there, the index of all rows by time is as good."""
-AS_JSON = ("scores", "called", "brought_back")
-"""Fields that a row has as JSON."""
+AS_JSON = ("called", "brought_back")
+"""Fields that a row has as JSON, besides `scores`, which an entry has as JSON, too."""
 _places = tuple(map(FIELDS.index, AS_JSON))
 
 
@@ -74,16 +73,14 @@ def upsert(mark: str) -> str:
 
 
 def stored(entries: Iterable[ActivityEntry]) -> list[tuple[Any, ...]]:
-    """Rows in a fixed order, so that two writers cannot deadlock. Sequences are JSON; candidates have a third item only
-    if they were offered."""
+    """Rows in a fixed order, so that two writers cannot deadlock. Sequences are JSON."""
     latest, encoded = {entry.id: entry for entry in entries}, required("msgspec", "mcp").json.encode
 
     def row(entry: ActivityEntry) -> tuple[Any, ...]:
-        values = list[Any](entry)
-        scores = [each if each.offered else each[:2] for each in entry.scores]
-        for place, found in zip(_places, (scores, entry.called, entry.brought_back), strict=True):
-            values[place] = encoded(found).decode()
-        return (*values, entry.day)
+        values = [*entry, entry.day]
+        for place in _places:
+            values[place] = encoded(values[place]).decode()
+        return tuple(values)
 
     return [row(latest[name]) for name in sorted(latest)]
 
@@ -97,11 +94,7 @@ def entry_of(row: Sequence[Any], names: Sequence[str] = FIELDS) -> ActivityEntry
     """The entry of a row as `stored` makes it; of some of its fields, with the defaults of the others."""
     values = dict(zip(names, row, strict=True))
     values |= {name: tuple(json.loads(values[name])) for name in AS_JSON if name in values}
-    scores = tuple(
-        ScoredTool(name, nan if score is None else score, *offered or (False,))
-        for name, score, *offered in values.get("scores", ())
-    )
-    return ActivityEntry(**values | {"scores": scores})
+    return ActivityEntry(**values)
 
 
 def select(

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from pegboard.activity_entries import (
     DAY_SECONDS,
+    FIELDS,
     GROUPINGS,
     ActivityEntry,
     ActivityGroup,
@@ -34,6 +36,10 @@ FIRST_SUMS = (
 ALL = ""
 """The axis, and the name, of the sums over all entries."""
 NONE = ActivityTotals()
+TALK: Grouping = "conversation"
+NAMED = tuple(axis for axis in GROUPINGS if axis not in {TALK, "tool"})
+"""The axes of which an entry has one name, but for its conversation."""
+_named = itemgetter(*map(FIELDS.index, NAMED))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,33 +99,49 @@ class SumChanges:
         return self.came.get(key) != self.went.get(key)
 
 
+class _Counted(NamedTuple):
+    """The sums of some entries, and the times of the first and of the last one."""
+
+    first: float
+    last: float
+    totals: ActivityTotals
+
+
 def changes(went: Iterable[ActivityEntry], came: Iterable[ActivityEntry] = ()) -> SumChanges:
     gone, new = _grouped(went), _grouped(came)
-    totals = {key: summed(each for _, each in group) for key, group in new.items()}
-    for key, group in gone.items():
-        totals[key] = totals.get(key, NONE).minus(summed(each for _, each in group))
+    totals = {key: each.totals for key, each in new.items()}
+    for key, each in gone.items():
+        totals[key] = totals.get(key, NONE).minus(each.totals)
     return SumChanges(totals=totals, came=_spanned(new), went=_spanned(gone))
 
 
-def keys_of(entry: ActivityEntry) -> list[SumKey]:
-    """The sums that an entry is part of."""
-    day = entry.day
-    grouped = [SumKey(axis, name, day) for axis in GROUPINGS for name in entry.names(axis)]
-    return [SumKey(ALL, ALL, day), *grouped]
-
-
-def _grouped(entries: Iterable[ActivityEntry]) -> dict[SumKey, list[tuple[float, ActivityTotals]]]:
-    """The time and the totals of each entry, by the sums that it is part of."""
-    groups = defaultdict[SumKey, list[tuple[float, ActivityTotals]]](list)
+def _grouped(entries: Iterable[ActivityEntry]) -> dict[SumKey, _Counted]:
+    """The sums that entries are part of. Those that differ by no more than their conversation are added up first: they
+    are most of a batch, and in six groups or more."""
+    alike, talks = defaultdict[Any, list[_Counted]](list), defaultdict[SumKey, list[_Counted]](list)
     for entry in entries:
-        timed = entry.at, totals_of(entry)
-        for key in keys_of(entry):
-            groups[key].append(timed)
-    return groups
+        day, counted = entry.day, _Counted(entry.at, entry.at, totals_of(entry))
+        alike[day, entry.called, *_named(entry)].append(counted)
+        talks[SumKey(TALK, entry.conversation, day)].append(counted)
+    groups = defaultdict[SumKey, list[_Counted]](list)
+    for (day, called, *names), counts in alike.items():
+        together = _added(counts)
+        groups[SumKey(ALL, ALL, day)].append(together)
+        of_tools = (("tool", tool) for tool in dict.fromkeys(called))
+        for axis, name in (*zip(NAMED, names, strict=True), *of_tools):
+            groups[SumKey(axis, name, day)].append(together)
+    return {key: _added(counts) for group in (groups, talks) for key, counts in group.items()}
 
 
-def _spanned(groups: Mapping[SumKey, Sequence[tuple[float, ActivityTotals]]]) -> dict[SumKey, TimeSpan]:
-    return {key: TimeSpan(min(group)[0], max(group)[0]) for key, group in groups.items()}
+def _added(counts: Sequence[_Counted]) -> _Counted:
+    if len(counts) == 1:
+        return counts[0]
+    firsts, lasts, totals = zip(*counts, strict=True)
+    return _Counted(min(firsts), max(lasts), summed(totals))
+
+
+def _spanned(groups: Mapping[SumKey, _Counted]) -> dict[SumKey, TimeSpan]:
+    return {key: TimeSpan(first, last) for key, (first, last, _) in groups.items()}
 
 
 def statements(
