@@ -42,10 +42,12 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Each test has the marker of what it needs (`kinds.py`); doctests need nothing."""
+    """Each test has the marker of what it needs (`kinds.py`); doctests need nothing. The slow ones come first, so
+    that no worker is left with one when the others have ended."""
     for item in items:
         served = SERVERS.intersection(getattr(item, "fixturenames", ()))
         item.add_marker("service" if served else _kind(item.path))
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.hookimpl(wrapper=True)
