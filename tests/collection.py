@@ -5,6 +5,7 @@ After a run of more than one folder, the seconds of each.
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Generator, Iterable
 from functools import cache
@@ -14,6 +15,7 @@ import pytest
 from _pytest.doctest import DoctestModule
 
 from kinds import SOURCES, TESTS, kind_of
+from pegboard.collector import importing
 
 PROMPT = ">>> "
 SERVERS = frozenset({"chroma", "pgvector"})
@@ -40,10 +42,21 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Each test has the marker of what it needs (`kinds.py`); doctests need nothing."""
+    """Each test has the marker of what it needs (`kinds.py`); doctests need nothing. The slow ones come first, so
+    that no worker is left with one when the others have ended."""
     for item in items:
         served = SERVERS.intersection(getattr(item, "fixturenames", ()))
         item.add_marker("service" if served else _kind(item.path))
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected stays: the garbage collector looks at it neither now nor later."""
+    with importing():
+        found = yield
+    gc.freeze()
+    return found
 
 
 @cache

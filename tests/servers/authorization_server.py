@@ -10,6 +10,9 @@ The client `resource`, with the secret `resource`, may introspect. `/control` ch
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    import quick_start  # noqa: F401
+
 import json
 import logging
 import os

@@ -5,6 +5,9 @@ by_session.py PORT
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    import quick_start  # noqa: F401
+
 import asyncio
 import json
 import sys

@@ -7,6 +7,9 @@ POST /forget answers how many sessions there have been; after POST /forget?alway
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    import quick_start  # noqa: F401
+
 import sys
 from typing import Any
 

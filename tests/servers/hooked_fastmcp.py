@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    import quick_start  # noqa: F401
+
 from fastmcp import Context, FastMCP
 
 import pegboard

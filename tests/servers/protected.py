@@ -5,6 +5,9 @@ The token TOKEN opens it; whoever shows none is told where to sign in.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    import quick_start  # noqa: F401
+
 import sys
 from typing import Any
 

@@ -5,6 +5,9 @@ options as JSON: ``issuer``, ``scopes`` that every request needs, ``metadata`` i
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    import quick_start  # noqa: F401
+
 import json
 import sys
 from collections import Counter

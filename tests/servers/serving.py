@@ -5,6 +5,9 @@ Arguments: the port, the folder to announce in, and the configuration files.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    import quick_start  # noqa: F401
+
 import sys
 from pathlib import Path
 from typing import Any

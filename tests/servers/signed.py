@@ -7,6 +7,9 @@ tokens in seconds; ``scopes`` that every request needs; with ``admin``, the tool
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    import quick_start  # noqa: F401
+
 import json
 import secrets
 import sys

@@ -5,6 +5,9 @@ Names end with the era, so that one of each can stand behind one gateway. `legac
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    import quick_start  # noqa: F401
+
 import asyncio
 import base64
 import sys

@@ -2,6 +2,7 @@
 
 import sys
 
+from pegboard.collector import stop_collecting
 from pegboard.extras import missing_extra
 
 
@@ -15,4 +16,7 @@ def main() -> None:
             raise
         sys.stderr.write(f"pegboard: {told}\n")
         sys.exit(2)
-    run()
+    try:
+        run()
+    finally:
+        stop_collecting()

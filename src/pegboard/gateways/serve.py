@@ -17,6 +17,7 @@ import uvicorn
 
 from pegboard import operating_system
 from pegboard.clock import SystemClock
+from pegboard.collector import stop_collecting
 from pegboard.compose import Parts, events_and, opened_parts
 from pegboard.errors import ConfigError
 from pegboard.gateways.asgi import Front
@@ -70,14 +71,7 @@ async def serve_http(settings: Settings, source: Source, *, started: Callable[[s
     async with serving(settings, source, started=started) as server:
         with server.signals(), announce(server.url, source.files, running_folder()):
             await server.until_end()
-        _stop_collecting()
-
-
-def _stop_collecting() -> None:
-    """Disable the garbage collector before the process ends: with thousands of ending sessions it would scan everything
-    repeatedly."""
-    gc.disable()
-    gc.freeze()
+        stop_collecting()
 
 
 @asynccontextmanager

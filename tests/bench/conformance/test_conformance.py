@@ -16,7 +16,7 @@ import pytest
 from pegboard_bench.conformance.__main__ import TRANSPORTS
 from pegboard_bench.conformance.page import page
 from pegboard_bench.conformance.sides import Subject, subjects
-from pegboard_bench.conformance.suite import MODERN, Suite, lost, passed, read
+from pegboard_bench.conformance.suite import MODERN, Checked, Suite, lost, passed, read
 
 ROOT = Path(__file__).parents[3]
 SUITE = Suite(ROOT / ".demo" / "clients" / "conformance")
@@ -41,6 +41,17 @@ def subject(request: pytest.FixtureRequest) -> Subject:
     return found
 
 
+DIRECT: dict[str, Checked] = {}
+
+
+async def direct_checks(subject: Subject) -> Checked:
+    """What the server passes by itself; asked once, for both transports of the gateway."""
+    if subject.name not in DIRECT:
+        async with subject.alone() as url:
+            DIRECT[subject.name] = await SUITE.run(url)
+    return DIRECT[subject.name]
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.requirement("M7")
 @pytest.mark.requirement("M17")
@@ -50,8 +61,7 @@ def subject(request: pytest.FixtureRequest) -> Subject:
 async def test_what_a_server_passes_of_the_suite_the_gateway_before_it_passes_too(
     subject: Subject, transport: str, tmp_path: Path
 ) -> None:
-    async with subject.alone() as url:
-        direct = await SUITE.run(url)
+    direct = await direct_checks(subject)
     async with subject.behind(transport, tmp_path) as url:
         through = await SUITE.run(url)
 

@@ -60,6 +60,7 @@ async def test_the_overview_says_what_the_store_says(gateway_of: OpenGateway, we
         doors = await week.by("door", TODAY - days + 1, 9)
 
     assert {name: seen.ids[name] for name in figures(ActivityTotals())} == figures(summed(by_day.values()))
+    assert seen.ids["tokens-most"] == f"{max(each.tokens_after + each.tokens_saved for each in by_day.values()):,}"
     rows = {row[0]: row[1:] for row in seen.tables[0][1:]}
     assert len(rows) == days
     for day in range(TODAY - days + 1, TODAY + 1):
@@ -132,6 +133,22 @@ async def test_what_was_offered_is_compared_with_what_was_called(gateway_of: Ope
     [outcomes] = [table for table in tools.tables if table[0][0] == "model or client"]
     clients = [each for each in called if each.client]
     assert [row[1:3] for row in outcomes[1:] if row[0] == "claude-code"] == [[str(len(clients))] * 2]
+
+
+async def test_the_page_of_tools_says_what_an_index_found(gateway_of: OpenGateway) -> None:
+    measured = {"index": "compressed", "index_recall": 0.001}
+    async with gateway_of(servers={"odd": MARKED_UP}, **PATIENT, **measured) as gateway:
+        async with Client(streamable_http_client(gateway.server.url)) as client:
+            await client.list_tools()
+        before = await page(gateway, "/ui/tools")
+        after = before
+        while "index-recall" not in after.ids:
+            await gateway.http.post("/ui/try", data={"query": "paint it bold"})
+            after = await page(gateway, "/ui/tools")
+        metrics = await gateway.http.get("/metrics")
+
+    assert after.ids["index-recall"].startswith("The index compressed found 100.0% of the nearest tools, in ")
+    assert 'pegboard_index_nearest_total{found="true",index="compressed"}' in metrics.text
 
 
 async def test_a_row_and_its_page_are_the_entry(gateway_of: OpenGateway, week: MemoryActivity) -> None:

@@ -107,22 +107,38 @@ async def ask(client: Client, name: str, /, **arguments: Any) -> dict[str, Any]:
     return dict(json.loads(result.content[0].text))  # type: ignore[union-attr]
 
 
+LISTED: dict[str, list[dict[str, Any]]] = {}
+ANSWERED: dict[tuple[str, str], dict[str, Any]] = {}
+
+
+async def asked_directly(servers: dict[str, Any], page: str) -> None:
+    """Fill LISTED with what each server lists, and ANSWERED with what it answers by itself: once for all tests."""
+    for server, entry in servers.items():
+        if server in LISTED:
+            continue
+        async with direct(entry) as client:
+            for _, name, arguments, _ in (call for call in calls_of(servers, page) if call[0] == server):
+                ANSWERED[name, str(arguments)] = await raw(client, name, arguments)
+            LISTED[server] = await listed(client)
+
+
+def calls_of(servers: dict[str, Any], page: str) -> list[tuple[str, str, dict[str, Any], str]]:
+    """The calls of servers that are installed here."""
+    return [
+        (server, name, {key: page if value == "PAGE" else value for key, value in arguments.items()}, query)
+        for server, name, arguments, query in CALLS
+        if server in servers
+    ]
+
+
 @pytest.mark.requirement("M7")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_search_describe_invoke_and_direct_call_on_real_servers_equal_the_servers_own_answers(
     servers: dict[str, Any], page: str, tmp_path: Path, mode: str
 ) -> None:
-    calls = [
-        (server, name, {key: page if value == "PAGE" else value for key, value in arguments.items()}, query)
-        for server, name, arguments, query in CALLS
-        if server in servers
-    ]
-    expected, definitions = {}, {}
-    for server in {server for server, *_ in calls}:
-        async with direct(servers[server]) as client:
-            definitions |= {tool["name"]: tool for tool in await listed(client)}
-            for _, name, arguments, _ in (call for call in calls if call[0] == server):
-                expected[name, str(arguments)] = await raw(client, name, arguments)
+    await asked_directly(servers, page)
+    calls = calls_of(servers, page)
+    definitions = {tool["name"]: tool for server, *_ in calls for tool in LISTED[server]}
     async with gateway(CONFIG, mode, tmp_path) as client:
         for _, name, arguments, query in calls:
             found = await ask(client, "search_tools", query=query)
@@ -130,14 +146,12 @@ async def test_search_describe_invoke_and_direct_call_on_real_servers_equal_the_
             assert (await ask(client, "describe_tools", names=[name]))["tools"] == [definitions[name]]
             invoked = await raw(client, "invoke_tool", {"name": name, "arguments": arguments})
             called = await raw(client, name, arguments)
-            assert invoked == called == expected[name, str(arguments)], name
+            assert invoked == called == ANSWERED[name, str(arguments)], name
 
 
-async def test_a_client_is_listed_a_fraction_of_the_tokens(servers: dict[str, Any], tmp_path: Path) -> None:
-    before = 0
-    for entry in servers.values():
-        async with direct(entry) as client:
-            before += sum(BpeCounter().count([compact_json(tool) for tool in await listed(client)]))
+async def test_a_client_is_listed_a_fraction_of_the_tokens(servers: dict[str, Any], page: str, tmp_path: Path) -> None:
+    await asked_directly(servers, page)
+    before = sum(sum(BpeCounter().count([compact_json(tool) for tool in tools])) for tools in LISTED.values())
     async with gateway(CONFIG, "auto", tmp_path) as client:
         tools = await listed(client)
     after = sum(BpeCounter().count([compact_json(tool) for tool in tools]))

@@ -13,6 +13,7 @@ import typer
 from pegboard.apps.cli import stderr_log
 from pegboard.apps.cli.event_loop import run
 from pegboard.apps.cli.options import Configs, Exposure, Json, LogFormat, LogLevel, Profile, Verbose, examples
+from pegboard.collector import importing
 from pegboard.errors import ConfigError
 
 EXAMPLES = examples(
@@ -48,7 +49,8 @@ def mcp(
     server whose command follows --. If `pegboard serve` runs with the same files, its servers are used and none is
     started. Standard output is reserved for the protocol; logs go to stderr.
     """
-    from pegboard.apps.cli.configs import given, own_files, wrapped
+    with importing():
+        from pegboard.apps.cli.configs import given, own_files, wrapped
 
     files = [] if command and not config else config or own_files()
     if not files and not command:
@@ -56,8 +58,9 @@ def mcp(
     stderr_log.set_level(log_level and log_level.upper())
     if not (command or profile or no_attach) and _attached(files, exposure, toolset):
         return
-    from pegboard.gateways.mcp import serve_stdio
-    from pegboard.gateways.mcp.transport.config_reload import Source
+    with importing():
+        from pegboard.gateways.mcp import serve_stdio
+        from pegboard.gateways.mcp.transport.config_reload import Source
 
     servers = wrapped(command) if command else None
     read = partial(given, files, servers=servers, profile=profile, exposure=exposure, log_format=log_format)
@@ -86,7 +89,8 @@ def _attached(files: Sequence[Path], exposure: str | None, toolset: str | None) 
     url = running_for(files, running_folder())
     if url is None:
         return False
-    from pegboard.gateways.mcp.attach.bridge import bridge_stdio
+    with importing():
+        from pegboard.gateways.mcp.attach.bridge import bridge_stdio
 
     stderr_log.OURS.info("Attached to the `pegboard serve` at %s; no server is started here.", url)
     url = f"{url}/{quote(toolset)}" if toolset else url

@@ -20,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from pegboard import __version__
 from pegboard.apps.cli import stderr_log
 from pegboard.apps.cli.options import examples
+from pegboard.collector import importing
 from pegboard.errors import CatalogError, ConfigError, PegboardError
 from pegboard.extras import missing_extra
 
@@ -180,7 +181,8 @@ def names() -> list[str]:
 
 def _own(name: str) -> typer.Typer:
     own = name.replace("-", "_")
-    module = import_module(f"pegboard.apps.cli.{own}")
+    with importing():
+        module = import_module(f"pegboard.apps.cli.{own}")
     found = getattr(module, "app", None)
     if isinstance(found, typer.Typer):
         return found

@@ -14,6 +14,7 @@ import typer
 from pegboard.apps.cli import stderr_log
 from pegboard.apps.cli.event_loop import run
 from pegboard.apps.cli.options import Configs, Exposure, Json, LogFormat, LogLevel, Profile, Verbose, examples
+from pegboard.collector import importing
 
 EXAMPLES = examples(
     "One board for every client on this machine",
@@ -50,10 +51,11 @@ def serve(
     are accepted, /metrics Prometheus metrics. Sessions are stored and continue after a restart. On SIGTERM or Ctrl-C it
     stops its servers and exits when the models' answers in progress have ended; on a second one, at once.
     """
-    from pegboard.apps.cli.configs import given, own_files
-    from pegboard.apps.cli.mcp import nothing_given
-    from pegboard.gateways.mcp.transport.config_reload import Source
-    from pegboard.gateways.serve import serve_http
+    with importing():
+        from pegboard.apps.cli.configs import given, own_files
+        from pegboard.apps.cli.mcp import nothing_given
+        from pegboard.gateways.mcp.transport.config_reload import Source
+        from pegboard.gateways.serve import serve_http
 
     files = config or own_files()
     if not files:

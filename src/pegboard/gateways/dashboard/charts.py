@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 WIDTH, HEIGHT, GAP = 640, 140, 4
-LABELS = 18
-"""Height of the line of labels."""
+LABELS, SCALE = 18, 20
+"""Heights of the line of labels, and of the one with the highest bar's value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,14 +30,16 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarChart:
-    """Bars of stacked values; ``summary`` says it to those who do not see it."""
+    """Bars of stacked values, the highest of which is ``most``; ``summary`` says it to those who do not see it."""
 
     summary: str
     bars: tuple[Bar, ...]
     legend: tuple[tuple[str, str], ...]
+    most: float
     width: int = WIDTH
-    height: int = HEIGHT + LABELS
-    base: int = HEIGHT
+    height: int = SCALE + HEIGHT + LABELS
+    top: int = SCALE
+    base: int = SCALE + HEIGHT
 
     @property
     def shown_labels(self) -> set[int]:
@@ -55,16 +57,16 @@ def bar_chart(
     >>> [bar.segments[0].height for bar in chart.bars]
     [70.0, 140.0]
     """
-    most = max((sum(values) for _, _, values in days), default=0.0) or 1.0
+    most = max((sum(values) for _, _, values in days), default=0.0)
     step = WIDTH / max(1, len(days))
     bars = []
     for place, (label, title, values) in enumerate(days):
-        bottom, segments = float(HEIGHT), list[Segment]()
+        bottom, segments = float(SCALE + HEIGHT), list[Segment]()
         for (kind, _), value in zip(legend, values, strict=True):
-            height = round(HEIGHT * value / most, 2)
+            height = round(HEIGHT * value / (most or 1.0), 2)
             bottom -= height
             segments.append(Segment(kind=kind, y=round(bottom, 2), height=height))
         width = min(step - GAP, 64.0)
         x = place * step + (step - width) / 2
         bars.append(Bar(label=label, title=title, x=round(x, 2), width=round(width, 2), segments=tuple(segments)))
-    return BarChart(summary=summary, bars=tuple(bars), legend=tuple(legend))
+    return BarChart(summary=summary, bars=tuple(bars), legend=tuple(legend), most=most)

@@ -125,7 +125,7 @@ async def test_a_message_beyond_the_limit_that_names_nobody_ends_the_connection_
 
 
 async def test_a_list_of_five_megabytes_is_listed_whole(client_of: OpenClient, faulty: MakeFaulty) -> None:
-    async with client_of(faulty(FAULTY_LIST="5000000"), exposure="eager", list_budget=0) as client:
+    async with client_of(faulty(FAULTY_LIST="5000000"), exposure="eager", list_budget=0, start_wait=90.0) as client:
         names: list[str] = []
         cursor: str | None = None
         while True:
