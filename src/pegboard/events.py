@@ -242,6 +242,16 @@ class ServerCrowds(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecallMeasured(Event):
+    """Of the ``wanted`` nearest tools an ``index`` had ``found`` so many, by comparison with ``compared`` tools."""
+
+    index: str
+    wanted: int
+    found: int
+    compared: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContentSuspected(Event):
     """The scanner suspects that a server's text is poisoned: ``where`` is a tool, or a kind and a name or URI.
 

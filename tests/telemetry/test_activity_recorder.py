@@ -108,3 +108,21 @@ async def test_findings_are_kept_apart() -> None:
     recorder.emit(CHANGED)
 
     assert list(recorder.notices) == [CHANGED]
+
+
+async def test_what_happens_during_a_write_is_left_for_the_next_one() -> None:
+    class Busy(MemoryActivity):
+        async def put(self, entries: Sequence[ActivityEntry]) -> None:
+            await super().put(entries)
+            if len(self._entries) < 5:
+                recorder.emit(searched(len(self._entries)))
+
+    recorder, numbers = ActivityRecorder(), list[int]()
+    async with recorder.running(store := Busy()):
+        recorder.emit(searched())
+        for _ in range(2):
+            await recorder.flush()
+            numbers.append(len(await store.find(ActivityQuery(), 10)))
+
+    assert numbers == [1, 2]
+    assert len(await store.find(ActivityQuery(), 10)) == 5

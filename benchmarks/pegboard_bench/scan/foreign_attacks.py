@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pegboard.catalog.ingest.mcp import tool_from_mcp
 from pegboard.testing import fake_tool
@@ -103,20 +104,24 @@ def all_of(folder: Path) -> Iterator[Published]:
             yield from (each for _, each in disguised(attack))
 
 
-def measured_or_kept(folder: Path | None, path: Path) -> tuple[dict[str, dict[str, Caught]], dict[str, str]]:
-    """What is caught of a folder's attacks; without a folder, what the results file at ``path`` says of an earlier run,
-    with that run's ``commit`` and ``date``. Raises ValueError for a line that is no attack."""
-    if folder is not None:
-        return caught(all_of(folder)), {}
+def measured_or_kept(folder: Path | None, path: Path) -> tuple[dict[str, dict[str, Caught]], dict[str, Any]]:
+    """What is caught of a folder's attacks; of corpora that are not there, what the results file at ``path`` says of an
+    earlier run, with those ``corpora`` and that run's ``commit`` and ``date``. Raises ValueError for a line that is no
+    attack."""
+    found = caught(all_of(folder)) if folder is not None else {}
     if not path.exists():
-        return {}, {}
+        return found, {}
     before = results.read(path)
     tables = before["tables"]
     kept = {
         corpus: {family: Caught(**row) for family, row in families.items()}
         for corpus, families in tables["published"].items()
+        if corpus not in found
     }
-    return kept, tables.get("published_at") or {"commit": before["commit"], "date": before["date"]}
+    if not kept:
+        return found, {}
+    earlier = tables.get("published_at") or {"commit": before["commit"], "date": before["date"]}
+    return found | kept, earlier | {"corpora": sorted(kept)}
 
 
 def shares(found: Mapping[str, Mapping[str, Caught]]) -> dict[str, float]:

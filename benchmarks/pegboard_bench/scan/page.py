@@ -41,26 +41,29 @@ because of it. Caught is what is suspicious afterwards.
 |---|---|---|
 """
 PUBLISHED = """
-Attacks that others published, from `PEGBOARD_ATTACKS`; none is in the fit of the second stage. The folder was
-gathered anew from the authors' repositories: proofs of concept, MSB's templates and poisoned tools, ASB's attack
-tools, AgentDojo's templates over the goals of three of its suites, attractive tools, and orders in other languages
-from lists of test texts. Earlier tables had two corpora of results that were not at hand again, and other lists of
-languages. The written attacks were complete before the texts were read, and these shares were seen three times while
-bounds and rules were changed; who wrote them knew the families of attacks. Three rules were widened after the
-templates had been read, and fit no more than those: a misspelt order to ignore instructions, headings such as
-`###(system_message)`, and such orders in four more languages. The rules were written by people who knew the templates
-of AgentDojo, InjecAgent, ASB and MSB. The rule `hints` was written after its author had seen which keys of
-`annotations` one published attack server uses: that it finds that server shows nothing about others. Proofs of
-concept, attractive texts and other languages stand in descriptions, attacks on results in results. `obfuscated` is
-the proofs in each disguise; a sentence in an encoding or letter by letter is suspicious whatever it says, so their
-share may exceed that of the proofs.
+Attacks that others published, from `PEGBOARD_ATTACKS`; none is in the fit of the second stage.
+`python -m pegboard_bench.scan.gather` gathers them out of checkouts of the authors' repositories, so that anybody can
+make these figures again: proofs of concept, MSB's templates, praised tools and results that send to another tool, ASB's
+attack tools under its templates, AgentDojo's templates over goals of three of its suites, attractive tools, and the
+poisoned tools of MCPTox. Orders in other languages are from lists of test texts.
+
+Who wrote the rules knew most of these texts: the templates of AgentDojo, ASB and MSB, and since this version the proofs
+of concept. Rules for the kinds that were missed (praise in two ways, orders on which tool to take, text that speaks as
+the user, limits declared void, orders in fields of JSON) were written after the missed texts had been read, in wider
+words than theirs: that all proofs and attractive tools are caught says that these are covered, not what others would
+meet. `mcptox` shows more. Before these rules 46 of its 486 tools were caught (9%). The patterns on the order of other
+tools (`steering`), on calls with given paths (`errand`), on reasons (`pretext`) and consequences (`pressure`) were
+written for its kind, with two of its texts seen and weights set on catalogs of honest tools; its share was looked at
+three times. ASB's bare instructions and descriptions say what a harmful tool does, and give the model no order.
+`obfuscated` is the proofs in each disguise; a sentence in an encoding or letter by letter is suspicious whatever it
+says, so their share may exceed that of the proofs.
 {kept}
 | corpus | family | attacks | caught | by the rules alone |
 |---|---|---|---|---|
 """
 KEPT = """
-The folder of these attacks was not at hand when the rest was measured. Their figures are those of {date} at commit
-`{commit}`, of the scanner as it was then: later rules (`hints`, `errand`, disguises) are not in them.
+{corpora} were not at hand when the rest was measured. Their figures are those of {date} at commit `{commit}`, of the
+scanner as it was then.
 """
 RESULTS = """
 Of {results} recorded results of real servers of at most 20,000 characters, {suspicious} are suspicious; of the
@@ -82,6 +85,11 @@ others) in any language; the bound is what lets {rank} of {tools:,} honest tools
 HELD_OUT = """
 Of {texts} whole attacks that nothing was fitted to, in other words than those of the fit and without its usual marks,
 {all:.0%} exceed the bound and {doubtful:.0%} that of a doubt. Their author is that of the others; they steered the fit.
+
+Tried for the second stage, and left out: 914 more English attacks of the kinds that were missed, with 222 honest
+sentences in the same voice. A few odd honest sentences rose with them, and with these the upper bound, from 4.4 to 6.3:
+of sentences whose template was unseen 56% exceeded it, not 72%, of the texts above 21%, not 27%. More attacks do not
+help as long as a handful of sentences sets the bound.
 """
 
 
@@ -158,8 +166,9 @@ def _meaning(tables: Mapping[str, Any], figures: Mapping[str, float]) -> Iterato
     yield HELD_OUT.format(**fit["held_out"])
 
 
-def _stamp(earlier: Mapping[str, str]) -> dict[str, str]:
-    return {"date": earlier["date"][:10], "commit": earlier["commit"][:12]}
+def _stamp(earlier: Mapping[str, Any]) -> dict[str, str]:
+    names = ", ".join(f"`{corpus}`" for corpus in earlier.get("corpora", ["All"]))
+    return {"date": earlier["date"][:10], "commit": earlier["commit"][:12], "corpora": names}
 
 
 def _share(caught: int, planted: int) -> str:

@@ -158,8 +158,8 @@ def default_parts(settings: Settings, **replaced: Any) -> Parts:
     )
     parts.setdefault("learner", _learner(settings, parts["habits"], clock))
     parts.setdefault("resting", ServerBreakers(clock, settings.breakers.policy))
-    parts.setdefault("index", indexes(settings, parts["encoder"], clock))
-    parts.setdefault("fallback_index", indexes(settings, parts["fallback"], clock))
+    parts.setdefault("index", indexes(settings, parts["encoder"], clock, parts["events"]))
+    parts.setdefault("fallback_index", indexes(settings, parts["fallback"], clock, parts["events"]))
     return Parts(**parts)
 
 

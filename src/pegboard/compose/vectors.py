@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from pegboard.catalog import BpeCounter
 from pegboard.circuit_breaker import Breaker
 from pegboard.errors import ConfigError, EncoderError, StoreError
+from pegboard.events import RecallMeasured
 from pegboard.extras import required
-from pegboard.protocols import Clock, Encoder, VectorIndex
+from pegboard.protocols import Clock, Encoder, EventSink, VectorIndex
 from pegboard.retrieval import OnnxEncoder
 from pegboard.retrieval.encoders.providers import PROVIDERS
 from pegboard.retrieval.encoders.service import Service
@@ -18,6 +19,7 @@ from pegboard.retrieval.index.bit_index import CompressedIndex
 from pegboard.retrieval.index.faiss import FaissIndex
 from pegboard.retrieval.index.pgvector import PgvectorDatabase, PgvectorIndex
 from pegboard.retrieval.index.qdrant import FILLING, QdrantIndex
+from pegboard.retrieval.index.recall_samples import RecallSample, RecallSamples
 from pegboard.settings import Settings
 from pegboard.settings.retrieval import ChromaSettings, EncoderSettings, QdrantSettings
 from pegboard.settings.services import key_in
@@ -68,15 +70,36 @@ def embedding_service(chosen: EncoderSettings) -> Service:
     )
 
 
-def indexes(settings: Settings, encoder: Encoder | None, clock: Clock) -> IndexOf:
+def indexes(settings: Settings, encoder: Encoder | None, clock: Clock, events: EventSink) -> IndexOf:
     """A function that makes the index of a board, for the vectors of one encoder; it returns None for the exact index,
-    or without an encoder.
+    or without an encoder. What an index finds is measured, as `index_recall` says.
+    """
+    if encoder is None or settings.index == "exact":
+        return lambda board: None
+    make = _index_maker(settings, encoder, clock)
+    if not settings.index_recall:
+        return make
+
+    def report(sample: RecallSample) -> None:
+        events.emit(
+            RecallMeasured(
+                at=clock.time(),
+                index=settings.index,
+                wanted=sample.wanted,
+                found=sample.found,
+                compared=sample.compared,
+            )
+        )
+
+    return lambda board: RecallSamples(make(board), clock, report, seconds=settings.index_recall)
+
+
+def _index_maker(settings: Settings, encoder: Encoder, clock: Clock) -> Callable[[str], VectorIndex]:
+    """Makes the index of a board.
 
     On a server, each board has a collection or table per vector space, because two boards may describe a tool
     differently. Its name is fixed now, because an encoder's dimensions may change with its first answer.
     """
-    if encoder is None or settings.index == "exact":
-        return lambda board: None
     if settings.index == "compressed":
         return lambda board: CompressedIndex(encoder.dimensions)
     if settings.index == "faiss":
@@ -100,7 +123,7 @@ def _tables(settings: Settings, clock: Clock) -> PgvectorDatabase:
     return PgvectorDatabase(url, schema=chosen.prefix, timeout=chosen.timeout, guard=_guard(clock, chosen.rest).call)
 
 
-def _points(chosen: QdrantSettings, space: str, clock: Clock) -> IndexOf:
+def _points(chosen: QdrantSettings, space: str, clock: Clock) -> Callable[[str], VectorIndex]:
     """Makes the collection of a board. Raises ConfigError if the API key is missing."""
     key = None if chosen.token_env is None else key_in(chosen.token_env, "the Qdrant server")
     client = required("qdrant_client", "qdrant").QdrantClient(

@@ -314,6 +314,12 @@ class Settings(BaseSettings):
         description="Index that hybrid searches for tools: exact, compressed or faiss (in this process), or "
         "chroma, pgvector or qdrant (a server).",
     )
+    index_recall: float = Field(
+        60.0,
+        ge=0,
+        description="Seconds between two searches of an index (other than exact) that are compared with all tools in "
+        "the background, at least; 0: none is.",
+    )
     index_shards: tuple[Path, ...] = Field(
         (),
         description="Folders that `pegboard index build` wrote: vectors found there are mapped into memory and never "

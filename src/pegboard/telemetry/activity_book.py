@@ -48,7 +48,7 @@ class ActivityBook:
     def __init__(self, prices: PriceTable) -> None:
         self._prices = prices
         self._ids = map(f"{os.urandom(8).hex()}{{:016x}}".format, itertools.count())
-        self._decisions: OrderedDict[str, RouteDecided] = OrderedDict()
+        self._decisions: OrderedDict[str, _Decision] = OrderedDict()
         self._last: OrderedDict[str, ActivityEntry] = OrderedDict()
         self._takes: Mapping[type[Event], Callable[[Any], list[ActivityEntry]]] = {
             RouteDecided: self._decided,
@@ -74,7 +74,7 @@ class ActivityBook:
 
     def _decided(self, event: RouteDecided) -> list[ActivityEntry]:
         if event.turn_id:
-            _remember(self._decisions, event.turn_id, event)
+            _remember(self._decisions, event.turn_id, _Decision(event))
         return []
 
     def _served(self, event: ModelRequestServed) -> list[ActivityEntry]:
@@ -216,21 +216,36 @@ class ActivityBook:
 
     def _said(self, decision: str, door: Door) -> dict[str, Any]:
         """The fields of an entry that the event of its decision says, if that is still known."""
-        made = self._decisions.get(decision)
-        if made is None:
-            return {}
-        return {
-            "text": clean(made.query, LONGEST_TEXT),
-            "profile": made.profile,
-            "encoder": made.encoder,
-            "scores": _scored(made, _model_tool if door == "llm" else _tool),
-            "latency_ms": made.latency_ms,
-        }
+        known = self._decisions.get(decision)
+        return {} if known is None else known.said(door)
 
     def _price(self, event: ModelRequestServed, tokens: int) -> NanoUsd:
         """The price of tokens of definitions, at the mean price of the request's prompt if that was counted."""
         price = self._prices.price_of(event.model)
         return price.definitions(tokens, event.used) if price is not None else NO_MONEY
+
+
+class _Decision:
+    """A decision, and what entries of a door say of it: requests that follow each other often share one."""
+
+    __slots__ = ("_made", "_said")
+
+    def __init__(self, made: RouteDecided) -> None:
+        self._made = made
+        self._said: dict[Door, dict[str, Any]] = {}
+
+    def said(self, door: Door) -> dict[str, Any]:
+        found = self._said.get(door)
+        if found is None:
+            made = self._made
+            found = self._said[door] = {
+                "text": clean(made.query, LONGEST_TEXT),
+                "profile": made.profile,
+                "encoder": made.encoder,
+                "scores": _scored(made, _model_tool if door == "llm" else _tool),
+                "latency_ms": made.latency_ms,
+            }
+        return found
 
 
 def clean(text: str, longest: int = LONGEST_NAME) -> str:

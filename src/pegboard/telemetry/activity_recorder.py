@@ -7,6 +7,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 
 from pegboard.activity_entries import ActivityEntry
 from pegboard.errors import PegboardError
@@ -15,6 +16,7 @@ from pegboard.events import (
     DefinitionChanged,
     DefinitionSuspected,
     Event,
+    RecallMeasured,
     ServerCrowds,
 )
 from pegboard.model_prices import NO_PRICES, PriceTable
@@ -42,15 +44,29 @@ Watcher = asyncio.Queue[ActivityEntry | None]
 """Entries as they are stored; None if some were left out."""
 
 
+@dataclass(frozen=True, slots=True)
+class RecallSeen:
+    """What an index found of the nearest tools in searches that were compared with all."""
+
+    searches: int = 0
+    wanted: int = 0
+    found: int = 0
+
+    def plus(self, event: RecallMeasured) -> RecallSeen:
+        return RecallSeen(self.searches + 1, self.wanted + event.wanted, self.found + event.found)
+
+
 class ActivityRecorder:
     """An EventSink that keeps activity in a store, within `running`. Pages call `flush` before they read the store.
 
-    ``notices`` are the latest findings about tools and servers, the newest last.
+    ``notices`` are the latest findings about tools and servers, the newest last; ``recall`` is what indexes for vectors
+    have found since the start.
     """
 
     def __init__(self, prices: PriceTable = NO_PRICES) -> None:
         self.store: Activity
         self.notices: deque[Event] = deque(maxlen=MOST_NOTICES)
+        self.recall: dict[str, RecallSeen] = {}
         self.lost = 0
         self._book = ActivityBook(prices)
         self._kinds = self._book.kinds
@@ -70,6 +86,8 @@ class ActivityRecorder:
                 self.lost += 1
         elif isinstance(event, NOTICES):
             self.notices.append(event)
+        elif isinstance(event, RecallMeasured):
+            self.recall[event.index] = self.recall.get(event.index, RecallSeen()).plus(event)
 
     def amiss(self) -> str:
         """What is wrong with the store of activity; empty if it took what it was last given."""
@@ -92,13 +110,20 @@ class ActivityRecorder:
             with suppress(asyncio.CancelledError):
                 await task
             await self.flush()
+            while self._events and not self._failing:
+                await self.flush()
 
     async def flush(self) -> None:
-        """Store what has happened until now. A store that fails gets it again."""
+        """Store what has happened until now. A store that fails gets it again.
+
+        What happens meanwhile is left for the next time: a busy gateway would never come to an end, one small write
+        after another, each of which takes as long as many entries."""
         async with self._writing:
-            self._written = 0
-            while self._events or self._entries:
-                await self._take(min(AT_ONCE, len(self._events)))
+            self._written, left = 0, len(self._events)
+            while left or self._entries:
+                many = min(AT_ONCE, left)
+                await self._take(many)
+                left -= many
                 self._written += len(self._entries)
                 if not await self._stored():
                     return

@@ -24,6 +24,7 @@ from pegboard.events import (
     Event,
     ModelRequestServed,
     ProgramFinished,
+    RecallMeasured,
     ResultRead,
     ResultShaped,
     RouteDecided,
@@ -90,6 +91,9 @@ class Metrics:
         self._lists = self._counter("mcp_lists", "Lists of tools sent to MCP clients.", "exposure")
         self._unlisted = self._counter("mcp_tokens_saved", "Tokens of tool definitions that these lists left out.")
         self._searched = self._counter("mcp_searches", "Searches for tools by MCP clients.", "ranked_by")
+        self._nearest = self._counter(
+            "index_nearest", "Nearest tools of sampled searches, by whether the index found them.", "index", "found"
+        )
         self._programs = self._counter("programs", "Programs of MCP clients by how they ended.", "outcome")
         self._servers = self._gauge("servers", "MCP servers by state.", "state")
         self._states: dict[str, str] = {}
@@ -107,6 +111,7 @@ class Metrics:
             ShadowMeasured: self._shadow,
             ToolsListed: self._list,
             ToolsSearched: self._search,
+            RecallMeasured: self._recall,
         }
         self._count_servers()
 
@@ -200,6 +205,10 @@ class Metrics:
 
     def _search(self, event: ToolsSearched) -> None:
         self._searched.labels("words" if event.by_words else "profile").inc()
+
+    def _recall(self, event: RecallMeasured) -> None:
+        self._nearest.labels(event.index, "true").inc(event.found)
+        self._nearest.labels(event.index, "false").inc(event.wanted - event.found)
 
     def _count_servers(self) -> None:
         counted = Count(self._states.values())

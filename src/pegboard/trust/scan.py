@@ -28,6 +28,8 @@ RULES: Mapping[str, Rule] = {
     "exfiltration": wording_rules.exfiltration,
     "pressure": wording_rules.pressure,
     "impersonation": wording_rules.impersonation,
+    "pretext": wording_rules.pretext,
+    "praise": wording_rules.praise,
     "errand": wording_rules.errand,
     "hints": wording_rules.hints,
     "disguise": wording_rules.disguise,

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, lru_cache
 
+from pegboard.trust.definition_texts import plain
 from pegboard.trust.disguises import LEET, LEETED, SPACED
 from pegboard.trust.findings import ARGUMENTS, HINTS, NAME, Finding, ScannedText
 from pegboard.trust.needed_words import PatternTable
@@ -47,6 +49,9 @@ def _wrapped(most: int) -> str:
     return rf"(?:[^.!?\n]|(?<=[\w,])\n(?=\w)){{0,{most}}}"
 
 
+_LIMITS = r"""(?:guardrails?|safety\ (?:filters?|checks?|guidelines|restrictions?|measures|rules)|content\ filter(?:s
+|ing)?
+    |ethical\ (?:limits|guidelines|restrictions)|security\ (?:guardrails|restrictions|checks))"""
 OVERRIDE = _patterns(
     (
         0.9,
@@ -98,6 +103,18 @@ OVERRIDE = _patterns(
         |(?:指示|命令|規則|ルール)[^。\n]{{0,8}}(?:無視|忘れ)|(?:지시|지침|명령|규칙)[^.\n]{{0,10}}(?:무시|잊)""",
     ),
     (0.7, r"\b(?:ignore|disregard|forget)\ (?:all\ |any\ )?(?:the\ |your\ |my\ )?(?:previous|prior|earlier)\ \w{8,}"),
+    (
+        0.6,
+        rf"""\b(?:disable|bypass|deactivate|suspend|switch\ off|turn\ off|remove|lift)\ (?:\w+\ ){{0,3}}{_LIMITS}\b
+        |\b(?:{_LIMITS}|(?:previous|prior|all|your)\ (?:instructions|rules|restrictions))\b
+        \ ?(?::|are|is|have\ been|were)?\ ?(?:now\ |hereby\ )?(?:disabled|bypassed|deactivated|suspended|void|lifted
+        |revoked|cancell?ed|off)\b""",
+    ),
+    (
+        0.6,
+        rf"""\byou\ (?:are|have)\b{_near(50)}\b(?:with\ no|without(?:\ any)?)
+        \ (?:limits|limitations|restrictions|rules|guardrails)\b""",
+    ),
 )
 """Orders to ignore earlier instructions."""
 
@@ -106,6 +123,11 @@ _TELL = r"""(?:tell|telling|inform|informing|alert|alerting|notify|notifying|war
     |mention\w*)"""
 SECRECY = _patterns(
     (0.7, rf"\b{_NOT}\ (?:ever\ |explicitly\ )?{_TELL}\b{_near(60)}\b(?:users?|humans?|anyone|person|operator)\b"),
+    (
+        0.5,
+        r"""[\[(<]\ ?(?:do\ not|don'?t|never)\ (?:show|display|reveal|mention)(?:\ this|\ it)?
+        (?:\ to)?(?:\ the)?\ users?\b""",
+    ),
     (
         0.5,
         r"""\b(?:user|human|operator)\b\ (?:must|should|need|does|may|can)\ ?(?:not|n'?t|never)\ (?:\w+\ )?
@@ -163,6 +185,17 @@ MARKUP = _patterns(
         |(?:^|\n)[^\S\n]{0,9}(?:system|assistant|developer)\ {0,3}:\s""",
     ),
     (0.4, r"<!--[^>]{15,2000}+>"),
+    (0.3, r"\[\ {0,2}(?:very\ |most\ )?important\ {0,2}\]"),
+    (
+        0.5,
+        r"""(?:^|\n|[.\]]\ )[^\S\n]{0,9}(?:hidden|secret|concealed)\ (?:instruction|step|order|command|directive)s?\b
+        [^\n:]{0,40}:""",
+    ),
+    (
+        0.5,
+        r"""["']_{0,2}(?:system|ai|agent|llm|model|assistant|hidden)[_-]{1,2}
+        (?:injection|instruction|command|order|directive|override)s?["']\ ?:""",
+    ),
     (
         0.5,
         r"""(?:\#{2,4}|={3,5}|-{3,5}|\*{3,5})\ ?[\[({<]?(?:system|admin(?:istrator)?|developer|assistant)[\s_-]
@@ -235,7 +268,35 @@ WHOLE_CONVERSATION = _patterns(
 """Only in descriptions of parameters: chat tools describe their results in these words."""
 
 _OTHER = r"(?:any\ other|other|built-?in|another|existing|native|default|competing)"
+_NAMED = r"""(?:[`'\"][\w.-]{2,40}[`'\"]|[a-z][a-z0-9]*(?:_[a-z0-9]+)+
+    |\b(?!this\b|the\b|any\b|that\b|each\b|every\b|other\b|all\b)\w{3,40}\ (?:tool|function)\b)"""
+_WHEN = r"(?:before|prior\ to|after|when|whenever|once|every\ time|each\ time|(?:for|upon)\ (?:every|any|each))"
+_USING = r"(?:us(?:e|ing|es)|call(?:ing|s)?|invok(?:e|ing|es)|run(?:ning|s)?|execut(?:e|ing|es))"
+_USE = r"(?:use|call|invoke|run|execute)"
 STEERING = _patterns(
+    (
+        0.5,
+        rf"""\b{_WHEN}\b(?:(?!\bthis\b)[^.!?\n]){{0,30}}\b{_USING}\b(?:(?!\bthis\b)[^.!?\n]){{0,15}}{_NAMED}
+        (?:(?!\bnot\b|\ or\ )[^.!?\n]){{0,60}}
+        \b{_USE}\b(?:(?!\bnot\b)[^.!?\n]){{0,20}}{_NAMED}""",
+    ),
+    (
+        0.5,
+        rf"""{_NAMED}\ (?:must|has\ to|needs\ to|should|is\ to)\ (?:\w+\ ){{0,3}}(?:called|invoked|used|executed|run
+        |accessed
+        |read)\b{_near(40)}\b(?:before|prior\ to|after|whenever|each\ time)\b{_near(40)}{_NAMED}""",
+    ),
+    (
+        0.4,
+        rf"""\b{_WHEN}\b(?:(?!\bthis\b)[^.!?\n]){{0,60}}\b(?:must|needs?\ to|ha(?:ve|s)\ to|should|required\ to
+        |always|first|also|any|all|every)\b
+        {_near(25)}\b{_USE}\b{_near(20)}{_NAMED}""",
+    ),
+    (
+        0.3,
+        rf"""\b(?:you\ must|must\ (?:first|also)|you\ have\ to|always)\ (?:first\ |also\ )?{_USE}\ (?:the\ )?
+        {_NAMED}""",
+    ),
     (
         0.4,
         rf"""\b(?:before|after|when|whenever|every\ time|each\ time|if)\b{_near(30)}
@@ -282,8 +343,74 @@ STEERING = _patterns(
         \b(?:always\ (?:use|choose|call|select|prefer)|(?:than|over)\ (?:all|any|every)\b{_near(10)}\b(?:tools?
         |others?))\b""",
     ),
+    (
+        0.5,
+        r"""\b(?:use|call|choose|run|pick)\ (?:just\ |only\ )?this(?:\ (?:tool|function|one))?\ (?:rather\ than
+        |instead\ of|over
+        |and\ not)\ (?:the\ )?(?:others|rest|any\ (?:similar|alternative)|(?:all|any|every)\ others?)\b
+        |\b(?:just|only|always)\ (?:use|call|run)\ this(?:\ (?:tool|function))?\ (?:no\ matter|regardless\ of|even\ if
+        |whatever)\b""",
+    ),
+    (
+        0.5,
+        rf"""\b(?:before|after|when|whenever|once|while)\b{_near(60)}
+        \b(?:use|call|run|execute|invoke)\ this\ (?:tool|function)\b{_near(30)}
+        \b(?:replace|overwrite|modify|change|alter|substitute)\b{_near(30)}
+        \b(?:values?|results?|arguments?|inputs?|outputs?|answer|response|numbers)\b""",
+    ),
 )
 """Orders about the use of other tools, or to prefer this one."""
+
+PRETEXT = _patterns(
+    (
+        0.25,
+        rf"""\b(?:to|for)\ (?:ensure|verify|check|validate|guarantee|security|compliance|safety|audit|prevent)\w*\b
+        {_near(30)}
+        \b(?:security|integrity|permissions?|authori[sz]ation|compliance|safety|consistency|audit\w*|compatib\w+|leak\w*
+        |tamper\w*)""",
+    ),
+)
+"""Reasons that orders are given. Honest descriptions of tools rarely give any."""
+
+PRAISE = _patterns(
+    (
+        0.2,
+        r"""\b(?:rated|ranked|voted)\ (?:\#\ ?1|number\ one|no\.\ ?1|the\ best|first)\b|\#\ ?1\ (?:ranked|rated
+        |choice|tool)\b
+        |\bnumber\ one\ (?:tool|choice|solution)\b|\baward-?winning\b|\bprize-?winning\b""",
+    ),
+    (
+        0.2,
+        rf"""\b(?:recommended|endorsed|trusted|praised|loved|approved|used)\ by\b{_near(40)}
+        \b(?:experts?|researchers|scientists|fortune|millions?|thousands|universit\w+|governments|labs?|engineers
+        |professionals)\b|\bas\ seen\ (?:on|in)\b|\bfeatured\ (?:in|on)\b
+        |\b(?:million|thousand|\d{{2,}}k\+?|\d[\d,]{{4,}})\ (?:users|downloads|customers|reviews|five-star)\b""",
+    ),
+    (
+        0.2,
+        rf"""\b(?:outperforms?|outclass\w*|beats?|superior\ to|better\ than)\b{_near(15)}
+        \b(?:all|any|every|others?|competitors?|alternatives?|rivals?|standard)\b
+        |\b\d{{1,3}}\ ?x\ (?:better|faster|more)\b|\b\d{{2,3}}%\ (?:more|better|faster)\b|\bgame.changer\b""",
+    ),
+    (
+        0.2,
+        r"""\b(?:inferior|outdated|mediocre|obsolete)\ (?:\w+\ )?(?:tools?|alternatives?|options?|ones|solutions?)\b
+        |\bdon'?t\ settle\b|\bwhy\ (?:settle|use\ inferior)\b|\bfall\ behind\b""",
+    ),
+    (
+        0.2,
+        r"""\blimited[\ -]time\b|\bact\ now\b|\bonly\ \d+\ (?:\w+\ )?left\b|\bexpires?\ soon\b
+        |\bwhile\ you\ still\ can\b
+        |\bvip\b|\belite\b|\bexclusive\ (?:access|tool|service|members)\b""",
+    ),
+    (
+        0.2,
+        r"""\b(?:best|greatest|finest|most\ (?:accurate|powerful|reliable|advanced|trusted))
+        \ (?:\w+\ ){0,2}(?:tools?|service|choice|option|server|calculator|search|translator)
+        \ (?:in\ the\ world|available|ever|on\ earth|anywhere|of\ all)\b""",
+    ),
+)
+"""What advertisements say, kind by kind: who praises a tool in two ways wants it chosen, not understood."""
 
 _DATA = r"""(?:conversations?|history|secrets?|credentials?|contents?|keys?|passwords?|tokens?|messages?|user\ data
     |environment|files?|results?|outputs?|arguments|data|inbox|emails?|payload|everything|copy)"""
@@ -313,16 +440,41 @@ IMPERSONATION = _patterns(
         |request)s?\b{_near(15)}
         \b(?:must|need\ to|have\ to)\ (?:first\ |also\ )?(?:call|use|invoke|execute|run)\b""",
     ),
+    (
+        0.6,
+        r"""\b(?:new|next|another)\ (?:user|human)\ (?:query|request|message|turn|task|question)\ ?:
+        |(?:^|\n|[.:!]\ )(?:hello,?\ |hi,?\ )?(?:i\ am|i'm|this\ is|it\ is)\ (?:the|your)\ (?:user|owner|human)\b
+        |\b(?:previous|earlier|first|last|original)\ (?:task|request|job|question)\ (?:has\ been|is|was)
+        \ (?:completed|finished|done|closed|cancell?ed|answered)\b[^!?\n]{0,60}
+        \b(?:i\ (?:have|need|want)|you\ (?:must|have\ to|now|should))\b""",
+    ),
+    (
+        0.25,
+        r"""(?:^|\n)\W{0,5}todo\ ?:\ (?:please\ |make\ sure|send|e-?mail|transfer|pay|forward|delete|share|visit|post
+        |invite)""",
+    ),
 )
 """Text that pretends to come from the agent's user."""
 
 ERRAND = _patterns(
     (
+        0.5,
+        rf"""\b{_USE}\ (?:the\ )?{_NAMED}[^!?\n]{{0,60}}
+        (?:(?<![\w.])/(?:etc|home|root|var|tmp|usr|opt)/|~/|\b[a-z]:\\|\.env\b|\.ssh\b|id_rsa
+        |[\w.+-]{{1,64}}@[\w-]{{1,63}}\.\w)""",
+    ),
+    (
+        0.35,
+        rf"""\b{_USE}\ (?:the\ )?{_NAMED}{_near(30)}\bwith\ (?:the\ )?
+        (?:[`'\"]?\w+[`'\"]?\ (?:parameter|argument|value|path|set)|(?:parameter|argument|path)s?)\b""",
+    ),
+    (
         0.35,
         r"""(?:^|[:.!>\])]\s{0,3}|\n\s{0,9}|\bplease\ |\band\ )
         (?:send|transfer|wire|pay|subscribe|e-?mail|forward|invite|share|visit|open|post|make\ a|go\ to|click
         |sign\ up)\b
-        [^!?\n]{0,90}(?:\b[a-z]{2}\d{2}(?:\ ?[a-z0-9]){11,30}\b|[\w.+-]{1,64}@[\w-]{1,63}\.\w{2,}|\bwww\.\w|https?://\w)""",
+        [^!?\n]{0,90}(?:\b[a-z]{2}\d{2}(?:\ ?[a-z0-9]){11,30}\b|[\w.+-]{1,64}@[\w-]{1,63}\.\w{2,}|\bwww\.\w
+        |https?://\w)""",
     ),
 )
 """Orders to do something outside, with an account, an address or a link that the text brings along."""
@@ -367,6 +519,14 @@ EXFILTRATION = _patterns(
 
 PRESSURE = _patterns(
     (
+        0.25,
+        rf"""\b(?:otherwise|or\ else|failing\ to|failure\ to|skipping|without\ this|without\ doing|omitting
+        |not\ doing\ so)\b{_near(60)}
+        \b(?:(?:will|may|could|can|would)\b{_near(20)}\b(?:result|cause|lead|block|fail|lock|corrupt|error|break|lose
+        |lost
+        |reject|den(?:y|ied)|compromis|insecure|expos)|(?:results?|leads?)\ (?:in|to)|causes|fails)""",
+    ),
+    (
         0.2,
         r"""\b(?:mandatory|non-negotiable|critical|very\ important|strictly\ required|important)\b[^.\n]{0,80}
         \b(?:otherwise|or\ else|will\ (?:fail|break|not\ work|crash)|must)\b""",
@@ -390,7 +550,8 @@ CLAIMS = _patterns(
         0.5,
         r"""\b(?:system\ (?:prompt|message|instructions?)|(?:bypass|skip|disable|ignore)\w*\ (?:security|safety
         |confirmation|approval|checks?)|auto\ approved?|trust(?:ed)?(?:\ (?:level|source|server))?
-        |(?:hidden|agent|model|assistant)\ (?:prompt|message|instructions?))\b""",
+        |(?:hidden|agent|model|assistant|system)\ (?:prompt|message|instructions?|injection|command)|hidden\ \w+
+        |injections?|instructions?)\b""",
     ),
 )
 """Names of hints (`annotations`) that the protocol has not, and that give orders or ask for trust."""
@@ -398,6 +559,7 @@ CLAIMS = _patterns(
 
 SENTENCES_IN = frozenset({"base64", "hexadecimal", "escapes", "rot13", "backwards", "letter by letter"})
 FEWEST_WORDS = 8
+CAMEL = re.compile(r"(?<![\w`'\"./@-])[a-z]{2,20}(?:[A-Z][a-z0-9]{1,20}){1,5}(?![\w`'\"/@-]|\.\w)")
 WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -423,7 +585,7 @@ def conversation(text: ScannedText) -> Iterator[Finding]:
 
 
 def steering(text: ScannedText) -> Iterator[Finding]:
-    yield from _heaviest(text, "steering", STEERING)
+    yield from _heaviest(_names_quoted(text, STEERING), "steering", STEERING)
 
 
 def exfiltration(text: ScannedText) -> Iterator[Finding]:
@@ -438,13 +600,26 @@ def impersonation(text: ScannedText) -> Iterator[Finding]:
     yield from _heaviest(text, "impersonation", IMPERSONATION)
 
 
+def pretext(text: ScannedText) -> Iterator[Finding]:
+    yield from _heaviest(text, "pretext", PRETEXT)
+
+
+def praise(text: ScannedText) -> Iterator[Finding]:
+    """Praise of one kind is a doubt; of two kinds it is suspicious."""
+    bits = possible(text.plain)
+    found = [hit for _, pattern, bit in PRAISE if bits & bit and (hit := pattern.search(text.plain))]
+    if found:
+        weight = 0.2 if len(found) == 1 else 0.5
+        yield text.finding("praise", weight, " … ".join(hit.group() for hit in found))
+
+
 def hints(text: ScannedText) -> Iterator[Finding]:
     if text.where.startswith(HINTS) and text.where.endswith(NAME):
         yield from _heaviest(text, "hints", CLAIMS)
 
 
 def errand(text: ScannedText) -> Iterator[Finding]:
-    yield from _heaviest(text, "errand", ERRAND)
+    yield from _heaviest(_names_quoted(text, ERRAND), "errand", ERRAND)
 
 
 def disguise(text: ScannedText) -> Iterator[Finding]:
@@ -463,6 +638,15 @@ def disguise(text: ScannedText) -> Iterator[Finding]:
         if PHRASES.search("".join(filter(str.isalnum, run.group()))):
             yield text.finding("disguise", 0.8, run.group())
             return
+
+
+def _names_quoted(text: ScannedText, patterns: Weighted) -> ScannedText:
+    """The text with names such as `sendMail` in quotes, if a pattern may match it: in small letters they would be words
+    like others. No pattern needs a quote to be possible."""
+    bits = possible(text.plain)
+    if not any(bits & bit for _, _, bit in patterns) or not CAMEL.search(text.raw):
+        return text
+    return replace(text, plain=plain(CAMEL.sub(r"`\g<0>`", text.raw)))
 
 
 def _heaviest(text: ScannedText, rule: str, patterns: Weighted) -> Iterator[Finding]:

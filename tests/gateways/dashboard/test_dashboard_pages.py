@@ -135,6 +135,22 @@ async def test_what_was_offered_is_compared_with_what_was_called(gateway_of: Ope
     assert [row[1:3] for row in outcomes[1:] if row[0] == "claude-code"] == [[str(len(clients))] * 2]
 
 
+async def test_the_page_of_tools_says_what_an_index_found(gateway_of: OpenGateway) -> None:
+    measured = {"index": "compressed", "index_recall": 0.001}
+    async with gateway_of(servers={"odd": MARKED_UP}, **PATIENT, **measured) as gateway:
+        async with Client(streamable_http_client(gateway.server.url)) as client:
+            await client.list_tools()
+        before = await page(gateway, "/ui/tools")
+        after = before
+        while "index-recall" not in after.ids:
+            await gateway.http.post("/ui/try", data={"query": "paint it bold"})
+            after = await page(gateway, "/ui/tools")
+        metrics = await gateway.http.get("/metrics")
+
+    assert after.ids["index-recall"].startswith("The index compressed found 100.0% of the nearest tools, in ")
+    assert 'pegboard_index_nearest_total{found="true",index="compressed"}' in metrics.text
+
+
 async def test_a_row_and_its_page_are_the_entry(gateway_of: OpenGateway, week: MemoryActivity) -> None:
     [entry] = await week.find(ActivityQuery(door="llm"), 1)
     async with gateway_of(parts={"activity": week}) as gateway:

@@ -234,6 +234,22 @@ async def test_sums_equal_a_scan_of_the_entries_whatever_happened_to_them(keepin
         assert await sums(keeping.activity(), since, 2) == await sums(scan, since, 2), f"after step {step}"
 
 
+@pytest.mark.parametrize("seed", range(3))
+async def test_decisions_with_calls_of_a_tool_are_those_of_a_scan_page_by_page(keeping: Backend, seed: int) -> None:
+    drawn, scan = random.Random(seed), MemoryActivity()
+    for _ in range(6):
+        batch = [any_entry(drawn) for _ in range(25)]
+        for store in (keeping.activity(), scan):
+            await store.put(batch)
+        for tool in (*NAMES, "never"):
+            before = None
+            for _ in range(4):
+                query = ActivityQuery(tool=tool, before=before, key=drawn.choice((None, "ann")))
+                page = await scan.find(query, 4)
+                assert await keeping.activity().find(query, 4) == page
+                before = (page[-1].at, page[-1].id) if page else before
+
+
 @pytest.mark.requirement("observability.sums")
 async def test_sums_equal_a_scan_where_removal_takes_several_steps(
     keeping: Backend, monkeypatch: pytest.MonkeyPatch

@@ -129,6 +129,7 @@ class BoardPages:
             ],
             "used": await self._used_tools(),
             "outcomes": None if self._recorder is None else await latest_outcomes(self._recorder.store),
+            "recall": {} if self._recorder is None else self._recorder.recall,
             "notices": [] if self._recorder is None else [_notice(each) for each in reversed(self._recorder.notices)],
         }
 

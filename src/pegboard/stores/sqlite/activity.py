@@ -29,13 +29,14 @@ ACTIVITY_MIGRATIONS = (
         rows.filter_indexes("CREATE INDEX activity_with_calls ON activity (at, called) WHERE called <> '[]'"),
     ),
 )
-OF_TOOL = "axis = 'tool' AND name = ?"
+SPANS = "SELECT first, last FROM activity_sums WHERE axis = 'tool' AND name = ? ORDER BY day DESC"
+"""Of each day on which a tool was called, the times of the first and of the last decision with a call of it."""
 CALLED = (
-    "called <> '[]' AND instr(called, ?) AND EXISTS (SELECT 1 FROM json_each(called) AS each "  # noqa: S608
-    f"WHERE each.value = ?) AND at >= (SELECT min(first) FROM activity_sums WHERE {OF_TOOL}) "
-    f"AND at <= (SELECT max(last) FROM activity_sums WHERE {OF_TOOL})"
+    "called <> '[]' AND instr(called, ?) AND EXISTS (SELECT 1 FROM json_each(called) AS each "
+    "WHERE each.value = ?) AND at >= ? AND at <= ?"
 )
-"""Whether a tool was called, from an index that holds the calls: between its first and its last one."""
+"""Whether a tool was called within a span, from an index that holds the calls."""
+ALWAYS = (float("-inf"), float("inf"))
 BUSY = 20
 """Entries of a batch: with four batches a second, 80 decisions a second."""
 REMEDY = "Set state_dir to a writable folder, or move the file away to begin without activity."
@@ -69,6 +70,8 @@ class SqliteActivity(FileStore):
         super().close()
 
     async def find(self, query: ActivityQuery, most: int) -> list[ActivityEntry]:
+        if query.tool is not None:
+            return await self._file.run(partial(_with_calls, query=query, tool=query.tool, most=most))
         return [rows.entry_of(row) for row in await self._rows(*rows.select(query, most, MARK, _called, aside="+"))]
 
     async def get(self, id_: str) -> ActivityEntry | None:
@@ -109,8 +112,21 @@ class SqliteActivity(FileStore):
         return await self._file.run(lambda connection: connection.execute(query, values).fetchall())
 
 
-def _called(tool: str) -> rows.Statement:
-    return CALLED, [rows.as_stored(tool), tool, tool, tool]
+def _with_calls(connection: sqlite3.Connection, query: ActivityQuery, tool: str, most: int) -> list[ActivityEntry]:
+    """Only what is between the first and the last call of a day is read, the latest day first: little of a tool that
+    is rarely called."""
+    found = list[ActivityEntry]()
+    connection.execute("BEGIN")
+    for span in connection.execute(SPANS, [tool]).fetchall():
+        statement = rows.select(query, most - len(found), MARK, partial(_called, span=span), aside="+")
+        found += map(rows.entry_of, connection.execute(*statement))
+        if len(found) >= most:
+            break
+    return found
+
+
+def _called(tool: str, span: Sequence[float] = ALWAYS) -> rows.Statement:
+    return CALLED, [rows.as_stored(tool), tool, *span]
 
 
 def _execute(connection: sqlite3.Connection, statements: Iterable[tuple[str, Sequence[Sequence[Any]]]]) -> None:
