@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import ssl
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import httpcore2
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -66,6 +69,23 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, _state_folders: Iterator
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
     for name in [name for name in os.environ if name.upper().startswith("PEGBOARD_")]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _certificates() -> Iterator[None]:
+    """The certificates that HTTP clients trust are read once, not by each client of each test: that takes 20 ms."""
+    unread = httpcore2.default_ssl_context
+
+    @cache
+    def read(trust_env: bool, *_named: str | None) -> ssl.SSLContext:
+        return unread(_trust_env=trust_env)
+
+    def context(*, _trust_env: bool = True) -> ssl.SSLContext:
+        return read(_trust_env, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("httpcore2.default_ssl_context", context)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,10 @@ import hashlib
 import json
 import logging
 import math
+import ssl
 from collections import OrderedDict
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -193,7 +195,7 @@ class Issuer:
         return there.scheme == "https" or (there.scheme, there.hostname) == (here.scheme, here.hostname)
 
     def _opened(self) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(trust_env=False, timeout=SECONDS, follow_redirects=False)
+        return httpx2.AsyncClient(trust_env=False, timeout=SECONDS, follow_redirects=False, verify=_certificates())
 
     async def _json(self, method: str, url: str, **more: Any) -> Claims:
         try:
@@ -217,6 +219,12 @@ REASONS: Mapping[type[Exception], str] = {
     jwt.InvalidIssuerError: "it is of another issuer",
     jwt.MissingRequiredClaimError: "it lacks a claim: exp, iss, aud or sub",
 }
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Those that are trusted. Reading them takes 20 ms in which nothing else is answered: once, not for each token."""
+    return httpx2.create_ssl_context(trust_env=False)
 
 
 def is_jwt(token: str) -> bool:
