@@ -54,7 +54,8 @@ words than theirs: that all proofs and attractive tools are caught says that the
 meet. `mcptox` shows more. Before these rules 46 of its 486 tools were caught (9%). The patterns on the order of other
 tools (`steering`), on calls with given paths (`errand`), on reasons (`pretext`) and consequences (`pressure`) were
 written for its kind, with two of its texts seen and weights set on catalogs of honest tools; its share was looked at
-after several of these changes, so that it is no blind test. ASB's bare instructions and descriptions say what a harmful tool does, and give the model no order.
+after several of these changes, so that it is no blind test. ASB's bare instructions and descriptions say what a harmful
+tool does, and give the model no order.
 `obfuscated` is the proofs in each disguise; a sentence in an encoding or letter by letter is suspicious whatever it
 says, so their share may exceed that of the proofs.
 {kept}
