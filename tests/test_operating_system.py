@@ -297,3 +297,13 @@ def test_a_process_that_yields_to_others_has_a_low_priority() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["5", "15"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no sessions of processes")
+@pytest.mark.parametrize("options", [operating_system.apart_from_signals, operating_system.group_of_its_own])
+def test_a_process_apart_stays_in_the_session_in_which_its_priority_counts(
+    options: Callable[[], dict[str, Any]],
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, **options()) as process:
+        assert os.getsid(process.pid) == os.getsid(0)
+        assert os.getpgid(process.pid) == process.pid  # an interrupt is for the group in the foreground

@@ -54,16 +54,16 @@ def is_linux() -> bool:
 
 
 def apart_from_signals() -> dict[str, Any]:
-    """Options of `subprocess.Popen` for a process that an interrupt of the terminal does not reach."""
-    return {"creationflags": NEW_GROUP} if is_windows() else {"start_new_session": True}
-
-
-def group_of_its_own() -> dict[str, Any]:
-    """Options of `subprocess.Popen` for a process that is killed with its children, and that may get a low priority.
+    """Options of `subprocess.Popen` for a process that an interrupt of the terminal does not reach.
 
     It stays in this process's session: Linux divides the processor among sessions first, and a niceness counts only
     within one (sched(7), "The autogroup feature").
     """
+    return {"creationflags": NEW_GROUP} if is_windows() else {"process_group": 0}
+
+
+def group_of_its_own() -> dict[str, Any]:
+    """Options of `subprocess.Popen` for a process that is killed with its children, and that may get a low priority."""
     return {"creationflags": NEW_GROUP | BELOW_NORMAL} if is_windows() else {"process_group": 0}
 
 
