@@ -154,7 +154,7 @@ BOUNDED = {
 @pytest.mark.parametrize("attempt", BOUNDED)
 async def test_whatever_has_no_end_is_ended_and_says_why(attempt: str) -> None:
     program, outcome = BOUNDED[attempt]
-    done = await run(program, calls=20)
+    done = await run(program, calls=20, **({} if outcome == "time" else {"seconds": 20.0}))
 
     assert done.outcome == outcome, done
     assert done.problem

@@ -27,7 +27,9 @@ def clustered(seed: int, count: int) -> Floats:
 
 
 def test_the_setting_makes_it() -> None:
-    assert isinstance(default_parts(Settings(index="compressed"), encoder=FakeEncoder()).index(""), CompressedIndex)
+    assert isinstance(
+        default_parts(Settings(index="compressed", index_recall=0), encoder=FakeEncoder()).index(""), CompressedIndex
+    )
 
 
 @pytest.mark.requirement("design.index-recall", "029.index")

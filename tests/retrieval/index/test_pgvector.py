@@ -179,7 +179,7 @@ async def test_a_password_is_in_no_error() -> None:
 
 def test_without_an_address_that_of_the_state_is_taken_or_asked_for() -> None:
     def index(**said: object) -> object:
-        return default_parts(load_settings(index="pgvector", **said), encoder=FakeEncoder()).index("")
+        return default_parts(load_settings(index="pgvector", index_recall=0, **said), encoder=FakeEncoder()).index("")
 
     assert isinstance(index(state="postgresql://127.0.0.1:9/state"), PgvectorIndex)
     with pytest.raises(ConfigError, match="needs the address"):

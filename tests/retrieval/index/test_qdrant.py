@@ -63,7 +63,7 @@ def pretending() -> Iterator[tuple[str, type[Pretending]]]:
 
 
 def configured(url: str, **said: object) -> QdrantIndex:
-    settings = load_settings(index="qdrant", qdrant={"url": url, "token_env": "QDRANT_SECRET", **said})
+    settings = load_settings(index="qdrant", index_recall=0, qdrant={"url": url, "token_env": "QDRANT_SECRET", **said})
     index = default_parts(settings, encoder=FakeEncoder()).index("toolset")
     assert isinstance(index, QdrantIndex)
     return index
