@@ -20,6 +20,7 @@ from model_doors import Gateway, gateway_beside
 from pegboard.events import ModelRequestServed, ShadowMeasured
 from pegboard.stores import MemoryEmbeddings
 from pegboard.testing import FakeEncoder
+from processes import eventually
 
 pytest.importorskip("langchain_google_genai", reason="pip install --group sdks")
 
@@ -491,6 +492,7 @@ def test_in_the_shadow_a_call_of_a_tool_that_could_have_been_found_is_no_miss() 
         talk.said(wants("renew_loan"))
 
         assert all(body["tools"] == MARKED for body in arrived(door))
+        assert eventually(lambda: len(door.events.of(ShadowMeasured)) == len(arrived(door)))
         measured = door.events.of(ShadowMeasured)
         assert [event.missed for event in measured if event.called] == [()] * len([e for e in measured if e.called])
         assert any(event.called for event in measured)
