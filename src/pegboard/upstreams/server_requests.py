@@ -24,7 +24,7 @@ LOGGER = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 600.0
 """Seconds for a client to answer a question; the server's own time limit is paused meanwhile."""
-LAST_WORDS = 2.0
+LAST_WORDS = 10.0
 """Seconds for a client to receive messages sent before the answer."""
 MOST_ROUNDS = 20
 QUESTIONS: TypeAdapter[dict[str, types.InputRequest]] = TypeAdapter(dict[str, types.InputRequest])
