@@ -8,7 +8,7 @@ PEGBOARD_DATA := $(abspath $(wildcard .demo/sets))
 endif
 bench bench-%: export PEGBOARD_DATA := $(PEGBOARD_DATA)
 
-.PHONY: demo test test-fast test-adapters test-agents test-ray test-langchain-own test-soak test-under-load check format docs release-check conformance bench bench-all bench-adapters bench-live bench-rank bench-tasks bench-progressive bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-tenants bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-programs bench-skills bench-observability bench-age bench-sets ui-pictures played-day clean
+.PHONY: demo test test-fast test-adapters test-agents test-ray test-langchain-own test-soak test-under-load check format docs release-check conformance bench bench-all bench-adapters bench-live bench-rank bench-tasks bench-progressive bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-bulk bench-tenants bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-programs bench-skills bench-observability bench-age bench-sets ui-pictures played-day clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -80,7 +80,7 @@ bench-live: $(READY)      ## what a small model calls with the tools that each m
 		--method full --method pruned --method attention --method semantic --method hybrid --model-tasks 12 \
 		--cache .demo/embeddings --page docs/benchmarks.md
 
-bench-all: bench bench-rank bench-tasks bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-tenants bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-adapters bench-agents bench-coding-agents bench-control-tools bench-usage bench-live    ## every benchmark there is; results go to bench/results
+bench-all: bench bench-rank bench-tasks bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-bulk bench-tenants bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-adapters bench-agents bench-coding-agents bench-control-tools bench-usage bench-live    ## every benchmark there is; results go to bench/results
 
 .demo/untuned/model.onnx: | $(READY)    # the encoder as published: what tuning gave is measured beside it
 	$(PYTHON) -m venv .demo/encoder
@@ -127,6 +127,10 @@ bench-index: $(READY)     ## the indexes for vectors: what they cost and find, o
 bench-scale: $(READY)     ## the compressed index from a thousand to a million tools, on one thread; ten minutes (sets: PEGBOARD_DATA)
 	mkdir -p .demo/embeddings
 	env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pegboard_bench.scale --page docs/benchmarks.md
+
+bench-bulk: $(READY)      ## an index built in bulk by one process, several and Ray's, a run that is killed, and a start with it; installs Ray; three quarters of an hour on two cores (sets: PEGBOARD_DATA)
+	$(BIN)/python -m pip install --quiet --editable '.[gateway,ray]'
+	$(BIN)/python -m pegboard_bench.bulk --work .demo/bulk --page docs/benchmarks.md $(BULK_ARGS)
 
 bench-tenants: $(READY)   ## two thousand tenants on one store: memory, whose tools are found, and what an import costs others; an hour on two cores (sets: PEGBOARD_DATA)
 	mkdir -p .demo/embeddings

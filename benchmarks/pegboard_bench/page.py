@@ -10,6 +10,7 @@ from pegboard_bench import priced_page, rank_page, results, summaries_page, usag
 from pegboard_bench.adapters import page as adapters_page
 from pegboard_bench.agents import page as agents_page
 from pegboard_bench.board import page as board_page
+from pegboard_bench.bulk import page as bulk_page
 from pegboard_bench.cache import page as cache_page
 from pegboard_bench.coding_agents import page as coding_agents_page
 from pegboard_bench.compat import page as compat_page
@@ -63,6 +64,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "usage": usage_page.section,
     "index": index_page.section,
     "scale": scale_page.section,
+    "bulk": bulk_page.section,
     "tenants": tenants_page.section,
     "board": board_page.section,
     "skills": skills_page.section,

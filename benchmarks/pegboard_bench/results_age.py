@@ -33,6 +33,10 @@ MEASURED: Mapping[str, Sequence[str]] = {
     ),
     "agents": (f"{BENCH}/agents", "src/pegboard/gateways/langchain", "src/pegboard/library", *RANKING),
     "board": (f"{BENCH}/board", "src/pegboard/library", *RANKING),
+    "bulk": (
+        *(f"{BENCH}/bulk", "src/pegboard/compose/shard_jobs.py", "src/pegboard/stores/vector_shards.py"),
+        *("src/pegboard/retrieval/encoders", "src/pegboard/retrieval/tool_texts.py"),
+    ),
     "cache": (f"{BENCH}/cache", *MODELS),
     "coding_agents": (f"{BENCH}/coding_agents", "scripts/install_agents.py", *MODELS, *RANKING),
     "compat": (f"{BENCH}/compat", "pyproject.toml"),

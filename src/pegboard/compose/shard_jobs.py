@@ -79,7 +79,7 @@ def build_index(
     catalog: Catalog,
     out: Path,
     *,
-    engine: EngineName = "local",
+    engine: EngineName | Engine = "local",
     workers: int = 1,
     shard_size: int = 2_000,
     encoder: Encoder | None = None,
@@ -87,8 +87,9 @@ def build_index(
 ) -> Manifest:
     """Write the shards of a catalog into a folder, and its manifest last. What an earlier run finished is kept.
 
-    ``encoder`` in place of the configured one is for one worker. ``progress`` is told tools done and all tools. Raises
-    PegboardError if a file cannot be written or a worker ends, ConfigError if the engine is not installed.
+    ``engine`` may be one of one's own. ``encoder`` in place of the configured one is for one worker. ``progress`` is
+    told tools done and all tools. Raises PegboardError if a file cannot be written or a worker ends, ConfigError if the
+    engine is not installed.
     """
     if not catalog.tools:
         raise PegboardError("There are no tools to index.")
@@ -102,7 +103,8 @@ def build_index(
     work = partial(_build_shard, settings, encoder)
     tools = sum(record.tools for record in done.values())
     progress(tools, len(catalog.tools))
-    for record in ENGINES[engine](work, [job for job in jobs if job.name not in done], workers):
+    made_by = ENGINES[engine] if isinstance(engine, str) else engine
+    for record in made_by(work, [job for job in jobs if job.name not in done], workers):
         done[record.name] = record
         tools += record.tools
         progress(tools, len(catalog.tools))
