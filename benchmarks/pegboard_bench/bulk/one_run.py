@@ -16,7 +16,7 @@ from typing import cast
 
 from pegboard.catalog.ingest import read_catalog
 from pegboard.compose.shard_jobs import ENGINES, EngineName, ShardJob, Work, build_index
-from pegboard.settings import Settings
+from pegboard.settings import load_settings
 from pegboard.stores.vector_shards import ShardRecord
 
 
@@ -34,7 +34,7 @@ def main(catalog: str, out: str, engine: str, workers: str, shard_size: str, not
         return ENGINES[cast(EngineName, engine)](partial(timed, work, Path(notes)), jobs, of)
 
     build_index(
-        Settings(),
+        load_settings(),
         read_catalog(Path(catalog)),
         Path(out),
         engine=noted,
