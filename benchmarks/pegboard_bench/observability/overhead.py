@@ -215,9 +215,9 @@ async def overhead_figures(
     figures = dict[str, float]()
     for (kind, clients), of_kind in found.items():
         for name in WAYS[1:]:
-            of_way = compared(of_kind, name, clients=clients, starts=starts)
-            figures |= {f"overhead/{kind}/{name}/{key}": each for key, each in of_way.items()}
-            typer.echo(f"{kind} {name}, {clients} clients: {of_way}")
+            lost = compared(of_kind, name, clients=clients, starts=starts)
+            figures |= {f"overhead/{kind}/{name}/{key}": each for key, each in lost.items()}
+            typer.echo(f"{kind} {name}, {clients} clients: {lost}")
     return figures, {
         "starts": starts,
         "rounds": rounds,
