@@ -7,12 +7,12 @@ sentence, and every repetition has an end: servers choose the texts that they ar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
 
 from pegboard.trust.definition_texts import plain
-from pegboard.trust.disguises import LEET, LEETED, SPACED
+from pegboard.trust.disguises import LEET, leeted_words, spaced
 from pegboard.trust.findings import ARGUMENTS, HINTS, NAME, Finding, ScannedText
 from pegboard.trust.needed_words import PatternTable
 
@@ -556,6 +556,22 @@ CLAIMS = _patterns(
 )
 """Names of hints (`annotations`) that the protocol has not, and that give orders or ask for trust."""
 
+PATTERNS: Mapping[str, Weighted] = {
+    "override": OVERRIDE,
+    "secrecy": SECRECY,
+    "markup": MARKUP,
+    "credentials": CREDENTIALS,
+    "conversation": CONVERSATION + WHOLE_CONVERSATION,
+    "steering": STEERING,
+    "exfiltration": EXFILTRATION,
+    "pressure": PRESSURE,
+    "impersonation": IMPERSONATION,
+    "pretext": PRETEXT,
+    "praise": PRAISE,
+    "errand": ERRAND,
+    "hints": CLAIMS,
+}
+"""By rule: one finds something only in texts that a pattern of it may match (`possible`)."""
 
 SENTENCES_IN = frozenset({"base64", "hexadecimal", "escapes", "rot13", "backwards", "letter by letter"})
 FEWEST_WORDS = 8
@@ -628,13 +644,13 @@ def disguise(text: ScannedText) -> Iterator[Finding]:
     if text.disguise in SENTENCES_IN and len(WORD.findall(text.plain)) >= FEWEST_WORDS:
         yield text.finding("disguise", 0.5, text.raw)
         return
-    if len(LEETED.findall(text.plain)) > 1:
+    if leeted_words(text.plain) > 1:
         read = text.plain.translate(LEET)
         for _, pattern, _ in OVERRIDE + SECRECY:
             if (hit := pattern.search(read)) and not pattern.search(text.plain):
                 yield text.finding("disguise", 0.8, text.plain[slice(*hit.span())])
                 return
-    for run in SPACED.finditer(text.plain):
+    for run in spaced(text.plain):
         if PHRASES.search("".join(filter(str.isalnum, run.group()))):
             yield text.finding("disguise", 0.8, run.group())
             return
