@@ -576,6 +576,7 @@ PATTERNS: Mapping[str, Weighted] = {
 SENTENCES_IN = frozenset({"base64", "hexadecimal", "escapes", "rot13", "backwards", "letter by letter"})
 FEWEST_WORDS = 8
 CAMEL = re.compile(r"(?<![\w`'\"./@-])[a-z]{2,20}(?:[A-Z][a-z0-9]{1,20}){1,5}(?![\w`'\"/@-]|\.\w)")
+HUMP = re.compile("[a-z][A-Z]")
 WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -660,9 +661,17 @@ def _names_quoted(text: ScannedText, patterns: Weighted) -> ScannedText:
     """The text with names such as `sendMail` in quotes, if a pattern may match it: in small letters they would be words
     like others. No pattern needs a quote to be possible."""
     bits = possible(text.plain)
-    if not any(bits & bit for _, _, bit in patterns) or not CAMEL.search(text.raw):
+    if not HUMP.search(text.raw) or not any(bits & bit for _, _, bit in patterns):
         return text
-    return replace(text, plain=plain(CAMEL.sub(r"`\g<0>`", text.raw)))
+    quoted = _quoted(text.raw)
+    return replace(text, plain=quoted) if quoted else text
+
+
+@lru_cache(maxsize=4)
+def _quoted(raw: str) -> str:
+    """The plain text with such names in quotes; empty if there are none."""
+    read, number = CAMEL.subn(r"`\g<0>`", raw)
+    return plain(read) if number else ""
 
 
 def _heaviest(text: ScannedText, rule: str, patterns: Weighted) -> Iterator[Finding]:
