@@ -33,18 +33,17 @@ ESCAPE = re.compile(r"\\u00|\\x")
 SHORTEST_ENCODED, SHORTEST_HEXADECIMAL, FEWEST_FIRST_DIGITS = 32, 40, 20
 FIRST_DIGITS, ESCAPING = "234567", ("\\", "%", "&#")
 """What hexadecimal and escaped texts hold: a text without it is not searched for them."""
-TURNED_WORDS = frozenset(
-    "gur naq guvf gung lbh lbhe jvgu sebz orsber hfre gbby svyr zhfg abg jura nyy nal pnyy hfr fraq vagb unir jvyy fubhyq"
-    " nyjnlf".split()
+_TURNED = (
+    "gur|naq|guvf|gung|lbh|lbhe|jvgu|sebz|orsber|hfre|gbby|svyr"
+    "|zhfg|abg|jura|nyy|nal|pnyy|hfr|fraq|vagb|unir|jvyy|fubhyq|nyjnlf"
 )
-REVERSED_WORDS = frozenset(
-    "eht dna siht taht uoy ruoy htiw morf erofeb resu loot elif tsum ton nehw lla yna llac esu dnes otni evah lliw dluohs"
-    " syawla".split()
+_REVERSED = (
+    "eht|dna|siht|taht|uoy|ruoy|htiw|morf|erofeb|resu|loot|elif"
+    "|tsum|ton|nehw|lla|yna|llac|esu|dnes|otni|evah|lliw|dluohs|syawla"
 )
+TURNED, REVERSED = (re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for words in (_TURNED, _REVERSED))
 """Common words in ROT13, and backwards; without some of them, nothing is read that way."""
-TURNED, REVERSED = (
-    re.compile(rf"\b(?:{'|'.join(sorted(words))})\b", re.IGNORECASE) for words in (TURNED_WORDS, REVERSED_WORDS)
-)
+ODD_WORDS = frozenset([*_TURNED.split("|"), *_REVERSED.split("|")])
 FEWEST = 3
 
 
@@ -65,15 +64,11 @@ def decoded(text: str) -> Iterator[tuple[str, str]]:
         for found in ESCAPED.finditer(text):
             plain = unquote(ESCAPE.sub("%", html.unescape(found.group())))
             yield from _readable("escapes", plain.encode())
-    if _may_hold(TURNED_WORDS, text) and len(set(TURNED.findall(text))) >= FEWEST:
-        yield "rot13", codecs.encode(text, "rot13")
-    if _may_hold(REVERSED_WORDS, text) and len(set(REVERSED.findall(text))) >= FEWEST:
-        yield "backwards", text[::-1]
-
-
-def _may_hold(words: frozenset[str], text: str) -> bool:
-    """Whether the text has one of the words in any case; beyond ASCII other letters may count as the same."""
-    return not text.isascii() or not words.isdisjoint(words_in(text.lower()))
+    if not text.isascii() or words_in(text.lower()) & ODD_WORDS:  # beyond ASCII other letters may count as the same
+        if len(set(TURNED.findall(text))) >= FEWEST:
+            yield "rot13", codecs.encode(text, "rot13")
+        if len(set(REVERSED.findall(text))) >= FEWEST:
+            yield "backwards", text[::-1]
 
 
 def from_base64(text: str) -> Iterator[tuple[str, str]]:

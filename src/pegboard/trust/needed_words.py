@@ -58,10 +58,13 @@ class PatternTable:
         for alternatives, bit in self._bits.items():
             for part in alternatives:
                 (words if WORD.fullmatch(part) else marks)[part] |= bit
-        self._words: dict[str, list[tuple[str, int]]] = {}
-        """Parts of letters and digits, by their first two characters."""
+        self._long: dict[str, list[tuple[str, int]]] = {}
+        """Parts of letters and digits, by their first characters."""
         for part, bits in words.items():
-            self._words.setdefault(part[:2], []).append((part, bits))
+            if len(part) >= SHORTEST:
+                self._long.setdefault(part[:SHORTEST], []).append((part, bits))
+        short = [(part, bits) for part, bits in words.items() if len(part) < SHORTEST]
+        self._short = short, [(part, bits) for part, bits in short if part.isascii()]
         self._marks = list(marks.items())
         self._known: dict[str, int] = {}
         self._idle: set[str] = set()
@@ -87,11 +90,13 @@ class PatternTable:
 
     def _learnt(self, word: str) -> int:
         bits = 0
-        for start in range(len(word)):
-            for begun in (word[start : start + 1], word[start : start + 2]):
-                for part, of_part in self._words.get(begun, ()):
-                    if word.startswith(part, start):
-                        bits |= of_part
+        for begun in self._long.keys() & {word[at : at + SHORTEST] for at in range(len(word))}:
+            for part, of_part in self._long[begun]:
+                if part in word:
+                    bits |= of_part
+        for part, of_part in self._short[word.isascii()]:
+            if part in word:
+                bits |= of_part
         if len(word) <= LONGEST_WORD:
             if len(self._known) + len(self._idle) >= MOST_WORDS:
                 self._known.clear()

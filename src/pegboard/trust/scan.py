@@ -78,6 +78,12 @@ def scan_patterns(tool: Tool) -> ScanResult:
     return ScanResult.of([found for each in _bounded(said_by(tool)) for found in _by_rules(_read(each))])
 
 
+def forget() -> None:
+    """Read every text anew, as a process does that has read none."""
+    HARMLESS.clear()
+    shipped_stage().forget()
+
+
 def _scanned(said: Iterable[PlacedText]) -> ScanResult:
     unknown = [each for each in _bounded(said) if not HARMLESS.has(each)]
     read = [_read(each) for each in unknown]
@@ -121,8 +127,6 @@ def _by_rules(texts: Iterable[ScannedText]) -> Iterator[Finding]:
 @lru_cache(maxsize=4_096)
 def _rules_for(possible: int, is_ascii: bool) -> tuple[Rule, ...]:
     """Those that may find something in a text, by the patterns that may match it and whether it is in ASCII."""
-    named = {
-        name for name, patterns in wording_rules.PATTERNS.items() if any(possible & bit for _, _, bit in patterns)
-    }
+    named = {name for name, bits in wording_rules.BITS.items() if possible & bits}
     named |= OF_ALL_TEXTS if is_ascii else OF_ALL_TEXTS | OF_CHARACTERS
     return tuple(rule for name, rule in RULES.items() if name in named)

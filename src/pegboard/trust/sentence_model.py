@@ -152,6 +152,10 @@ class MeaningStage:
             return self._encode(sentences)
         return np.vstack([self._encode([sentence]) for sentence in sentences])
 
+    def forget(self) -> None:
+        """Encode every sentence anew."""
+        self._scores.clear()
+
     def by_words(self, sentences: Sequence[str]) -> Floats:
         """Logits of the linear model over words, shape (n,)."""
         features, places = self._features.of(sentences)

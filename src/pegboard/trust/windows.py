@@ -14,7 +14,6 @@ FEWEST_WORDS, FEWEST_CHARACTERS = 4, 8
 """Fewer words are no order; in scripts without blanks, fewer characters."""
 WORD = re.compile(r"""(?<![^\s"'`(*\[>])[^\W\d_]{2,}(?:'[a-z]+)?(?=[.,;:!?)\]"'`*<…]*(?:\s|$))""")
 """A word between blanks, with or without marks around it: no part of a path, a name or code."""
-ENOUGH = 8
 CHARACTER = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
@@ -47,8 +46,11 @@ def _parts(sentence: str) -> Iterator[str]:
 def _says_something(sentence: str) -> bool:
     words = sentence.split()
     if len(words) >= FEWEST_WORDS:
-        if sum(len(word) > 1 and word.isalpha() for word in words[:ENOUGH]) >= FEWEST_WORDS:
-            return True  # most sentences; the rest is read more closely
+        plain = 0
+        for word in words:  # most sentences begin with some that need no closer look
+            plain += word.isalpha() and len(word) > 1
+            if plain == FEWEST_WORDS:
+                return True
         if len(WORD.findall(sentence)) >= FEWEST_WORDS:
             return True
     return not sentence.isascii() and len(CHARACTER.findall(sentence)) >= FEWEST_CHARACTERS

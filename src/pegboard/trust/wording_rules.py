@@ -556,7 +556,7 @@ CLAIMS = _patterns(
 )
 """Names of hints (`annotations`) that the protocol has not, and that give orders or ask for trust."""
 
-PATTERNS: Mapping[str, Weighted] = {
+_OF_RULES: Mapping[str, Weighted] = {
     "override": OVERRIDE,
     "secrecy": SECRECY,
     "markup": MARKUP,
@@ -571,7 +571,8 @@ PATTERNS: Mapping[str, Weighted] = {
     "errand": ERRAND,
     "hints": CLAIMS,
 }
-"""By rule: one finds something only in texts that a pattern of it may match (`possible`)."""
+BITS = {rule: sum({bit for _, _, bit in patterns}) for rule, patterns in _OF_RULES.items()}
+"""By rule: it finds something only in texts that one of its patterns may match (`possible`)."""
 
 SENTENCES_IN = frozenset({"base64", "hexadecimal", "escapes", "rot13", "backwards", "letter by letter"})
 FEWEST_WORDS = 8
