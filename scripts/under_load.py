@@ -1,10 +1,11 @@
 """Runs the tests again and again on a machine that is busy, and writes how they did.
 
-    python scripts/under_load.py [--runs 3] [--times 4] [--out under-load.json] [-- ARGUMENTS OF PYTEST]
+    python scripts/under_load.py [--runs 3] [--times 4] [--spin 1] [--out under-load.json] [-- ARGUMENTS OF PYTEST]
 
-`--times 4`: four processes for each core want to run. The tests' own workers are one for each core, the others spin.
-The figures are written after each run: how many tests ran, which failed, seconds, and the load as the system tells it
-(the mean of its average over one minute). Exits 1 where a test failed.
+`--times 4`: four processes for each core want to run. `--spin 1` of them does nothing else, the others are workers of
+pytest, whose tests start processes of their own. With `--spin 3`, a run takes three times as long. The figures are
+written after each run: how many tests ran, which failed, seconds, and the load as the system tells it (the mean of its
+average over one minute). Exits 1 where a test failed.
 """
 
 from __future__ import annotations
@@ -77,11 +78,19 @@ class Load:
             self._samples.append(os.getloadavg()[0])
 
 
-def run(arguments: list[str]) -> Run:
-    """Run pytest once, one worker for each core."""
+def run(workers: int, arguments: list[str]) -> Run:
+    """Run pytest once."""
     with tempfile.TemporaryDirectory() as folder, Load() as load:
         report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", f"-n{CORES}", "--dist=worksteal", f"--junitxml={report}", *arguments]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            f"-n{workers}",
+            "--dist=worksteal",
+            f"--junitxml={report}",
+            *arguments,
+        ]
         started = monotonic()
         exit_code = subprocess.run(command, check=False).returncode
         seconds = round(monotonic() - started, 1)
@@ -99,10 +108,11 @@ def read_report(report: Path) -> tuple[int, tuple[str, ...]]:
     return len(ran), tuple(f"{case.get('classname')}::{case.get('name')}" for case in failed)
 
 
-def write(out: Path, times: int, runs: list[Run]) -> None:
+def write(out: Path, times: int, workers: int, runs: list[Run]) -> None:
     figures = {
         "cores": CORES,
         "times": times,
+        "workers": workers,
         "runs": len(runs),
         "failures": sum(len(each.failed) for each in runs),
         "seconds": [each.seconds for each in runs],
@@ -115,14 +125,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--times", type=int, default=4)
+    parser.add_argument("--spin", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("under-load.json"))
     parser.add_argument("pytest", nargs="*")
     options = parser.parse_args()
-    runs: list[Run] = []
-    with burners((options.times - 1) * CORES):
+    workers, runs = (options.times - options.spin) * CORES, list[Run]()
+    if workers < 1:
+        parser.error("--spin is to be less than --times: the others run tests")
+    with burners(options.spin * CORES):
         for _ in range(options.runs):
-            runs.append(run(options.pytest))
-            write(options.out, options.times, runs)
+            runs.append(run(workers, options.pytest))
+            write(options.out, options.times, workers, runs)
             print(f"run {len(runs)}: {runs[-1]}")
     return int(any(each.exit_code for each in runs))
 

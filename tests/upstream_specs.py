@@ -28,10 +28,10 @@ def python(name: str, code: str, **fields: Any) -> ServerSpec:
 
 @pytest.fixture
 def fleet_of(events: MemoryEvents, clock: FakeClock) -> Callable[..., Fleet]:
-    """A fleet of these servers, with times short enough for a test."""
+    """A fleet of these servers, with times short enough for a test and long enough for a busy machine."""
 
     def make(*specs: ServerSpec, **options: Any) -> Fleet:
-        defaults: dict[str, Any] = {"connect_timeout": 20.0, "call_timeout": 20.0, "events": events, "clock": clock}
+        defaults: dict[str, Any] = {"connect_timeout": 60.0, "call_timeout": 60.0, "events": events, "clock": clock}
         return Fleet({spec.name: spec for spec in specs}, **(defaults | options))
 
     return make

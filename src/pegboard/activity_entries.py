@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import nan
 from operator import itemgetter, sub
@@ -36,13 +36,37 @@ NOT_RANKED = "[]"
 
 
 def scores_of(ranked: Iterable[tuple[str, float, bool]]) -> str:
-    """Candidates of a decision, the best first, as its entry has them: JSON, with a third item if they were offered.
+    """Candidates of a decision, the best first, as its entry has them.
 
     >>> scores_of([ScoredTool("git/log", 0.5, True), ScoredTool("git/show", 0.25, False)])
-    '[["git/log",0.5,true],["git/show",0.25]]'
+    '{"names":["git/log","git/show"],"scores":[0.5,0.25],"offered":[0]}'
     """
-    rows = [(name, score, True) if offered else (name, score) for name, score, offered in ranked]
-    return str(required("msgspec", "mcp").json.encode(rows), "utf-8")
+    rows = list(ranked)
+    offered = [place for place, row in enumerate(rows) if row[2]]
+    return scores_in_columns([row[0] for row in rows], [row[1] for row in rows], offered)
+
+
+def scores_in_columns(names: Sequence[str], scores: Sequence[float], offered: Sequence[int]) -> str:
+    """`scores_of` without an object for each candidate; ``offered`` are the places of those that were."""
+    columns = {"names": names, "scores": scores, "offered": offered}
+    return str(required("msgspec", "mcp").json.encode(columns), "utf-8")
+
+
+def ranked_in(scores: str) -> tuple[ScoredTool, ...]:
+    """The candidates that `scores_of` was given; also of entries that are older than columns, with a row for each.
+
+    >>> ranked_in('{"names":["git/log","git/show"],"scores":[0.5,null],"offered":[0]}')[1]
+    ScoredTool(name='git/show', score=nan, offered=False)
+    >>> ranked_in('[["git/log",0.5,true],["git/show",0.25]]')[0]
+    ScoredTool(name='git/log', score=0.5, offered=True)
+    """
+    found = json.loads(scores)
+    if isinstance(found, dict):
+        offered = set(found["offered"])
+        rows = ((*row, place in offered) for place, row in enumerate(zip(found["names"], found["scores"], strict=True)))
+    else:
+        rows = ((name, score, bool(offered)) for name, score, *offered in found)
+    return tuple(ScoredTool(name, nan if score is None else score, offered) for name, score, offered in rows)
 
 
 class ActivityEntry(NamedTuple):
@@ -103,10 +127,7 @@ class ActivityEntry(NamedTuple):
     @property
     def ranked(self) -> tuple[ScoredTool, ...]:
         """The candidates, the best first."""
-        return tuple(
-            ScoredTool(name, nan if score is None else score, *offered or (False,))
-            for name, score, *offered in json.loads(self.scores)
-        )
+        return ranked_in(self.scores)
 
     @property
     def missed(self) -> tuple[str, ...]:

@@ -58,6 +58,16 @@ def test_more_rounds_make_the_interval_of_the_median_narrower() -> None:
     assert few["lost_low"] < many["lost_low"] <= many["lost"] <= many["lost_high"] < few["lost_high"]
 
 
+def test_what_differs_between_starts_makes_the_interval_wide_however_many_rounds_there_are() -> None:
+    of_starts = [1.0] * 30 + [5.0] * 30 + [9.0] * 30
+
+    by_round, by_start = median_interval("lost", of_starts), median_interval("lost", of_starts, starts=3)
+
+    assert by_round["lost"] == by_start["lost"] == 5.0
+    assert (by_round["lost_low"], by_round["lost_high"]) == (5.0, 5.0)
+    assert (by_start["lost_low"], by_start["lost_high"]) == (1.0, 9.0)
+
+
 async def test_the_activity_that_is_timed_by_itself_is_stored(tmp_path: Path) -> None:
     assert await activity_cpu_us(tmp_path, 2) > 0
 

@@ -15,6 +15,7 @@ import pytest
 from doors import Raw
 from model_upstream import ModelUpstream
 from otel_collector import Collector, GotSpan, collecting
+from pegboard.telemetry.otel import export
 from processes import until
 from served import Gateway, OpenGateway
 from serves import free_port
@@ -42,7 +43,9 @@ def traceparent(span: str, flags: str = "01") -> str:
 
 
 @pytest.fixture
-def collector() -> Iterator[Collector]:
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
+    """On a busy machine, its exporter alone takes more than five seconds to start."""
+    monkeypatch.setattr(export, "FLUSH_SECONDS", 60.0)
     with collecting() as got:
         yield got
 

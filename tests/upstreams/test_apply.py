@@ -45,13 +45,13 @@ async def test_only_what_changed_is_started_ended_or_restarted(
 ) -> None:
     stays, changes, goes, comes = map(journal, ("stays", "changes", "goes", "comes"))
     async with fleet_of(stays.spec(), changes.spec(), goes.spec()) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         before = {name: await pid_of(fleet, name) for name in ("stays", "changes", "goes")}
         done = await fleet.apply(configured(comes.spec(), changes.spec("pid", "more"), stays.spec()))
         assert not alive(before["goes"])
         assert not alive(before["changes"])
         assert [status.name for status in fleet.status()] == ["comes", "changes", "stays"]
-        assert await fleet.settled(20)
+        assert await fleet.settled(60)
         after = {name: await pid_of(fleet, name) for name in ("comes", "changes", "stays")}
         tools = [str(tool.id) for tool in fleet.catalog().tools]
     assert done == Changes(added=("comes",), removed=("goes",), restarted=("changes",))
@@ -67,7 +67,7 @@ async def test_the_same_configuration_again_changes_nothing(
 ) -> None:
     first = journal("first")
     async with fleet_of(first.spec()) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         seen = len(events)
         assert await fleet.apply(configured(first.spec())) == Changes()
         assert len(events) == seen
@@ -84,7 +84,7 @@ async def test_the_board_follows_and_the_server_that_is_gone_is_told_of(
 
     fleet = fleet_of(journal("one").spec(), journal("two").spec(), on_change=look)
     async with fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         await fleet.apply(configured(journal("two").spec()))
         assert catalogs[-1] == ["two/pid"]
         with pytest.raises(UpstreamError, match="No server 'one' is configured"):
@@ -97,7 +97,7 @@ async def test_a_call_under_way_at_a_server_that_is_removed_ends_with_an_error(
 ) -> None:
     busy = journal("busy")
     async with fleet_of(busy.spec("hang")) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         call = asyncio.create_task(fleet.call(ToolId("busy", "hang"), {}))
         await until(lambda: "tools/call" in busy.methods)
         await fleet.apply({})
@@ -124,7 +124,7 @@ async def test_a_server_that_is_restarted_keeps_its_tools_until_it_lists_others(
 ) -> None:
     first = journal("first")
     async with fleet_of(first.spec("pid")) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         await fleet.apply(configured(first.spec("other")))
         assert [tool.name for tool in fleet.catalog().tools] in (["pid"], ["other"])
         await until(lambda: fleet.status()[0].state == "ready")

@@ -20,7 +20,7 @@ MakeFleet = Callable[..., Fleet]
 
 async def seen(fleet_of: MakeFleet, spec: ServerSpec, *names: str) -> list[str]:
     async with fleet_of(spec) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         told = [await fleet.call(ToolId("scripted", "environment"), {"name": name}) for name in names]
     return [str(each["content"][0]["text"]) for each in told]
 
@@ -61,7 +61,7 @@ async def test_a_server_that_misses_a_variable_says_which_and_what_to_write(
     monkeypatch.setenv("NOTES_TOKEN", "s3cr3t")
     spec = python("notes", "import sys; sys.exit('NOTES_TOKEN and OTHER_TOKEN have to be set')")
     async with fleet_of(spec) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         reason = fleet.status()[0].reason
     assert 'mentions NOTES_TOKEN, which it is not given: write "env": {"NOTES_TOKEN": "${NOTES_TOKEN}"}' in reason
     assert "s3cr3t" not in reason
@@ -71,7 +71,7 @@ async def test_a_server_that_misses_a_variable_says_which_and_what_to_write(
 async def test_what_a_terminal_would_obey_is_written_out(fleet_of: MakeFleet) -> None:
     spec = python("rude", r"import sys; sys.exit('\x1b[2J\x1b]0;owned\x07 gone\r\x9b1m')")
     async with fleet_of(spec) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         reason = fleet.status()[0].reason
     assert r"\x1b[2J\x1b]0;owned\x07 gone" in reason
     assert reason.isprintable()
@@ -91,7 +91,7 @@ async def test_a_secret_reaches_its_server_anew_with_each_start_and_no_message(
     told = python("told", "import os, sys; sys.exit('bad token ' + os.environ['TOKEN'])")
     told = told.model_copy(update={"env": {"TOKEN": f"${{file:{token}}}"}})
     async with fleet_of(told) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         assert "bad token ***" in fleet.status()[0].reason
 
 
@@ -100,7 +100,7 @@ async def test_a_server_whose_secret_is_missing_says_so_and_the_others_start(
 ) -> None:
     lost = scripted(env={"GREETING": f"${{file:{tmp_path}/absent}}"}).model_copy(update={"name": "lost"})
     async with fleet_of(lost, scripted()) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         found = {status.name: status for status in fleet.status()}
     assert "absent" in found["lost"].reason
     assert found["scripted"].available

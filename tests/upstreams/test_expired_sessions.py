@@ -51,7 +51,7 @@ async def test_it_is_initialized_again_once_and_called_again_unseen_and_listed_a
     fleet_of: MakeFleet, url: str, events: MemoryEvents
 ) -> None:
     async with fleet_of(ServerSpec(name="web", url=f"{url}/mcp")) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         assert await fleet.call(HELLO, {})
         assert await forget(url) == 1
         result = await fleet.call(HELLO, {})
@@ -63,7 +63,7 @@ async def test_it_is_initialized_again_once_and_called_again_unseen_and_listed_a
 
 async def test_many_calls_that_find_it_forgotten_share_one_new_session(fleet_of: MakeFleet, url: str) -> None:
     async with fleet_of(ServerSpec(name="web", url=f"{url}/mcp")) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         await forget(url)
         results = await asyncio.gather(*(fleet.call(HELLO, {}) for _ in range(10)))
         assert len(results) == 10
@@ -72,7 +72,7 @@ async def test_many_calls_that_find_it_forgotten_share_one_new_session(fleet_of:
 
 async def test_a_server_that_forgets_every_session_is_an_error_and_no_loop(fleet_of: MakeFleet, url: str) -> None:
     async with fleet_of(ServerSpec(name="web", url=f"{url}/mcp")) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         await forget(url, "?always")
         with pytest.raises(UpstreamError, match="forgets its sessions immediately"):
             await fleet.call(HELLO, {})
@@ -84,6 +84,6 @@ async def test_what_is_not_found_in_a_session_that_lives_is_the_servers_own_answ
     fleet_of: MakeFleet, url: str
 ) -> None:
     async with fleet_of(ServerSpec(name="web", url=f"{url}/mcp")) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         assert (await fleet.call(ToolId("web", "no such tool"), {}))["content"][0]["text"] == "no such tool"
         assert await forget(url) == 1

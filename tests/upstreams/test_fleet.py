@@ -36,14 +36,14 @@ def http_server() -> Iterator[str]:
 @pytest.mark.requirement("mcp.pagination")
 async def test_every_page_of_a_listing_is_read_past_an_empty_page_and_an_empty_cursor(fleet_of: MakeFleet) -> None:
     async with fleet_of(scripted()) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         names = [tool.name for tool in fleet.catalog().tools]
     assert names == [tool.name for tool in TOOLS]
 
 
 async def test_a_server_is_reached_over_streamable_http(fleet_of: MakeFleet, http_server: str) -> None:
     async with fleet_of(ServerSpec(name="web", url=http_server)) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         result = await fleet.call(ToolId("web", "add"), {"a": 1, "b": 2})
     assert result["structuredContent"] == {"sum": 3}
 
@@ -62,7 +62,7 @@ async def test_sick_servers_are_named_with_reasons_and_delay_nobody(fleet_of: Ma
         python("exits", "import sys; print('the licence expired', file=sys.stderr); sys.exit(3)"),
     ]
     async with fleet_of(*sick, scripted("well")) as fleet:
-        assert await fleet.settled(20)
+        assert await fleet.settled(60)
         status = {each.name: each for each in fleet.status()}
         answer = await fleet.call(ToolId("well", "echo"), {"text": "still here"})
     assert answer["content"][0]["text"] == "still here"
@@ -86,7 +86,7 @@ async def test_a_server_that_never_answers_is_unhealthy_after_its_time_and_other
         await until(lambda: fleet.status()[1].state == "ready")
         assert fleet.status()[0].state == "starting"
         await fleet.call(ToolId("well", "echo"), {"text": "x"})
-        assert await fleet.settled(20)
+        assert await fleet.settled(60)
         assert fleet.status()[0].state == "unhealthy"
         assert "6 s" in fleet.status()[0].reason
 
@@ -98,13 +98,13 @@ async def test_some_lines_of_noise_before_the_protocol_do_no_harm(fleet_of: Make
         f"import runpy; print('Welcome!\\nLoading…', flush=True); runpy.run_path({SCRIPTED!r}, run_name='__main__')",
     )
     async with fleet_of(noisy) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         assert fleet.status()[0].state == "ready", fleet.status()
 
 
 async def test_a_server_killed_in_mid_call_fails_that_call_and_is_started_again(fleet_of: MakeFleet) -> None:
     async with fleet_of(scripted(), scripted("other")) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         with pytest.raises(UpstreamError, match="closed the connection during the call"):
             await fleet.call(ToolId("scripted", "die"), {})
         assert (await fleet.call(ToolId("other", "echo"), {"text": "x"}))["content"]
@@ -115,7 +115,7 @@ async def test_a_server_killed_in_mid_call_fails_that_call_and_is_started_again(
 
 async def test_what_a_server_itself_answers_is_not_rewritten(fleet_of: MakeFleet) -> None:
     async with fleet_of(scripted()) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         with pytest.raises(MCPError) as raised:
             await fleet.call(ToolId("scripted", "raises"), {})
         failed = await fleet.call(ToolId("scripted", "fails"), {})
@@ -126,7 +126,7 @@ async def test_what_a_server_itself_answers_is_not_rewritten(fleet_of: MakeFleet
 
 async def test_a_call_that_takes_too_long_is_given_up_with_a_remedy(fleet_of: MakeFleet) -> None:
     async with fleet_of(scripted(), call_timeout=0.3) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         with pytest.raises(UpstreamError, match=r"did not answer within 0.3 s.*call_timeout"):
             await fleet.call(ToolId("scripted", "slow"), {})
         assert await fleet.call(ToolId("scripted", "echo"), {"text": "x"})
@@ -135,7 +135,7 @@ async def test_a_call_that_takes_too_long_is_given_up_with_a_remedy(fleet_of: Ma
 @pytest.mark.requirement("M16")
 async def test_one_connection_serves_many_calls_at_once(fleet_of: MakeFleet) -> None:
     async with fleet_of(scripted()) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         results = await asyncio.gather(
             *(fleet.call(ToolId("scripted", "echo"), {"text": str(number)}) for number in range(50))
         )
@@ -146,7 +146,7 @@ async def test_env_variables_and_cwd_reach_the_server(fleet_of: MakeFleet, tmp_p
     (tmp_path / "work").mkdir()
     spec = scripted(env={"GREETING": "${WHO:-hello} you"}, cwd="work", folder=str(tmp_path))
     async with fleet_of(spec) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         greeting = await fleet.call(ToolId("scripted", "environment"), {"name": "GREETING"})
         folder = await fleet.call(ToolId("scripted", "folder"), {})
     assert greeting["content"][0]["text"] == "hello you"
@@ -161,7 +161,7 @@ async def test_no_secret_of_a_server_stands_in_the_reason_it_failed(fleet_of: Ma
         env={"API_KEY": "s3cr3t-key"},
     )
     async with fleet_of(spec) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         reason = fleet.status()[0].reason
     assert "cannot log in with ***" in reason
     assert "s3cr3t-key" not in json.dumps([event.as_dict() for event in events.of(ServerChanged)])
@@ -170,7 +170,7 @@ async def test_no_secret_of_a_server_stands_in_the_reason_it_failed(fleet_of: Ma
 @pytest.mark.requirement("M13")
 async def test_leaving_the_fleet_ends_every_process_also_one_that_left_its_group(fleet_of: MakeFleet) -> None:
     async with fleet_of(scripted()) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         result = await fleet.call(ToolId("scripted", "spawn"), {})
         child = int(result["content"][0]["text"])
         assert alive(child)

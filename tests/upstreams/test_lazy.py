@@ -54,7 +54,7 @@ def lazy_fleet(fleet_of: MakeFleet, definitions: MemoryDefinitions) -> MakeFleet
 async def known(fleet_of: MakeFleet, definitions: MemoryDefinitions, *specs: ServerSpec) -> None:
     """List the servers once, as an earlier run would have."""
     async with fleet_of(*specs, definitions=definitions) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
 
 
 def key_of(spec: ServerSpec) -> str:
@@ -71,7 +71,7 @@ async def test_a_lazy_server_that_was_listed_before_is_known_without_being_start
 ) -> None:
     await known(fleet_of, definitions, journal.spec("pid", "other"))
     async with lazy_fleet(journal.spec("pid", "other")) as fleet:
-        assert await fleet.settled(20)
+        assert await fleet.settled(60)
         status = fleet.status()[0]
         catalog = fleet.catalog()
     assert (status.state, status.tools, status.available) == ("idle", 2, True)
@@ -84,7 +84,7 @@ async def test_a_lazy_server_that_was_never_listed_is_started_once_for_it(
     lazy_fleet: MakeFleet, journal: Journal, clock: FakeClock
 ) -> None:
     async with lazy_fleet(journal.spec()) as fleet:
-        assert await fleet.settled(20)
+        assert await fleet.settled(60)
         assert state(fleet) == "ready"
         clock.advance(601)
         await fleet.stop_idle()
@@ -129,7 +129,7 @@ async def test_the_fleet_itself_looks_for_idle_servers(
     lazy_fleet: MakeFleet, journal: Journal, clock: FakeClock
 ) -> None:
     async with lazy_fleet(journal.spec(), idle_stop=0.2) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         assert state(fleet) == "ready"
         clock.advance(0.2)
         await until(lambda: state(fleet) == "idle")
@@ -139,7 +139,7 @@ async def test_it_does_not_end_while_a_call_is_under_way(
     lazy_fleet: MakeFleet, journal: Journal, clock: FakeClock
 ) -> None:
     async with lazy_fleet(journal.spec("hang")) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         call = asyncio.create_task(fleet.call(ToolId("plain", "hang"), {}))
         await until(lambda: "tools/call" in journal.methods)
         clock.advance(10_000)
@@ -154,7 +154,7 @@ async def test_a_server_that_is_not_lazy_or_may_idle_for_ever_is_never_ended(
     lazy_fleet: MakeFleet, journal: Journal, clock: FakeClock, options: dict[str, object]
 ) -> None:
     async with lazy_fleet(journal.spec(), **options) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         clock.advance(10_000)
         await fleet.stop_idle()
         assert state(fleet) == "ready"
@@ -184,11 +184,11 @@ async def test_tools_that_changed_while_it_was_not_running_are_taken_up_when_it_
 
     fleet = lazy_fleet(journal.spec(), on_change=look)
     async with fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         assert lists == [["gone"]]
         await fleet.call(PID, {})
         assert lists[-1] == ["pid"]
-        await fleet.settled(20)
+        await fleet.settled(60)
     assert await definitions.get(key) == old
 
 
@@ -202,7 +202,7 @@ async def test_a_lazy_server_that_cannot_start_says_why_and_is_tried_again_by_th
     await known(fleet_of, definitions, spec)
     program.unlink()
     async with lazy_fleet(spec) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         assert state(fleet) == "idle"
         with pytest.raises(UpstreamError, match=r"is unhealthy: The command .* was not found"):
             await fleet.call(PID, {})
@@ -220,7 +220,7 @@ async def test_a_lazy_server_that_does_not_answer_in_time_is_an_error_for_who_ca
     listing = Listing(introduction={}, pages=({"tools": [{"name": "pid"}]},), protocol="2025-11-25")
     await definitions.put(spec.expanded(environment | {"MUTE": "1"}).identity(), listing)
     async with lazy_fleet(spec, environment={"MUTE": "1"}, connect_timeout=0.5) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         with pytest.raises(UpstreamError, match=r"No answer within 0.5 s"):
             await fleet.call(PID, {})
 
@@ -229,7 +229,7 @@ async def test_a_lazy_server_that_ended_by_itself_is_idle_and_started_by_the_nex
     lazy_fleet: MakeFleet, journal: Journal
 ) -> None:
     async with lazy_fleet(journal.spec("pid", "exit")) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         with pytest.raises(UpstreamError, match="closed the connection during the call"):
             await fleet.call(ToolId("plain", "exit"), {})
         await until(lambda: state(fleet) == "idle")
@@ -276,7 +276,7 @@ async def test_a_server_that_starts_is_listed_at_once_as_it_was_known_and_a_call
 ) -> None:
     await known(fleet_of, definitions, journal.spec())
     async with fleet_of(journal.spec(), definitions=definitions) as fleet:
-        assert await fleet.settled(20)
+        assert await fleet.settled(60)
         (status,) = fleet.status()
         assert (status.state, status.known, status.available) == ("starting", True, True)
         assert PID in fleet.catalog()
@@ -289,7 +289,7 @@ async def test_a_known_server_that_nobody_calls_starts_a_moment_after_the_gatewa
 ) -> None:
     await known(fleet_of, definitions, journal.spec())
     async with fleet_of(journal.spec(), definitions=definitions) as fleet:
-        assert await fleet.settled(20)
+        assert await fleet.settled(60)
         assert len(journal.starts) == 1, "only the run that made it known"
         await until(lambda: state(fleet) == "ready")
         assert len(journal.starts) == 2
@@ -328,7 +328,7 @@ async def test_what_is_kept_is_no_listing_and_the_server_is_started(
     key = key_of(journal.spec())
     await definitions.put(key, Listing(introduction={}, pages=({"tools": 7},), protocol="2025-11-25"))
     async with lazy_fleet(journal.spec()) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         assert state(fleet) == "ready"
 
 
@@ -338,7 +338,7 @@ async def test_no_secret_of_the_configuration_is_kept(fleet_of: MakeFleet, journ
     spec = journal.spec(env={"API_KEY": "${THE_KEY}"})
     store = SqliteDefinitions(file)
     async with fleet_of(spec, definitions=store, environment={"THE_KEY": "s3cr3t-key"}) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         await until(lambda: file.exists() and b"Plain" in _written(tmp_path))
     store.close()
     assert b"s3cr3t" not in _written(tmp_path)

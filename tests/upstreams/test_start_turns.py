@@ -75,7 +75,7 @@ async def test_a_call_starts_its_server_though_another_has_the_only_turn(
     servers = [Journal(name, tmp_path) for name in ("first", "second", "third")]
     specs = [each.spec() for each in servers]
     async with fleet_of(*specs, definitions=definitions) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
     async with fleet_of(*specs, definitions=definitions) as fleet:
         places = fleet.options.start_turns._places
         await places.acquire()  # as a server that has not settled would

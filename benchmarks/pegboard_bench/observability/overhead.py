@@ -195,21 +195,31 @@ async def bursts(
 
 
 async def overhead_figures(
-    folder: Path, rounds: int, seconds: float, seed: int
+    folder: Path, starts: int, rounds: int, seconds: float, seed: int
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """The figures of each kind of request and each way; and the load meanwhile."""
-    figures, load = dict[str, float](), [os.getloadavg()[0]]
-    with ExitStack() as stack:
-        gateways = list(opened(stack, folder, WAYS))
-        for kind, clients in itertools.product(("model", "call"), (CLIENTS, 1)):
-            lasts = seconds if clients > 1 else seconds / 2
-            found = await bursts(gateways, kind, rounds=rounds, seconds=lasts, clients=clients, seed=seed)
-            for name in WAYS[1:]:
-                of_way = compared(found, name, clients=clients)
-                figures |= {f"overhead/{kind}/{name}/{key}": each for key, each in of_way.items()}
-                typer.echo(f"{kind} {name}, {clients} clients: {of_way}")
-            load.append(os.getloadavg()[0])
+    """The figures of each kind of request and each way, of so many rounds after each start; and the load meanwhile."""
+    found: dict[tuple[str, int], dict[str, list[Burst]]] = {}
+    load = [os.getloadavg()[0]]
+    for start in range(starts):
+        place = folder / str(start)
+        place.mkdir()
+        with ExitStack() as stack:
+            gateways = list(opened(stack, place, WAYS))
+            for kind, clients in itertools.product(("model", "call"), (CLIENTS, 1)):
+                lasts = seconds if clients > 1 else seconds / 2
+                more = await bursts(gateways, kind, rounds=rounds, seconds=lasts, clients=clients, seed=seed + start)
+                for name, of_way in more.items():
+                    found.setdefault((kind, clients), {}).setdefault(name, []).extend(of_way)
+        load.append(os.getloadavg()[0])
+        typer.echo(f"start {start + 1} of {starts}: load {load[-1]:.1f}")
+    figures = dict[str, float]()
+    for (kind, clients), of_kind in found.items():
+        for name in WAYS[1:]:
+            lost = compared(of_kind, name, clients=clients, starts=starts)
+            figures |= {f"overhead/{kind}/{name}/{key}": each for key, each in lost.items()}
+            typer.echo(f"{kind} {name}, {clients} clients: {lost}")
     return figures, {
+        "starts": starts,
         "rounds": rounds,
         "seconds": seconds,
         "seed": seed,
@@ -219,7 +229,8 @@ async def overhead_figures(
 
 
 def main(
-    rounds: Annotated[int, typer.Option(help="Bursts of each gateway, of each kind.")] = 18,
+    starts: Annotated[int, typer.Option(help="How often all gateways are started.", min=1)] = 6,
+    rounds: Annotated[int, typer.Option(help="Bursts of each gateway after a start, of each kind.", min=1)] = 3,
     seconds: Annotated[float, typer.Option(help="Seconds of a burst.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Of the order of gateways in each round.")] = 0,
     write: Annotated[bool, typer.Option(help="Put the figures into bench/results/observability.json.")] = False,
@@ -233,7 +244,7 @@ def main(
             left_out = asyncio.run(otel_cpu_us(collector, BATCHES, recorded=False))
             behind["overhead/behind/otel_left_out_cpu_us"] = left_out
         typer.echo(f"{behind}")
-        figures, table = asyncio.run(overhead_figures(Path(folder), rounds, seconds, seed))
+        figures, table = asyncio.run(overhead_figures(Path(folder), starts, rounds, seconds, seed))
         figures |= behind
     typer.echo(json.dumps({**figures, **table}, indent=1))
     if write:

@@ -12,9 +12,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from pegboard.activity_entries import NO_MONEY, ActivityEntry, ActivityKind, Door, scores_of
+from pegboard.activity_entries import (
+    NO_MONEY,
+    NOT_RANKED,
+    ActivityEntry,
+    ActivityKind,
+    Door,
+    scores_in_columns,
+)
 from pegboard.events import (
     CallFinished,
     Event,
@@ -29,7 +36,6 @@ from pegboard.events import (
     ToolsSearched,
 )
 from pegboard.model_prices import PriceTable
-from pegboard.spend_limits import NanoUsd
 
 MOST_OPEN = 1_000
 """Decisions and conversations that are remembered."""
@@ -78,7 +84,8 @@ class ActivityBook:
         return []
 
     def _served(self, event: ModelRequestServed) -> list[ActivityEntry]:
-        failed = event.status >= HTTPStatus.BAD_REQUEST
+        said, failed = self._said(event.decision, "llm"), event.status >= HTTPStatus.BAD_REQUEST
+        before, after, price = event.tokens_before, event.tokens_after, self._prices.price_of(event.model)
         entry = ActivityEntry(
             id=self._new_id(),
             at=event.at,
@@ -86,18 +93,23 @@ class ActivityBook:
             kind="request",
             key=event.key,
             conversation=event.conversation,
+            text=said.text,
             upstream=event.upstream,
             model=clean(event.model),
+            profile=said.profile,
+            encoder=said.encoder,
             outcome=event.outcome,
             tools=event.tools,
             offered=event.kept,
+            scores=said.scores,
             called=_names(event.called),
             brought_back=_names(event.brought_back),
             searches=event.searches,
-            tokens_before=event.tokens_before,
-            tokens_after=event.tokens_after,
-            billed=self._price(event, event.tokens_after),
-            saved=self._price(event, event.tokens_before - event.tokens_after),
+            tokens_before=before,
+            tokens_after=after,
+            billed=NO_MONEY if price is None else price.definitions(after, event.used),
+            saved=NO_MONEY if price is None else price.definitions(before - after, event.used),
+            latency_ms=event.added_ms,
             error=event.failure or (f"status {event.status}" if failed else ""),
             input_tokens=event.input_tokens,
             cached_tokens=event.cached_tokens,
@@ -105,7 +117,6 @@ class ActivityBook:
             output_tokens=event.output_tokens,
             cost=event.cost or NO_MONEY,
             unpriced=int(event.metered and event.cost is None),
-            **self._said(event.decision, "llm") | {"latency_ms": event.added_ms},
         )
         return [entry]
 
@@ -146,7 +157,7 @@ class ActivityBook:
             conversation=event.conversation,
             outcome="found" if found else "nothing found",
             offered=found,
-            **self._said(event.decision, "mcp"),
+            **self._said(event.decision, "mcp")._asdict(),
         )
 
     def _asked(self, entry: ActivityEntry, owner: str) -> list[ActivityEntry]:
@@ -169,7 +180,7 @@ class ActivityBook:
             offered=event.offered,
             tokens_before=event.tokens_before,
             tokens_after=event.tokens_after,
-            **self._said(event.decision, "api"),
+            **self._said(event.decision, "api")._asdict(),
         )
         _remember(self._last, f"route {event.decision}", entry)
         return [entry]
@@ -214,15 +225,23 @@ class ActivityBook:
         """Ids of a process follow each other: those of a batch are in the same pages of a store's index."""
         return next(self._ids)
 
-    def _said(self, decision: str, door: Door) -> dict[str, Any]:
-        """The fields of an entry that the event of its decision says, if that is still known."""
+    def _said(self, decision: str, door: Door) -> _Said:
+        """What the event of a decision says, if it is still known."""
         known = self._decisions.get(decision)
-        return {} if known is None else known.said(door)
+        return NOTHING_SAID if known is None else known.said(door)
 
-    def _price(self, event: ModelRequestServed, tokens: int) -> NanoUsd:
-        """The price of tokens of definitions, at the mean price of the request's prompt if that was counted."""
-        price = self._prices.price_of(event.model)
-        return price.definitions(tokens, event.used) if price is not None else NO_MONEY
+
+class _Said(NamedTuple):
+    """What entries say of their decision."""
+
+    text: str = ""
+    profile: str = ""
+    encoder: str = ""
+    scores: str = NOT_RANKED
+    latency_ms: float = 0.0
+
+
+NOTHING_SAID = _Said()
 
 
 class _Decision:
@@ -232,19 +251,15 @@ class _Decision:
 
     def __init__(self, made: RouteDecided) -> None:
         self._made = made
-        self._said: dict[Door, dict[str, Any]] = {}
+        self._said: dict[Door, _Said] = {}
 
-    def said(self, door: Door) -> dict[str, Any]:
+    def said(self, door: Door) -> _Said:
         found = self._said.get(door)
         if found is None:
-            made = self._made
-            found = self._said[door] = {
-                "text": clean(made.query, LONGEST_TEXT),
-                "profile": made.profile,
-                "encoder": made.encoder,
-                "scores": _scored(made, _model_tool if door == "llm" else _tool),
-                "latency_ms": made.latency_ms,
-            }
+            made, named = self._made, _model_tool if door == "llm" else _tool
+            text = clean(made.query, LONGEST_TEXT)
+            found = _Said(text, made.profile, made.encoder, _scored(made, named), made.latency_ms)
+            self._said[door] = found
         return found
 
 
@@ -258,9 +273,9 @@ def clean(text: str, longest: int = LONGEST_NAME) -> str:
 
 def _scored(made: RouteDecided, named: Callable[[str], str]) -> str:
     """The best candidates."""
-    scores, is_offered = made.scores, set(made.active_set).__contains__
-    rows = zip(map(named, scores), scores.values(), map(is_offered, scores), strict=True)
-    return scores_of(itertools.islice(rows, MOST_TOOLS))
+    best, active = list(made.scores)[:MOST_TOOLS], set(made.active_set)
+    offered = [place for place, name in enumerate(best) if name in active]
+    return scores_in_columns(list(map(named, best)), list(made.scores.values())[:MOST_TOOLS], offered)
 
 
 @lru_cache(MOST_NAMES)
@@ -275,7 +290,7 @@ def _model_tool(name: str) -> str:
 
 
 def _names(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(clean(name) for name in names[:MOST_TOOLS])
+    return tuple(map(_tool, names[:MOST_TOOLS])) if names else ()
 
 
 def _owner(event: ToolsListed | ToolsSearched | ToolsOffered | CallFinished) -> str:

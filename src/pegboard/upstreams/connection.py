@@ -154,12 +154,14 @@ class Connection:
         self._quiet.clear()
         try:
             with self._server_requests.in_progress(seconds) as work:
+                result = None
                 with work.limit:
                     paced = None if progress is None else ProgressRelay(progress)
                     result = await untouched(client, request, None, work.reporting(paced))
-                    await work.drained()
-                    return result
-                raise MCPError(types.REQUEST_TIMEOUT, TIMED_OUT)
+                if result is None:
+                    raise MCPError(types.REQUEST_TIMEOUT, TIMED_OUT)
+                await work.drained()
+                return result
         finally:
             self._calls -= 1
             if not self._calls:

@@ -78,7 +78,7 @@ async def test_a_small_board_is_listed_whole_and_as_its_servers_define_it(
         request = types.ListToolsRequest()
         listed = (await client.session.send_request(request, ANY))["tools"]  # type: ignore[type-var]
     async with fleet_of(scripted()) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         direct = [tool.definition for tool in fleet.catalog().tools]
     assert listed == direct
     assert json.dumps(listed) == json.dumps(direct), "key order too"
@@ -268,7 +268,7 @@ async def test_results_are_those_of_a_direct_call(
     client_of: OpenClient, fleet_of: Any, name: str, arguments: dict[str, Any]
 ) -> None:
     async with fleet_of(scripted()) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         direct = await fleet.call(fleet.catalog().by_name[name][0].id, arguments)
     async with client_of() as client:
         called = await raw(client, name, arguments)

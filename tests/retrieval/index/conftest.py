@@ -41,7 +41,7 @@ def pgvector_url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def pgvector_database(pgvector_url: str) -> PgvectorDatabase:
-    return PgvectorDatabase(pgvector_url, timeout=10)
+    return PgvectorDatabase(pgvector_url, timeout=60)
 
 
 @pytest.fixture
@@ -67,10 +67,10 @@ def make_index(request: pytest.FixtureRequest) -> MakeIndex:
     """A new index each time, of 8 dimensions. `lists` and `graph` are approximate from the third vector on."""
     if request.param == "chroma":
         url = request.getfixturevalue("chroma_url")
-        return lambda: ChromaIndex(url, f"test-{uuid4().hex}", timeout=10)
+        return lambda: ChromaIndex(url, f"test-{uuid4().hex}", timeout=60)
     if request.param == "qdrant":
         client = request.getfixturevalue("qdrant_client")
-        return lambda: QdrantIndex(client, f"test-{uuid4().hex}", timeout=10)
+        return lambda: QdrantIndex(client, f"test-{uuid4().hex}", timeout=60)
     if request.param.startswith("pgvector"):
         database = request.getfixturevalue("pgvector_database")
         above = 2 if request.param == "pgvector graph" else 20_000

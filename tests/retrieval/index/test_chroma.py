@@ -109,12 +109,12 @@ async def test_what_is_there_with_the_same_vector_is_not_sent_again(
         return await ask(self, what, *rest)
 
     monkeypatch.setattr(ChromaIndex, "_ask", noted)
-    await ChromaIndex(chroma_url, "sent-once", timeout=10).add(IDS, ROWS)
+    await ChromaIndex(chroma_url, "sent-once", timeout=60).add(IDS, ROWS)
     first, sent[:] = list(sent), []
-    await ChromaIndex(chroma_url, "sent-once", timeout=10).add(IDS, ROWS)
+    await ChromaIndex(chroma_url, "sent-once", timeout=60).add(IDS, ROWS)
     again, sent[:] = list(sent), []
     changed = np.concatenate([ROWS[1:2], ROWS[1:]])
-    await ChromaIndex(chroma_url, "sent-once", timeout=10).add(IDS, changed)
+    await ChromaIndex(chroma_url, "sent-once", timeout=60).add(IDS, changed)
 
     assert first.count("upsert") == 3
     assert again == ["get"] * 3
@@ -124,7 +124,7 @@ async def test_what_is_there_with_the_same_vector_is_not_sent_again(
 @needs_chroma
 async def test_a_filter_too_long_to_be_sent_still_holds(chroma_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_NAMED", 3)
-    index = ChromaIndex(chroma_url, "long-filter", timeout=10)
+    index = ChromaIndex(chroma_url, "long-filter", timeout=60)
     await index.add(IDS, ROWS)
 
     (found,) = await index.search(ROWS[:1], 10, Filter(excluded=frozenset(IDS[:600])))
@@ -137,7 +137,7 @@ async def test_a_filter_too_long_to_be_sent_still_holds(chroma_url: str, monkeyp
 
 @needs_chroma
 async def test_a_collection_that_was_deleted_is_an_error_once_and_made_anew(chroma: ChromaServer) -> None:
-    index = ChromaIndex(chroma.url, "deleted", timeout=10)
+    index = ChromaIndex(chroma.url, "deleted", timeout=60)
     await index.add(IDS[:3], ROWS[:3])
     index._id = "00000000-0000-0000-0000-000000000000"
 

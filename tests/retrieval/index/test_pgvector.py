@@ -77,7 +77,7 @@ async def test_a_restart_between_two_searches_is_not_felt(pgvector: PostgresServ
 @needs_pgvector
 async def test_two_replicas_that_fill_one_board_at_once_share_one_table(pgvector_url: str) -> None:
     name = uuid4().hex
-    replicas = [PgvectorIndex(PgvectorDatabase(pgvector_url, timeout=10), ["board", name]) for _ in range(2)]
+    replicas = [PgvectorIndex(PgvectorDatabase(pgvector_url, timeout=60), ["board", name]) for _ in range(2)]
     backwards = slice(None, None, -1)
 
     await asyncio.gather(replicas[0].add(IDS, ROWS), replicas[1].add(IDS[backwards], ROWS[backwards]))
@@ -92,10 +92,10 @@ async def test_what_is_there_with_the_same_vector_is_not_sent_again(
     pgvector_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = uuid4().hex
-    await PgvectorIndex(PgvectorDatabase(pgvector_url, timeout=10), [name]).add(IDS, ROWS)
+    await PgvectorIndex(PgvectorDatabase(pgvector_url, timeout=60), [name]).add(IDS, ROWS)
     written: list[object] = []
     monkeypatch.setattr("pegboard.retrieval.index.pgvector._written", lambda row: written.append(row) or "[]")
-    again = PgvectorIndex(PgvectorDatabase(pgvector_url, timeout=10), [name])
+    again = PgvectorIndex(PgvectorDatabase(pgvector_url, timeout=60), [name])
 
     await again.add(IDS, ROWS)
 

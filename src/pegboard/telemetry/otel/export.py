@@ -93,8 +93,9 @@ class OtelExport:
             return "The exporter of OpenTelemetry ended, and is started again."
         return "The collector of OpenTelemetry does not take what it is sent." if self._missed else ""
 
-    def close(self, seconds: float = FLUSH_SECONDS) -> None:
-        """Export what waits, within so many seconds; then end the exporter process."""
+    def close(self, seconds: float | None = None) -> None:
+        """Export what waits, within so many seconds (`FLUSH_SECONDS`); then end the exporter process."""
+        seconds = FLUSH_SECONDS if seconds is None else seconds
         end = time.monotonic() + seconds
         self._closing = True
         self._wake.set()

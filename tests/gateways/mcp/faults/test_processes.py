@@ -33,7 +33,7 @@ async def test_a_server_killed_among_calls_fails_those_and_no_other_servers(
     fleet_of: MakeFleet, faulty: MakeFaulty
 ) -> None:
     async with fleet_of(faulty(), faulty("other")) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         pid = int(await say(fleet, "pid"))
         lost = [asyncio.create_task(say(fleet, "hang")) for _ in range(5)]
         kept = [asyncio.create_task(say(fleet, "late", "other", text=str(at), n=300)) for at in range(20)]
@@ -53,7 +53,7 @@ async def test_a_server_that_stops_keeps_no_call_beyond_its_deadline_and_is_foun
     """On stdio it is started again; on HTTP, where it is not ours to start, it is unhealthy until it answers."""
     spec = faulty()
     async with fleet_of(spec, call_timeout=0.5, health_timeout=0.5, connect_timeout=2.0) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         pid = int(await say(fleet, "pid"))
         started = time.monotonic()
         with pytest.raises(UpstreamError, match=r"did not answer within 0.5 s"):
@@ -74,7 +74,7 @@ async def test_a_server_that_is_slow_with_one_call_and_answers_others_is_left_al
     fleet_of: MakeFleet, faulty: MakeFaulty
 ) -> None:
     async with fleet_of(faulty(), call_timeout=0.3, health_timeout=5.0) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         pid = await say(fleet, "pid")
         for _ in range(3):
             with pytest.raises(UpstreamError, match="did not answer"):
@@ -89,7 +89,7 @@ async def test_a_server_that_reads_nothing_keeps_no_call_beyond_its_deadline(
 ) -> None:
     """Arguments beyond what a pipe holds: to write them takes for ever."""
     async with fleet_of(faulty(), call_timeout=1.0, health_timeout=60.0) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         pid = int(await say(fleet, "pid"))
         os.kill(pid, signal.SIGSTOP)
         started = time.monotonic()
@@ -106,7 +106,7 @@ async def test_a_server_that_dies_with_every_call_is_there_for_the_next_and_harm
     fleet_of: MakeFleet, faulty: MakeFaulty
 ) -> None:
     async with fleet_of(faulty(), faulty("other"), lazy=True) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         for number in range(5):
             with pytest.raises(UpstreamError, match="closed the connection"):
                 await say(fleet, "die")
@@ -121,7 +121,7 @@ async def test_a_hundred_restarts_leave_no_process_and_no_descriptor(fleet_of: M
     """Half of the servers are killed, half end on demand, and each had a child of its own."""
     ours = set(descendants(os.getpid()))
     async with fleet_of(faulty(), lazy=True, idle_stop=600.0) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         await say(fleet, "pid")
         before = descriptors()
         pids, children = set(), set()
@@ -148,7 +148,7 @@ async def test_with_the_watcher_of_a_server_killed_the_server_and_its_children_e
     fleet_of: MakeFleet, faulty: MakeFaulty
 ) -> None:
     async with fleet_of(faulty()) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         pid, child = int(await say(fleet, "pid")), int(await say(fleet, "child"))
         watcher = next(each for each in descendants(os.getpid()) if pid in descendants(each))
         os.kill(watcher, signal.SIGKILL)
@@ -165,7 +165,7 @@ async def test_an_http_server_that_cannot_be_reached_is_unhealthy_and_the_others
 ) -> None:
     gone = ServerSpec(name="gone", url="http://127.0.0.1:9/mcp")
     async with fleet_of(faulty(), gone) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         with pytest.raises(UpstreamError, match="broke off its answer"):
             await say(fleet, "die")
         await until(lambda: fleet.status()[0].state == "unhealthy")

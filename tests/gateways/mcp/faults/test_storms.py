@@ -11,7 +11,7 @@ from mcp import Client
 
 from faults import WAYS, MakeFaulty, over, resident
 from pegboard.model import ToolId
-from pegboard.upstreams import Fleet
+from pegboard.upstreams import Fleet, server_requests
 from pegboard.upstreams.server_requests import MOST_WAITING
 
 OpenClient = Callable[..., AbstractAsyncContextManager[Client]]
@@ -35,7 +35,7 @@ async def test_in_a_storm_of_a_thousand_announcements_calls_are_answered_and_nob
         changes.append(1)
 
     async with fleet_of(faulty(), on_change=changed) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         storm = asyncio.create_task(fleet.call(ToolId("faulty", "storm"), {"n": 1000}))
         results = await asyncio.gather(*(fleet.call(ECHO, {"text": str(at)}) for at in range(50)))
         await storm
@@ -72,7 +72,7 @@ async def test_a_caller_who_takes_no_progress_holds_nobody_up_and_little_memory(
         await asyncio.Event().wait()
 
     async with fleet_of(faulty()) as fleet:
-        await fleet.settled(20)
+        await fleet.settled(60)
         await fleet.call(PROGRESS, {"n": 1}, progress=_nothing)
         before = resident()
         flooded = asyncio.create_task(fleet.call(PROGRESS, {"n": 6000}, progress=stuck))
@@ -81,6 +81,22 @@ async def test_a_caller_who_takes_no_progress_holds_nobody_up_and_little_memory(
         assert (await flooded)["content"]
         assert taken == [1.0]
         assert resident() - before < 10_000_000 + MOST_WAITING * 2000
+
+
+@over(*STREAMED)
+@pytest.mark.requirement("M17")
+async def test_an_answer_in_time_is_not_lost_to_a_caller_who_takes_no_progress(
+    fleet_of: MakeFleet, faulty: MakeFaulty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time limit is the server's: that the caller is given longer for what came before the answer is not in it."""
+    monkeypatch.setattr(server_requests, "LAST_WORDS", 8.0)
+
+    async def stuck(_progress: float, _total: float | None, _message: str | None) -> None:
+        await asyncio.Event().wait()
+
+    async with fleet_of(faulty(), call_timeout=6.0) as fleet:
+        await fleet.settled(60)
+        assert (await fleet.call(PROGRESS, {"n": 1}, progress=stuck))["content"]
 
 
 async def _nothing(_progress: float, _total: float | None, _message: str | None) -> None:
