@@ -177,7 +177,6 @@ def test_sentences_end_in_ascii_where_they_end_elsewhere(said: str) -> None:
     assert END_IN_ASCII.split(said) == END.split(said)
 
 
-@pytest.mark.requirement("scan-meaning")
 @pytest.mark.parametrize(
     ("said", "disguise"),
     [
