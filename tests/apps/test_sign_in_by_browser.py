@@ -76,7 +76,7 @@ def fastmcp() -> Iterator[str]:
     port = free_port()
     process = subprocess.Popen([FASTMCP, TESTS / "servers" / "fastmcp_signed.py", str(port)])
     try:
-        assert eventually(lambda: _listens(port), 60)
+        assert eventually(lambda: _listens(port))
         yield f"http://127.0.0.1:{port}"
     finally:
         process.kill()

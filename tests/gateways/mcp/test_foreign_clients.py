@@ -110,7 +110,7 @@ def served(config: Path, environment: dict[str, str]) -> Iterator[str]:
     command = [sys.executable, "-m", "pegboard", "serve", "--config", str(config), "--port", str(port)]
     with subprocess.Popen([*command, "--host", "127.0.0.1"], env=environment) as process:
         try:
-            assert eventually(lambda: get(f"http://127.0.0.1:{port}/healthz") == 200, 60)
+            assert eventually(lambda: get(f"http://127.0.0.1:{port}/healthz") == 200)
             yield f"http://127.0.0.1:{port}/mcp"
         finally:
             process.terminate()

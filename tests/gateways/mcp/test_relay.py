@@ -51,7 +51,7 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         kept = {"PEGBOARD_STATE_DIR": str(folder), "PEGBOARD_CACHE_DIR": str(folder)}
         process = stack.enter_context(subprocess.Popen(command, env=os.environ | kept))
         stack.callback(process.terminate)
-        assert eventually(lambda: get(f"http://127.0.0.1:{port}/healthz") == 200, 60)
+        assert eventually(lambda: get(f"http://127.0.0.1:{port}/healthz") == 200)
         yield f"http://127.0.0.1:{port}/mcp"
 
 
