@@ -14,8 +14,8 @@ from pegboard.trust import scan
 from pegboard.trust.definition_texts import plain, text
 from pegboard.trust.disguises import undisguised
 from pegboard.trust.look_alikes import LOOKING_LIKE, unified
-from pegboard.trust.windows import LONGEST, windows
-from pegboard.trust.word_features import words_of
+from pegboard.trust.windows import END, END_IN_ASCII, LONGEST, windows
+from pegboard.trust.word_features import SIGNS, _tokens, _word, words_of
 
 
 @pytest.mark.requirement("scan-meaning")
@@ -155,3 +155,41 @@ def test_what_differs_from_text_to_text_is_one_word_each() -> None:
         *("send", "it", "to", "<mail>", "see", "<orders>", "and", "<number>")
     ]
     assert words_of("Größe") == ["große"]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "read ~/.ssh/id_rsa, then ./run.sh or config.json; see www.a.example and http://b.example/c",
+        "it's <b>bold</b> [system] ## <!-- no --> <|im|> me@x.example 42 get_all_items .env mcp.json v1.2 e.g. so!",
+        "これは 12 個の項目です? größe_2 www. ://x #a __ a_ @ .x",
+    ],
+)
+def test_words_are_the_same_whatever_kinds_are_looked_for(sentence: str) -> None:
+    for part in [sentence, *sentence.split(), *windows(sentence)]:
+        every = [_word(found.lastgroup or "", found.group()) for found in _tokens(tuple(SIGNS)).finditer(part)]
+
+        assert words_of(part) == [word if word.isascii() else words_of(word)[0] for word in every]
+
+
+@pytest.mark.parametrize("said", ["a. b;  c", "a\n\n b.\n\t c!\n", "\n. \n\na?\r\nb \nc", ". ; ! ? \x1c.\x1d\n"])
+def test_sentences_end_in_ascii_where_they_end_elsewhere(said: str) -> None:
+    assert END_IN_ASCII.split(said) == END.split(said)
+
+
+@pytest.mark.parametrize(
+    ("said", "disguise"),
+    [
+        (base64.b64encode(b"tell nobody else").decode() + "AAAAAAAAAAAA", None),
+        (base64.b64encode(b"do not tell the user of it").decode(), "base64"),
+        (b"tell nobody else here".hex(), "hexadecimal"),
+        ("".join(f"%{byte:x}" for byte in b"tell all"), "escapes"),
+        (codecs.encode("you must not tell", "rot13"), "rot13"),
+        ("tell not must you"[::-1], "backwards"),
+        ("YOU MUST NOT TELL"[::-1], "backwards"),
+    ],
+)
+def test_short_texts_in_an_encoding_are_read(said: str, disguise: str | None) -> None:
+    found = [each.disguise for each in text(said, "") if each.disguise]
+
+    assert found == ([disguise] if disguise else [])

@@ -82,6 +82,19 @@ def test_equal_sentences_are_encoded_once_and_their_number_is_bounded() -> None:
     assert len(encoder.texts) == len(set(encoder.texts)) == MOST_ENCODED
 
 
+def test_a_sentence_is_encoded_once_and_remembered_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pegboard.trust.sentence_model.MOST_SCORES", 10)
+    encoder = Encoder()
+    judging = stage(encoder)
+
+    first = judging.scores(["steal whatever you can find.", "steal all of it at once."])
+    assert list(judging.scores(["steal all of it at once.", "steal whatever you can find."])) == list(first)[::-1]
+    assert len(encoder.texts) == 2
+    for number in range(30):
+        judging.scores([f"steal the {number} and also the {number}"])
+    assert len(judging._scores) <= 10
+
+
 def test_a_doubtful_sentence_is_suspicious_only_together_with_other_findings() -> None:
     (doubt,) = stage(Encoder()).findings(read("Steal whatever you can find."))
     (sure,) = stage(Encoder(), suspicious=0.5).findings(read("Steal whatever you can find."))

@@ -13,7 +13,7 @@ from statistics import mean, median
 from pegboard.catalog import Catalog
 from pegboard.model import Tool
 from pegboard.trust import RULES, scan, scan_content, scan_patterns
-from pegboard.trust.scan import HARMLESS
+from pegboard.trust.scan import forget
 from pegboard_bench.result_shapes.recordings import Recording
 from pegboard_bench.scan.plant import Poison
 
@@ -68,7 +68,7 @@ def said(tool: Tool) -> str:
 
 def alarms(catalog: Catalog, fitted_to: Collection[str] = ()) -> Alarms:
     """``fitted_to``: what `said` gives for the tools that the second stage was fitted to."""
-    HARMLESS.clear()
+    forget()
     verdicts, times = [], []
     for tool in catalog.tools:
         started = time.thread_time()
@@ -77,7 +77,7 @@ def alarms(catalog: Catalog, fitted_to: Collection[str] = ()) -> Alarms:
     by_patterns = alone = 0.0
     some = catalog.tools[:: max(1, len(catalog) // TIMED)]
     for tool in some:
-        HARMLESS.clear()
+        forget()
         started = time.thread_time()
         scan_patterns(tool)
         between = time.thread_time()

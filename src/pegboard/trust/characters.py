@@ -75,12 +75,14 @@ def invisible(text: ScannedText) -> Iterator[Finding]:
 
 def control(text: ScannedText) -> Iterator[Finding]:
     """Control characters, with which a terminal hides or overwrites text."""
-    if found := CONTROLS.search(text.raw):
+    if not text.raw.isprintable() and (found := CONTROLS.search(text.raw)):
         yield text.finding("control", 0.6, _around(text.raw, found))
 
 
 def padding(text: ScannedText) -> Iterator[Finding]:
     """So much white space that the text after it is out of sight."""
+    if text.raw.isprintable() and "  " not in text.raw:
+        return
     found = PADDING.search(text.raw)
     if found and (after := text.raw[found.end() :].lstrip()):
         yield text.finding("padding", 0.5, after[:EXCERPT])

@@ -23,7 +23,9 @@ LONGEST = 4_000
 """Characters read at a time; a longer text is read in parts."""
 OVERLAP = 500
 """Characters by which parts overlap; no pattern is longer."""
-BLANKS = re.compile(r"[^\S\n]+")
+BLANKS = re.compile(r"[^\S\n]{2,}|[^\S\n ]")
+"""What one blank stands for: several, or another."""
+OF_HINTS = HINTS.removesuffix(".")
 SPLIT_NAME = re.compile(r"[_\-.]+|(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -91,11 +93,15 @@ def said_in(value: Any) -> Iterator[PlacedText]:
             if not _is_word(each):
                 yield PlacedText(place, each)
         elif isinstance(each, dict):
-            inside = [(str(key), _within(place, str(key)), part) for key, part in each.items()]
-            for key, at, _ in inside:
-                if not key.isalpha() or not key.islower() or at.startswith(HINTS):  # else it is one word
-                    yield from _name(key, at)
-            waiting += [(part, at) for _, at, part in reversed(inside)]
+            hinted = place.startswith(OF_HINTS)
+            for key in map(str, each):
+                if hinted or not key.islower() or not key.isidentifier() or key.count("_") >= SAYING:  # else few words
+                    yield from _name(key, _within(place, key))
+            waiting += [
+                (part, _within(place, str(key)))
+                for key, part in reversed(each.items())
+                if (not _is_word(part) if isinstance(part, str) else isinstance(part, dict | list | tuple))
+            ]
         elif isinstance(each, list | tuple):
             if len(each) > 1 and all(isinstance(part, str) and PART.fullmatch(part) for part in each):
                 yield PlacedText(place, "".join(each))  # base64 in parts, perhaps

@@ -7,7 +7,9 @@ part within one of the text's words, so looking the words up is enough.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from re import _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
@@ -19,6 +21,9 @@ MOST_WORDS = 20_000
 """Words that are remembered, and word sets."""
 LONGEST_WORD = 40
 """Characters of a word that is remembered at most."""
+
+FEW_TEXTS = 16
+"""Texts whose words are remembered: several readers take them of the same text, one after the other."""
 
 Alternatives = frozenset[str]
 """Texts one of which a match holds."""
@@ -34,6 +39,12 @@ def needs(pattern: re.Pattern[str]) -> tuple[Alternatives, ...]:
     return tuple(dict.fromkeys(_of(_parser.parse(pattern.pattern, pattern.flags), "")))
 
 
+@lru_cache(maxsize=FEW_TEXTS)
+def words_in(text: str) -> frozenset[str]:
+    """The different words of a text: runs of letters, digits and underscores."""
+    return frozenset(WORD.findall(text))
+
+
 class PatternTable:
     """Which of many patterns may match a text. Any number of threads may use it at the same time."""
 
@@ -42,23 +53,31 @@ class PatternTable:
         self._masks = [
             sum({self._bits.setdefault(each, 1 << len(self._bits)) for each in needs(pattern)}) for pattern in patterns
         ]
-        self._words: dict[str, int] = {}
-        self._marks: dict[str, int] = {}
-        """By part: those of letters and digits, and those of other characters."""
+        words: defaultdict[str, int] = defaultdict(int)
+        marks: defaultdict[str, int] = defaultdict(int)
         for alternatives, bit in self._bits.items():
             for part in alternatives:
-                held = self._words if WORD.fullmatch(part) else self._marks
-                held[part] = held.get(part, 0) | bit
+                (words if WORD.fullmatch(part) else marks)[part] |= bit
+        self._long: dict[str, list[tuple[str, int]]] = {}
+        """Parts of letters and digits, by their first characters."""
+        for part, bits in words.items():
+            if len(part) >= SHORTEST:
+                self._long.setdefault(part[:SHORTEST], []).append((part, bits))
+        short = [(part, bits) for part, bits in words.items() if len(part) < SHORTEST]
+        self._short = short, [(part, bits) for part, bits in short if part.isascii()]
+        self._marks = list(marks.items())
         self._known: dict[str, int] = {}
+        self._idle: set[str] = set()
+        """Words that hold no part: most."""
         self._possible: dict[int, int] = {}
 
     def possible(self, text: str) -> int:
         """A number with a bit for each pattern, by its place, that may match the text; the others do not."""
         held = 0
-        for word in set(WORD.findall(text)):
+        for word in words_in(text) - self._idle:
             bits = self._known.get(word)
             held |= self._learnt(word) if bits is None else bits
-        for mark, bits in self._marks.items():
+        for mark, bits in self._marks:
             if mark in text:
                 held |= bits
         found = self._possible.get(held)
@@ -71,13 +90,21 @@ class PatternTable:
 
     def _learnt(self, word: str) -> int:
         bits = 0
-        for part, of_part in self._words.items():
+        for begun in self._long.keys() & {word[at : at + SHORTEST] for at in range(len(word))}:
+            for part, of_part in self._long[begun]:
+                if part in word:
+                    bits |= of_part
+        for part, of_part in self._short[word.isascii()]:
             if part in word:
                 bits |= of_part
         if len(word) <= LONGEST_WORD:
-            if len(self._known) >= MOST_WORDS:
+            if len(self._known) + len(self._idle) >= MOST_WORDS:
                 self._known.clear()
-            self._known[word] = bits
+                self._idle.clear()
+            if bits:
+                self._known[word] = bits
+            else:
+                self._idle.add(word)
         return bits
 
 

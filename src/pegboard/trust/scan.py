@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from pegboard.model import JsonObject, Server, Tool
 from pegboard.trust import characters, wording_rules
@@ -40,8 +41,10 @@ MOST_CHARACTERS = 500_000
 TOO_LONG = f"more than {MOST_CHARACTERS:,} characters"
 
 
-OF_PLAIN_TEXTS = (characters.control, characters.padding, wording_rules.disguise)
-"""Rules that may find something in ASCII letters without the words that a pattern of the others needs."""
+OF_CHARACTERS = {"hidden-text", "bidi-control", "invisible", "mixed-scripts"}
+"""Rules that find something only beyond ASCII."""
+OF_ALL_TEXTS = {"control", "padding", "disguise"}
+"""Rules that may find something in any text: the rest needs words of its patterns."""
 HARMLESS = HarmlessTexts()
 """Texts in which neither stage found anything: they are not read again."""
 
@@ -73,6 +76,12 @@ def scan_content(value: JsonObject) -> ScanResult:
 def scan_patterns(tool: Tool) -> ScanResult:
     """What the rules find in a tool's definition, without its meaning: nothing is encoded, or remembered."""
     return ScanResult.of([found for each in _bounded(said_by(tool)) for found in _by_rules(_read(each))])
+
+
+def forget() -> None:
+    """Read every text anew, as a process does that has read none."""
+    HARMLESS.clear()
+    shipped_stage().forget()
 
 
 def _scanned(said: Iterable[PlacedText]) -> ScanResult:
@@ -111,6 +120,13 @@ def _by_rules(texts: Iterable[ScannedText]) -> Iterator[Finding]:
         if each.raw is TOO_LONG:
             yield Finding(rule="length", weight=SUSPICIOUS, where=each.where, excerpt=TOO_LONG)
             return
-        plain = each.raw.isascii() and not wording_rules.possible(each.plain)
-        for rule in OF_PLAIN_TEXTS if plain else RULES.values():
+        for rule in _rules_for(wording_rules.possible(each.plain), each.raw.isascii()):
             yield from rule(each)
+
+
+@lru_cache(maxsize=4_096)
+def _rules_for(possible: int, is_ascii: bool) -> tuple[Rule, ...]:
+    """Those that may find something in a text, by the patterns that may match it and whether it is in ASCII."""
+    named = {name for name, bits in wording_rules.BITS.items() if possible & bits}
+    named |= OF_ALL_TEXTS if is_ascii else OF_ALL_TEXTS | OF_CHARACTERS
+    return tuple(rule for name, rule in RULES.items() if name in named)

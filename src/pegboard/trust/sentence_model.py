@@ -29,6 +29,10 @@ NEARLY = 0.49
 """Its weight just below the bound."""
 MOST_ENCODED = 48
 """Sentences of a definition that are encoded at most, those with the highest scores: it bounds the time."""
+FEW = 8
+"""Sentences that are encoded one by one: together they would be filled up to the longest."""
+MOST_SCORES = 4_096
+"""Sentences whose score is remembered: servers repeat them from tool to tool."""
 VECTOR_SCALE, WORDS_SCALE, WORDS_MOST = 6.0, 1 / 3, 8.0
 """What makes vectors and scores by words inputs of the network."""
 
@@ -91,6 +95,7 @@ class MeaningStage:
         self._weights = weights
         self._encode = encode
         self._features = WordFeatures()
+        self._scores: dict[str, float] = {}
 
     def findings(self, texts: Sequence[ScannedText]) -> Iterator[Finding]:
         """At most one finding: the sentence with the highest score, if that is high enough."""
@@ -125,9 +130,31 @@ class MeaningStage:
         found[passed[MOST_ENCODED:]] = np.nan
         passed = passed[:MOST_ENCODED]
         if len(passed):
-            vectors = self._encode([sentences[int(each)] for each in passed])
-            found[passed] = self._weights.network(vectors, by_words[passed])
+            found[passed] = self._by_meaning([sentences[int(each)] for each in passed], by_words[passed])
         return found
+
+    def _by_meaning(self, sentences: Sequence[str], by_words: Floats) -> list[float]:
+        """Logits of the network; a sentence is encoded once."""
+        known = {sentence: self._scores.get(sentence) for sentence in sentences}
+        new = [place for place, sentence in enumerate(sentences) if known[sentence] is None]
+        if new:
+            vectors = self._vectors([sentences[place] for place in new])
+            read = self._weights.network(vectors, by_words[new]).tolist()
+            scored = {sentences[place]: score for place, score in zip(new, read, strict=True)}
+            if len(self._scores) + len(scored) > MOST_SCORES:
+                self._scores.clear()
+            self._scores.update(scored)
+            known |= scored
+        return [score for score in known.values() if score is not None]
+
+    def _vectors(self, sentences: Sequence[str]) -> Floats:
+        if len(sentences) > FEW:
+            return self._encode(sentences)
+        return np.vstack([self._encode([sentence]) for sentence in sentences])
+
+    def forget(self) -> None:
+        """Encode every sentence anew."""
+        self._scores.clear()
 
     def by_words(self, sentences: Sequence[str]) -> Floats:
         """Logits of the linear model over words, shape (n,)."""

@@ -7,12 +7,12 @@ sentence, and every repetition has an end: servers choose the texts that they ar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
 
 from pegboard.trust.definition_texts import plain
-from pegboard.trust.disguises import LEET, LEETED, SPACED
+from pegboard.trust.disguises import LEET, leeted_words, spaced
 from pegboard.trust.findings import ARGUMENTS, HINTS, NAME, Finding, ScannedText
 from pegboard.trust.needed_words import PatternTable
 
@@ -556,10 +556,28 @@ CLAIMS = _patterns(
 )
 """Names of hints (`annotations`) that the protocol has not, and that give orders or ask for trust."""
 
+_OF_RULES: Mapping[str, Weighted] = {
+    "override": OVERRIDE,
+    "secrecy": SECRECY,
+    "markup": MARKUP,
+    "credentials": CREDENTIALS,
+    "conversation": CONVERSATION + WHOLE_CONVERSATION,
+    "steering": STEERING,
+    "exfiltration": EXFILTRATION,
+    "pressure": PRESSURE,
+    "impersonation": IMPERSONATION,
+    "pretext": PRETEXT,
+    "praise": PRAISE,
+    "errand": ERRAND,
+    "hints": CLAIMS,
+}
+BITS = {rule: sum({bit for _, _, bit in patterns}) for rule, patterns in _OF_RULES.items()}
+"""By rule: it finds something only in texts that one of its patterns may match (`possible`)."""
 
 SENTENCES_IN = frozenset({"base64", "hexadecimal", "escapes", "rot13", "backwards", "letter by letter"})
 FEWEST_WORDS = 8
 CAMEL = re.compile(r"(?<![\w`'\"./@-])[a-z]{2,20}(?:[A-Z][a-z0-9]{1,20}){1,5}(?![\w`'\"/@-]|\.\w)")
+HUMP = re.compile("[a-z][A-Z]")
 WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -628,13 +646,13 @@ def disguise(text: ScannedText) -> Iterator[Finding]:
     if text.disguise in SENTENCES_IN and len(WORD.findall(text.plain)) >= FEWEST_WORDS:
         yield text.finding("disguise", 0.5, text.raw)
         return
-    if len(LEETED.findall(text.plain)) > 1:
+    if leeted_words(text.plain) > 1:
         read = text.plain.translate(LEET)
         for _, pattern, _ in OVERRIDE + SECRECY:
             if (hit := pattern.search(read)) and not pattern.search(text.plain):
                 yield text.finding("disguise", 0.8, text.plain[slice(*hit.span())])
                 return
-    for run in SPACED.finditer(text.plain):
+    for run in spaced(text.plain):
         if PHRASES.search("".join(filter(str.isalnum, run.group()))):
             yield text.finding("disguise", 0.8, run.group())
             return
@@ -644,9 +662,17 @@ def _names_quoted(text: ScannedText, patterns: Weighted) -> ScannedText:
     """The text with names such as `sendMail` in quotes, if a pattern may match it: in small letters they would be words
     like others. No pattern needs a quote to be possible."""
     bits = possible(text.plain)
-    if not any(bits & bit for _, _, bit in patterns) or not CAMEL.search(text.raw):
+    if not HUMP.search(text.raw) or not any(bits & bit for _, _, bit in patterns):
         return text
-    return replace(text, plain=plain(CAMEL.sub(r"`\g<0>`", text.raw)))
+    quoted = _quoted(text.raw)
+    return replace(text, plain=quoted) if quoted else text
+
+
+@lru_cache(maxsize=4)
+def _quoted(raw: str) -> str:
+    """The plain text with such names in quotes; empty if there are none."""
+    read, number = CAMEL.subn(r"`\g<0>`", raw)
+    return plain(read) if number else ""
 
 
 def _heaviest(text: ScannedText, rule: str, patterns: Weighted) -> Iterator[Finding]:
