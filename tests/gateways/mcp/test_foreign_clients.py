@@ -30,7 +30,7 @@ META_TOOLS = ["list_tool_categories", "search_tools", "describe_tools", "invoke_
 LIST_CHANGED = "notifications/tools/list_changed"
 ENVIRONMENT = {"PEGBOARD_START_WAIT": "60", "PEGBOARD_EXPOSURE": "static", "PEGBOARD_OFTEN_USED": "0"}
 
-pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="Linux only, as is CI"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="Linux only, as is CI"), pytest.mark.timeout(600)]
 
 REPOSITORY = str(ROOT / ".demo" / "repository")
 CALLS: list[tuple[str, str, dict[str, Any], str]] = [

@@ -29,7 +29,7 @@ CONFIG = ROOT / ".demo" / "mcp.json"
 REPOSITORY = str(ROOT / ".demo" / "repository")
 ANY: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 
-pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc"), pytest.mark.timeout(600)]
 
 CALLS: list[tuple[str, str, dict[str, Any], str]] = [
     (

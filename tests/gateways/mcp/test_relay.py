@@ -30,7 +30,7 @@ ANY: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 ERAS = ("legacy", "modern")
 TRANSPORTS = ("stdio", "http")
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")]
 
 
 @pytest.fixture(scope="module", params=TRANSPORTS)

@@ -317,7 +317,7 @@ server.run()
 """
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("001.alg1", "001.fading")
 @pytest.mark.parametrize("how", ["failing", "slow"])
 async def test_a_server_that_degrades_loses_its_traffic_within_ten_calls_and_regains_it_after_it_heals(

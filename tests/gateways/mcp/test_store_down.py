@@ -20,7 +20,7 @@ from services import RedisProcess, needs_redis_program
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is POSIX"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
     needs_redis_program,
 ]
 

@@ -34,7 +34,7 @@ KILLS = 6
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc"),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
     pytest.mark.requirement("M13"),
     pytest.mark.requirement("M23"),
 ]
