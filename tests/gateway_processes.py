@@ -52,7 +52,7 @@ class GatewayProcess:
         with self.log.open("ab") as log:
             process = subprocess.Popen(command, env=self.environment, stdout=subprocess.DEVNULL, stderr=log)
             self.process = process
-        assert eventually(lambda: process.poll() is not None or self.said().count(STARTED) > starts, 60), self.said()
+        assert eventually(lambda: process.poll() is not None or self.said().count(STARTED) > starts), self.said()
         assert process.poll() is None, self.said()
 
     def said(self) -> str:
@@ -64,7 +64,7 @@ class GatewayProcess:
             servers = descendants(self.process.pid)
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
-            assert eventually(lambda: not any(map(alive, servers)), 20)
+            assert eventually(lambda: not any(map(alive, servers)))
             self.process = None
 
     def end(self) -> None:

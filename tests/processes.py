@@ -36,7 +36,7 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
+def eventually(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
     """Poll until the condition holds; what is waited for happens in another process, which tells nobody."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -46,7 +46,7 @@ def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     return condition()
 
 
-async def until(condition: Callable[[], bool], seconds: float = 90.0) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 150.0) -> None:
     """As `eventually`, for tests on an event loop; raises TimeoutError."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - another process changes it
@@ -61,7 +61,7 @@ def listening(program: str, *arguments: str) -> Iterator[str]:
         port = probe.getsockname()[1]
     process = subprocess.Popen([sys.executable, program, str(port), *arguments])
     try:
-        assert eventually(lambda: _listens(port), 60)
+        assert eventually(lambda: _listens(port))
         yield f"http://127.0.0.1:{port}"
     finally:
         process.kill()

@@ -60,7 +60,7 @@ async def opened_gateway(
         try:
             await listening.wait()
             base = server.url.removesuffix("/mcp")
-            async with httpx2.AsyncClient(trust_env=False, timeout=30, base_url=base) as http:
+            async with httpx2.AsyncClient(trust_env=False, timeout=60, base_url=base) as http:
                 yield Gateway(server, http, ending)
         finally:
             server.end(0)

@@ -43,7 +43,7 @@ class Signer:
             self._tasks.append(asyncio.create_task(self.browse(url, user_code=code)))
 
     async def browse(self, url: str, **typed: str) -> None:
-        async with httpx2.AsyncClient(follow_redirects=True, timeout=20) as browser:
+        async with httpx2.AsyncClient(follow_redirects=True, timeout=60) as browser:
             page = await browser.get(url)
             if "<form" in page.text:
                 action = re.search(r'<form[^>]*action="([^"]+)"', page.text)

@@ -37,7 +37,7 @@ class Browser:
         return types.ElicitResult(action="accept")
 
     async def sign_in(self, url: str) -> None:
-        async with httpx2.AsyncClient(trust_env=False, follow_redirects=True, timeout=30) as browser:
+        async with httpx2.AsyncClient(trust_env=False, follow_redirects=True, timeout=60) as browser:
             page = (await browser.get(url)).text
             self.pages.append(page)
             await self.consent(browser, await browser.post(url, data=confirmed(page)))

@@ -50,7 +50,7 @@ def run(home: Path, *words: str) -> str:
     path = f"{INSTALLED / 'node' / 'node_modules' / '.bin'}:{os.environ['PATH']}"
     environment = {"HOME": str(home), "PATH": path, "CI": "1", "DISABLE_AUTOUPDATER": "1"}
     done = subprocess.run(
-        words, cwd=home / "work", env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=100
+        words, cwd=home / "work", env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=280
     )
     return COLORS.sub("", done.stdout + done.stderr)
 

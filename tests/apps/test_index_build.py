@@ -124,7 +124,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_bytes_of_one_that_was_not(
     assert contents(killed) == contents(undisturbed)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("scale.shards")
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT])
 def test_workers_end_with_the_run_that_started_them(tools: Path, tmp_path: Path, by: signal.Signals) -> None:

@@ -46,7 +46,7 @@ def talk(process: subprocess.Popen[bytes]) -> tuple[list[Any], str]:
         process.stdin.flush()
         if "id" in message:
             answers.append(json.loads(process.stdout.readline()))
-    rest, stderr = process.communicate(timeout=20)
+    rest, stderr = process.communicate(timeout=60)
     assert rest == b""
     return answers, stderr.decode()
 

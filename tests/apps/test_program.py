@@ -160,7 +160,7 @@ def test_ctrl_c_while_waiting_for_a_server_is_quiet(
     process = start("audit", "--config", servers_file(waiting=waiting))
     fifo.read_text()
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=20)
+    stdout, stderr = process.communicate(timeout=60)
 
     assert (process.returncode, stdout, stderr) == (130, b"", b"")
 
@@ -169,7 +169,7 @@ def test_a_reader_that_leaves_early_is_no_error(start: Start, tools: Path) -> No
     process = start("route", "open an issue", "--catalog", tools, "--profile", "keyword", "--json")
     assert process.stdout is not None
     process.stdout.close()
-    _, stderr = process.communicate(timeout=20)
+    _, stderr = process.communicate(timeout=60)
 
     assert stderr == b""
 

@@ -96,7 +96,7 @@ def test_the_address_at_which_a_browser_elsewhere_ended_can_be_pasted(
 ) -> None:
     with (
         start("login", "signed", "--no-browser", "--config", config) as process,
-        httpx2.Client(follow_redirects=True, timeout=30) as elsewhere,
+        httpx2.Client(follow_redirects=True, timeout=60) as elsewhere,
     ):
         page = next(line.decode().strip() for line in process.stderr or () if line.startswith(b"http"))
         question = elsewhere.get(page)

@@ -32,7 +32,7 @@ ServersFile = Callable[..., Path]
 def pegboard(*words: object, browser: str) -> subprocess.CompletedProcess[str]:
     environment = dict(os.environ) | {"BROWSER": browser, "PEGBOARD_CREDENTIALS": "file"}
     command = [sys.executable, "-m", "pegboard", *map(str, words)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=110)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
 
 
 def listed(config: Path) -> list[str]:
@@ -76,7 +76,7 @@ def fastmcp() -> Iterator[str]:
     port = free_port()
     process = subprocess.Popen([FASTMCP, TESTS / "servers" / "fastmcp_signed.py", str(port)])
     try:
-        assert eventually(lambda: _listens(port), 60)
+        assert eventually(lambda: _listens(port))
         yield f"http://127.0.0.1:{port}"
     finally:
         process.kill()

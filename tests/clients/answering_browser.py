@@ -8,7 +8,7 @@ import httpx2
 
 
 def main(answer: str, url: str) -> None:
-    with httpx2.Client(follow_redirects=True, timeout=30) as browser:
+    with httpx2.Client(follow_redirects=True, timeout=60) as browser:
         page = browser.get(url)
         if "<form" in page.text:
             browser.post(page.url, data={"answer": answer})

@@ -60,7 +60,7 @@ def gateway(tmp_path: Path) -> Iterator[str]:
     with log.open("wb") as said:
         process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=said)
     try:
-        assert eventually(lambda: "Serving MCP at" in log.read_text() or process.poll() is not None, 60)
+        assert eventually(lambda: "Serving MCP at" in log.read_text() or process.poll() is not None)
         assert process.poll() is None, log.read_text()
         yield f"http://127.0.0.1:{port}"
     finally:

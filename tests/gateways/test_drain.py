@@ -116,7 +116,7 @@ async def test_sigterm_ends_answers_then_servers_then_the_process_and_every_line
     assert process.stdout is not None
     try:
         url = json.loads(await asyncio.to_thread(process.stdout.readline))["url"]
-        await until(lambda: bool(descendants(process.pid)), 60)
+        await until(lambda: bool(descendants(process.pid)))
         children = descendants(process.pid)
         upstream.mood = "stream"
         async with (

@@ -74,7 +74,7 @@ async def serve(folder: Path, events: MemoryEvents, monkeypatch: pytest.MonkeyPa
         ending = asyncio.create_task(server.until_end())
         try:
             await listening.wait()
-            async with httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+            async with httpx2.AsyncClient(trust_env=False, timeout=60) as http:
                 yield Served(server.url, http, file)
         finally:
             server.end(0)

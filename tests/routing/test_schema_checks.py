@@ -135,7 +135,7 @@ def test_no_worker_outlives_the_process_that_asked_not_even_one_that_is_busy() -
     asking.send_signal(signal.SIGKILL)
     asking.wait()
     asking.stdout.close()
-    assert eventually(lambda: not any(map(alive, workers)), 60)
+    assert eventually(lambda: not any(map(alive, workers)))
 
 
 def test_after_a_fork_there_are_others(monkeypatch: pytest.MonkeyPatch) -> None:

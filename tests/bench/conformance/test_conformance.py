@@ -52,7 +52,7 @@ async def direct_checks(subject: Subject) -> Checked:
     return DIRECT[subject.name]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("M7")
 @pytest.mark.requirement("M17")
 @pytest.mark.requirement("M21")
@@ -69,7 +69,7 @@ async def test_what_a_server_passes_of_the_suite_the_gateway_before_it_passes_to
     assert lost(direct, through) == []
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.skipif(not SUITE.installed and not os.environ.get("CI"), reason="install it: scripts/install_clients.py")
 async def test_what_a_client_passes_of_the_client_half_it_passes_with_the_gateway_between_too() -> None:
     through = await SUITE.run_client("gateway", sign_ins=False)
@@ -80,7 +80,7 @@ async def test_what_a_client_passes_of_the_client_half_it_passes_with_the_gatewa
     assert lost(others, through) == []
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("023.conformance")
 @pytest.mark.skipif(not SUITE.installed and not os.environ.get("CI"), reason="install it: scripts/install_clients.py")
 @pytest.mark.parametrize("scenario", SIGN_INS)

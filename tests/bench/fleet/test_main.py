@@ -35,7 +35,7 @@ def run(*words: Any) -> Result:
     return CliRunner().invoke(program, [*map(str, words)])
 
 
-@pytest.mark.timeout(400)  # a dozen starts of gateways; it met 120 s on a machine under load
+@pytest.mark.timeout(600)  # a dozen starts of gateways; it met 120 s on a machine under load
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 def test_tokens_and_starts_are_measured_and_shown(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -45,6 +45,6 @@ async def test_the_collector_looks_at_objects_that_outlast_a_request(
 
 
 @pytest.mark.requirement("D13")
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 async def test_a_gateway_with_many_idle_sessions_ends(tmp_path: Path) -> None:
     assert await ended_with_idle(tmp_path, sessions=200) < 30

@@ -12,7 +12,7 @@ PREFIX = "hostile_test"
 
 
 @pytest.mark.requirement("D9")
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("state", STORES, ids=["redis", "postgres"])
 @pytest.mark.parametrize("scenario", [gateway_restarted, store_restarted])
 async def test_after_a_crash_and_a_quick_restart_every_session_goes_on(

@@ -42,7 +42,7 @@ def bench(folder: Path, value: str, *arguments: str) -> subprocess.CompletedProc
     return subprocess.run([*command, *arguments], capture_output=True, text=True, env=environment, check=False)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_method_of_another_package_is_measured_beside_ours(tmp_path: Path) -> None:
     ran = bench(
         tmp_path, "firsts:FIRST", "--set", "recorded", "--method", "first", "--method", "full", "--part", "tokens"
@@ -60,7 +60,7 @@ def test_a_method_of_another_package_is_measured_beside_ours(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("value", ["nowhere:FIRST", "firsts:First"])
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_one_that_is_none_is_said_with_what_to_do(tmp_path: Path, value: str) -> None:
     ran = bench(tmp_path, value)
 

@@ -13,7 +13,7 @@ from pegboard.gateways.dashboard.forms import tool_field
 from pegboard.model import ToolId
 from played_day import opened_day
 
-pytestmark = [needs_chromium, needs_axe, pytest.mark.timeout(400)]
+pytestmark = [needs_chromium, needs_axe, pytest.mark.timeout(600)]
 
 TRY = """(() => { document.querySelector('textarea').value = 'open an issue about the build';
   document.querySelector('main form').submit(); })()"""

@@ -16,7 +16,7 @@ from pegboard.stores import MemoryActivity
 from served import OpenGateway
 from upstream_specs import scripted
 
-pytestmark = [needs_chromium, pytest.mark.timeout(400)]
+pytestmark = [needs_chromium, pytest.mark.timeout(600)]
 
 LONG = "a_name_without_any_space_in_it_" * 6
 UNNAMED = """[...document.querySelectorAll('a, button, input:not([type=hidden]), select, textarea')].filter((each) =>

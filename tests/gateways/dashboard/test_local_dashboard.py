@@ -19,7 +19,7 @@ from pegboard.model import Fingerprint, ToolId
 from pegboard.stores import SqlitePins
 from pegboard.stores.sqlite.backend import STATE_FILE
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(600)
 PAY = ToolId("bank", "pay")
 OLD, NEW = Fingerprint("a" * 64), Fingerprint("b" * 64)
 

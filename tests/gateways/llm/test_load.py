@@ -72,7 +72,7 @@ async def serving(upstream: str, folder: Path) -> AsyncIterator[tuple[str, subpr
     command = [sys.executable, "-m", "pegboard", "serve", "--config", str(config), "--port", str(port)]
     process = subprocess.Popen(command, env=dict(os.environ) | folders)
     try:
-        await until(lambda: process.poll() is not None or _answers(port), 60)
+        await until(lambda: process.poll() is not None or _answers(port))
         yield f"127.0.0.1:{port}", process
     finally:
         process.send_signal(signal.SIGTERM)

@@ -68,7 +68,7 @@ async def test_arguments_are_those_of_the_client_without_what_the_toolset_preset
     toolsets = {"preset": {"tools": ["scripted/add"], "preset": {"scripted/add": {"b": 41}}}}
     async with (
         open_door(replaced={"audit": log}, toolsets=toolsets) as (url, _),
-        httpx2.AsyncClient(trust_env=False, timeout=30) as http,
+        httpx2.AsyncClient(trust_env=False, timeout=60) as http,
     ):
         raw = await Raw(http, f"{url}/preset", modern=False).begin()
         await raw.call("add", a=1)
@@ -89,7 +89,7 @@ async def test_a_line_says_who_called_by_token_and_tenant_and_after_which_search
     }
     async with (
         open_door(replaced={"audit": log}, access=access) as (url, _),
-        httpx2.AsyncClient(trust_env=False, timeout=30) as http,
+        httpx2.AsyncClient(trust_env=False, timeout=60) as http,
     ):
         for token in ("anns", "bobs"):
             raw = await Raw(http, url, modern=False, headers={"authorization": f"Bearer {token}"}).begin()

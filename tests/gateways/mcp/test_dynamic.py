@@ -112,7 +112,7 @@ async def test_searches_at_once_are_few_notifications(listening: OpenListener) -
 @pytest.mark.requirement("002.compatibility")
 async def test_a_client_that_never_lists_is_not_told_for_ever_and_comes_back_when_it_lists(open_door: OpenDoor) -> None:
     """By hand: the SDK's client lists by itself."""
-    async with open_door(exposure="dynamic") as (url, host), httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+    async with open_door(exposure="dynamic") as (url, host), httpx2.AsyncClient(trust_env=False, timeout=60) as http:
         client = await Raw(http, url).begin()
         for query in ("add two numbers", "echo a text back"):
             await client.search(query, limit=1)
@@ -200,7 +200,7 @@ async def test_a_client_with_a_cap_has_room_for_so_many_tools_only(listening: Op
 
 @pytest.mark.requirement("002.approach-d")
 async def test_over_http_the_news_comes_with_the_answer_and_the_sdks_client_follows_it(open_door: OpenDoor) -> None:
-    async with open_door(exposure="dynamic") as (url, _), httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+    async with open_door(exposure="dynamic") as (url, _), httpx2.AsyncClient(trust_env=False, timeout=60) as http:
         raw = await Raw(http, url).begin()
         answer = await raw.post("tools/call", {"name": "search_tools", "arguments": {"query": "add two numbers"}})
         assert answer.heard == ["notifications/tools/list_changed"]
@@ -228,7 +228,7 @@ async def test_one_sessions_tools_never_show_in_anothers(open_door: OpenDoor) ->
 
 
 async def test_a_change_of_the_board_reaches_sessions_on_their_own_streams(open_door: OpenDoor) -> None:
-    async with open_door(exposure="dynamic") as (url, _), httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+    async with open_door(exposure="dynamic") as (url, _), httpx2.AsyncClient(trust_env=False, timeout=60) as http:
         clients = [await Raw(http, url, name=name).begin() for name in ("opencode", "claude-ai")]
         async with clients[0].stream() as one, clients[1].stream() as other:
             for client in clients:

@@ -30,7 +30,7 @@ META_TOOLS = ["list_tool_categories", "search_tools", "describe_tools", "invoke_
 LIST_CHANGED = "notifications/tools/list_changed"
 ENVIRONMENT = {"PEGBOARD_START_WAIT": "60", "PEGBOARD_EXPOSURE": "static", "PEGBOARD_OFTEN_USED": "0"}
 
-pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="Linux only, as is CI"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="Linux only, as is CI"), pytest.mark.timeout(600)]
 
 REPOSITORY = str(ROOT / ".demo" / "repository")
 CALLS: list[tuple[str, str, dict[str, Any], str]] = [
@@ -110,7 +110,7 @@ def served(config: Path, environment: dict[str, str]) -> Iterator[str]:
     command = [sys.executable, "-m", "pegboard", "serve", "--config", str(config), "--port", str(port)]
     with subprocess.Popen([*command, "--host", "127.0.0.1"], env=environment) as process:
         try:
-            assert eventually(lambda: get(f"http://127.0.0.1:{port}/healthz") == 200, 60)
+            assert eventually(lambda: get(f"http://127.0.0.1:{port}/healthz") == 200)
             yield f"http://127.0.0.1:{port}/mcp"
         finally:
             process.terminate()

@@ -36,7 +36,7 @@ TOOLSETS = {
 
 @pytest.fixture
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(trust_env=False, timeout=30) as client:
+    async with httpx2.AsyncClient(trust_env=False, timeout=60) as client:
         yield client
 
 

@@ -290,7 +290,7 @@ async def test_nothing_is_kept_of_a_connection_that_ended(lazy: Lazy) -> None:
         return all(each() is None for each in sessions)
 
     assert sessions
-    await until(gone, seconds=5)
+    await until(gone)
 
 
 async def test_only_what_is_new_is_embedded(lazy: Lazy, encoder: FakeEncoder) -> None:

@@ -116,7 +116,7 @@ async def test_clients_that_do_not_list_again_and_those_of_2026_are_pushed_nothi
         assert await listener.listed() == []
     async with (
         open_door(*servers, exposure="dynamic", push=True) as (url, host),
-        httpx2.AsyncClient(trust_env=False, timeout=30) as http,
+        httpx2.AsyncClient(trust_env=False, timeout=60) as http,
     ):
         client = Raw(http, url, modern=True, headers={"x-pegboard-session": "mine", "x-pegboard-exposure": "dynamic"})
         await client.call("invoke_tool", name="open_ticket", arguments={})

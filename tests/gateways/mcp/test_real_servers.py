@@ -29,7 +29,7 @@ CONFIG = ROOT / ".demo" / "mcp.json"
 REPOSITORY = str(ROOT / ".demo" / "repository")
 ANY: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 
-pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc"), pytest.mark.timeout(600)]
 
 CALLS: list[tuple[str, str, dict[str, Any], str]] = [
     (
@@ -193,7 +193,7 @@ def test_no_server_outlives_a_killed_gateway(servers: dict[str, Any], tmp_path: 
 
     command = [sys.executable, "-m", "pegboard", "mcp", "--config", str(CONFIG)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        assert eventually(lambda: len(descendants(process.pid)) >= 2 * len(servers), 30)
+        assert eventually(lambda: len(descendants(process.pid)) >= 2 * len(servers))
         family = descendants(process.pid)
         process.send_signal(number)
         process.wait(10)

@@ -30,7 +30,7 @@ ANY: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 ERAS = ("legacy", "modern")
 TRANSPORTS = ("stdio", "http")
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")]
 
 
 @pytest.fixture(scope="module", params=TRANSPORTS)
@@ -51,7 +51,7 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         kept = {"PEGBOARD_STATE_DIR": str(folder), "PEGBOARD_CACHE_DIR": str(folder)}
         process = stack.enter_context(subprocess.Popen(command, env=os.environ | kept))
         stack.callback(process.terminate)
-        assert eventually(lambda: get(f"http://127.0.0.1:{port}/healthz") == 200, 60)
+        assert eventually(lambda: get(f"http://127.0.0.1:{port}/healthz") == 200)
         yield f"http://127.0.0.1:{port}/mcp"
 
 

@@ -52,7 +52,7 @@ def client(gateway: Gateway, roots: list[str] | None) -> Client:
 
 async def seen(folder: Path, expected: list[str]) -> None:
     """Wait until the server has heard of these roots."""
-    await until(lambda: json.loads((folder / ROOTS).read_text() or "0") == expected, 60)
+    await until(lambda: json.loads((folder / ROOTS).read_text() or "0") == expected)
 
 
 async def test_a_server_that_asks_on_connect_sees_the_roots_of_the_only_client(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ async def test_a_failure_comes_back_as_it_is_with_the_other_tools_of_the_last_ro
 
 @pytest.mark.requirement("001.verdict")
 async def test_an_agents_verdict_takes_the_place_of_the_success_that_its_call_counted_as(open_door: OpenDoor) -> None:
-    async with open_door(exposure="route") as (url, _), httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+    async with open_door(exposure="route") as (url, _), httpx2.AsyncClient(trust_env=False, timeout=60) as http:
         client = await Raw(http, url).begin()
 
         async def chance() -> float:
@@ -264,7 +264,7 @@ async def test_progress_of_an_executed_tool_reaches_the_client_and_a_cancelled_c
 async def test_a_connection_may_ask_for_routing_and_without_a_session_nothing_is_remembered(
     open_door: OpenDoor,
 ) -> None:
-    async with open_door() as (url, _), httpx2.AsyncClient(timeout=30) as http:
+    async with open_door() as (url, _), httpx2.AsyncClient(timeout=60) as http:
         asking = {"x-pegboard-exposure": "route"}
         named = Raw(http, url, modern=True, headers=asking | {"x-pegboard-session": "work"})
         assert await named.names() == ROUTING
@@ -317,7 +317,7 @@ server.run()
 """
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("001.alg1", "001.fading")
 @pytest.mark.parametrize("how", ["failing", "slow"])
 async def test_a_server_that_degrades_loses_its_traffic_within_ten_calls_and_regains_it_after_it_heals(

@@ -75,7 +75,7 @@ def test_an_address_that_is_none_of_this_machines_is_an_error_too(config: Path) 
 
 async def test_with_json_the_url_is_all_of_stdout(serving: tuple[subprocess.Popen[str], str]) -> None:
     process, url = serving
-    async with httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+    async with httpx2.AsyncClient(trust_env=False, timeout=60) as http:
         client = await Raw(http, url).begin()
         assert await client.call("echo", text="x") == "x"
     process.send_signal(signal.SIGTERM)
@@ -89,7 +89,7 @@ async def test_a_signal_ends_it_soon_with_open_streams_and_leaves_no_process(
     serving: tuple[subprocess.Popen[str], str], how: signal.Signals
 ) -> None:
     process, url = serving
-    async with httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+    async with httpx2.AsyncClient(trust_env=False, timeout=60) as http:
         clients = [await Raw(http, url).begin() for _ in range(3)]
         async with clients[0].stream(), clients[1].stream():
             await clients[2].call("echo", text="x")

@@ -30,7 +30,7 @@ async def test_a_process_is_known_to_the_other_from_the_first_request_it_brings(
     async with (
         open_door(replaced=stores) as (first, _),
         open_door(replaced=stores) as (second, _),
-        httpx2.AsyncClient(trust_env=False, timeout=30) as http,
+        httpx2.AsyncClient(trust_env=False, timeout=60) as http,
     ):
         early = await Raw(http, first).begin()
         early.url = second
@@ -50,7 +50,7 @@ async def test_who_starts_where_another_crashed_goes_on_with_its_sessions_at_onc
     async with (
         open_door(replaced=stores) as (url, _),
         open_door(replaced=stores) as (other, _),
-        httpx2.AsyncClient(trust_env=False, timeout=30) as http,
+        httpx2.AsyncClient(trust_env=False, timeout=60) as http,
     ):
         direct, brought = await Raw(http, url).begin(), await Raw(http, url).begin()
         crashed = Replica(id="crashed", url=url.removesuffix("/mcp"))

@@ -20,7 +20,7 @@ from services import RedisProcess, needs_redis_program
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is POSIX"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
     needs_redis_program,
 ]
 
@@ -78,7 +78,7 @@ async def test_redis_is_away_for_ten_seconds_under_load_and_no_call_fails(
                 saved[place] += phase == "after"
 
         working = [asyncio.create_task(work(place, *each)) for place, each in enumerate(old)]
-        await until(lambda: done["before"] >= 50 or any(each.done() for each in working), 60)
+        await until(lambda: done["before"] >= 50 or any(each.done() for each in working))
         _away(redis, how)
         phase, since = "away", time.monotonic()
         await until(lambda: all("Until it answers again" in each.said() for each in pair), 9)
@@ -86,10 +86,10 @@ async def test_redis_is_away_for_ten_seconds_under_load_and_no_call_fails(
         working += [asyncio.create_task(work(place, *each)) for place, each in enumerate(new, len(old))]
         await asyncio.sleep(AWAY_SECONDS - (time.monotonic() - since))
         _back(redis, how)
-        await until(lambda: all("The store answers again" in each.said() for each in pair), 30)
+        await until(lambda: all("The store answers again" in each.said() for each in pair))
         phase = "after"  # a session is saved with its next request
         places = range(len(working))
-        await until(lambda: all(saved[each] >= 3 for each in places) or any(each.done() for each in working), 90)
+        await until(lambda: all(saved[each] >= 3 for each in places) or any(each.done() for each in working))
         end.set()
         await asyncio.gather(*working)
         assert done["away"] >= 100, "it did not stand still"
@@ -126,7 +126,7 @@ async def test_pins_stay_in_force_and_a_limit_refuses_while_redis_is_away(
         unknown = await client.result("tools/call", name="wombat", arguments={})
         assert unknown["isError"], "it was never seen before, and cannot be looked up"
         redis.start()
-        await until(lambda: "The store answers again" in gateway.said(), 30)
+        await until(lambda: "The store answers again" in gateway.said())
         assert await client.call("add", a=1, b=2) == "3"
     finally:
         gateway.kill()

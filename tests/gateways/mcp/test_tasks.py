@@ -156,7 +156,7 @@ async def test_a_stream_of_notifications_tells_of_the_tasks_that_it_names(tmp_pa
         wanted = types.SubscriptionFilter.model_validate({"taskIds": [task]})
         request = types.SubscriptionsListenRequest(params=types.SubscriptionsListenRequestParams(notifications=wanted))
         listening = asyncio.create_task(through.session.send_request(request, ANY))  # type: ignore[type-var]
-        await until(lambda: any(each["status"] == "completed" for each in heard), 60)
+        await until(lambda: any(each["status"] == "completed" for each in heard))
         listening.cancel()
     assert {each["taskId"] for each in heard} == {task}
 
@@ -173,7 +173,7 @@ async def test_a_client_of_2025_11_25_starts_lists_and_reads_its_own_tasks(tmp_p
         result = await asked(mine, "tasks/result", taskId=begun["taskId"])
         assert result["content"][0]["text"] == "dig 3"
         assert result["_meta"][RELATED]["taskId"] == begun["taskId"]
-        await until(lambda: bool(heard), 60)
+        await until(lambda: bool(heard))
         assert (heard[0]["taskId"], heard[0]["status"]) == (begun["taskId"], "completed")
         other = (await called(mine, "dig", task={}))["task"]["taskId"]
         assert (await asked(mine, "tasks/cancel", taskId=other))["status"] == "cancelled"

@@ -181,10 +181,10 @@ async def test_a_page_that_another_user_passes_on_signs_nobody_in(opened: Opened
         bob, ended = Browser("bob"), asyncio.Event()
 
         async def passed_on(_ctx: object, params: Any) -> types.ElicitResult:
-            async with httpx2.AsyncClient(trust_env=False, timeout=30) as eves:
+            async with httpx2.AsyncClient(trust_env=False, timeout=60) as eves:
                 page = (await eves.get(params.url)).text
                 target = (await eves.post(params.url, data=confirmed(page))).headers["location"]
-            async with httpx2.AsyncClient(trust_env=False, follow_redirects=True, timeout=30) as bobs:
+            async with httpx2.AsyncClient(trust_env=False, follow_redirects=True, timeout=60) as bobs:
                 await bob.consent(bobs, await bobs.get(target))
             ended.set()
             return types.ElicitResult(action="decline")
@@ -205,7 +205,7 @@ async def test_only_a_browser_that_has_seen_the_page_can_confirm_it(opened: Open
         pages: list[str] = []
 
         async def sent_by_another_site(_ctx: object, params: Any) -> types.ElicitResult:
-            async with httpx2.AsyncClient(trust_env=False, timeout=30) as eves, httpx2.AsyncClient(timeout=30) as bobs:
+            async with httpx2.AsyncClient(trust_env=False, timeout=60) as eves, httpx2.AsyncClient(timeout=30) as bobs:
                 form = confirmed((await eves.get(params.url)).text)
                 refused.append(await bobs.post(params.url, data=form))
                 pages.append((await bobs.get(params.url)).text)  # Bob looks at it after all
@@ -226,7 +226,7 @@ async def test_only_a_browser_that_has_seen_the_page_can_confirm_it(opened: Open
 async def test_pages_of_no_sign_in_say_so(opened: Opened) -> None:
     async with opened() as door:
         base = door.removesuffix("/mcp")
-        async with httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+        async with httpx2.AsyncClient(trust_env=False, timeout=60) as http:
             for path, status in (("/oauth/sign-in/unknown", 404), ("/oauth/callback?state=x&code=y", 400)):
                 answer = await http.get(f"{base}{path}")
                 assert answer.status_code == status

@@ -45,7 +45,7 @@ async def walk_of_a_call(folder: Path, *, modern: bool, **options: Any) -> Walk:
         async with serving(settings, Source(), started=lambda url: listening.set()) as server:
             ending = asyncio.create_task(server.until_end())
             await listening.wait()
-            async with httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+            async with httpx2.AsyncClient(trust_env=False, timeout=60) as http:
                 client = Raw(http, server.url, modern=modern)
                 if not modern:
                     await client.begin()

@@ -41,7 +41,7 @@ async def signed_in(url: str, settings: Settings, clock: FakeClock) -> httpx2.Au
 
 async def asked(url: str, auth: httpx2.Auth) -> tuple[bool, Any]:
     """Whether the server takes the token of a request, and how often a token was renewed until then."""
-    async with httpx2.AsyncClient(auth=auth, timeout=30) as client:
+    async with httpx2.AsyncClient(auth=auth, timeout=60) as client:
         response = await client.send(introduction(f"{url}/mcp"))
     return response.status_code != UNAUTHORIZED, (await control(url))["asked"].get("refresh", 0)
 

@@ -9,9 +9,11 @@ from typing import Any
 from pegboard.activity_report import day_name, when
 from pegboard.extras import required
 from pegboard.gateways.dashboard.forms import text_field
-from pegboard.spend_limits import NanoUsd, dollars
+from pegboard.spend_limits import dollars
 
 FOLDER = Path(__file__).parent
+LEAST_SHOWN = 100_000
+"""Billionths of a dollar: what columns of amounts show."""
 STATIC: Mapping[str, str] = {"style.css": "text/css", "live.js": "text/javascript", "enter.js": "text/javascript"}
 """The files that are served, with their media types."""
 
@@ -31,6 +33,7 @@ class PageTemplates:
         self._environment.filters |= {
             "number": lambda value: f"{value:,}",
             "usd": usd,
+            "exact_usd": dollars,
             "when": when,
             "day": day_name,
             "visible": visible,
@@ -44,12 +47,15 @@ class PageTemplates:
 
 
 def usd(amount: int) -> str:
-    """Billionths of a dollar, rounded to a hundredth of a cent where that leaves something.
+    """Billionths of a dollar, to a hundredth of a cent: amounts below each other have their points below each other.
 
-    >>> usd(26_294_880_413), usd(2_000), usd(0)
-    ('$26.2949', '$0.000002', '$0')
+    >>> usd(1_026_294_880_413), usd(2_500_000_000), usd(-2_000), usd(0)
+    ('$1,026.2949', '$2.5000', '-<$0.0001', '$0')
     """
-    return dollars(NanoUsd(round(amount, -5) or amount))
+    if not amount:
+        return "$0"
+    sign, size = "-" if amount < 0 else "", abs(amount)
+    return f"{sign}${size / 1e9:,.4f}" if size >= LEAST_SHOWN else f"{sign}<$0.0001"
 
 
 def share(value: float | None) -> str:

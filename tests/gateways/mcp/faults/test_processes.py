@@ -115,7 +115,7 @@ async def test_a_server_that_dies_with_every_call_is_there_for_the_next_and_harm
 
 
 @over(*PIPES)
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.requirement("M13")
 async def test_a_hundred_restarts_leave_no_process_and_no_descriptor(fleet_of: MakeFleet, faulty: MakeFaulty) -> None:
     """Half of the servers are killed, half end on demand, and each had a child of its own."""

@@ -98,7 +98,7 @@ async def test_clients_on_http_that_stop_reading_hold_up_nobody_and_leave_nothin
         for writer in stuck:
             writer.transport.abort()
         await until(lambda: under_way(host) == 0)
-        await until(lambda: descriptors() <= before + 50, 5)
+        await until(lambda: descriptors() <= before + 50)
         assert await other.call("echo", text="last") == "last"
 
 
