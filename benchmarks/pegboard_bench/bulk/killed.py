@@ -8,7 +8,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
@@ -21,9 +21,10 @@ Victim = Literal["a worker", "both workers", "the driver", "everything"]
 VICTIMS: Sequence[Victim] = ("a worker", "both workers", "the driver", "everything", "a worker")
 LATEST = 0.9
 """Share of the tools after which nothing is killed."""
-WORKERS: dict[EngineName, str] = {"ray": "ray::", "local": "spawn_main"}
-"""What is in the command of a worker that makes a shard, or may."""
-END_SECONDS = 60.0
+WORKERS: dict[EngineName, str] = {"ray": "ray::_build_shard", "local": "spawn_main"}
+"""What is in the command of a worker that makes a shard. Ray's own agents call themselves `ray::` too."""
+END_SECONDS = 120.0
+"""Ray's agents end a minute after their driver."""
 PAUSE = 0.05
 
 
@@ -116,7 +117,7 @@ def _strike(job: Job, process: subprocess.Popen[bytes], due: Kill, found: Killed
     """Kill the victim, unless there is none yet, or the run has ended meanwhile."""
     time.sleep(due.delay)
     tree = descendants(process.pid)
-    workers = [each for each in tree if WORKERS[job.engine] in command(each)]
+    workers = makers(job.engine, {each: command(each) for each in tree})
     victims = {
         "a worker": workers[:1],
         "both workers": workers,
@@ -132,6 +133,11 @@ def _strike(job: Job, process: subprocess.Popen[bytes], due: Kill, found: Killed
         found.left += len(left)
         kill(left)
     return True
+
+
+def makers(engine: EngineName, commands: Mapping[int, str]) -> list[int]:
+    """The processes that make shards, of those with these commands."""
+    return [process for process, words in commands.items() if WORKERS[engine] in words]
 
 
 def digests(folder: Path) -> dict[str, str]:

@@ -37,7 +37,7 @@ KILLED = """
 workers of {engine}, in shards of {shard_size:,}: {real:,} real ones{made}. The run was killed {kills:.0f} times with
 SIGKILL ({victims}), each time once a random share of the tools was there and a random part of a shard's time had gone
 by. After {went_on:.0f} of the kills it went on by itself, and it was started {starts:.0f} times in all;
-{left:.0f} processes outlived their driver by a minute.
+{left:.0f} processes outlived their driver by two minutes.
 
 **Of {files:.0f} files ({megabytes:,.0f} MB), {differ:.0f} differ from those of an undisturbed run** by their SHA-256.
 That run took {undisturbed_s:,.0f} s, the killed one {killed_s:,.0f} s with all its starts.

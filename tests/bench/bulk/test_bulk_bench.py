@@ -67,6 +67,13 @@ def test_moments_are_in_order_and_every_victim_has_its_turn() -> None:
     assert all(0 <= each.delay <= 2 for each in moments)
 
 
+def test_a_worker_is_what_makes_shards_and_no_agent_of_ray() -> None:
+    commands = {1: "raylet --raylet_socket_name=x", 2: "ray::DashboardAgent", 3: "ray::RuntimeEnvAgent", 4: "ray::IDLE"}
+
+    assert killed.makers("ray", commands | {5: "ray::_build_shard", 6: "ray::_build_shard()"}) == [5, 6]
+    assert killed.makers("local", {1: "python -c from multiprocessing.spawn import spawn_main; spawn_main()"}) == [1]
+
+
 class SlowJob(killed.Job):
     """In place of the command: ten files, one after the other."""
 
