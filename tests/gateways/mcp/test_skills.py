@@ -40,6 +40,10 @@ async def before(folder: Path, *specs: ServerSpec, mode: str = "auto") -> AsyncI
     settings = Settings(servers={spec.name: spec for spec in specs}, exposure="static", **options)
     parts = default_parts(settings, encoder=FakeEncoder(), embeddings=MemoryEmbeddings())
     async with open_gateway(settings, parts) as gateway, Client(wire(gateway), mode=mode, cache=None) as client:
+        if specs:  # a search waits only a moment for the lists of a busy machine
+            await client.list_prompts()
+            await client.list_resources()
+            await client.list_resource_templates()
         yield client
 
 

@@ -25,7 +25,7 @@ MOST_FOR_SHAPES = 12
 MOST_PASSED = 7
 """Files on the way from the server's first middleware to the upstream connection."""
 UPSTREAM = Function("upstreams/connection.py", "Connection.call")
-CALLS = 5
+CALLS = 12
 """A background task that runs during one call does not run during all of them."""
 
 
