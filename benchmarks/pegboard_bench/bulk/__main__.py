@@ -4,7 +4,6 @@ killed and not, and a start with what it wrote. Each part can be measured by its
 from __future__ import annotations
 
 import os
-import shutil
 import statistics
 import tempfile
 from collections.abc import Callable
@@ -56,7 +55,8 @@ def main(
     kills: Annotated[int, typer.Option(min=0, help="Times that it is killed.")] = 5,
     engine: Annotated[Engine, typer.Option(help="What it runs on, with two workers.")] = Engine.RAY,
     work: Annotated[
-        Path | None, typer.Option(help="Folder for the run that is killed; one that nobody killed is kept there.")
+        Path | None,
+        typer.Option(help="Folder for the run that is killed; of the same code, the one that nobody killed is kept."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for bulk.json.")] = Path("bench/results"),
     page: Annotated[Path | None, typer.Option(help="Write the results as a section of this page too.")] = None,
@@ -107,8 +107,7 @@ def of_killed(
     catalog, whole, broken = work / "many.jsonl.gz", work / "undisturbed", work / "killed"
     real = _written(source, size, catalog)
     job = killed.Job(catalog=catalog, tools=size, engine=engine, workers=2, shard_size=shard_size)
-    seconds = killed.kept_seconds(work / "undisturbed.json", lambda: killed.undisturbed(job, whole))
-    shutil.rmtree(broken, ignore_errors=True)
+    seconds = killed.kept_seconds(work / "undisturbed.json", results.commit(), lambda: killed.undisturbed(job, whole))
     STDERR.print(f"undisturbed: {seconds:,.0f} s")
     moments = killed.moments(kills, SEED, seconds * shard_size * job.workers / size)
     found = killed.disturbed(job, broken, moments, STDERR.print)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -87,7 +88,8 @@ def moments(count: int, seed: int, most_delay: float) -> list[Kill]:
 
 
 def undisturbed(job: Job, out: Path) -> float:
-    """Seconds of the run. Raises RuntimeError if it fails."""
+    """Seconds of the run, into a folder that is empty then. Raises RuntimeError if it fails."""
+    shutil.rmtree(out, ignore_errors=True)
     began = time.monotonic()
     if code := job.start(out).wait():
         raise RuntimeError(f"The undisturbed run ended with {code}")
@@ -95,7 +97,9 @@ def undisturbed(job: Job, out: Path) -> float:
 
 
 def disturbed(job: Job, out: Path, kills: Sequence[Kill], say: Callable[[str], None]) -> Killed:
-    """Run until all is done, starting again whatever has ended. Raises RuntimeError if it ends without being killed."""
+    """Run into an empty folder until all is done, starting again whatever has ended. Raises RuntimeError if it ends
+    without being killed."""
+    shutil.rmtree(out, ignore_errors=True)
     found, waiting, began = Killed(), list(kills), time.monotonic()
     while True:
         found.starts += 1
@@ -154,10 +158,13 @@ def differing(one: dict[str, str], other: dict[str, str]) -> list[str]:
     return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
 
 
-def kept_seconds(note: Path, work: Callable[[], float]) -> float:
-    """What the work returned, if an earlier run of the benchmark has noted it; else it is done and noted."""
-    if note.exists():
-        return float(json.loads(note.read_text("utf-8")))
+def kept_seconds(note: Path, code: str, work: Callable[[], float]) -> float:
+    """What the work returned, if an earlier run of the benchmark has noted it for the same code; else it is done and
+    noted. Files of other code are no measure of what kills change: its scanner may say other things."""
+    noted = json.loads(note.read_text("utf-8")) if note.exists() else {}
+    if noted.get("code") == code and not code.endswith("-dirty"):
+        return float(noted["seconds"])
+    note.unlink(missing_ok=True)
     seconds = work()
-    note.write_text(json.dumps(seconds), "utf-8")
+    note.write_text(json.dumps({"code": code, "seconds": seconds}), "utf-8")
     return seconds

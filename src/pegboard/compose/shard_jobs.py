@@ -1,7 +1,7 @@
 """Embeds and scans a catalog in bulk: one job a shard, in this process, in several, or as Ray tasks.
 
-A job's result depends on its tools and the encoder alone, so shards have the same bytes however many workers there are
-and however often they were killed. A finished shard is not made again.
+A job's result depends on its tools, the encoder and the scanner alone, so shards have the same bytes however many
+workers there are and however often they were killed. A finished shard is not made again.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ShardJob:
         return list(dict.fromkeys([*of_tools, *map(server_profile, self.servers)]))
 
     def made_from(self, space: VectorSpace) -> str:
-        """SHA-256 of everything that its files depend on."""
+        """SHA-256 of everything that its files depend on but the scanner: a shard keeps the findings of its time."""
         said = [asdict(space), self.texts, [fingerprint(tool) for tool in self.tools]]
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 

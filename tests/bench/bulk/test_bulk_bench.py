@@ -96,11 +96,19 @@ def test_a_run_whose_driver_is_killed_is_started_again_until_all_is_done(tmp_pat
 
 
 def test_a_run_that_fails_by_itself_is_not_started_again(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
     job = SlowJob(catalog=tmp_path, tools=10, engine="local", workers=1, shard_size=1)
 
     with pytest.raises(RuntimeError, match="was not killed"):
-        killed.disturbed(job, tmp_path / "file", [], say=lambda line: None)
+        killed.disturbed(job, tmp_path / "no" / "folder", [], say=lambda line: None)
+
+
+def test_a_run_that_nobody_killed_is_kept_for_the_code_that_made_it_alone(tmp_path: Path) -> None:
+    note, seconds = tmp_path / "note.json", iter((1.0, 2.0, 3.0, 4.0))
+
+    def asked(code: str) -> float:
+        return killed.kept_seconds(note, code, lambda: next(seconds))
+
+    assert [asked("a"), asked("a"), asked("b"), asked("b-dirty"), asked("b-dirty")] == [1.0, 1.0, 2.0, 3.0, 4.0]
 
 
 @pytest.mark.requirement("scale.shards")
