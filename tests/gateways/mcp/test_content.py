@@ -133,3 +133,16 @@ async def test_results_that_are_waiting_are_handed_to_a_thread_together(
 
     assert len(handed) == 1
     assert sorted(event.where for event in events.of(ContentSuspected)) == [f"tool{each}" for each in range(5)]
+
+
+async def test_what_nobody_has_read_when_the_loop_ends_is_left_without_an_error(
+    events: MemoryEvents, clock: FakeClock
+) -> None:
+    read = contents(events, clock)
+    read.answered(SERVER, "notes/read", {"content": [{"type": "text", "text": ORDER}]})
+    await asyncio.get_running_loop().shutdown_default_executor()
+
+    await scanned(read)
+
+    assert read._reading is None
+    assert list(events.of(ContentSuspected)) == []

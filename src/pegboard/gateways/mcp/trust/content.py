@@ -85,7 +85,11 @@ class Contents:
         """Scan what is unread on a thread, all at once: many small results cost more to hand over than to scan."""
         while self._unread:
             answers, self._unread = self._unread, []
-            for server, where, verdict in await asyncio.to_thread(_scanned, answers):
+            try:
+                found = await asyncio.to_thread(_scanned, answers)
+            except RuntimeError:  # the event loop ends, and hands no more work to threads
+                break
+            for server, where, verdict in found:
                 if verdict.suspicious:
                     self._report(server, where, "result", verdict, held_back=False)
         self._reading = None
