@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from pegboard.upstreams import UpstreamLimits
+from pegboard.upstreams import UpstreamLimits, http_transport
 from pegboard.upstreams.http_transport import SIGN_IN, ServerClient, _Events, _Whole
 
 ANSWER = b'{"jsonrpc":"2.0","id":7,"result":{}}'
@@ -39,6 +40,33 @@ async def test_news_may_be_silent_for_days_and_no_call_waits_for_a_free_connecti
         assert client.timeout.read is None
         assert client.timeout.connect is not None
         assert client._transport._pool._max_connections > 10**6  # type: ignore[attr-defined]
+
+
+@pytest.mark.requirement("M16")
+async def test_no_connection_is_used_after_a_pause_in_which_servers_close_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvicorn and Node close an unused connection after 5 s: a request that is sent just then has no answer."""
+    assert http_transport.IDLE_SECONDS <= 4
+    monkeypatch.setattr(http_transport, "IDLE_SECONDS", 2.0)
+    opened = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        opened.append(writer)
+        while await reader.readline():
+            while (await reader.readline()).strip():
+                pass
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+
+    async with (
+        await asyncio.start_server(serve, "127.0.0.1", 0) as server,
+        ServerClient({}, UpstreamLimits(result=1000)) as client,
+    ):
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        for pause in (0, 0, 3.0):
+            await asyncio.sleep(pause)
+            assert (await client.get(url)).text == "{}"
+        for writer in opened:
+            writer.close()
+    assert len(opened) == 2
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -27,9 +28,14 @@ from pegboard.upstreams.list_answers import ListRequests, ListTooLarge, cut
 from pegboard.upstreams.oauth.challenges import FORBIDDEN, UNAUTHORIZED, TokenNotRenewed, wanted_scopes
 from pegboard.upstreams.tls import trusted
 
+logger = logging.getLogger(__name__)
+
 CONNECT_SECONDS = 30.0
 """Time limit for connecting and writing. Calls limit their own answers; a notification stream may be silent for
 days."""
+IDLE_SECONDS = 3.0
+"""How long an unused connection is kept. Servers on uvicorn (FastMCP, the SDK's) and Node close one after 5 s, unless
+told otherwise, and a call that is sent just then is lost."""
 SESSION_HEADER = "mcp-session-id"
 NOT_FOUND = 404
 BAD_GATEWAY = 502
@@ -126,7 +132,7 @@ class ServerClient(httpx2.AsyncClient):
     ) -> None:
         """Allows any number of concurrent calls. ``one_stream``: every answer comes on the stream of a GET."""
         self._pools = pools
-        pool = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
+        pool = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=IDLE_SECONDS)
         super().__init__(
             headers={"accept-encoding": ", ".join(WINDOWS)} | dict(headers),
             timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
@@ -152,9 +158,10 @@ class ServerClient(httpx2.AsyncClient):
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
         try:
             response = await super().send(request, stream=True, **options)
-        except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError):
+        except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError) as error:
             if request.method != "POST":
                 raise
+            logger.info("No answer came: %r", error)
             return _error(BAD_GATEWAY, types.CONNECTION_CLOSED, NO_ANSWER, request)
         except TokenNotRenewed:
             return _error(UNAUTHORIZED, types.INVALID_REQUEST, NOT_RENEWED, request)
@@ -300,6 +307,7 @@ class _Checked(_Stream):
             async for chunk in self._stream:  # type: ignore[union-attr]
                 yield chunk
         except httpx2.TransportError as error:
+            logger.info("An answer broke off: %r", error)
             raise _Unreadable(BROKE_OFF) from error
 
     def _is_anothers(self, head: bytes, tail: bytes) -> bool:
