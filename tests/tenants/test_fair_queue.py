@@ -25,6 +25,22 @@ async def turns(queue: FairQueue, owners: str) -> str:
     return "".join(got)
 
 
+async def most_at_work(queue: FairQueue, owners: str) -> int:
+    """The most that were at work at once."""
+    at_work = most = 0
+
+    async def work(owner: str) -> None:
+        nonlocal at_work, most
+        async with queue.place(owner):
+            at_work += 1
+            most = max(most, at_work)
+            await asyncio.sleep(0)
+            at_work -= 1
+
+    await asyncio.gather(*map(work, owners))
+    return most
+
+
 async def test_who_waits_for_one_is_served_before_the_many_of_another() -> None:
     assert await turns(FairQueue(1), "aaaaaab") == "aabaaaa"
 
@@ -34,18 +50,26 @@ async def test_three_tenants_take_turns() -> None:
 
 
 async def test_as_many_are_at_work_as_it_is_wide() -> None:
-    queue, at_work, most = FairQueue(3), 0, 0
+    assert await most_at_work(FairQueue(3), "abcdabcd") == 3
 
-    async def work() -> None:
-        nonlocal at_work, most
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+async def test_one_tenant_never_has_all_places_but_the_only_one(width: int) -> None:
+    assert await most_at_work(FairQueue(width), "a" * 10) == max(1, width - 1)
+
+
+async def test_who_comes_beside_the_many_of_another_waits_for_none_of_them() -> None:
+    queue, end = FairQueue(2), asyncio.Event()
+
+    async def long() -> None:
         async with queue.place("a"):
-            at_work += 1
-            most = max(most, at_work)
-            await asyncio.sleep(0)
-            at_work -= 1
+            await end.wait()
 
-    await asyncio.gather(*(work() for _ in range(10)))
-    assert most == 3
+    many = [asyncio.create_task(long()) for _ in range(5)]
+    await asyncio.sleep(0)
+    assert await asyncio.wait_for(turns(queue, "b"), 5) == "b"
+    end.set()
+    await asyncio.gather(*many)
 
 
 async def test_a_place_that_was_given_up_waiting_goes_to_the_next() -> None:

@@ -21,7 +21,7 @@ from pegboard_bench.tenants.measure import Sizes, named
 from pegboard_bench.tenants.world import PRIVATE_SERVERS, KnownEncoder, World, private_server, read_world
 
 NEIGHBOURS = 20
-"""Tenants that search."""
+"""Tenants that search; one more of the same size has the flood."""
 RATE = 5
 """Their searches a second, in all."""
 ROUNDS = 10
@@ -125,7 +125,7 @@ async def fill(boards: TenantBoards, world: World, sizes: Sizes, kept: Embedding
     encoder = KnownEncoder(world, sizes.seed)
     for server, tools in world.public:
         await boards.publish(server, tools)
-    for tenant in map(named, range(NEIGHBOURS)):
+    for tenant in map(named, range(NEIGHBOURS + 1)):
         for name in PRIVATE_SERVERS:
             made = world.private(tenant, name, sizes.private)
             encoder.tell(made, moved=True)
@@ -143,7 +143,7 @@ async def flood(boards: TenantBoards, neighbours: Neighbours, world: World, seco
     async def ask(number: int) -> None:
         nonlocal answers
         while time.perf_counter() < until:
-            await boards.search(named(0), f"{world.requests[answers % len(world.requests)]} {answers} {number}")
+            await boards.search(named(NEIGHBOURS), f"{world.requests[answers % len(world.requests)]} {answers} {number}")
             answers += 1
 
     async def flooding() -> None:

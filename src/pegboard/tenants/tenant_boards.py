@@ -57,7 +57,7 @@ class TenantBoards:
 
     ``hot_tools`` bounds the tools of the boards that are ready to search; the others are built from the store when they
     are asked. ``most_tools`` is how many tools of its own a tenant may have, ``at_once`` how many requests are at work
-    at once; tenants that wait take turns. ``encoder`` replaces that of the settings; ``parts`` are other parts of a
+    at once, one fewer of one tenant; tenants that wait take turns. ``encoder`` replaces that of the settings; ``parts`` are other parts of a
     board (`pegboard.compose.Parts`).
 
     >>> from pegboard.testing import FakeEncoder
