@@ -3,9 +3,10 @@
 Bursts of requests go to each in turn, in an order that is drawn for each round: what else happens on the machine meets
 all. Two gateways are not observed: what one of them loses to the other is noise. A burst is measured once it has lasted
 for `LEAD_SECONDS`: what is written behind the requests is under way then. A model request has 120 tools, which are
-ranked by words, as nothing is to be embedded then. They have no way back: whether a gateway offers a search depends on
-the conversations that it has seen, and one that does takes twice as long. A call goes to a server on standard streams,
-whose tools are all listed, and is answered by it.
+ranked by words, as nothing is to be embedded then. It is the first for a model that is filtered: what a model was sent
+before the gateway was ready is in its cache, and costs least from there on. There is no way back, and one way: whether
+a gateway offers a search depends on the conversations that it has seen, and one that does takes twice as long. A call
+goes to a server on standard streams, whose tools are all listed, and is answered by it.
 """
 
 from __future__ import annotations
@@ -37,15 +38,19 @@ from pegboard_bench.observability.processor_time import ProcessorTime
 
 PYTHON = sys.executable
 RESULTS = Path("bench/results")
+CHAT = "/openai/v1/chat/completions"
 CLIENTS = 8
 LEAD_SECONDS = 1.0
 """Much activity is written every second, as spans are handed on."""
 ACCEPT = "application/json, text/event-stream"
 REVISION = "2025-11-25"
 QUIET = 'dashboard = false\n[activity]\nkeep = "off"\n'
-WAYS = (*PLAIN, "on", "every", "otel", "activity")
-"""`on` is the dashboard, activity in files and OpenTelemetry as they are without further options; `otel` and `activity`
-are its parts alone; with `every`, every trace is recorded; `off` and `control` are none."""
+WAYS = {"overhead": (*PLAIN, "on"), "overhead_parts": (*PLAIN, "every", "otel", "activity")}
+"""Gateways that are measured beside each other, by part of the results. `on` is the dashboard, activity in files and
+OpenTelemetry as they are without further options; `otel` and `activity` are its parts alone; with `every`, every trace
+is recorded; `off` and `control` are none."""
+MOST_FIRST = 100
+"""Models that are asked at most."""
 SEEN = ("on", "every", "activity")
 TRACED = ("on", "every", "otel")
 BATCHES = 100
@@ -70,7 +75,7 @@ def configuration(model: str, collector: str, way: str) -> str:
     server = f'[servers.bench]\ncommand = "{PYTHON}"\nargs = ["-m", "pegboard_bench.mcp.upstream"]\n'
     common = 'profile = "keyword"\nexposure = "eager"\n'
     models = f'[llm.upstreams.openai]\nurl = "{model}"\nformat = "openai"\n[llm.policy]\nprofile = "keyword"\n'
-    models += "way_back = false\n"
+    models += 'way_back = false\nways = ["tools"]\n'
     shown = 'dashboard = true\n[activity]\nkeep = "store"\n' if way in SEEN else QUIET
     otel = f'[otel]\nendpoint = "{collector}"\n' if way in TRACED else ""
     otel += "sample = 1\n" if way == "every" else ""
@@ -104,11 +109,25 @@ def _requests(url: str) -> dict[str, bytes]:
     if _result(_post(url, {"id": 2} | asked, session))["content"][0].get("text") != "hi":
         raise ValueError("the server did not answer the call")
     call = {"jsonrpc": "2.0", "id": IDENTITY} | asked
-    chat = json.loads(chat_request()) | {"stream": False}
     return {
-        "model": _raw(url, "/openai/v1/chat/completions", chat, {}),
+        "model": _raw(url, CHAT, _filtered_chat(url), {}),
         "call": _raw(url, "/mcp", call, session | {"accept": ACCEPT}),
     }
+
+
+def _filtered_chat(url: str) -> dict[str, Any]:
+    """A request whose tools are chosen. Raises ValueError if none of many is."""
+    chat = json.loads(chat_request()) | {"stream": False}
+    for number in range(MOST_FIRST):
+        asked = chat | {"model": f"model-{number}"}
+        request = urllib.request.Request(  # noqa: S310
+            f"{url}{CHAT}", json.dumps(asked).encode(), {"content-type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+            if answer.headers["x-pegboard-filter"] == "filtered":
+                return asked
+        time.sleep(0.1)
+    raise ValueError("no request was filtered")
 
 
 def _result(answer: Any) -> dict[str, Any]:
@@ -195,16 +214,17 @@ async def bursts(
 
 
 async def overhead_figures(
-    folder: Path, starts: int, rounds: int, seconds: float, seed: int
+    folder: Path, ways: Sequence[str], starts: int, rounds: int, seconds: float, seed: int
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """The figures of each kind of request and each way, of so many rounds after each start; and the load meanwhile."""
+    """The figures of each kind of request and each of the ways, the first of which is `off`, of so many rounds after
+    each start; and the load meanwhile."""
     found: dict[tuple[str, int], dict[str, list[Burst]]] = {}
     load = [os.getloadavg()[0]]
     for start in range(starts):
         place = folder / str(start)
         place.mkdir()
         with ExitStack() as stack:
-            gateways = list(opened(stack, place, WAYS))
+            gateways = list(opened(stack, place, ways))
             for kind, clients in itertools.product(("model", "call"), (CLIENTS, 1)):
                 lasts = seconds if clients > 1 else seconds / 2
                 more = await bursts(gateways, kind, rounds=rounds, seconds=lasts, clients=clients, seed=seed + start)
@@ -214,7 +234,7 @@ async def overhead_figures(
         typer.echo(f"start {start + 1} of {starts}: load {load[-1]:.1f}")
     figures = dict[str, float]()
     for (kind, clients), of_kind in found.items():
-        for name in WAYS[1:]:
+        for name in ways[1:]:
             lost = compared(of_kind, name, clients=clients, starts=starts)
             figures |= {f"overhead/{kind}/{name}/{key}": each for key, each in lost.items()}
             typer.echo(f"{kind} {name}, {clients} clients: {lost}")
@@ -228,7 +248,18 @@ async def overhead_figures(
     }
 
 
+def behind_figures(folder: Path) -> dict[str, float]:
+    """Microseconds of CPU that the processes behind a gateway take for a decision or a trace."""
+    found = {"activity_cpu_us": asyncio.run(activity_cpu_us(folder, BATCHES))}
+    with ExitStack() as stack:
+        collector, _ = started(stack, [PYTHON, "-m", "pegboard_bench.llm.mock"], folder)
+        found["otel_cpu_us"] = asyncio.run(otel_cpu_us(collector, BATCHES))
+        found["otel_left_out_cpu_us"] = asyncio.run(otel_cpu_us(collector, BATCHES, recorded=False))
+    return {f"overhead/behind/{name}": value for name, value in found.items()}
+
+
 def main(
+    parts: Annotated[list[str], typer.Option("--part", help="What to measure; all of it without.")] = list(WAYS),  # noqa: B006
     starts: Annotated[int, typer.Option(help="How often all gateways are started.", min=1)] = 6,
     rounds: Annotated[int, typer.Option(help="Bursts of each gateway after a start, of each kind.", min=1)] = 3,
     seconds: Annotated[float, typer.Option(help="Seconds of a burst.")] = 1.0,
@@ -236,19 +267,18 @@ def main(
     write: Annotated[bool, typer.Option(help="Put the figures into bench/results/observability.json.")] = False,
 ) -> None:
     """What a gateway loses by being observed."""
-    with tempfile.TemporaryDirectory() as folder:
-        behind = {"overhead/behind/activity_cpu_us": asyncio.run(activity_cpu_us(Path(folder), BATCHES))}
-        with ExitStack() as stack:
-            collector, _ = started(stack, [PYTHON, "-m", "pegboard_bench.llm.mock"], Path(folder))
-            behind["overhead/behind/otel_cpu_us"] = asyncio.run(otel_cpu_us(collector, BATCHES))
-            left_out = asyncio.run(otel_cpu_us(collector, BATCHES, recorded=False))
-            behind["overhead/behind/otel_left_out_cpu_us"] = left_out
-        typer.echo(f"{behind}")
-        figures, table = asyncio.run(overhead_figures(Path(folder), starts, rounds, seconds, seed))
-        figures |= behind
-    typer.echo(json.dumps({**figures, **table}, indent=1))
-    if write:
-        results.extend(RESULTS / "observability.json", "overhead", figures=figures, table=table)
+    if unknown := set(parts) - WAYS.keys():
+        raise typer.BadParameter(f"{unknown.pop()!r} is none of {', '.join(WAYS)}.")
+    for part in parts:
+        with tempfile.TemporaryDirectory() as folder:
+            ways = WAYS[part]
+            figures, table = asyncio.run(overhead_figures(Path(folder), ways, starts, rounds, seconds, seed))
+            if part != "overhead":  # the control is a figure of the first
+                figures = {name: value for name, value in figures.items() if "/control/" not in name}
+                figures |= behind_figures(Path(folder))
+        typer.echo(json.dumps({**figures, **table}, indent=1))
+        if write:
+            results.extend(RESULTS / "observability.json", part, figures=figures, table=table)
 
 
 if __name__ == "__main__":
