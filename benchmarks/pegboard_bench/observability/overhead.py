@@ -117,7 +117,7 @@ def _requests(url: str) -> dict[str, bytes]:
 
 def _filtered_chat(url: str) -> dict[str, Any]:
     """A request whose tools are chosen. Raises ValueError if none of many is."""
-    chat = json.loads(chat_request()) | {"stream": False}
+    chat: dict[str, Any] = json.loads(chat_request()) | {"stream": False}
     for number in range(MOST_FIRST):
         asked = chat | {"model": f"model-{number}"}
         request = urllib.request.Request(  # noqa: S310

@@ -143,7 +143,9 @@ async def flood(boards: TenantBoards, neighbours: Neighbours, world: World, seco
     async def ask(number: int) -> None:
         nonlocal answers
         while time.perf_counter() < until:
-            await boards.search(named(NEIGHBOURS), f"{world.requests[answers % len(world.requests)]} {answers} {number}")
+            await boards.search(
+                named(NEIGHBOURS), f"{world.requests[answers % len(world.requests)]} {answers} {number}"
+            )
             answers += 1
 
     async def flooding() -> None:

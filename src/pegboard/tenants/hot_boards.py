@@ -12,6 +12,7 @@ import numpy as np
 
 from pegboard.catalog import Catalog
 from pegboard.compose import Parts, build_routing
+from pegboard.fair_queue import FairQueue
 from pegboard.model import Floats, Server, Tool
 from pegboard.protocols import Encoder, VectorIndex
 from pegboard.retrieval import Retriever
@@ -20,7 +21,6 @@ from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
 from pegboard.shared_indexes import Encoders, SharedIndexes
 from pegboard.tenants.definition_store import DefinitionStore, ServerRows
-from pegboard.tenants.fair_queue import FairQueue
 from pegboard.tenants.quick_turns import TURNS
 
 LARGE = 5_000

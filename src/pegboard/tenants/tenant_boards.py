@@ -17,6 +17,7 @@ from pegboard.catalog import Catalog
 from pegboard.catalog.ingest import tools_of_any_format
 from pegboard.compose import Parts, as_configured, default_parts, summaries
 from pegboard.errors import CatalogError, ConfigError, QuotaReached
+from pegboard.fair_queue import FairQueue
 from pegboard.library.matches import ToolMatches, matches_of
 from pegboard.library.turns import Said, turn_of
 from pegboard.model import Decision, Floats, Server, ServerName, Tool, ToolId, Turn
@@ -27,7 +28,6 @@ from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings, load_settings
 from pegboard.tenants.background_encoder import BackgroundEncoder, Described, described
 from pegboard.tenants.definition_store import PUBLIC, DefinitionStore, ServerRows
-from pegboard.tenants.fair_queue import FairQueue
 from pegboard.tenants.hot_boards import HotBoards, View
 
 BATCH = 16
@@ -57,8 +57,8 @@ class TenantBoards:
 
     ``hot_tools`` bounds the tools of the boards that are ready to search; the others are built from the store when they
     are asked. ``most_tools`` is how many tools of its own a tenant may have, ``at_once`` how many requests are at work
-    at once, one fewer of one tenant; tenants that wait take turns. ``encoder`` replaces that of the settings; ``parts`` are other parts of a
-    board (`pegboard.compose.Parts`).
+    at once, one fewer of one tenant; tenants that wait take turns. ``encoder`` replaces that of the settings; ``parts``
+    are other parts of a board (`pegboard.compose.Parts`).
 
     >>> from pegboard.testing import FakeEncoder
     >>> async def example() -> list[str]:

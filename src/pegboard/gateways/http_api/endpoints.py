@@ -165,7 +165,8 @@ class Endpoints:
             decision, board, names = await gateway.route(turn, Caller(holder=holder))
             return OfferedTurn(decision=decision, board=board, names=names, own=False)
         board = (await self._boards.of(asked.tools)).routing
-        decision = await board.route(self._own_turn(turn, holder))
+        async with self._host.searches.place(Caller(holder=holder)):
+            decision = await board.route(self._own_turn(turn, holder))
         return OfferedTurn(decision=decision, board=board, names=_own_names(board), own=True)
 
     async def _searched_own(
@@ -177,9 +178,10 @@ class Endpoints:
             )
         board = await self._boards.of(tools)
         index = await asyncio.to_thread(lambda: board.index)
-        found = await found_tools(
-            board.routing, index, lambda text: self._own_turn(Turn.ask(text), holder), asked.query
-        )
+        async with self._host.searches.place(Caller(holder=holder)):
+            found = await found_tools(
+                board.routing, index, lambda text: self._own_turn(Turn.ask(text), holder), asked.query
+            )
         most = asked.limit or board.routing.profile.results or DEFAULT_LIMIT
         catalog = board.routing.catalog
 

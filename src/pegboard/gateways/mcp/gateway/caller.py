@@ -49,6 +49,11 @@ class Caller:
         return "" if self.holder is None else self.holder.name
 
     @property
+    def queue(self) -> str:
+        """Whose searches wait for each other: those of a tenant, of a token or of a session."""
+        return self.limited.tenant or self.limited.name or self.session or ""
+
+    @property
     def habits(self) -> str:
         """Whose use teaches the searches: the token's name, or everybody without one."""
         return habits_of("" if self.holder is None else self.holder.name, "mcp")

@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from uuid import uuid4
 
+from pegboard.board_search import Found, found_tools
 from pegboard.catalog import Catalog, WireNames, compact_json
 from pegboard.empty_sets import EMPTY
 from pegboard.errors import NotApproved, SwitchedOff, ToolNotAvailable
@@ -24,10 +25,12 @@ from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.catalog_view import CatalogView, wire_names
 from pegboard.gateways.mcp.gateway.clients import ClientKind
 from pegboard.gateways.mcp.gateway.meta_definitions import introduction
+from pegboard.gateways.mcp.gateway.search_queue import SearchQueue
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook, is_demoted
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
 from pegboard.model import AgentState, JsonObject, Message, Part, Session, Tool, ToolId, Turn
 from pegboard.programs.break_even import ProgramOffer, offer
+from pegboard.protocols import Filter
 from pegboard.results.result_reader import READER
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Exposure, Settings
@@ -48,9 +51,11 @@ class CallerView:
         toolset: ToolsetView | None,
         is_readable: Callable[[Caller], bool] = lambda caller: False,
         *,
+        searches: SearchQueue,
         has_finder: bool = False,
     ) -> None:
         self._has_finder = has_finder
+        self.searches = searches
         self._is_readable = is_readable
         self.catalog_view = catalog_view
         self.book = book
@@ -95,6 +100,12 @@ class CallerView:
         habits = "" if self.board.learner is None else caller.habits
         name = uuid4().hex if text else ""  # only searches are decisions that a log names
         return Turn(id=name, messages=(message,), session=session, scopes=scopes, only=only, state=state, habits=habits)
+
+    async def found(self, query: str, session: Session, caller: Caller, where: Filter | None = None) -> Found:
+        """What a search finds, once it is the caller's turn."""
+        index = await self.catalog_view.search_index()
+        async with self.searches.place(caller):
+            return await found_tools(self.board, index, lambda text: self.turn(text, session, caller), query, where)
 
     async def resolve(self, name: str, caller: Caller, finder: str = meta_definitions.SEARCH) -> tuple[Session, Tool]:
         """The session and the tool of this name, if the caller may use it now.

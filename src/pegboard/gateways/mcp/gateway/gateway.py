@@ -10,7 +10,6 @@ from typing import Any
 
 import mcp_types as types
 
-from pegboard.board_search import found_tools
 from pegboard.call_charges import CallCharges
 from pegboard.caller_limits import RateLimiter
 from pegboard.errors import ArgumentsInvalid, PegboardError
@@ -29,6 +28,7 @@ from pegboard.gateways.mcp.gateway.likely_tools import LikelyTools
 from pegboard.gateways.mcp.gateway.meta_definitions import EXECUTE, INVOKE, META_TOOLS, SEARCH
 from pegboard.gateways.mcp.gateway.meta_tools import MetaCalls
 from pegboard.gateways.mcp.gateway.notifications import Announcer, LogLevels
+from pegboard.gateways.mcp.gateway.search_queue import SearchQueue
 from pegboard.gateways.mcp.gateway.server_finder import ServerFinder
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
 from pegboard.gateways.mcp.gateway.tool_calls import ToolCalls
@@ -95,6 +95,7 @@ class Gateway:
         programs: ProgramRunner | None = None,
         finder: ServerFinder | None = None,
         items: ItemSearch | None = None,
+        searches: SearchQueue | None = None,
     ) -> None:
         self.name = name
         self.announcer = Announcer()
@@ -110,7 +111,13 @@ class Gateway:
         self._results = CallResults(settings, shaper)
         self._programs = programs or ProgramRunner(settings.programs)
         self._caller_view = CallerView(
-            settings, self.view, self.book, toolset, self._results.is_readable, has_finder=finder is not None
+            settings,
+            self.view,
+            self.book,
+            toolset,
+            self._results.is_readable,
+            searches=searches or SearchQueue(settings),
+            has_finder=finder is not None,
         )
         pins = None if approvals is None else approvals.contents
         self._later = AfterAnswer()
@@ -239,9 +246,7 @@ class Gateway:
 
     async def matching(self, query: str, caller: Caller) -> list[ToolId]:
         """The tools that a search finds, best first."""
-        view = self._caller_view
-        session, index = await self.book.get(caller.session), await self.view.search_index()
-        found = await found_tools(view.board, index, lambda text: view.turn(text, session, caller), query)
+        found = await self._caller_view.found(query, await self.book.get(caller.session), caller)
         return [each.tool for each in found.tools]
 
     async def route(self, turn: Turn, caller: Caller) -> tuple[Decision, RoutingBoard, Mapping[ToolId, str]]:
@@ -252,7 +257,8 @@ class Gateway:
         state = replace(turn.state, auth=rights.scopes, tool_outputs=rights.state.tool_outputs)
         turn = replace(turn, scopes=rights.scopes, only=rights.only, habits=rights.habits, state=state)
         board, names = view.board, view.names(caller)
-        return await board.route(turn), board, names.of
+        async with view.searches.place(caller):
+            return await board.route(turn), board, names.of
 
     async def search(self, arguments: JsonObject, caller: Caller) -> JsonObject:
         """What `search_tools` answers, as JSON. Raises PegboardError."""

@@ -18,6 +18,7 @@ from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.key_expiry import warn_of_expiry
 from pegboard.gateways.mcp.gateway.clients import client_rows
 from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.gateway.search_queue import SearchQueue
 from pegboard.gateways.mcp.gateway.server_finder import ServerFinder
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
@@ -111,6 +112,7 @@ class Host:
         self._charges = CallCharges(parts.spend, settings.spend, parts.clock)
         self.rates = RateLimiter(parts.rates, settings.rates, parts.clock)
         self.indexes = SharedIndexes()
+        self.searches = SearchQueue(settings)
         counter = Catalog.build([]).counter
         self._results = ResultShaper(settings.results, parts.results, counter, events=parts.events, clock=parts.clock)
         self._programs = ProgramRunner(settings.programs)
@@ -218,6 +220,7 @@ class Host:
             programs=self._programs,
             finder=self._finder,
             items=self._items,
+            searches=self.searches,
         )
         made.view.renew()
         return made

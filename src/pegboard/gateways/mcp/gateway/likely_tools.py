@@ -146,7 +146,8 @@ class LikelyTools:
         session = await view.book.get(key)
         if view.exposure(caller, session) != "dynamic":
             return
-        decision = await view.board.search(view.turn(conversation.text, session, caller), shown=LOOKED_AT)
+        async with view.searches.place(caller):
+            decision = await view.board.search(view.turn(conversation.text, session, caller), shown=LOOKED_AT)
         session = await view.book.get(key)
         likely = self._fitting(caller, session, likely_tools(decision, conversation.called))
         likely = likely[: min(PUSHED, MOST_PUSHED - conversation.pushed)]

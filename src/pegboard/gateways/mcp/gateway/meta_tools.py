@@ -11,7 +11,7 @@ import mcp_types as types
 from mcp import MCPError
 
 from pegboard.board_items import ItemKind
-from pegboard.board_search import Found, found_tools
+from pegboard.board_search import Found
 from pegboard.errors import PegboardError, ToolNotAvailable
 from pegboard.events import ToolsOffered, ToolsSearched
 from pegboard.gateways.mcp.gateway import meta_definitions, session_changes
@@ -203,8 +203,7 @@ class MetaCalls:
         if (whole := self._whole_category(arguments, profile, allowed)) is not None:
             return SearchMatches(contents=contents, found=whole[: arguments.get("limit")], certain=True)
         limit = arguments.get("limit", profile.results or meta_definitions.DEFAULT_LIMIT)
-        index, where = await view.catalog_view.search_index(), self._filter(arguments)
-        result = await found_tools(view.board, index, lambda text: view.turn(text, session, caller), query, where)
+        result = await view.found(query, session, caller, self._filter(arguments))
         best = [each for each in result.tools or result.nearest if each.tool in names.of]
         best = [each for each in best if not for_apps_alone(view.board.catalog[each.tool])][:limit]
         sure = {each.tool: result.certainty(each) for each in best}

@@ -1,4 +1,4 @@
-"""Tenants that wait take turns."""
+"""Who waits takes turns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pegboard.errors import QuotaReached
-from pegboard.tenants import FairQueue
+from pegboard.fair_queue import FairQueue
 
 pytestmark = pytest.mark.requirement("scale.tenants")
 
