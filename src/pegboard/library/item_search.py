@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pegboard.board_items import BOARD_KINDS, ITEM_KINDS, BoardItem, BoardKind, ItemKind
 from pegboard.catalog import BpeCounter, compact_json
 from pegboard.errors import ConfigError
 from pegboard.library.given_items import given_items
+from pegboard.library.skill_folders import manifests
 from pegboard.retrieval.document_index import DocumentIndex
 from pegboard.settings.item_settings import ItemSettings
 
@@ -89,6 +91,12 @@ def item_search(
         for said, more in ((settings.most, most), (settings.budgets, budgets))
     ]
     return ItemSearch([*own, *given], *limits)
+
+
+def item_files(settings: ItemSettings) -> tuple[Path, ...]:
+    """The files that a configuration's items are read from, as far as there are any now."""
+    skills = (path for folder in settings.skills for path in manifests(folder.expanduser()))
+    return (*skills, *(path.expanduser() for path in settings.agents))
 
 
 def shown_items(items: Sequence[BoardItem], how: HowToRead) -> dict[str, Any]:

@@ -19,12 +19,16 @@ def skills_in(folder: Path) -> list[BoardItem]:
     """The skills in and below a folder, by path. Raises CatalogError if there is none, or one cannot be read."""
     if not folder.is_dir():
         raise CatalogError(f"There is no folder {str(folder)!r}.", remedy="Give a folder of skills.")
-    manifests = sorted(folder.rglob(MANIFEST))
-    if not manifests:
+    if not (found := manifests(folder)):
         raise CatalogError(
             f"No folder in or below {str(folder)!r} has a {MANIFEST}.", remedy="Give the folder that holds the skills."
         )
-    return [read_skill(path) for path in manifests]
+    return [read_skill(path) for path in found]
+
+
+def manifests(folder: Path) -> list[Path]:
+    """The files of the skills in and below a folder, by path."""
+    return sorted(folder.rglob(MANIFEST))
 
 
 def read_skill(path: Path) -> BoardItem:

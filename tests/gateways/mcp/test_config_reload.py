@@ -181,3 +181,39 @@ async def test_a_file_that_was_only_touched_restarts_nothing(
             configuration.write({"stays": ["one"]})
             await until(lambda: any("Servers added: none" in record.message for record in caplog.records))
     assert len(configuration.journals["stays"].starts) == 1
+
+
+def write_skill(folder: Path, description: str, version: int) -> None:
+    """At once, with a time of its own."""
+    folder.mkdir(exist_ok=True)
+    (folder / "new").write_text(f"---\nname: ferry-refunds\ndescription: {description}\n---\nFerry text.\n")
+    os.utime(folder / "new", (version, version))
+    (folder / "new").replace(folder / "SKILL.md")
+
+
+async def test_a_skill_that_changed_alone_is_read_again(
+    configuration: Configuration, follow: Callable[..., Any], http: httpx2.AsyncClient
+) -> None:
+    skills = configuration.folder / "skills"
+    skills.mkdir()
+    write_skill(skills / "ferries", "How to refund a ferry", 1)
+    configuration.write({"stays": ["one"]}, items={"skills": [str(skills)]})
+    async with follow() as (url, host):
+        client = Raw(http, url)
+        await client.begin()
+
+        async def found() -> list[str]:
+            answer = await client.ask("search_tools", query="refund a ferry", kind="skill")
+            return [each["description"] for each in answer.get("skills", [])]
+
+        assert await found() == ["How to refund a ferry"]
+        before = host.settings
+        write_skill(skills / "ferries", "How to refund a ferry of last year", 2)
+        async with asyncio.timeout(60):
+            while await found() != ["How to refund a ferry of last year"]:
+                pass
+            write_skill(skills / "boats", "How to refund a ferry boat", 3)
+            while len(await found()) < 2:
+                pass
+        assert host.settings == before
+    assert len(configuration.journals["stays"].starts) == 1

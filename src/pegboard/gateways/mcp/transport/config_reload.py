@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -12,12 +13,16 @@ from pathlib import Path
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.events import ConfigurationRefused
 from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.library.item_search import item_files
 from pegboard.settings import Settings, load_settings
+from pegboard.settings.item_settings import ItemSettings
 from pegboard.settings.reload_checks import REMEDY, weakened
 
 LOGGER = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
+ITEM_POLLS = 10
+"""Of so many looks at the configuration files, one is also at the files of skills and agents, which may be many."""
 FIXED = (
     *("host", "port", "allowed_hosts", "start_wait", "search_wait", "connect_timeout", "call_timeout"),
     *("lazy", "idle_stop"),
@@ -46,6 +51,7 @@ class Weaker(ConfigError):  # noqa: N818
 @dataclass(slots=True, kw_only=True)
 class Source:
     """The source of the settings: these files, read by ``load``, which raises PegboardError for files it cannot read.
+    Files of skills and agents that the settings name are followed, too.
 
     Create it before they are read, so that no change is missed. ``refused`` is a public message that the current files
     are not used, or empty.
@@ -73,16 +79,23 @@ class Source:
 
     async def follow(self, host: Host, *others: Prepare, asked: asyncio.Event | None = None) -> None:
         """Reconfigure the host when the files have changed and are stable again, or when ``asked``, until cancelled."""
-        seen = latest = self.seen or self._stamps()
+        first = self.seen or self._stamps()
+        items = await asyncio.to_thread(_item_stamps, host.settings.items)
+        seen = latest = (first, items)
         asked = asked or asyncio.Event()
-        while self.files:
+        for look in itertools.count(1) if self.files else ():
             with suppress(TimeoutError):
                 await asyncio.wait_for(asked.wait(), POLL_SECONDS)
-            before, latest = latest, self._stamps()
+            if look % ITEM_POLLS == 0:
+                items = await asyncio.to_thread(_item_stamps, host.settings.items)
+            before, latest = latest, (self._stamps(), items)
             if asked.is_set() or (latest != seen and latest == before):
                 asked.clear()
-                seen = latest
+                of = host.settings.items
                 await self._apply(host, others)
+                if host.settings.items != of:
+                    items = await asyncio.to_thread(_item_stamps, host.settings.items)
+                seen = latest = (latest[0], items)
 
     async def _apply(self, host: Host, others: Sequence[Prepare]) -> None:
         before = host.settings
@@ -118,6 +131,10 @@ class Source:
 
     def _stamps(self) -> Stamps:
         return tuple(map(_stamp, self.files))
+
+
+def _item_stamps(settings: ItemSettings) -> dict[Path, tuple[int, int] | None]:
+    return {path: _stamp(path) for path in item_files(settings)}
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
