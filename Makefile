@@ -35,8 +35,8 @@ test-langchain-own: $(VENV)/.sdks  ## LangChain's own tests of its agents, with 
 	$(BIN)/python scripts/install_langchain_tests.py .demo/langchain_own
 	$(BIN)/python -m pegboard_bench.langchain_own --page docs/benchmarks.md
 
-test-under-load: $(VENV)/.sdks    ## every test three times while four processes for each core want to run; figures in under-load.json
-	$(BIN)/python scripts/under_load.py --out under-load.json -- $(PYTEST_ARGS)
+test-under-load: $(VENV)/.sdks    ## every test three times while four processes for each core want to run; figures in bench/results/under_load.json
+	$(BIN)/python scripts/under_load.py --write -- $(PYTEST_ARGS)
 
 ui-pictures: $(READY)     ## pictures of every page of the dashboard, at three widths, in light and dark, into .demo/pictures (PICTURES=FOLDER)
 	PYTHONPATH=tests $(BIN)/python scripts/ui_pictures.py $(or $(PICTURES),.demo/pictures)

@@ -1,17 +1,16 @@
-"""Runs the tests again and again on a machine that is busy, and writes how they did.
+"""Runs the tests again and again on a machine that is busy, and says how they did.
 
-    python scripts/under_load.py [--runs 3] [--times 4] [--spin 1] [--out under-load.json] [-- ARGUMENTS OF PYTEST]
+    python scripts/under_load.py [--runs 3] [--times 4] [--spin 1] [--write] [-- ARGUMENTS OF PYTEST]
 
 `--times 4`: four processes for each core want to run. `--spin 1` of them does nothing else, the others are workers of
-pytest, whose tests start processes of their own. With `--spin 3`, a run takes three times as long. The figures are
-written after each run: how many tests ran, which failed, seconds, and the load as the system tells it (the mean of its
-average over one minute). Exits 1 where a test failed.
+pytest, whose tests start processes of their own. With `--spin 3`, a run takes three times as long. After each run it
+says how many tests ran, which failed, seconds, and the load as the system tells it (the mean of its average over one
+minute). `--write` puts that into bench/results/under_load.json, unless a test failed: it exits with 1 then.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -19,14 +18,17 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from xml.etree import ElementTree
 
+from pegboard_bench import results
+
 SPIN = "import os, sys\nwhile os.getppid() == int(sys.argv[1]): sum(range(100_000))"
 """It ends with the process that started it, however that ends."""
 SAMPLE_S = 5.0
+RESULTS = Path("bench/results")
 CORES = len(os.sched_getaffinity(0))
 
 
@@ -108,17 +110,16 @@ def read_report(report: Path) -> tuple[int, tuple[str, ...]]:
     return len(ran), tuple(f"{case.get('classname')}::{case.get('name')}" for case in failed)
 
 
-def write(out: Path, times: int, workers: int, runs: list[Run]) -> None:
-    figures = {
-        "cores": CORES,
-        "times": times,
-        "workers": workers,
-        "runs": len(runs),
-        "failures": sum(len(each.failed) for each in runs),
-        "seconds": [each.seconds for each in runs],
-        "each": [asdict(each) for each in runs],
-    }
-    out.write_text(json.dumps(figures, indent=2) + "\n", "utf-8")
+def write(times: int, workers: int, runs: list[Run], folder: Path = RESULTS) -> None:
+    figures: dict[str, float] = {"runs": len(runs), "failures": sum(len(each.failed) for each in runs)}
+    for number, each in enumerate(runs, 1):
+        figures |= {
+            f"tests/{number}": each.tests,
+            f"seconds/{number}": each.seconds,
+            f"load/{number}": each.load or 0.0,
+        }
+    tables = {"times": times, "workers": workers}
+    results.write("under_load", command="make test-under-load", seed=0, figures=figures, tables=tables, folder=folder)
 
 
 def main() -> int:
@@ -126,7 +127,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--times", type=int, default=4)
     parser.add_argument("--spin", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("under-load.json"))
+    parser.add_argument("--write", action="store_true")
     parser.add_argument("pytest", nargs="*")
     options = parser.parse_args()
     workers, runs = (options.times - options.spin) * CORES, list[Run]()
@@ -135,9 +136,12 @@ def main() -> int:
     with burners(options.spin * CORES):
         for _ in range(options.runs):
             runs.append(run(workers, options.pytest))
-            write(options.out, options.times, workers, runs)
-            print(f"run {len(runs)}: {runs[-1]}")
-    return int(any(each.exit_code for each in runs))
+            print(f"run {len(runs)}: {runs[-1]}", flush=True)
+    if any(each.exit_code for each in runs):
+        return 1
+    if options.write:
+        write(options.times, workers, runs)
+    return 0
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pegboard_bench import priced_page, rank_page, results, summaries_page, usage_page
+from pegboard_bench import priced_page, rank_page, results, summaries_page, under_load_page, usage_page
 from pegboard_bench.adapters import page as adapters_page
 from pegboard_bench.agents import page as agents_page
 from pegboard_bench.board import page as board_page
@@ -75,6 +75,7 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "hostile": hostile_page.section,
     "users": users_page.section,
     "compat": compat_page.section,
+    "under_load": under_load_page.section,
 }
 HEAD = """# Benchmarks
 

@@ -33,6 +33,7 @@ MEASURED: Mapping[str, Sequence[str]] = {
     ),
     "agents": (f"{BENCH}/agents", "src/pegboard/gateways/langchain", "src/pegboard/library", *RANKING),
     "board": (f"{BENCH}/board", "src/pegboard/library", *RANKING),
+    "under_load": ("src/pegboard", "tests"),
     "bulk": (
         *(f"{BENCH}/bulk", "src/pegboard/compose/shard_jobs.py", "src/pegboard/stores/vector_shards.py"),
         *("src/pegboard/retrieval/encoders", "src/pegboard/retrieval/tool_texts.py"),
