@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import MCPError
@@ -17,6 +18,7 @@ from pegboard.model import ToolId
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEvents
 from pegboard.upstreams import Fleet
+from pegboard.upstreams.connection import Connection, ConnectionEnd
 from processes import alive, eventually, listening, until
 from servers.scripted import TOOLS
 from upstream_specs import SCRIPTED, python, scripted
@@ -175,3 +177,21 @@ async def test_leaving_the_fleet_ends_every_process_also_one_that_left_its_group
         child = int(result["content"][0]["text"])
         assert alive(child)
     assert eventually(lambda: not alive(child))
+
+
+async def test_a_server_that_is_ended_is_not_said_to_have_broken(
+    fleet_of: MakeFleet, events: MemoryEvents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes wrong while a connection is closed hides that it was to be closed."""
+    run = Connection.run
+
+    async def runs(self: Connection, *listed: Any) -> ConnectionEnd:
+        try:
+            return await run(self, *listed)
+        except asyncio.CancelledError:
+            return ConnectionEnd(reason="The connection broke.", opened=True)
+
+    monkeypatch.setattr(Connection, "run", runs)
+    async with fleet_of(scripted()) as fleet:
+        await fleet.settled(60)
+    assert [event.state for event in events.of(ServerChanged)] == ["ready"]  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import mcp_types as types
+from anyio.lowlevel import checkpoint_if_cancelled
 from mcp import MCPError
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -136,6 +137,7 @@ class Upstream:
             await self._wanted.wait()
             started = time.monotonic()
             ended = await self._serve_once()
+            await checkpoint_if_cancelled()  # a connection that is ended may look like one that broke
             if ended.signed_out:
                 await self._wait_for_sign_in(ended)
             elif ended.at_once:
