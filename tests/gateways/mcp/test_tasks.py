@@ -152,7 +152,7 @@ async def test_a_stream_of_notifications_tells_of_the_tasks_that_it_names(tmp_pa
     """The task takes longer than the request for the stream does on a busy machine: what ended before is not told."""
     heard: Heard = []
     async with before(tmp_path, CONFORMING) as gateway, client(wire(gateway), "auto", heard) as through:
-        task = (await called(through, "slow_compute", {"seconds": 8}))["taskId"]
+        task = (await called(through, "slow_compute", {"seconds": 30}))["taskId"]
         wanted = types.SubscriptionFilter.model_validate({"taskIds": [task]})
         request = types.SubscriptionsListenRequest(params=types.SubscriptionsListenRequestParams(notifications=wanted))
         listening = asyncio.create_task(through.session.send_request(request, ANY))  # type: ignore[type-var]
