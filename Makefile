@@ -8,7 +8,7 @@ PEGBOARD_DATA := $(abspath $(wildcard .demo/sets))
 endif
 bench bench-%: export PEGBOARD_DATA := $(PEGBOARD_DATA)
 
-.PHONY: demo test test-fast test-adapters test-agents test-ray test-langchain-own test-soak test-under-load check format docs release-check conformance bench bench-all bench-adapters bench-live bench-rank bench-tasks bench-progressive bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-bulk bench-tenants bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-programs bench-skills bench-observability bench-age bench-sets ui-pictures played-day clean
+.PHONY: demo test test-fast test-adapters test-agents test-ray test-langchain-own test-soak test-under-load check format docs release-check conformance bench bench-all bench-adapters bench-live bench-rank bench-tasks bench-progressive bench-summaries bench-mcp bench-fleet bench-searches bench-no-match bench-gate bench-index bench-scale bench-bulk bench-tenants bench-state bench-llm bench-deferral bench-cache bench-simulate bench-priced bench-scan bench-agents bench-coding-agents bench-hostile bench-control-tools bench-usage bench-compat bench-users bench-board bench-results bench-programs bench-skills bench-observability bench-age bench-history bench-sets ui-pictures played-day clean
 
 demo: $(READY)            ## install, then the main job on embedded defaults: a gateway before real servers
 	$(BIN)/python scripts/demo.py
@@ -210,6 +210,9 @@ bench-observability: $(READY)    ## the dashboard over a million decisions in SQ
 
 bench-compat: $(READY)    ## pip's resolutions of Pegboard beside forty packages for agents, and what the library alone takes; about about 35 minutes
 	$(BIN)/python -m pegboard_bench.compat --page docs/benchmarks.md
+
+bench-history: $(READY)   ## the ten figures at each measurement, from the history of the repository, and their picture
+	$(BIN)/python -m pegboard_bench.history
 
 bench-age: $(READY)       ## which results are older than the code that they measure
 	$(BIN)/python -m pegboard_bench.results_age

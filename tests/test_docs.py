@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_bench.page import whole
+from pegboard_bench.page import overview, page_name, studies
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?://)([^)#]+)(?:#([^)]+))?\)")
+HOW_TO_WRITE = "run make bench, or pegboard_bench.page.write_page"
 ELSEWHERE = ("adapters.md", "llm-gateway.md", "tutorial.md")
 """The first one's code needs agent frameworks, and runs in tests/adapters/test_frameworks.py; the second one's needs a
 gateway, and runs in tests/gateways/llm/test_guide.py; the third one's needs servers, and runs in
@@ -47,9 +48,11 @@ def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
             assert anchor in headings, f"{page.name} links to {target}#{anchor}"
 
 
-def test_the_figures_of_the_benchmark_page_are_those_of_the_results_files() -> None:
-    page = (ROOT / "docs" / "benchmarks.md").read_text()
-    assert page == whole(ROOT / "bench" / "results"), "run make bench, or pegboard_bench.page.write_page"
+def test_the_figures_of_the_benchmark_pages_are_those_of_the_results_files() -> None:
+    results = ROOT / "bench" / "results"
+    pages = {path.name: path.read_text() for path in (ROOT / "docs" / "benchmarks").glob("*.md")}
+    assert pages == {f"{page_name(name)}.md": text for name, text in studies(results).items()}, HOW_TO_WRITE
+    assert (ROOT / "docs" / "benchmarks.md").read_text() == overview(results, "benchmarks"), HOW_TO_WRITE
 
 
 def test_generated_pages_are_what_the_program_says_of_itself() -> None:

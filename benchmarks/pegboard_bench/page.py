@@ -1,7 +1,8 @@
-"""Results as a page of the documentation: every figure on it comes from a results file."""
+"""Results as pages of the documentation: every figure on them comes from a results file."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from pegboard_bench.compat import page as compat_page
 from pegboard_bench.control_tools import page as control_tools_page
 from pegboard_bench.fleet import page as fleet_page
 from pegboard_bench.fleet import searches_page
+from pegboard_bench.headlines import HEADLINES, is_there
 from pegboard_bench.hostile import page as hostile_page
 from pegboard_bench.index import page as index_page
 from pegboard_bench.langchain_own import page as langchain_own_page
@@ -77,19 +79,109 @@ SECTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "compat": compat_page.section,
     "under_load": under_load_page.section,
 }
-HEAD = """# Benchmarks
+OVERVIEW = """# Benchmarks
 
-Each section is written by its own command from its own file in `bench/results`, which has every figure and more.
-`make bench` runs the first, `make bench-all` the others too. Times are those of a shared machine: compare what was
-measured in turns, not a time with a time of another day.
+Each figure comes from a file in `bench/results`, which has many more; each study below is written by its own command
+from its own file. `make bench` runs the first, `make bench-all` the others too ([how to run them](bench.md)). Times are
+those of a shared machine: compare what was measured in turns, not a time with a time of another day.
+
+## Ten figures
+
+| | | study | measured |
+|---|---|---|---|
+{headlines}
+
+## By commit
+
+The same figures, each time that they were measured; the date is that of the measurement. `bench/history.json` names the
+commits (`make bench-history`).
+
+![The ten figures at each measurement](benchmarks-history.svg)
+
+## Studies
+
+| study | measured | commit | machine | command |
+|---|---|---|---|---|
+{studies}
 """
-
-
-def whole(folder: Path) -> str:
-    """The page of all results files in a folder."""
-    files = {name: folder / f"{name}.json" for name in SECTIONS}
-    return "\n".join([HEAD, *(SECTIONS[name](results.read(path)) for name, path in files.items() if path.exists())])
+MEASURED = "{date}, `{commit}`, {cores} cores, `{command}`"
+STUDY = "| {where} | {date} | `{commit}` | {cores} cores, {cpu} | `{command}` |"
+HEADING, LINK = re.compile(r"^#(#+ )", re.MULTILINE), re.compile(r"(\]\()([^)\s]+)(\))")
+PAGE_NAMES = {"index": "vector-indexes"}
+"""Of studies whose results have a name that no page may have."""
 
 
 def write_page(page: Path, folder: Path) -> None:
-    page.write_text(whole(folder), "utf-8")
+    """Write the overview of all results files in a folder, and a page for each of them, in a folder beside it."""
+    of_studies = page.with_suffix("")
+    of_studies.mkdir(exist_ok=True)
+    for name, text in studies(folder).items():
+        (of_studies / f"{page_name(name)}.md").write_text(text, "utf-8")
+    page.write_text(overview(folder, of_studies.name), "utf-8")
+
+
+def overview(folder: Path, of_studies: str) -> str:
+    """Ten figures, and the studies, whose pages are in a folder of that name beside this one."""
+    found = _found(folder)
+    titles = {name: _title(text) for name, text in _sections(folder).items()}
+
+    def where(name: str) -> str:
+        return f"[{titles[name]}]({of_studies}/{page_name(name)}.md)"
+
+    def measured(name: str) -> dict[str, Any]:
+        result = found[name]
+        of = {"date": result["date"][:10], "commit": result["commit"][:12], "command": result["command"]}
+        return of | {"cores": result["machine"]["cores"], "cpu": result["machine"]["cpu"]}
+
+    shown = [each for each in HEADLINES if is_there(each, found)]
+    headlines = [
+        f"| {each.text(found[each.result]['figures'])} | {each.says} | {where(each.result)} "
+        f"| {MEASURED.format(**measured(each.result))} |"
+        for each in shown
+    ]
+    rows = [STUDY.format(where=where(name), **measured(name)) for name in titles]
+    return OVERVIEW.format(headlines="\n".join(headlines), studies="\n".join(rows))
+
+
+def studies(folder: Path) -> dict[str, str]:
+    """The page of each results file in a folder, by its name."""
+    sections = _sections(folder)
+    places = {_anchor(_title(text)): page_name(name) for name, text in sections.items()}
+
+    def moved(link: re.Match[str]) -> str:
+        target = link[2]
+        if target.removeprefix("#") in places and target.startswith("#"):
+            target = f"{places[target.removeprefix('#')]}.md"
+        elif not target.startswith(("#", "http:", "https:", "/")):
+            target = f"../{target}"
+        return f"{link[1]}{target}{link[3]}"
+
+    return {name: HEADING.sub(r"\1", LINK.sub(moved, text)).strip() + "\n" for name, text in sections.items()}
+
+
+def page_name(name: str) -> str:
+    """The name of the page of a results file."""
+    return PAGE_NAMES.get(name, name)
+
+
+def _sections(folder: Path) -> dict[str, str]:
+    """The text of each results file that is there, with headings from the second level on."""
+    return {name: SECTIONS[name](result) for name, result in _found(folder).items()}
+
+
+def _found(folder: Path) -> dict[str, dict[str, Any]]:
+    files = {name: folder / f"{name}.json" for name in SECTIONS}
+    return {name: results.read(path) for name, path in files.items() if path.exists()}
+
+
+def _title(section: str) -> str:
+    """The text of its first heading."""
+    return section.partition("## ")[2].partition("\n")[0].strip()
+
+
+def _anchor(title: str) -> str:
+    """
+    >>> _anchor("Learning: a neural gate, and a board's own requests")
+    'learning-a-neural-gate-and-a-boards-own-requests'
+    """
+    return re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-")

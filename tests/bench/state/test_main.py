@@ -8,7 +8,7 @@ import pytest
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
 from pegboard.stores import MemorySessions
 from pegboard.testing import FakeClock
-from pegboard_bench.page import whole
+from pegboard_bench.page import studies
 from pegboard_bench.state import __main__ as bench
 from pegboard_bench.state import sessions
 from pegboard_bench.state.measure import measure
@@ -54,7 +54,7 @@ def test_a_server_that_does_not_answer_is_said_to_be_missing(
     assert found["tables"]["missing"].keys() == {"redis", "postgres"}
     assert found["figures"]["rss_mb_10000_sessions/sqlite"] == 5
     assert {"observe_p50_ms/memory", "observe_p95_ms/sqlite/16", "spend_p50_ms/sqlite"} <= found["figures"].keys()
-    page = (tmp_path / "page.md").read_text()
-    assert page == whole(tmp_path)
+    page = (tmp_path / "page" / "state.md").read_text()
+    assert page == studies(tmp_path)["state"]
     assert "Not measured: Redis. " in page
     assert "s3cret" not in page + (tmp_path / "state.json").read_text() + "".join(capsys.readouterr())

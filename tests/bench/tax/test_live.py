@@ -124,4 +124,4 @@ async def test_a_run_writes_what_the_model_called_and_its_section(tmp_path: Path
 
     assert "| B1 full schema | – | 100% | 100% |" in section
     assert "| semantic filter, rank 5 (`semantic`) | 700 | 0% |" in section
-    assert section.strip() in (tmp_path / "page.md").read_text("utf-8")
+    assert section.strip().splitlines()[-1] in (tmp_path / "page" / "live.md").read_text("utf-8")
