@@ -83,12 +83,12 @@ HEADLINES = (
     ),
     Headline(
         result="llm",
-        figure="added_p50_ms/filter_repeat",
-        says="ms that the LLM gateway adds to a request of 120 known tools, at the median",
-        title="ms added to a model request",
+        figure="rps_over_litellm/filter_repeat",
+        says="times the requests a second of LiteLLM's proxy, each filtered from 120 known tools, by the LLM gateway",
+        title="requests a second, over LiteLLM's proxy",
         form=".1f",
-        beside="litellm_added_p50_ms",
-        what="LiteLLM's proxy, without a filter",
+        beside="rps_over_litellm/passthrough",
+        what="without a filter",
     ),
     Headline(
         result="mcp",
