@@ -87,7 +87,7 @@ those of a shared machine: compare what was measured in turns, not a time with a
 
 ## Ten figures
 
-| | | study | measured |
+| figure | what it is | study | measured |
 |---|---|---|---|
 {headlines}
 
@@ -104,7 +104,7 @@ commits (`make bench-history`).
 |---|---|---|---|---|
 {studies}
 """
-MEASURED = "{date}, `{commit}`, {cores} cores, `{command}`"
+MEASURED = "{date}, `{commit}`, {cores} cores ({cpu}), `{command}`"
 STUDY = "| {where} | {date} | `{commit}` | {cores} cores, {cpu} | `{command}` |"
 HEADING, LINK = re.compile(r"^#(#+ )", re.MULTILINE), re.compile(r"(\]\()([^)\s]+)(\))")
 PAGE_NAMES = {"index": "vector-indexes"}
