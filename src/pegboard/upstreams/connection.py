@@ -306,16 +306,20 @@ class Connection:
 
         seconds = self._conditions.connect_timeout
         async with anyio.create_task_group() as tasks:
-            self._tasks = self._subscriptions.tasks = self._task_streams.tasks = tasks
+            self._tasks = tasks
             if isinstance(self._watched, StatelessDispatcher):
                 client.session._task_group = tasks
             try:
-                with self._announcements.followed(tasks, client, seconds, listed_again):
+                with (
+                    self._announcements.followed(tasks, client, seconds, listed_again),
+                    self._subscriptions.streams.running(tasks),
+                    self._task_streams.streams.running(tasks),
+                ):
                     await self._watched.ended.wait()
                     with anyio.move_on_after(LAST_ANSWERS if self._agreed else 0):
                         await self._quiet.wait()
             finally:
-                self._tasks = self._subscriptions.tasks = self._task_streams.tasks = None
+                self._tasks = None
             tasks.cancel_scope.cancel()
         if isinstance(self._watched, StatelessDispatcher) and self._watched.error is not None:
             raise self._watched.error

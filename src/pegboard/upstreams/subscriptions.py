@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import anyio
 import mcp_types as types
@@ -20,6 +21,7 @@ from pegboard.upstreams.error_text import Redactor, described
 from pegboard.upstreams.limits import UpstreamLimits
 from pegboard.upstreams.raw_requests import untouched
 from pegboard.upstreams.server_lists import read_listing
+from pegboard.upstreams.stream_tasks import StreamTasks
 
 LOGGER = logging.getLogger(__name__)
 
@@ -110,45 +112,40 @@ class ResourceSubscriptions:
 
     def __init__(self, server: str) -> None:
         self._server = server
-        self._streams: dict[str, anyio.CancelScope] = {}
-        self.tasks: TaskGroup | None = None
-        """In which streams are open; None before the connection is, and after it."""
+        self.streams = StreamTasks()
 
     async def add(self, client: Client, uri: str, seconds: float) -> None:
         """Watch a resource. Raises MCPError if the server refuses."""
         if not client.session.discover_result:
             await untouched(client, types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri)), seconds)
-        elif uri not in self._streams and self.tasks is not None:
-            self._streams[uri] = scope = anyio.CancelScope()
-            acknowledged = asyncio.Event()
-            self.tasks.start_soon(self._listen, client, uri, scope, acknowledged)
+            return
+        acknowledged = asyncio.Event()
+        if self.streams.open(uri, partial(self._listen, client, uri, acknowledged)):
             with anyio.move_on_after(seconds):
                 await acknowledged.wait()
 
     async def remove(self, client: Client, uri: str, seconds: float) -> None:
         if not client.session.discover_result:
             await untouched(client, types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri)), seconds)
-        elif uri in self._streams:
-            self._streams.pop(uri).cancel()
+        self.streams.close(uri)
 
-    async def _listen(self, client: Client, uri: str, scope: anyio.CancelScope, acknowledged: asyncio.Event) -> None:
+    async def _listen(self, client: Client, uri: str, acknowledged: asyncio.Event) -> None:
         pause = FIRST_PAUSE
-        with scope:
-            while True:
-                with suppress(SubscriptionLost):
-                    try:
-                        async with client.listen(resource_subscriptions=[uri]) as subscription:
-                            acknowledged.set()
-                            pause = FIRST_PAUSE
-                            async for _ in subscription:
-                                pass
-                    except MCPError as error:
-                        LOGGER.info("Server %s does not report changes of %s: %s", self._server, uri, error)
+        while True:
+            with suppress(SubscriptionLost):
+                try:
+                    async with client.listen(resource_subscriptions=[uri]) as subscription:
                         acknowledged.set()
-                        if error.code == types.METHOD_NOT_FOUND:
-                            return
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
+                        pause = FIRST_PAUSE
+                        async for _ in subscription:
+                            pass
+                except MCPError as error:
+                    LOGGER.info("Server %s does not report changes of %s: %s", self._server, uri, error)
+                    acknowledged.set()
+                    if error.code == types.METHOD_NOT_FOUND:
+                        return
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
 
 
 def changing(capabilities: types.ServerCapabilities) -> dict[str, bool]:

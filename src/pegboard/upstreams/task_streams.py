@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
-import anyio
 import mcp_types as types
-from anyio.abc import TaskGroup
 from mcp import Client, MCPError
 from pydantic import ValidationError
 
 from pegboard.upstreams.raw_requests import untouched
+from pegboard.upstreams.stream_tasks import StreamTasks
 
 LOGGER = logging.getLogger(__name__)
 
@@ -21,26 +21,20 @@ class TaskStreams:
 
     def __init__(self, server: str) -> None:
         self._server = server
-        self._streams: dict[str, anyio.CancelScope] = {}
-        self.tasks: TaskGroup | None = None
-        """In which streams are open; None before the connection is, and after it."""
+        self.streams = StreamTasks()
 
     def add(self, client: Client, task: str) -> None:
         """Ask to hear of a task; a server of the handshake era tells without being asked."""
-        if client.session.discover_result and task not in self._streams and self.tasks is not None:
-            self._streams[task] = scope = anyio.CancelScope()
-            self.tasks.start_soon(self._listen, client, task, scope)
+        if client.session.discover_result:
+            self.streams.open(task, partial(self._listen, client, task))
 
     def remove(self, task: str) -> None:
-        if task in self._streams:
-            self._streams.pop(task).cancel()
+        self.streams.close(task)
 
-    async def _listen(self, client: Client, task: str, scope: anyio.CancelScope) -> None:
+    async def _listen(self, client: Client, task: str) -> None:
         wanted = types.SubscriptionFilter.model_validate({"taskIds": [task]})
         params = types.SubscriptionsListenRequestParams(notifications=wanted)
-        with scope:
-            try:
-                await untouched(client, types.SubscriptionsListenRequest(params=params), None)
-            except (MCPError, ValidationError) as error:
-                LOGGER.info("Server %s does not tell of its tasks: %s", self._server, error)
-        self._streams.pop(task, None)
+        try:
+            await untouched(client, types.SubscriptionsListenRequest(params=params), None)
+        except (MCPError, ValidationError) as error:
+            LOGGER.info("Server %s does not tell of its tasks: %s", self._server, error)

@@ -32,6 +32,7 @@ from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEmbeddings, MemoryEvents, MemorySigningKeys
 from pegboard.testing import FakeClock, FakeEncoder
 from pegboard.upstreams.extension_requests import TASKS, ExtensionRequest, TaskRequest
+from pegboard.upstreams.server_lists import ListingCache
 from pegboard_bench.conformance.server import made
 from processes import until
 
@@ -149,16 +150,37 @@ async def test_a_client_that_does_not_take_tasks_gets_results_and_no_word_of_tas
 
 
 async def test_a_stream_of_notifications_tells_of_the_tasks_that_it_names(tmp_path: Path) -> None:
-    """The task takes longer than the request for the stream does on a busy machine: what ended before is not told."""
     heard: Heard = []
     async with before(tmp_path, CONFORMING) as gateway, client(wire(gateway), "auto", heard) as through:
-        task = (await called(through, "slow_compute", {"seconds": 30}))["taskId"]
+        task = (await called(through, "slow_compute", {"seconds": 0.5}))["taskId"]
         wanted = types.SubscriptionFilter.model_validate({"taskIds": [task]})
         request = types.SubscriptionsListenRequest(params=types.SubscriptionsListenRequestParams(notifications=wanted))
         listening = asyncio.create_task(through.session.send_request(request, ANY))  # type: ignore[type-var]
         await until(lambda: any(each["status"] == "completed" for each in heard))
         listening.cancel()
     assert {each["taskId"] for each in heard} == {task}
+
+
+async def test_a_stream_that_is_asked_for_just_as_the_connection_begins_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server can be called before its listing is kept, and serves after that."""
+    heard: Heard = []
+    kept = asyncio.Event()
+
+    async def put(_cache: ListingCache, _listing: Any) -> None:
+        await kept.wait()
+
+    monkeypatch.setattr(ListingCache, "put", put)
+    async with before(tmp_path, CONFORMING) as gateway, client(wire(gateway), "auto", heard) as through:
+        task = (await called(through, "slow_compute", {"seconds": 0}))["taskId"]
+        wanted = types.SubscriptionFilter.model_validate({"taskIds": [task]})
+        request = types.SubscriptionsListenRequest(params=types.SubscriptionsListenRequestParams(notifications=wanted))
+        listening = asyncio.create_task(through.session.send_request(request, ANY))  # type: ignore[type-var]
+        await until(lambda: bool(gateway.tasks._streams))
+        kept.set()
+        await until(lambda: any(each["status"] == "completed" for each in heard))
+        listening.cancel()
 
 
 async def test_a_client_of_2025_11_25_starts_lists_and_reads_its_own_tasks(tmp_path: Path) -> None:
