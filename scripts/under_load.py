@@ -5,7 +5,8 @@
 `--times 4`: four processes for each core want to run. `--spin 1` of them does nothing else, the others are workers of
 pytest, whose tests start processes of their own. With `--spin 3`, a run takes three times as long. After each run it
 says how many tests ran, which failed, seconds, and the load as the system tells it (the mean of its average over one
-minute). `--write` puts that into bench/results/under_load.json, unless a test failed: it exits with 1 then.
+minute). `--write` adds it to bench/results/under_load.json, which has the runs without a failure in a row, of several
+days if need be; a failure empties it. Exits 1 where a test failed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 from xml.etree import ElementTree
@@ -110,16 +112,21 @@ def read_report(report: Path) -> tuple[int, tuple[str, ...]]:
     return len(ran), tuple(f"{case.get('classname')}::{case.get('name')}" for case in failed)
 
 
-def write(times: int, workers: int, runs: list[Run], folder: Path = RESULTS) -> None:
-    figures: dict[str, float] = {"runs": len(runs), "failures": sum(len(each.failed) for each in runs)}
-    for number, each in enumerate(runs, 1):
-        figures |= {
-            f"tests/{number}": each.tests,
-            f"seconds/{number}": each.seconds,
-            f"load/{number}": each.load or 0.0,
-        }
-    tables = {"times": times, "workers": workers}
-    results.write("under_load", command="make test-under-load", seed=0, figures=figures, tables=tables, folder=folder)
+def write(times: int, workers: int, run: Run, folder: Path = RESULTS) -> None:
+    """Add a run to those without a failure in a row, each with its commit and its day. A failure ends the row: nothing
+    of it is kept."""
+    path = folder / "under_load.json"
+    if run.exit_code:
+        path.unlink(missing_ok=True)
+        return
+    row = list(results.read(path)["tables"]["row"]) if path.exists() else []
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    about = {"commit": results.commit(), "date": now, "times": times, "workers": workers}
+    row.append(about | {"tests": run.tests, "seconds": run.seconds, "load": run.load})
+    figures = {"runs": len(row), "least_tests": min(each["tests"] for each in row)}
+    results.write(
+        "under_load", command="make test-under-load", seed=0, figures=figures, tables={"row": row}, folder=folder
+    )
 
 
 def main() -> int:
@@ -130,18 +137,17 @@ def main() -> int:
     parser.add_argument("--write", action="store_true")
     parser.add_argument("pytest", nargs="*")
     options = parser.parse_args()
-    workers, runs = (options.times - options.spin) * CORES, list[Run]()
+    workers, failed = (options.times - options.spin) * CORES, False
     if workers < 1:
         parser.error("--spin is to be less than --times: the others run tests")
     with burners(options.spin * CORES):
-        for _ in range(options.runs):
-            runs.append(run(workers, options.pytest))
-            print(f"run {len(runs)}: {runs[-1]}", flush=True)
-    if any(each.exit_code for each in runs):
-        return 1
-    if options.write:
-        write(options.times, workers, runs)
-    return 0
+        for number in range(options.runs):
+            each = run(workers, options.pytest)
+            print(f"run {number + 1}: {each}", flush=True)
+            failed = failed or bool(each.exit_code)
+            if options.write:
+                write(options.times, workers, each)
+    return int(failed)
 
 
 if __name__ == "__main__":

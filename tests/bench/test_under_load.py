@@ -7,13 +7,23 @@ from pathlib import Path
 
 from pegboard_bench import results, under_load_page
 
-ROOT = Path(__file__).parents[2]
-SCRIPT = ROOT / "scripts" / "under_load.py"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "under_load.py"
 
 
-def test_each_run_is_written_and_shown(tmp_path: Path) -> None:
+def test_runs_in_a_row_are_written_and_shown_and_a_failure_ends_the_row(tmp_path: Path) -> None:
     script = runpy.run_path(str(SCRIPT))
-    runs = [script["Run"](60.0, 10, (), 0, 8.5), script["Run"](120.0, 9, (), 0, None)]
-    script["write"](4, 6, runs, tmp_path)
-    page = under_load_page.section(results.read(tmp_path / "under_load.json"))
-    assert "| 1 | 10 | 0 | 1 | 8.5 |\n| 2 | 9 | 0 | 2 | 0.0 |" in page
+
+    def write(seconds: float, tests: int, failed: tuple[str, ...] = ()) -> None:
+        script["write"](4, 6, script["Run"](seconds, tests, failed, int(bool(failed)), 8.5), tmp_path)
+
+    write(60.0, 11, ("tests.test_a::test_b",))
+    assert not (tmp_path / "under_load.json").exists()
+    write(60.0, 10)
+    write(120.0, 9)
+    kept = results.read(tmp_path / "under_load.json")
+    assert kept["figures"] == {"runs": 2, "least_tests": 9}
+    page = under_load_page.section(kept)
+    assert "| 10 | 0 | 1 | 6 | 4 | 8.5 |" in page
+    assert "| 9 | 0 | 2 | 6 | 4 | 8.5 |" in page
+    write(60.0, 11, ("tests.test_a::test_b",))
+    assert not (tmp_path / "under_load.json").exists()
