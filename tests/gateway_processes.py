@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from pegboard_bench.ports import free_port
 from processes import alive, descendants, eventually
-from serves import free_port
 from upstream_specs import SCRIPTED
 
 STARTED = "Serving MCP at"

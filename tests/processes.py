@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pegboard_bench.ports import free_port
+
 
 def alive(pid: int) -> bool:
     """Whether the process runs; a zombie does not."""
@@ -56,12 +58,11 @@ async def until(condition: Callable[[], bool], seconds: float = 150.0) -> None:
 @contextmanager
 def listening(program: str, *arguments: str) -> Iterator[str]:
     """The URL of a Python program that serves HTTP on the port that is its first argument."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen([sys.executable, program, str(port), *arguments])
     try:
-        assert eventually(lambda: _listens(port))
+        assert eventually(lambda: process.poll() is not None or _listens(port))
+        assert process.poll() is None, f"{program} ended"
         yield f"http://127.0.0.1:{port}"
     finally:
         process.kill()

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 import http.client
-import socket
 from urllib.parse import urlsplit
-
-
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def get(url: str) -> int:

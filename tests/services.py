@@ -19,8 +19,8 @@ from psycopg import AsyncConnection
 from psycopg.sql import SQL, Identifier
 from redis.asyncio import Redis
 
+from pegboard_bench.ports import free_port
 from processes import eventually
-from serves import free_port
 
 REDIS = os.environ.get("TEST_REDIS", "redis://127.0.0.1:6379/0")
 POSTGRES = os.environ.get("TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")

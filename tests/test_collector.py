@@ -30,6 +30,20 @@ def test_who_disabled_it_finds_it_disabled() -> None:
         gc.enable()
 
 
+def test_what_has_been_loaded_is_not_looked_through_again() -> None:
+    program = """
+import gc
+import pegboard.library
+from pegboard.collector import keep_loaded
+gc.collect()
+before = len(gc.get_objects())
+keep_loaded()
+print(before > 20_000, len(gc.get_objects()) < before / 20, gc.isenabled())
+"""
+    ended = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert ended.stdout.split() == ["True", "True", "True"]
+
+
 def test_what_the_program_made_is_not_scanned_when_it_ends() -> None:
     ends = "import atexit, gc; atexit.register(lambda: print(gc.isenabled(), gc.get_freeze_count() > 10_000))"
     program = f"{ends}; from pegboard.apps import main; import sys; sys.argv[1:] = ['--version']; main()"

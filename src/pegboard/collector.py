@@ -1,4 +1,4 @@
-"""Python's garbage collector while a program starts and ends: it would look again and again for what is not there."""
+"""Python's garbage collector, kept from looking again and again for what is not there."""
 
 from __future__ import annotations
 
@@ -17,6 +17,12 @@ def importing() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
+
+
+def keep_loaded() -> None:
+    """Leave what has been loaded until now, such as modules, out of later collections. It stays anyway, and a full
+    collection holds up every thread while it looks through 200,000 objects: for a tenth of a second."""
+    gc.freeze()
 
 
 def stop_collecting() -> None:

@@ -80,6 +80,9 @@ class Tool:
     >>> tool = Tool(id=ToolId("rail", "timetable"), description="When trains go")
     >>> tool.name, tool.server
     ('timetable', 'rail')
+
+    ``fingerprint`` and ``counted`` are set once they were computed (`pegboard.catalog`): a catalog that is rebuilt from
+    tools that are there already does not compute them again. ``counted`` is a token counter and the tokens it found.
     """
 
     id: ToolId
@@ -92,6 +95,8 @@ class Tool:
     output_schema: JsonObject | None = field(default=None, hash=False)
     annotations: JsonObject | None = field(default=None, hash=False)
     definition: JsonObject = field(default_factory=dict, hash=False, repr=False)
+    fingerprint: Fingerprint | None = field(default=None, init=False, compare=False, repr=False)
+    counted: tuple[object, int] | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
     def name(self) -> str:

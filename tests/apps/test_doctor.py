@@ -13,10 +13,10 @@ from pegboard.apps.cli import doctor
 from pegboard.settings import Settings, load_settings
 from pegboard.stores.database import Migration
 from pegboard.stores.sqlite.database import STATE_MIGRATIONS, SqliteFile
+from pegboard_bench.ports import free_port
 from processes import listening
 from servers.protected import TOKEN
 from servers.scripted import TOOLS
-from servers_at_hand import free_port
 
 PROTECTED = str(Path(__file__).parents[1] / "servers" / "protected.py")
 

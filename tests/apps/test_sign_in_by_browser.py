@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from pegboard_bench.ports import free_port
 from processes import eventually, listening
-from servers_at_hand import free_port
 from signers import AUTHORIZATION, RESOURCE, SIGNED, control
 
 TESTS = Path(__file__).parents[1]

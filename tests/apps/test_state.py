@@ -24,7 +24,7 @@ from pegboard.spend_limits import Account, Limits, nano_usd
 from pegboard.stores.sessions import session_key
 from pegboard.stores.state import State, open_state
 from pegboard.traffic import Seen
-from servers_at_hand import free_port
+from pegboard_bench.ports import free_port
 from services import POSTGRES, REDIS, answers, delete_keys, drop_schema, needs_postgres, needs_redis
 
 Run = Callable[..., Result]

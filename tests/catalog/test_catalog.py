@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pegboard import Catalog, Tool, ToolId
 from pegboard.catalog import BpeCounter, canonical_text, fingerprint
+from pegboard.catalog.catalog import look_through
 from pegboard.catalog.ingest import tool_from_mcp
 from pegboard.errors import CatalogError
 from pegboard.model import Server, ServerName
@@ -211,3 +212,38 @@ def test_an_empty_catalog_is_a_catalog() -> None:
     empty = Catalog.build([])
 
     assert (len(empty), empty.token_counts, dict(empty.servers)) == (0, (), {})
+
+
+class LetterCounter:
+    """Counts letters, and how many texts it was given."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        self.asked += len(texts)
+        return list(map(len, texts))
+
+    def cut(self, text: str, limit: int) -> str:
+        return text[:limit]
+
+
+@pytest.mark.requirement("D7")
+def test_of_tools_that_were_looked_through_catalogs_compute_nothing_again() -> None:
+    names, counter = ("lend", "return"), LetterCounter()
+    tools = [replace(fake_tool(name, server="library"), summary="Books") for name in names]
+    look_through(tools, counter)
+    known = [each.fingerprint for each in tools]
+    assert counter.asked == 2
+
+    catalog = Catalog.build([(LIBRARY, tools)], counter=counter)
+    assert catalog.token_counts == tuple(len(canonical_text(each)) for each in tools)
+    assert list(catalog.fingerprints) == known == [fingerprint(fake_tool(name, server="library")) for name in names]
+    assert counter.asked == 2
+
+    other, longer = LetterCounter(), replace(tools[0], description="another text")
+    changed = Catalog.build([(LIBRARY, [longer, tools[1]])], counter=other)
+    assert changed.token_counts[0] == len(canonical_text(longer))
+    assert changed.fingerprints[0] != known[0]
+    assert changed.fingerprints[1] == known[1]
+    assert other.asked == 2

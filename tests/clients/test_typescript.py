@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from pegboard.gateways.access_keys import hashed
+from pegboard_bench.ports import free_port
 from processes import eventually
-from serves import free_port
 
 ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "clients" / "typescript"

@@ -16,9 +16,9 @@ from doors import Raw
 from model_upstream import ModelUpstream
 from otel_collector import Collector, GotSpan, collecting
 from pegboard.telemetry.otel import export
+from pegboard_bench.ports import free_port
 from processes import until
 from served import Gateway, OpenGateway
-from serves import free_port
 
 SERVER = str(Path(__file__).parents[1] / "servers" / "traced.py")
 TRACE, ROOT, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", "b7ad6b7169203331"

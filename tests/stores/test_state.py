@@ -16,7 +16,7 @@ from pegboard.stores.postgres import PostgresSessions
 from pegboard.stores.redis import RedisSessions
 from pegboard.stores.state import open_state
 from pegboard.testing import FakeClock
-from servers_at_hand import free_port
+from pegboard_bench.ports import free_port
 
 SECRET = "s3cret"
 

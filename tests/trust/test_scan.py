@@ -220,12 +220,13 @@ def test_a_very_deep_schema_is_read_to_its_end() -> None:
     ],
 )
 def test_no_text_takes_long_to_read(unit: str) -> None:
-    """Whoever lists tools chooses it. On an idle core it takes a tenth of a second."""
-    started = time.process_time()
+    """Whoever lists tools chooses it. On an idle core it takes half a second at most, for what the encoder reads of it;
+    in time that grows with the square it is minutes."""
+    started = time.thread_time()
 
     scan(described((unit * LONGEST)[: 5 * LONGEST]))
 
-    assert time.process_time() - started < 2
+    assert time.thread_time() - started < 10
 
 
 def test_of_a_definition_without_end_so_much_is_read_and_the_rest_is_suspicious() -> None:

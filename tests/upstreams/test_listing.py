@@ -71,3 +71,18 @@ async def test_a_tool_whose_header_marks_are_invalid_is_not_offered(
 @pytest.mark.requirement("B12")
 async def test_in_the_handshake_era_header_marks_mean_nothing(fleet_of: MakeFleet, tmp_path: Path) -> None:
     assert await offered(fleet_of, tmp_path, HEADERS) == [each["name"] for each in HEADERS]
+
+
+@pytest.mark.requirement("D7")
+async def test_what_catalogs_need_of_a_tool_is_computed_before_they_are_built(
+    fleet_of: MakeFleet, tmp_path: Path
+) -> None:
+    """Of five thousand tools it takes half a second, for which no other request would be answered."""
+    file = tmp_path / "tools.json"
+    file.write_text(json.dumps({"title": "", "instructions": "", "tools": [tool("plain"), tool("other")]}))
+    async with fleet_of(ServerSpec(name="s", command=sys.executable, args=(LISTED, str(file)))) as fleet:
+        await fleet.settled(60)
+        listed = fleet.catalog().tools
+
+    assert len(listed) == 2
+    assert all(each.fingerprint and each.counted for each in listed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import httpx2
 from pegboard.errors import ConfigError
 from pegboard.settings.llm import Format
 from pegboard_bench.coding_agents.atlassian import Running, Server
+from pegboard_bench.ports import free_port
 
 PATIENCE = 600.0
 UPSTREAM = "provider"
@@ -81,7 +81,7 @@ def running(servers: Mapping[str, Server], folder: Path) -> Iterator[Mapping[str
 @contextmanager
 def _process(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
     """The address of a program whose last argument is its port, once it answers."""
-    port = _free_port()
+    port = free_port()
     with (folder / f"{port}.log").open("w+") as log:
         process = subprocess.Popen([*command, str(port)], env=os.environ | dict(environment), stdout=log, stderr=log)
         try:
@@ -107,9 +107,3 @@ def _wait(process: subprocess.Popen[bytes], port: int) -> None:
                 return
         time.sleep(0.05)
     raise ConfigError("A process that the benchmark needs did not start", remedy="Run it by hand.")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from pegboard_bench.ports import free_port
 
 SECONDS = 60.0
 """For a server, or a gateway with its server, to answer."""
@@ -29,7 +30,7 @@ class Subject:
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[str]:
         """Its address."""
-        port = _free_port()
+        port = free_port()
         command = [each.format(port=port) for each in self.http]
         environment = {name: value.format(port=port) for name, value in self.environment.items()}
         async with _running(command, environment, port):
@@ -63,7 +64,7 @@ def subjects(servers: Path) -> list[Subject]:
 
 @asynccontextmanager
 async def _gateway(server: Mapping[str, Any], folder: Path) -> AsyncIterator[str]:
-    port, config = _free_port(), _configured(server, folder)
+    port, config = free_port(), _configured(server, folder)
     command = [sys.executable, "-m", "pegboard", "serve", "--config", str(config), "--port", str(port)]
     kept = {"PEGBOARD_STATE_DIR": str(folder), "PEGBOARD_CACHE_DIR": str(folder), "PEGBOARD_START_WAIT": "30"}
     async with _running([*command, "--log-level", "error"], kept, port):
@@ -110,9 +111,3 @@ async def _listens(port: int) -> bool:
         return False
     writer.close()
     return True
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

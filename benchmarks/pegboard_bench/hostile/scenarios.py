@@ -63,19 +63,19 @@ def run(scenario: Scenario, folder: Path) -> Seen:
     """Raises RuntimeError where the gateway does not start."""
     with _beside(scenario.web) as port:
         text = scenario.configuration.format(python=sys.executable, server=SERVER, port=port)
-        calm = "" if not scenario.while_it_runs else text
-        with gateway(folder, text if not calm else "") as watched:
+        late = text if scenario.while_it_runs else ""
+        with gateway(folder, CALM + text.removesuffix(late)) as watched:
             asyncio.run(_settled())
             watched.health.begin()
-            if calm:
+            if late:
                 file = folder / "pegboard.toml"
-                file.write_text(file.read_text("utf-8") + text, "utf-8")  # it is followed while it runs
+                file.write_text(file.read_text("utf-8") + late, "utf-8")  # it is followed while it runs
             more = asyncio.run(scenario.attack(watched))
             return Seen(longest=watched.health.longest, memory=watched.health.peak_over_idle_mb, more=more or {})
 
 
 async def _settled() -> None:
-    """The encoder has been loaded by then."""
+    """The tools of the calm server are embedded by then: what the encoder takes is not what an attack takes."""
     await asyncio.sleep(5)
 
 
@@ -233,6 +233,8 @@ def _stdio(mode: str) -> str:
     return f'[servers.hostile]\ncommand = "{{python}}"\nargs = ["-m", "{{server}}", "{mode}"]\n'
 
 
+CALM = f'[servers.calm]\ncommand = "{sys.executable}"\nargs = ["-m", "{SERVER}", "few"]\n'
+"""Every gateway has a server that means no harm."""
 WEB = '[servers.hostile]\nurl = "http://127.0.0.1:{port}/mcp"\n'
 MODELS = '[llm.upstreams.bad]\nurl = "http://127.0.0.1:{port}"\n'
 

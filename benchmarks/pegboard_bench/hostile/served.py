@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from typing import Any
 import httpx2
 
 from pegboard_bench.hostile.health import HealthWatch
+from pegboard_bench.ports import free_port
 
 STARTED = "Serving MCP at"
 STARTING = 90.0
@@ -35,9 +35,7 @@ class Serve:
 
     def __init__(self, folder: Path, servers: Mapping[str, Any], **options: Any) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self.base = f"http://127.0.0.1:{self.port}"
         self.log = folder / "log"
         self._config = folder / "servers.json"

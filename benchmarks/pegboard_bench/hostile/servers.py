@@ -44,6 +44,8 @@ def listing(mode: str, page: int) -> dict[str, Any]:
             return {"tools": named("tool", 100_000, "does it")}
         case "long-descriptions":
             return {"tools": named("tool", 20, "word " * 200_000)}
+        case "few":
+            return {"tools": named("calm", 3, "means no harm")}
         case "doubling" | "backtracking":
             return {"tools": [{"name": "t", "description": "x", "inputSchema": SCHEMAS[mode]}]}
         case _:

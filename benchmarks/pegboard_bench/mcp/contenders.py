@@ -17,6 +17,8 @@ from typing import Literal
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from pegboard_bench.ports import free_port
+
 Transport = Literal["stdio", "http"]
 Era = Literal["modern", "legacy"]
 TRANSPORTS: tuple[Transport, ...] = ("stdio", "http")
@@ -84,7 +86,7 @@ async def connected(contender: Contender, transport: Transport, era: Era) -> Asy
 
 @contextmanager
 def _listening(contender: Contender, environment: Mapping[str, str]) -> Iterator[str]:
-    port = _free_port()
+    port = free_port()
     command = [str(port) if word == "PORT" else word for word in contender.http]
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
         try:
@@ -92,12 +94,6 @@ def _listening(contender: Contender, environment: Mapping[str, str]) -> Iterator
             yield f"http://127.0.0.1:{port}/mcp"
         finally:
             process.terminate()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:

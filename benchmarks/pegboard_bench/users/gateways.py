@@ -17,6 +17,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from pegboard_bench.ports import free_port
 from pegboard_bench.users.token_server import GATEWAY, token
 
 WAIT_SECONDS = 60.0
@@ -86,12 +87,6 @@ def gateways(
             plain=serve("plain", entry | shown),
             tokens={f"user-{at}": token(key, server, f"user-{at}", GATEWAY) for at in range(users)},
         )
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from functools import cached_property
 from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from pegboard.catalog.names import PlainNames
 from pegboard.catalog.summaries import summarize
@@ -35,6 +36,12 @@ def fingerprint(tool: Tool) -> Fingerprint:
     The order of keys does not count, nor that of arrays that are sets in JSON Schema: some servers change it with each
     start.
     """
+    if tool.fingerprint is None:
+        object.__setattr__(tool, "fingerprint", _digest(tool))
+    return cast("Fingerprint", tool.fingerprint)
+
+
+def _digest(tool: Tool) -> Fingerprint:
     everything = {
         "id": list(tool.id),
         "title": tool.title,
@@ -46,7 +53,7 @@ def fingerprint(tool: Tool) -> Fingerprint:
         "aliases": tool.aliases,
         "definition": tool.definition,
     }
-    return Fingerprint(hashlib.sha256(_canonical(ordered(everything))).hexdigest())
+    return Fingerprint(sys.intern(hashlib.sha256(_canonical(ordered(everything))).hexdigest()))
 
 
 def server_fingerprint(server: Server) -> Fingerprint:
@@ -270,9 +277,23 @@ def continued(catalog: Catalog, before: Catalog) -> Catalog:
     return catalog
 
 
+def look_through(tools: Sequence[Tool], counter: TokenCounter) -> None:
+    """Compute what a catalog needs to know of each tool. Run it on a thread: thousands take a second, and catalogs are
+    built on the event loop (P25)."""
+    _counts(tools, counter)
+    for tool in tools:
+        fingerprint(tool)
+
+
 def _counts(tools: Sequence[Tool], counter: TokenCounter) -> list[int]:
-    parts = (tools[start : start + AT_ONCE] for start in range(0, len(tools), AT_ONCE))
-    return [count for part in parts for count in counter.count([canonical_text(tool) for tool in part])]
+    found = [tool.counted[1] if tool.counted is not None and tool.counted[0] == counter else None for tool in tools]
+    new = [place for place, count in enumerate(found) if count is None]
+    for start in range(0, len(new), AT_ONCE):
+        part = new[start : start + AT_ONCE]
+        for place, count in zip(part, counter.count([canonical_text(tools[each]) for each in part]), strict=True):
+            found[place] = count
+            object.__setattr__(tools[place], "counted", (counter, count))
+    return [count for count in found if count is not None]
 
 
 def summarized(tools: Sequence[Tool], counter: TokenCounter) -> tuple[Tool, ...]:

@@ -9,15 +9,14 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from importlib.metadata import version
 from typing import Any
 from uuid import uuid4
 
 import uvicorn
 
-from pegboard import operating_system
+from pegboard import __version__, operating_system
 from pegboard.clock import SystemClock
-from pegboard.collector import stop_collecting
+from pegboard.collector import keep_loaded, stop_collecting
 from pegboard.compose import Parts, events_and, opened_parts
 from pegboard.errors import ConfigError
 from pegboard.gateways.asgi import Front
@@ -69,6 +68,7 @@ async def serve_http(settings: Settings, source: Source, *, started: Callable[[s
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.set_threshold(NEW_OBJECTS, *gc.get_threshold()[1:])
     async with serving(settings, source, started=started) as server:
+        keep_loaded()
         with server.signals(), announce(server.url, source.files, running_folder()):
             await server.until_end()
         stop_collecting()
@@ -98,7 +98,7 @@ async def serving(
         LOGGER.warning("Other machines are refused until allowed_hosts has the name by which they reach this one.")
     with listening:
         url = f"http://{_name(settings.host)}:{listening.getsockname()[1]}{PATH}"
-        metrics = Metrics(version("pegboard"))
+        metrics = Metrics(__version__)
         recorder = ActivityRecorder(settings.activity.table) if settings.activity.keep != "off" else None
         async with AsyncExitStack() as stack:
             otel = await stack.enter_async_context(opened_otel(settings.otel, lambda: points_of(metrics.registry)))
@@ -238,4 +238,4 @@ def _unavailable(host: Host) -> str:
 
 def _servers(host: Host) -> dict[str, Any]:
     servers = {status.name: status.state for status in host.fleet.status()}
-    return {"version": version("pegboard"), "servers": servers}
+    return {"version": __version__, "servers": servers}

@@ -22,7 +22,7 @@ from pegboard.settings.storage import PinPolicy, ScanPolicy
 from pegboard.store_health import StoreHealth
 from pegboard.trust import crowds, only_order
 from pegboard.trust.approval_notices import ApprovalNotices
-from pegboard.trust.fingerprints import ScannedDefinition, ScannedDefinitions, text_of
+from pegboard.trust.fingerprints import ScannedDefinition, ScannedDefinitions, text_of, texts_of
 from pegboard.trust.switches import Switches
 
 RETRY_SECONDS = 1.0
@@ -238,7 +238,7 @@ class Approvals:
             or (self._policy == "quarantine" and self._doubts(tool.server))
             or (self._scanning == "quarantine" and self._suspects(tool))
         }
-        texts = {tool: text for tool in seen if (text := text_of(tool, self._taken)) is not None}
+        texts = await asyncio.to_thread(texts_of, seen, self._taken)
         pins: dict[ToolId, Pin] = {}
         for whole in (False, True):
             some = {tool: each for tool, each in seen.items() if (tool == tool.whole) is whole}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pegboard.catalog import Catalog, fingerprint, server_fingerprint
@@ -35,9 +34,7 @@ class ScannedDefinitions:
     def of(self, tool: Tool) -> ScannedDefinition:
         known = self._known(tool.id)
         if known is None or known.source is not tool.definition:
-            known = self._new[tool.id] = ScannedDefinition(
-                source=tool.definition, fingerprint=Fingerprint(sys.intern(fingerprint(tool)))
-            )
+            known = self._new[tool.id] = ScannedDefinition(source=tool.definition, fingerprint=fingerprint(tool))
         return known
 
     def of_server(self, server: Server) -> ScannedDefinition:
@@ -84,6 +81,11 @@ def introduced(catalog: Catalog) -> Iterator[Server]:
     """Servers that have listed tools; the others have not introduced themselves yet."""
     with_tools = {tool.server for tool in catalog.tools}
     return (server for server in catalog.servers.values() if server.name in with_tools)
+
+
+def texts_of(tools: Iterable[ToolId], catalog: Catalog) -> dict[ToolId, str]:
+    """The definitions that are not too long to be kept. Run it on a thread."""
+    return {tool: text for tool in tools if (text := text_of(tool, catalog)) is not None}
 
 
 def text_of(tool: ToolId, catalog: Catalog) -> str | None:

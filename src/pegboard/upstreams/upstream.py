@@ -19,7 +19,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from pegboard.catalog import BpeCounter
-from pegboard.catalog.catalog import summarized
+from pegboard.catalog.catalog import look_through, summarized
 from pegboard.empty_sets import EMPTY, frozen
 from pegboard.errors import NotCarriedOut, UpstreamError
 from pegboard.flags import Flag
@@ -497,15 +497,20 @@ class Upstream:
 
         Raises CatalogError for an unreadable listing, and keeps the old tools.
         """
-        tools = await asyncio.to_thread(
-            lambda: self._conditions.shared_tools.of(summarized(tools_of(self.spec, listing), BpeCounter()))
-        )
+        tools = await asyncio.to_thread(self._tools_of, listing)
         self.server, self.tools = server_of(self.spec, listing), tools
         self.capabilities = listing.introduction.get("capabilities") or {}
         self._accepts_tasks = accepts_tasks(self.capabilities)
         self._tasks_only = frozen(tool.name for tool in tools if needs_task(tool))
         self._listed = True
         self._protocol = listing.protocol
+
+    def _tools_of(self, listing: Listing) -> tuple[Tool, ...]:
+        """The tools of a listing, with all that catalogs need of them."""
+        counter = BpeCounter()
+        tools = self._conditions.shared_tools.of(summarized(tools_of(self.spec, listing), counter))
+        look_through(tools, counter)
+        return tools
 
     async def _set(self, **changes: Any) -> None:
         """Change fields of the status. A stopped server stays stopped."""

@@ -27,7 +27,9 @@ async def test_the_collector_rests_while_everything_ends(tmp_path: Path, monkeyp
 
     await serve_http(settings, Source(), started=lambda url: os.kill(os.getpid(), signal.SIGTERM))
 
-    assert done == ["disable", "freeze"]
+    assert done == ["freeze", "disable", "freeze"], (
+        "what was loaded is left out once it serves, and all of it in the end"
+    )
 
 
 async def test_the_collector_looks_at_objects_that_outlast_a_request(

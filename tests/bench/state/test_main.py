@@ -9,11 +9,11 @@ from pegboard.gateways.mcp.gateway.session_changes import SessionBook
 from pegboard.stores import MemorySessions
 from pegboard.testing import FakeClock
 from pegboard_bench.page import studies
+from pegboard_bench.ports import free_port
 from pegboard_bench.state import __main__ as bench
 from pegboard_bench.state import sessions
 from pegboard_bench.state.measure import measure
 from pegboard_bench.state.stores import opened
-from servers_at_hand import free_port
 
 WORKS = ("observe", "session_save", "session_load", "spend")
 

@@ -6,12 +6,14 @@ import asyncio
 import gzip
 import json
 import threading
+import time
 from typing import Any
 
 import pytest
 
 from model_bodies import asking
 from model_upstream import ModelUpstream
+from pegboard.gateways.llm.formats.openai_chat.request import OpenAIChat
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.proxy.body_memory import BodyMemory, NoMemory
 from pegboard.gateways.llm.proxy.http_bodies import RequestReader, UnreadBody
@@ -156,6 +158,35 @@ async def test_while_thousands_of_tools_are_looked_at_others_are_answered(
         answer = await large
 
     assert (small.status_code, waiting, answer.status_code) == (200, True, 200)
+
+
+@pytest.mark.requirement("D10")
+async def test_large_bodies_are_read_one_at_a_time(
+    gateway_of: OpenGateway, upstream: ModelUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six threads that read at once kept the event loop from its turn, for half a second."""
+    parse, counting, reads, most = OpenAIChat.parse, threading.Lock(), 0, 0
+
+    def slowly(self: OpenAIChat, body: bytes, path: str) -> LlmRequest:
+        nonlocal reads, most
+        with counting:
+            reads += 1
+            most = max(most, reads)
+        time.sleep(0.1)
+        try:
+            return parse(self, body, path)
+        finally:
+            with counting:
+                reads -= 1
+
+    monkeypatch.setattr(OpenAIChat, "parse", slowly)
+    async with gateway_of() as gateway:
+        body = large(filtering.LARGE + 1)
+        sent = (gateway.http.post(CHAT, content=body, headers=JSON) for _ in range(4))
+        answers = await asyncio.gather(*sent)
+
+    assert [each.status_code for each in answers] == [200] * 4
+    assert most <= 2, "one to shape its results, and one to select tools"
 
 
 @pytest.mark.requirement("D10")

@@ -21,9 +21,9 @@ from model_doors import model_door
 from pegboard.events import ModelRequestServed
 from pegboard.stores import MemoryEmbeddings, MemoryEvents
 from pegboard.testing import FakeEncoder
+from pegboard_bench.ports import free_port
 from processes import until
 from raw_http import OK, Arrived, answer, connect, exchange, listening, request
-from serves import free_port
 
 JSON = b"content-type: application/json"
 PATHS = {

@@ -21,9 +21,9 @@ from starlette.types import Receive, Scope, Send
 
 from model_bodies import asking
 from model_doors import served
+from pegboard_bench.ports import free_port
 from processes import until
 from raw_http import connect, request
-from serves import free_port
 
 CLIENTS = 64
 REQUESTS = int(os.environ.get("TEST_REQUESTS", "3000"))

@@ -20,8 +20,9 @@ import pytest
 
 from drivers import DRIVERS, Driver, Step, Target
 from local_page import web_page
+from pegboard_bench.ports import free_port
 from processes import eventually
-from servers_at_hand import free_port, get
+from servers_at_hand import get
 
 ROOT = Path(__file__).parents[3]
 CONFIG = ROOT / ".demo" / "mcp.json"

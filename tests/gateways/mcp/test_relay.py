@@ -21,9 +21,9 @@ import pytest
 from mcp import Client, MCPError
 from pydantic import TypeAdapter
 
+from pegboard_bench.ports import free_port
 from processes import eventually, listening, until
 from servers_at_hand import get
-from serves import free_port
 
 TALKATIVE = str(Path(__file__).parents[2] / "servers" / "talkative.py")
 ANY: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])

@@ -26,8 +26,8 @@ from pegboard.stores.postgres import (
 )
 from pegboard.stores.postgres.database import MIGRATIONS, fetch
 from pegboard.testing import FakeClock
+from pegboard_bench.ports import free_port
 from records import held
-from servers_at_hand import free_port
 from services import POSTGRES, drop_schema, needs_postgres
 
 Make = Callable[..., PostgresDatabase]

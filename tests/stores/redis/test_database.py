@@ -19,8 +19,8 @@ from pegboard.stores.database import Migration
 from pegboard.stores.redis import RedisArchive, RedisEmbeddings, RedisServer, RedisSessions, RedisStatistics
 from pegboard.stores.redis.database import MIGRATIONS
 from pegboard.testing import FakeClock
+from pegboard_bench.ports import free_port
 from records import held
-from servers_at_hand import free_port
 from services import REDIS, delete_keys, needs_redis
 
 Make = Callable[..., RedisServer]

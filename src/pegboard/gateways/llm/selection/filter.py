@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from uuid import uuid4
@@ -38,7 +39,7 @@ LOGGER = logging.getLogger(__name__)
 NOT_YET = "not measured yet"
 """The reason for a request in the shadow whose answer begins before its tools are selected."""
 LARGE = 512 * 1024
-"""Larger bodies are read off the event loop."""
+"""Larger bodies are read off the event loop, one at a time: each occupies the processor."""
 UNKNOWN: Mapping[str, str] = MappingProxyType({})
 """No headers of known agents."""
 TreatmentOf = Callable[[str], Treatment]
@@ -113,6 +114,7 @@ class RequestFilter:
         self._most = most
         self._most_tools = most_tools
         self._items = items
+        self._read_turn = asyncio.Semaphore(1)
         self._large = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large-requests")
 
     async def rewrite(
@@ -252,7 +254,8 @@ class RequestFilter:
         plain = await asyncio.to_thread(decoded, body, coding, self._most)  # a compressed body may be of any size
         if share is not None and plain is not body:
             share.take(len(plain))
-        return await asyncio.to_thread(codec.parse, plain, path)
+        async with self._read_turn if len(plain) > LARGE else nullcontext():
+            return await asyncio.to_thread(codec.parse, plain, path)
 
     async def _mark_protected(self, request: LlmRequest, client: Mapping[str, str], policy: Policy) -> LlmRequest:
         """The request with its protected tools marked. For thousands of tools that takes a second: off the event loop,

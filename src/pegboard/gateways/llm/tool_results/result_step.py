@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from pegboard.activity_entries import conversation_mark
@@ -59,6 +60,7 @@ class ResultStep:
         self._events = events
         self._clock = clock
         self._most = most
+        self._read_turn = asyncio.Semaphore(1)
 
     async def shaped(
         self, codec: Codec, body: bytes, coding: str, treatment_of: TreatmentOf, sender: Sender
@@ -70,7 +72,8 @@ class ResultStep:
         if results_of(codec) is None:
             return None
         try:
-            request = await asyncio.to_thread(self._parsed, codec, body, coding, sender.path)
+            async with self._read_turn if len(body) > LARGE else nullcontext():
+                request = await asyncio.to_thread(self._parsed, codec, body, coding, sender.path)
         except PegboardError:
             return None  # the selection says why
         treatment = treatment_of(request.model)
