@@ -84,7 +84,7 @@ async def test_the_head_of_a_request_has_its_time(gateway_of: OpenGateway, sent:
 @pytest.mark.requirement("D10")
 async def test_the_head_of_a_second_request_has_its_time_too(gateway_of: OpenGateway) -> None:
     whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    async with gateway_of(head_timeout=1.0) as gateway, connection(gateway, whole) as (reader, writer):
+    async with gateway_of(head_timeout=3.0) as gateway, connection(gateway, whole) as (reader, writer):
         head = await reader.readuntil(b"\r\n\r\n")
         length = next(line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
         await reader.readexactly(int(length.partition(b":")[2]))

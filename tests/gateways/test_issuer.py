@@ -164,14 +164,15 @@ async def test_an_issuer_that_is_slow_or_away_delays_nobody_whose_token_is_known
     assert time.monotonic() - began < 3
     assert server.asked["jwks"] <= 1, "one question for all; it may be given up before the issuer reads it"
 
+    monkeypatch.setattr("pegboard.gateways.issuer.SECONDS", 30.0)
     server.delay = 0
     clock.advance(RETRY + 1)
     await issuer.claims(known)
-    server.delay = 5.0
+    server.delay = 20.0
     clock.advance(700)
     began = time.monotonic()
     await issuer.claims(known)
-    assert time.monotonic() - began < 0.2
+    assert time.monotonic() - began < 10
     assert (await issuer.claims(server.token(sub="bob")))["sub"] == "bob"  # with the keys as they were
     assert known not in caplog.text
 

@@ -66,4 +66,4 @@ def test_a_long_line_is_read_in_time_that_grows_with_its_length_and_not_kept_bey
         assert not list(reader.feed(chunk))
     [line] = reader.feed(b"\n")
     assert line == TooLong(3000 * 65_536, None)
-    assert time.process_time() - started < 2, "200 MB; in time that grows with the square it is minutes"
+    assert time.process_time() - started < 20, "200 MB; in time that grows with the square it is minutes"

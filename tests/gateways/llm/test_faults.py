@@ -255,7 +255,7 @@ async def test_a_client_that_hangs_up_ends_the_request_at_the_provider(begun: bo
         gone.set()
         writer.close()
 
-    async with before(endless) as address, asyncio.timeout(10):
+    async with before(endless) as address, asyncio.timeout(60):
         reader, writer = await connect(address)
         writer.write(request(CHAT, ASKED))
         await waiting.wait()
@@ -280,7 +280,7 @@ async def test_a_client_that_hangs_up_in_its_own_body_leaves_nothing_behind() ->
 
 async def test_a_client_that_waits_for_leave_to_send_its_body_is_given_it() -> None:
     provider = Provider()
-    async with provider.before() as address, asyncio.timeout(10):
+    async with provider.before() as address, asyncio.timeout(60):
         for target in (CHAT, "/openai/v1/files"):
             reader, writer = await connect(address)
             head, _, body = request(target, ASKED, b"expect: 100-continue").partition(b"\r\n\r\n")
@@ -576,6 +576,6 @@ async def test_requests_do_not_wait_long_for_a_slow_encoder_and_are_filtered_onc
             await exchange(address, request(CHAT, ASKED))
             return names(provider.arrived[-1].body) == ["renew_loan"]
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not await filtered():
                 pass

@@ -37,7 +37,7 @@ async def test_a_change_that_a_request_takes_in_first_is_announced_and_indexed_a
     view.renew()
     view.refresh()
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await told.wait()
     await until(lambda: any("dig" in each for each in encoder.encoded))
     view.close()

@@ -116,7 +116,7 @@ async def test_a_client_that_reads_nothing_holds_nobody_up(
     announcer.connect("stuck", asyncio.Event().wait)  # type: ignore[arg-type]
     announcer.connect("one", client.notify)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await announcer.tell_all()
         await announcer.tell("stuck")
 
