@@ -14,6 +14,7 @@ from typing import Any
 import httpcore2
 import numpy as np
 import pytest
+from httpx2._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import settings
 
 from pegboard import Catalog, Settings, Tool
@@ -69,6 +70,13 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, _state_folders: Iterator
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
     for name in [name for name in os.environ if name.upper().startswith("PEGBOARD_")]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patience() -> None:
+    """HTTP clients of tests wait longer than five seconds for an answer: a busy machine may need them."""
+    for phase in ("connect", "read", "write", "pool"):
+        setattr(DEFAULT_TIMEOUT_CONFIG, phase, 60.0)
 
 
 @pytest.fixture(scope="session", autouse=True)
