@@ -62,7 +62,7 @@ class RedisProcess:
         options = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder), "--save", ""]
         durable = ["--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction"]
         self._process = subprocess.Popen(["redis-server", *options, *durable], stdout=subprocess.DEVNULL)
-        assert eventually(lambda: answers(self.url), 20)
+        assert eventually(lambda: answers(self.url))
 
     def signal(self, number: signal.Signals) -> None:
         assert self._process is not None

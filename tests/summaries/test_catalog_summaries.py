@@ -26,7 +26,7 @@ def llm() -> Iterator[Service]:
 @pytest.fixture
 async def chat(llm: Service) -> AsyncIterator[Chat]:
     async with httpx2.AsyncClient() as client:
-        yield Chat(client, base_url=llm.url, model="small", key=KEY, timeout=5)
+        yield Chat(client, base_url=llm.url, model="small", key=KEY, timeout=60)
 
 
 @pytest.fixture

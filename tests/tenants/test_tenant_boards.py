@@ -156,7 +156,7 @@ async def test_rows_that_are_being_read_are_not_given_to_another_tenant(
 
     def slowly(listed: ServerRows) -> tuple[Tool, ...]:
         reading.set()
-        assert read_on.wait(10)
+        assert read_on.wait(60)
         return tools(listed)
 
     monkeypatch.setattr(boards._store, "tools", slowly)

@@ -64,7 +64,7 @@ def test_a_server_that_ignores_sigterm_is_killed() -> None:
     assert process.stdout.readline() == b"up\n"
     family = descendants(process.pid)
     process.terminate()
-    process.wait(10)
+    process.wait(60)
     assert eventually(lambda: not any(map(alive, family)))
     process.stdout.close()
 
@@ -81,7 +81,7 @@ def test_the_servers_end_of_its_streams_is_the_only_one() -> None:
     assert process.stdin is not None
     assert process.stdout.read() == b"", "end of file although the reaper still runs"
     process.terminate()
-    process.wait(10)
+    process.wait(60)
     process.stdin.close()
     process.stdout.close()
 

@@ -196,7 +196,7 @@ def test_no_server_outlives_a_killed_gateway(servers: dict[str, Any], tmp_path: 
         assert eventually(lambda: len(descendants(process.pid)) >= 2 * len(servers))
         family = descendants(process.pid)
         process.send_signal(number)
-        process.wait(10)
+        process.wait(60)
         assert eventually(lambda: not any(map(alive, family)))
 
 

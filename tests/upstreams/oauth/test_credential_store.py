@@ -125,7 +125,7 @@ def test_only_one_holds_the_lock_of_a_server(store: CredentialStore) -> None:
         waiting.join(0.1)
         assert waiting.is_alive()
         inside.set()
-    waiting.join(20)
+    waiting.join(60)
     assert seen == [True]
 
 
