@@ -52,16 +52,16 @@ async def test_a_server_that_stops_keeps_no_call_beyond_its_deadline_and_is_foun
 ) -> None:
     """On stdio it is started again; on HTTP, where it is not ours to start, it is unhealthy until it answers."""
     spec = faulty()
-    async with fleet_of(spec, call_timeout=0.5, health_timeout=0.5, connect_timeout=2.0) as fleet:
+    async with fleet_of(spec, call_timeout=2.0, health_timeout=2.0, connect_timeout=10.0) as fleet:
         await fleet.settled(60)
         pid = int(await say(fleet, "pid"))
         started = time.monotonic()
-        with pytest.raises(UpstreamError, match=r"did not answer within 0.5 s"):
+        with pytest.raises(UpstreamError, match=r"did not answer within 2 s"):
             await say(fleet, "freeze")
         assert time.monotonic() - started < 60
         if spec.is_http:
             await until(lambda: fleet.status()[0].state == "unhealthy")
-            assert "did not respond for 0.5 s" in fleet.status()[0].reason
+            assert "did not respond for 2 s" in fleet.status()[0].reason
             os.kill(pid, signal.SIGCONT)
         else:
             await until(lambda: not alive(pid))
@@ -73,7 +73,7 @@ async def test_a_server_that_stops_keeps_no_call_beyond_its_deadline_and_is_foun
 async def test_a_server_that_is_slow_with_one_call_and_answers_others_is_left_alone(
     fleet_of: MakeFleet, faulty: MakeFaulty
 ) -> None:
-    async with fleet_of(faulty(), call_timeout=0.3, health_timeout=5.0) as fleet:
+    async with fleet_of(faulty(), call_timeout=2.0, health_timeout=5.0) as fleet:
         await fleet.settled(60)
         pid = await say(fleet, "pid")
         for _ in range(3):
