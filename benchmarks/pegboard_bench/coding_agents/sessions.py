@@ -115,7 +115,7 @@ class Place:
         if self.agent.address:
             environment[self.agent.address] = url
         program = self.installed / self.agent.package / self.agent.program
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [str(program), *added, *self.agent.arguments, prompt],
             cwd=project,
             env=environment,
@@ -123,13 +123,13 @@ class Place:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-        )
-        try:
-            said, _ = process.communicate(timeout=PATIENCE)
-        except subprocess.TimeoutExpired:
-            said = b""
-        finally:
-            end_agent(process, home)
+        ) as process:
+            try:
+                said, _ = process.communicate(timeout=PATIENCE)
+            except subprocess.TimeoutExpired as late:
+                said = late.stdout or b""
+            finally:
+                end_agent(process, home)
         return process.returncode, said.decode("utf-8", "replace")
 
 
