@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import statistics
 import sys
 import time
@@ -45,7 +46,8 @@ RIGHTS: tuple[tuple[str, ...], ...] = (
     ("get", "list", "create", "update"),
     ("get", "translate", "share"),
 )
-PARALLEL = 200
+PARALLEL = int(os.environ.get("TEST_PARALLEL", "200"))
+"""Requests at once, fifty of them under way."""
 K = 8
 ROUNDS = 15
 """Of twenty turns each, in `added_time`."""

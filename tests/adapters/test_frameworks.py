@@ -1,7 +1,7 @@
 """Agents of each framework, in an environment with the framework's packages: two hundred tools, a scripted model.
 
 `scripts/install_frameworks.py` installs them; `scenario.py` says what each agent does. `TEST_FRAMEWORKS=all` plays
-every framework (`make test-adapters`); otherwise six of them are.
+every framework, with two hundred requests at once (`make test-adapters`); otherwise six of them are, with fewer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ ADAPTER = re.compile(r"^from pegboard\.adapters\.(?!selection)(\w+) import", re.
 K = 8
 """Tools a turn, and `search_tools`, and control tools."""
 SIX = ("agent_framework", "crewai", "google_adk", "llama_index", "openai_agents", "pydantic_ai")
-PLAYED = FRAMEWORKS if os.environ.get("TEST_FRAMEWORKS") == "all" else SIX
+ALL = os.environ.get("TEST_FRAMEWORKS") == "all"
+PLAYED = FRAMEWORKS if ALL else SIX
+PARALLEL = 200 if ALL else 60
 LIMIT = 1200.0
 """Seconds that all parts of one framework may take on a busy machine."""
 
@@ -31,8 +33,11 @@ LIMIT = 1200.0
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT)
 @pytest.mark.parametrize("name", PLAYED)
-def test_an_agent_of_each_framework_gets_the_tools_of_its_turns_and_no_others(name: str) -> None:
+def test_an_agent_of_each_framework_gets_the_tools_of_its_turns_and_no_others(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     environment_of(name)
+    monkeypatch.setenv("TEST_PARALLEL", str(PARALLEL))
     found = driven(name, limit=LIMIT - 60)
 
     for part, said in found.items():
@@ -46,7 +51,7 @@ def test_an_agent_of_each_framework_gets_the_tools_of_its_turns_and_no_others(na
     assert (back["found"][0], back["found"][1], back["ran"]) == (False, True, ["translate_telescope"])
     assert back["offered"][0]
     parallel = found["parallel"]
-    assert (parallel["requests"], parallel["leaks"], parallel["errors"]) == (200, 0, [])
+    assert (parallel["requests"], parallel["leaks"], parallel["errors"]) == (PARALLEL, 0, [])
     assert (parallel["not_ended"], parallel["deleted_unshown"]) == (0, 0)
     streaming = found["streaming"]
     assert (streaming["said"], streaming["ran"]) == ("done", ["get_calendar_event"])

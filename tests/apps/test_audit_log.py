@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,33 +17,41 @@ from pegboard.spend_limits import nano_usd
 from pegboard.stores.audit_file import ACTIVE, AuditFile
 
 Run = Callable[..., Result]
-NOW = time.time()
-ENTRIES = [
-    AuditEntry(at=NOW - 90_000, event="call", door="mcp", caller="ann", server="files", tool="read", outcome="ok"),
-    AuditEntry(
-        at=NOW - 60,
-        event="call",
-        door="mcp",
-        caller="bob",
-        tenant="acme",
-        server="search",
-        tool="deep_search",
-        outcome="ok",
-        price=nano_usd("0.05"),
-    ),
-    AuditEntry(
-        at=NOW - 30, event="call", door="mcp", caller="ann", tool="drop", outcome="refused", reason="tool_not_available"
-    ),
-    AuditEntry(
-        at=NOW, event="request", door="llm", caller="team", server="openai", model="m", outcome="ok", called=("read",)
-    ),
-]
+
+
+def entries() -> list[AuditEntry]:
+    """Of the last day, a minute ago, half a minute ago and now."""
+    now = time.time()
+    call = AuditEntry(at=now, event="call", door="mcp", outcome="ok")
+    return [
+        replace(call, at=now - 90_000, caller="ann", server="files", tool="read"),
+        replace(
+            call,
+            at=now - 60,
+            caller="bob",
+            tenant="acme",
+            server="search",
+            tool="deep_search",
+            price=nano_usd("0.05"),
+        ),
+        replace(call, at=now - 30, caller="ann", tool="drop", outcome="refused", reason="tool_not_available"),
+        AuditEntry(
+            at=now,
+            event="request",
+            door="llm",
+            caller="team",
+            server="openai",
+            model="m",
+            outcome="ok",
+            called=("read",),
+        ),
+    ]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     made = tmp_path / "audit"
-    asyncio.run(AuditFile(made).append(ENTRIES))
+    asyncio.run(AuditFile(made).append(entries()))
     return made
 
 
@@ -82,7 +91,7 @@ def test_a_person_reads_a_table(run: Run, config: Path) -> None:
 
 def test_a_whole_log_is_verified_and_its_end_can_be_expected_later(run: Run, config: Path, folder: Path) -> None:
     said = json.loads(run("audit-log", "--config", config, "--verify", "--json").stdout)
-    asyncio.run(AuditFile(folder).append(ENTRIES[:1]))
+    asyncio.run(AuditFile(folder).append(entries()[:1]))
     later = run("audit-log", "--config", config, "--verify", "--expect", said["end"])
 
     assert (said["whole"], said["lines"], said["findings"]) == (True, 4, [])
@@ -108,7 +117,7 @@ def test_a_log_that_was_begun_anew_is_not_the_expected_one(run: Run, config: Pat
     end = json.loads(run("audit-log", "--config", config, "--verify", "--json").stdout)["end"]
     for path in folder.iterdir():
         path.unlink()
-    asyncio.run(AuditFile(folder).append([*ENTRIES[2:], *ENTRIES]))
+    asyncio.run(AuditFile(folder).append([*entries()[2:], *entries()]))
 
     done = run("audit-log", "--config", config, "--verify", "--expect", end)
 

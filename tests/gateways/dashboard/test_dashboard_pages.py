@@ -29,7 +29,11 @@ from served import Gateway, OpenGateway
 PATIENT = {"start_wait": 60}
 """The server is there when a page is asked for, however busy the machine is."""
 MARKED_UP = {"command": sys.executable, "args": [str(Path(__file__).parents[2] / "servers" / "marked_up.py")]}
-TODAY = int(time.time() // DAY_SECONDS)
+
+
+def today() -> int:
+    """Not a constant: midnight may be between the import and a test."""
+    return int(time.time() // DAY_SECONDS)
 
 
 async def page(gateway: Gateway, path: str) -> Cells:
@@ -55,15 +59,16 @@ def figures(totals: ActivityTotals) -> dict[str, str]:
 async def test_the_overview_says_what_the_store_says(gateway_of: OpenGateway, week: MemoryActivity, days: int) -> None:
     async with gateway_of(parts={"activity": week}) as gateway:
         seen = await page(gateway, f"/ui?days={days}")
-        by_day = dict(await week.by_day(TODAY - days + 1))
-        models = await week.by("model", TODAY - days + 1, 9)
-        doors = await week.by("door", TODAY - days + 1, 9)
+        first = today() - days + 1
+        by_day = dict(await week.by_day(first))
+        models = await week.by("model", first, 9)
+        doors = await week.by("door", first, 9)
 
     assert {name: seen.ids[name] for name in figures(ActivityTotals())} == figures(summed(by_day.values()))
     assert seen.ids["tokens-most"] == f"{max(each.tokens_after + each.tokens_saved for each in by_day.values()):,}"
     rows = {row[0]: row[1:] for row in seen.tables[0][1:]}
     assert len(rows) == days
-    for day in range(TODAY - days + 1, TODAY + 1):
+    for day in range(first, first + days):
         each = by_day.get(day, ActivityTotals())
         numbers = (each.decisions, each.tokens_before, each.tokens_after, each.tokens_saved)
         money = (usd(each.billed), usd(each.saved), "$0")
@@ -110,7 +115,7 @@ async def test_tools_that_were_called_have_the_sums_of_the_store(gateway_of: Ope
     async with gateway_of(parts={"activity": week}) as gateway:
         seen = await page(gateway, "/ui/tools")
 
-    tools = {each.name: each.totals for each in await week.by("tool", TODAY - 29, 99)}
+    tools = {each.name: each.totals for each in await week.by("tool", today() - 29, 99)}
     [used] = [table for table in seen.tables if table[0][:2] == ["tool", "decisions"]]
     assert {row[0]: (row[1], row[3], row[4]) for row in used[1:]} == {
         name: (f"{totals.decisions:,}", f"{totals.failures:,}", usd(totals.cost)) for name, totals in tools.items()
