@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pegboard import Catalog, Tool, ToolId
 from pegboard.catalog import BpeCounter, canonical_text, fingerprint
-from pegboard.catalog.catalog import look_through
+from pegboard.catalog.catalog import look_through, with_labels
 from pegboard.catalog.ingest import tool_from_mcp
 from pegboard.errors import CatalogError
 from pegboard.model import Server, ServerName
@@ -247,3 +247,22 @@ def test_of_tools_that_were_looked_through_catalogs_compute_nothing_again() -> N
     assert changed.fingerprints[0] != known[0]
     assert changed.fingerprints[1] == known[1]
     assert other.asked == 2
+
+
+@pytest.mark.requirement("D7")
+def test_what_was_computed_of_a_tool_stays_known_when_it_is_labelled() -> None:
+    counter = LetterCounter()
+    tool = replace(fake_tool("lend", server="library"), summary="Books")
+    look_through([tool], counter)
+    assert with_labels(tool, aliases=(), category=None, summary="Books") is tool
+
+    summarized = with_labels(tool, summary="Lends books")
+    assert (summarized.summary, summarized.fingerprint, summarized.counted) == (
+        "Lends books",
+        tool.fingerprint,
+        tool.counted,
+    )
+    aliased = with_labels(tool, aliases=("borrow",))
+    assert (aliased.fingerprint, aliased.counted) == (None, tool.counted)
+    assert fingerprint(aliased) == fingerprint(replace(tool, aliases=("borrow",))) != tool.fingerprint
+    assert fingerprint(replace(tool, summary="Lends books")) == tool.fingerprint

@@ -285,6 +285,18 @@ def look_through(tools: Sequence[Tool], counter: TokenCounter) -> None:
         fingerprint(tool)
 
 
+def with_labels(tool: Tool, **labels: Any) -> Tool:
+    """The tool with another ``summary``, ``category`` or ``aliases``; the same one if these are its own. What was
+    computed of it stays known: its tokens are those of its definition, and a summary is not in its fingerprint."""
+    if all(getattr(tool, name) == value for name, value in labels.items()):
+        return tool
+    labelled = replace(tool, **labels)
+    object.__setattr__(labelled, "counted", tool.counted)
+    if labels.keys() == {"summary"}:
+        object.__setattr__(labelled, "fingerprint", tool.fingerprint)
+    return labelled
+
+
 def _counts(tools: Sequence[Tool], counter: TokenCounter) -> list[int]:
     found = [tool.counted[1] if tool.counted is not None and tool.counted[0] == counter else None for tool in tools]
     new = [place for place, count in enumerate(found) if count is None]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pegboard.catalog import Catalog
+from pegboard.catalog.catalog import with_labels
 from pegboard.compose.board_parts import Parts, default_parts
 from pegboard.compose.encoder_profile import space
 from pegboard.model import Server, Tool
@@ -127,7 +128,7 @@ def as_configured(catalog: Catalog, settings: Settings) -> Catalog:
         (
             server,
             [
-                replace(
+                with_labels(
                     tool,
                     aliases=settings.aliases.get(str(tool.id), tool.aliases),
                     category=configured_category(tool.id, patterns) or tool.category,

@@ -6,10 +6,11 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pegboard.catalog import Catalog, canonical_text
+from pegboard.catalog.catalog import with_labels
 from pegboard.catalog.summaries import SUMMARY_TOKENS
 from pegboard.empty_sets import EMPTY
 from pegboard.errors import ConfigError
@@ -73,7 +74,7 @@ class Summaries:
         self._say(unusable)
         usable = {tool: each.summary for tool, each in self._known.items() if tool not in unusable}
         groups: list[tuple[Server, list[Tool]]] = [
-            (server, [_summarized(tool, usable.get(tool.id, tool.summary)) for tool in catalog.of_server(name)])
+            (server, [with_labels(tool, summary=usable.get(tool.id, tool.summary)) for tool in catalog.of_server(name)])
             for name, server in catalog.servers.items()
         ]
         return Catalog.build(groups, counter=catalog.counter)
@@ -123,7 +124,3 @@ def _no_summary(where: str, why: str) -> ConfigError:
 
 def as_lines(rows: Iterable[Summary]) -> str:
     return "".join(json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in rows)
-
-
-def _summarized(tool: Tool, summary: str) -> Tool:
-    return tool if tool.summary == summary else replace(tool, summary=summary)
