@@ -8,12 +8,12 @@ import sys
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, cast
 
+from pegboard.cached_property import cached_property
 from pegboard.catalog.names import PlainNames
 from pegboard.catalog.summaries import summarize
 from pegboard.catalog.tokens import BpeCounter, canonical_text

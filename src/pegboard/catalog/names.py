@@ -7,9 +7,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from types import MappingProxyType
 
+from pegboard.cached_property import cached_property
 from pegboard.model import ToolId
 from pegboard.wire_formats import LONGEST_NAME, plain_name
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Literal
 
+from pegboard.cached_property import cached_property
 from pegboard.prompt_cache.bill import Outlook, later, salvage, turn
 from pegboard.prompt_cache.cache_prices import CachePrices
 

@@ -7,11 +7,13 @@ import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase, translate
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+
+from pegboard.cached_property import cached_property
 
 TABLE = "protected.toml"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from operator import attrgetter
 
 import numpy as np
 
+from pegboard.cached_property import cached_property
 from pegboard.errors import EncoderError, StoreError
 from pegboard.model import Floats, Mask, Server, Tool
 from pegboard.protocols import ClauseEncoder, Encoder, VectorIndex

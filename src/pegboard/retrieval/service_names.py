@@ -11,11 +11,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 
+from pegboard.cached_property import cached_property
 from pegboard.model import Floats, Tool
 from pegboard.retrieval.name_words import GENERIC, LEADING_VERBS
 from pegboard.retrieval.named_servers import LABEL

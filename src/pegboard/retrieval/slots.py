@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pegboard.cached_property import cached_property
 from pegboard.model import Floats, Server, Tool
 from pegboard.sequence_change import SequenceChange
 

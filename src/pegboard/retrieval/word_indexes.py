@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from threading import Lock
 
+from pegboard.cached_property import cached_property
 from pegboard.model import Mask, Server, Tool
 from pegboard.retrieval.exact_names import ExactNames
 from pegboard.retrieval.lexical import Bm25f

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
+from pegboard.cached_property import cached_property
 from pegboard.catalog import Catalog
 from pegboard.events import RouteDecided
 from pegboard.model import Candidate, Decision, Scores, ToolId

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from functools import cached_property
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pegboard.cached_property import cached_property
 from pegboard.model_prices import ModelPrice, PriceTable, shipped_prices
 from pegboard.settings.limit_settings import Usd
 
@@ -40,7 +40,7 @@ class ActivitySettings(BaseModel):
     Changes apply at the next start.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
 
     keep: Literal["memory", "store", "off"] = "memory"
     texts: bool = False

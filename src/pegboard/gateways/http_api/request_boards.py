@@ -8,8 +8,8 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
+from pegboard.cached_property import cached_property
 from pegboard.catalog import Catalog, compact_json
 from pegboard.catalog.ingest import tools_of_any_format
 from pegboard.compose import Parts, build_routing

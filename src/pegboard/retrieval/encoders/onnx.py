@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegboard.cached_property import cached_property
 from pegboard.errors import EncoderError
 from pegboard.model import Floats
 from pegboard.retrieval.encoders.wordpiece import Tokens, WordPiece

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from functools import cached_property
 from typing import Any
 
 from mcp.server.lowlevel import Server
 
+from pegboard.cached_property import cached_property
 from pegboard.call_charges import CallCharges
 from pegboard.compose import Parts, build_routing, default_parts
 from pegboard.errors import CatalogError

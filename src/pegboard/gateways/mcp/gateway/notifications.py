@@ -6,12 +6,12 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import cached_property
 
 import anyio
 import mcp_types as types
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ServerEvent, ToolsListChanged
 
+from pegboard.cached_property import cached_property
 from pegboard.gateways.mcp.gateway.caller import Notify
 from pegboard.gateways.mcp.transport.client_input import LEVELS
 from pegboard.upstreams import Upstream

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,6 +13,7 @@ from mcp import MCPError
 from mcp.server.subscriptions import InMemorySubscriptionBus, PromptsListChanged, ResourcesListChanged, ResourceUpdated
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
+from pegboard.cached_property import cached_property
 from pegboard.errors import PegboardError
 from pegboard.gateways.mcp.gateway.notifications import Announcer
 from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind, read_list
