@@ -17,6 +17,7 @@ from pegboard.model import Call, Candidate, Choices, Decision, Floats, Outcome, 
 from pegboard.protocols import Clock, DefinitionSource, Encoder, EventSink, Filter, VectorIndex
 from pegboard.retrieval import Progress, Retriever, ranker
 from pegboard.retrieval.fusion import Fusion
+from pegboard.retrieval.index_thread import on_index_thread
 from pegboard.retrieval.lexical import NO_DESCRIPTIONS
 from pegboard.retrieval.search_index import SearchIndex
 from pegboard.routing import (
@@ -190,7 +191,7 @@ class RoutingBoard:
     async def search_index(self) -> SearchIndex:
         """What searches need besides the ranking of this catalog. Built on a thread, with the first use (P25)."""
         retriever = self._retrievers[0]
-        return await asyncio.to_thread(lambda: retriever.search_index)
+        return await on_index_thread(len(retriever.tools), lambda: retriever.search_index)
 
     async def vectors(self) -> Floats:
         """One vector per tool, of its purpose and its method: shape (n, d), unit rows, in catalog order."""

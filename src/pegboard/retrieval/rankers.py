@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,6 +13,7 @@ from pegboard.errors import EncoderError, StoreError
 from pegboard.model import Floats, Mask, Scores
 from pegboard.retrieval.exact_names import damped, name_first
 from pegboard.retrieval.fusion import Fusion, UnscoredTools, shipped
+from pegboard.retrieval.index_thread import on_index_thread
 from pegboard.retrieval.intents import clauses
 from pegboard.retrieval.nearest import Near, Progress
 from pegboard.retrieval.retriever import Retriever
@@ -53,7 +53,7 @@ class DampingRanker:
 
     async def _suspected(self) -> Mask:
         if not self._retriever.knows_suspects:
-            await asyncio.to_thread(lambda: self._retriever.suspected)
+            await on_index_thread(len(self._retriever.tools), lambda: self._retriever.suspected)
         return self._retriever.suspected
 
 
@@ -144,7 +144,7 @@ class HybridRanker:
         self._last = last
 
     async def warm(self, progress: Progress | None = None) -> None:
-        await asyncio.to_thread(self._retriever.index_words)
+        await on_index_thread(len(self._retriever.tools), self._retriever.index_words)
         try:
             await self._retriever.warm(progress)
         except StoreError as error:
@@ -155,7 +155,7 @@ class HybridRanker:
 
     async def score(self, query: str, among: Mask | None = None) -> Scores:
         if not self._retriever.has_words:
-            await asyncio.to_thread(self._retriever.index_words)
+            await on_index_thread(len(self._retriever.tools), self._retriever.index_words)
         named = self._retriever.exact_names.find(query)
         return name_first(await self._score(query, among), named if among is None else named[among[named]])
 

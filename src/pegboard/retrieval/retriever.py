@@ -18,6 +18,7 @@ from pegboard.retrieval.encoders.encoder_cache import texts_at_once
 from pegboard.retrieval.exact_names import ExactNames
 from pegboard.retrieval.index.exact import ExactIndex
 from pegboard.retrieval.index.growing_rows import GrowingRows
+from pegboard.retrieval.index_thread import on_index_thread
 from pegboard.retrieval.intents import Span, with_clauses
 from pegboard.retrieval.lexical import NO_DESCRIPTIONS, Bm25f, KeywordIndex
 from pegboard.retrieval.mentions import Mentions
@@ -229,7 +230,7 @@ class Retriever:
         if before is not None and before._rows is not None:
             known, kept = before._rows, kept_places(before.tools, self.tools)
         new = np.flatnonzero(kept < 0)
-        texts = await asyncio.to_thread(_two_texts, [self.tools[place] for place in new])  # a moment (P25)
+        texts = await on_index_thread(len(new), lambda: _two_texts([self.tools[place] for place in new]))
         vectors = await self._embed(texts, _halved(progress))
         made = _unit(vectors[::2] + vectors[1::2])
         if known is None:
@@ -249,7 +250,7 @@ class Retriever:
             vectors = await self.vectors()
             async with self._building:
                 if self._jobs is None:
-                    self._jobs = await asyncio.to_thread(self._same_jobs, vectors)
+                    self._jobs = await on_index_thread(len(self.tools), lambda: self._same_jobs(vectors))
                     self._jobs_before = None
         return None if self._jobs is None else self._jobs.groups
 

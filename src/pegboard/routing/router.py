@@ -5,7 +5,6 @@ turn ─► query ─► eligible (a mask) ─► scores ─► habits ─► pr
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,6 +16,7 @@ from pegboard.events import RouteDecided
 from pegboard.model import Candidate, Choices, Decision, JsonObject, Mask, Scores, ToolId, Turn
 from pegboard.protocols import Clock, EventSink, Filter
 from pegboard.retrieval import QUERIES, Progress
+from pegboard.retrieval.index_thread import on_index_thread
 from pegboard.retrieval.mentions import NOTHING, Mentions
 from pegboard.routing import select
 from pegboard.routing.decisions import candidates, decide, route_decided
@@ -127,7 +127,7 @@ class Router:
 
     async def warm(self, progress: Progress | None = None) -> None:
         """Build the indexes. Raises EncoderError if no encoder works."""
-        await asyncio.to_thread(self._mentions)
+        await on_index_thread(len(self.catalog), self._mentions)
         await self._rankings.warm(progress)
 
     def allowed(self, turn: Turn) -> frozenset[ToolId]:

@@ -18,9 +18,9 @@ from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.proxy.body_memory import BodyMemory, NoMemory
 from pegboard.gateways.llm.proxy.http_bodies import RequestReader, UnreadBody
 from pegboard.gateways.llm.selection import filter as filtering
-from pegboard.gateways.llm.selection.board_cache import MANY
 from pegboard.gateways.llm.selection.policy import mark_protected
 from pegboard.retrieval.encoders.onnx import FEW, OnnxEncoder
+from pegboard.retrieval.index_thread import MANY
 from served import OpenGateway
 
 CHAT = "/v1/chat/completions"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -33,6 +32,7 @@ from pegboard.gateways.mcp.transport.auth import Holder, check_scope
 from pegboard.habits import habits_of
 from pegboard.library.turns import answered, remembered, turn_of
 from pegboard.model import AgentState, Decision, JsonObject, Outcome, Session, Tool, ToolId, Turn
+from pegboard.retrieval.index_thread import on_index_thread
 from pegboard.routing.decisions import widened
 from pegboard.routing_board import RoutingBoard
 from pegboard.wire_formats import wire_tool, wire_tools
@@ -177,7 +177,7 @@ class Endpoints:
                 "Own tools have no kind, server or category.", remedy="Leave these out, or leave `tools` out."
             )
         board = await self._boards.of(tools)
-        index = await asyncio.to_thread(lambda: board.index)
+        index = await on_index_thread(len(tools), lambda: board.index)
         async with self._host.searches.place(Caller(holder=holder)):
             found = await found_tools(
                 board.routing, index, lambda text: self._own_turn(Turn.ask(text), holder), asked.query

@@ -16,6 +16,7 @@ from pegboard.compose import Parts, build_routing
 from pegboard.errors import CatalogError, PegboardError
 from pegboard.model import JsonObject, Server, ServerName
 from pegboard.protocols import VectorIndex
+from pegboard.retrieval.index_thread import on_index_thread
 from pegboard.retrieval.search_index import SearchIndex
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
@@ -91,7 +92,7 @@ class RequestBoards:
         self._boards.clear()
 
     async def _made(self, tools: Sequence[JsonObject]) -> RequestBoard:
-        routing, size = await asyncio.to_thread(self._built, tools)
+        routing, size = await on_index_thread(len(tools), lambda: self._built(tools))
         return RequestBoard(routing=routing, size=size, warming=asyncio.create_task(_warm(routing)))
 
     def _built(self, tools: Sequence[JsonObject]) -> tuple[RoutingBoard, int]:

@@ -8,7 +8,6 @@ import logging
 import warnings
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +18,7 @@ from pegboard.gateways.llm.formats.json_reader import object_of, read, readable,
 from pegboard.gateways.llm.formats.protocol import Codec, OfferedTool
 from pegboard.model import Choices, Decision, Server, ServerName, Tokens, Tool, ToolId, Turn
 from pegboard.protocols import Filter, TokenCounter
+from pegboard.retrieval.index_thread import MANY, on_index_thread
 from pegboard.retrieval.no_match import shipped
 from pegboard.retrieval.search_index import SearchIndex
 from pegboard.routing import Profile
@@ -33,10 +33,6 @@ BY_WORDS = frozenset({"hybrid"})
 """Rankers that can rank by words until the tools are embedded."""
 MOST_BYTES = 6 * 1024 * 1024
 """Bytes of definitions whose boards are kept: a board, parsed and with vectors, takes several times as much."""
-
-
-MANY = 500
-"""New arrays of more tools are read one at a time, as each occupies the processor."""
 
 
 class StillEmbedding(PegboardError):  # noqa: N818
@@ -134,7 +130,6 @@ class BoardCache:
         self._counter = counter or BpeCounter()
         self._most_bytes = most_bytes
         self._held = 0
-        self._turn = asyncio.Semaphore(1)
         self._boards: OrderedDict[Key, ToolBoard] = OrderedDict()
         self._underway: dict[Key, BoardBuild] = {}
 
@@ -186,9 +181,7 @@ class BoardCache:
         self, early: asyncio.Future[ToolBoard], codec: Codec, tools: Sequence[OfferedTool], profile: Profile
     ) -> ToolBoard:
         """New tools are embedded here; requests that cannot wait use words or give up."""
-        turn = self._turn if len(tools) > MANY else nullcontext()
-        async with turn:
-            board = await asyncio.to_thread(self._built, codec, tools, profile)
+        board = await on_index_thread(len(tools), lambda: self._built(codec, tools, profile))
         if profile.ranker in BY_WORDS:
             early.set_result(replace(board, is_embedded=False, recent=OrderedDict(), picks=OrderedDict()))
         await board.routing.warm()

@@ -22,7 +22,6 @@ from pegboard.gateways.llm.formats.tool_search import RoundTrip
 from pegboard.gateways.llm.proxy.body_memory import MemoryShare, NoMemory
 from pegboard.gateways.llm.proxy.content_encoding import decoded
 from pegboard.gateways.llm.selection.answer_ids import continuing, mended_body
-from pegboard.gateways.llm.selection.board_cache import MANY
 from pegboard.gateways.llm.selection.deferral import DeferralPlan
 from pegboard.gateways.llm.selection.policy import Filtered, Policy, mark_protected
 from pegboard.gateways.llm.selection.policy_rules import Treatment
@@ -32,6 +31,7 @@ from pegboard.gateways.llm.tool_search.round_trip import ToolSearchRoundTrip, in
 from pegboard.gateways.llm.tool_search.searched_items import SearchedItems
 from pegboard.model import Tokens
 from pegboard.protocols import Clock
+from pegboard.retrieval.index_thread import MANY
 from pegboard.token_usage import TokenUsage
 
 LOGGER = logging.getLogger(__name__)
