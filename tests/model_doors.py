@@ -26,7 +26,7 @@ from processes import until
 FORMATS = ("openai", "anthropic", "gemini")
 POLICIES = ("", "-off", "-picky")
 """How the names of upstreams end, so that rules can treat each differently."""
-PATIENT = {"patience": 30, "filter_timeout": 30}
+PATIENT = {"patience": 60, "filter_timeout": 60}
 """Nothing passes because its tools are still being embedded: tests are to see what is filtered."""
 SMALL_TOO = {"least_tools": 0, "least_tokens": 0}
 """Nor because they are few: without a word on it, boards of any size are filtered here."""

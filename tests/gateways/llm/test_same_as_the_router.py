@@ -29,6 +29,9 @@ SETS = [SMALL] + [
 ]
 """Without PEGBOARD_DATA, the small one."""
 QUERIES = 200
+SECONDS = 240
+"""For the first request, whose six hundred tools are embedded on a busy machine."""
+PATIENT = {"patience": SECONDS, "filter_timeout": SECONDS}
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +40,7 @@ def gateways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
         environment.setenv("PEGBOARD_STATE_DIR", str(tmp_path_factory.mktemp("state")))
         environment.setenv("PEGBOARD_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         rules = [{"upstream": "*-off", "profile": "semantic"}]
-        with gateway_beside(parts={"embeddings": MemoryEmbeddings()}, rules=rules) as found:
+        with gateway_beside(parts={"embeddings": MemoryEmbeddings()}, rules=rules, **PATIENT) as found:
             yield found
 
 
@@ -74,7 +77,7 @@ def test_the_tools_that_arrive_are_those_that_the_router_picks(
         return [[tool.name for tool in (await board.route(query)).active] for query in queries]
 
     arrived = []
-    with httpx2.Client(base_url=gateways.url, trust_env=False, timeout=60) as client:
+    with httpx2.Client(base_url=gateways.url, trust_env=False, timeout=SECONDS + 60) as client:
         for query in queries:
             asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": query}], "tools": tools}
             answer = client.post(f"/{upstream}/v1/messages", json=asked)
