@@ -5,9 +5,13 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-from pegboard_bench import results, under_load_page
+import pytest
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "under_load.py"
+from pegboard_bench import page, results, under_load_page
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "scripts" / "under_load.py"
+RESULTS = ROOT / "bench" / "results"
 
 
 def test_runs_in_a_row_are_written_and_shown_and_a_failure_ends_the_row(tmp_path: Path) -> None:
@@ -27,3 +31,18 @@ def test_runs_in_a_row_are_written_and_shown_and_a_failure_ends_the_row(tmp_path
     assert "| 9 | 0 | 2 | 6 | 4 | 8.5 |" in page
     write(60.0, 11, ("tests.test_a::test_b",))
     assert not (tmp_path / "under_load.json").exists()
+
+
+@pytest.mark.requirement("D14")
+def test_three_runs_in_a_row_at_four_times_the_load_are_on_the_page() -> None:
+    """Those runs leave this test out: it reads what they write."""
+    kept = results.read(RESULTS / "under_load.json")
+    row = kept["tables"]["row"]
+
+    assert len(row) == kept["figures"]["runs"] >= 3
+    for run in row:
+        assert run["times"] == 4
+        assert run["tests"] > 9_000
+        assert run["load"] > 4
+    written = (ROOT / "docs" / "benchmarks" / "under_load.md").read_text("utf-8")
+    assert written == page.studies(RESULTS)["under_load"], "write docs/benchmarks.md anew"
