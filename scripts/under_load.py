@@ -26,11 +26,14 @@ from time import monotonic
 from xml.etree import ElementTree
 
 from pegboard_bench import results
+from pegboard_bench.page import write_page
 
 SPIN = "import os, sys\nwhile os.getppid() == int(sys.argv[1]): sum(range(100_000))"
 """It ends with the process that started it, however that ends."""
 SAMPLE_S = 5.0
 RESULTS = Path("bench/results")
+PAGE = Path("docs/benchmarks.md")
+"""The pages of all results; a test compares them with the files."""
 CORES = len(os.sched_getaffinity(0))
 READS_THE_ROW = "tests/bench/test_under_load.py::test_three_runs_in_a_row_at_four_times_the_load_are_on_the_page"
 """The test of what is written here. It is left out: the first runs of a row would fail by it."""
@@ -132,6 +135,12 @@ def write(times: int, workers: int, run: Run, folder: Path = RESULTS) -> None:
     )
 
 
+def show(page: Path = PAGE, folder: Path = RESULTS) -> None:
+    """Write the pages of the results anew, and leave none of a row that is no more."""
+    (page.with_suffix("") / "under_load.md").unlink(missing_ok=True)
+    write_page(page, folder)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3)
@@ -150,6 +159,7 @@ def main() -> int:
             failed = failed or bool(each.exit_code)
             if options.write:
                 write(options.times, workers, each)
+                show()
     return int(failed)
 
 

@@ -1,17 +1,21 @@
-"""How old each results file is: which commits have changed what it measures since its own.
+"""How old each results file is: how much of the code that it measures is not as it was at the file's own commit.
 
     python -m pegboard_bench.results_age             # a table; --strict: fail unless every file is of the code at hand
     python -m pegboard_bench.results_age rank llm    # these files alone
+    python -m pegboard_bench.results_age rank --names    # and which files of the code have changed
 
-A results file whose commit is not in this repository, or whose sources differed from it, cannot be made again: that is
-said too.
+Comments and docstrings measure nothing: Python is compared as it is parsed, and modules that only write pages
+(`page.py`, `*_page.py`) are left out. A results file whose commit is not in this repository, or whose sources differed
+from it, cannot be made again: that is said too.
 """
 
 from __future__ import annotations
 
+import ast
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
@@ -84,52 +88,77 @@ MEASURED: Mapping[str, Sequence[str]] = {
 """What each results file measures, by paths from the repository's root."""
 
 
+WRITES_PAGES = "page.py"
+"""How the names of such modules end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Age:
-    """``later``: commits after that of the results that changed what they measure; None if that commit is not here.
+    """``changed``: files of what the results measure whose code has changed since; None if their commit is not here.
     ``dirty``: the sources differed from the commit."""
 
     name: str
     commit: str
     date: str
-    later: int | None
+    changed: tuple[str, ...] | None
     dirty: bool
 
     @property
     def current(self) -> bool:
-        return self.later == 0 and not self.dirty
+        return self.changed == () and not self.dirty
 
 
 def age(path: Path, root: Path, paths: Sequence[str]) -> Age:
     """The age of a results file of the repository at ``root``."""
     result = results.read(path)
     commit, _, rest = str(result["commit"]).partition("-")
-    return Age(path.stem, commit, str(result["date"])[:10], _later(root, commit, paths), bool(rest))
+    return Age(path.stem, commit, str(result["date"])[:10], _changed(root, commit, paths), bool(rest))
 
 
-def _later(root: Path, commit: str, paths: Sequence[str]) -> int | None:
-    known = subprocess.run(
-        ["git", "merge-base", "--is-ancestor", commit, "HEAD"],  # noqa: S607
-        cwd=root,
-        capture_output=True,
-        check=False,
-    )
-    if known.returncode:
+def _changed(root: Path, commit: str, paths: Sequence[str]) -> tuple[str, ...] | None:
+    if _git(root, "merge-base", "--is-ancestor", commit, "HEAD") is None:
         return None
-    counted = subprocess.run(
-        ["git", "rev-list", "--count", "--no-merges", f"{commit}..HEAD", "--", *paths],  # noqa: S607
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=True,
+    head = (_git(root, "rev-parse", "HEAD") or "").strip()
+    files = (_git(root, "diff", "--name-only", "--no-renames", commit, head, "--", *paths) or "").splitlines()
+    return tuple(
+        each
+        for each in files
+        if not each.endswith(WRITES_PAGES) and _code(root, commit, each) != _code(root, head, each)
     )
-    return int(counted.stdout)
+
+
+@lru_cache(maxsize=4096)
+def _code(root: Path, commit: str, file: str) -> str | None:
+    """What a file says at a commit, without what Python does not run; None where it is not there."""
+    text = _git(root, "show", f"{commit}:{file}")
+    if text is None or not file.endswith(".py"):
+        return text
+    tree = ast.parse(text)
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            each.body = [line for line in each.body if not _is_docstring(line)]
+    return ast.dump(tree)
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def _git(root: Path, *words: str) -> str | None:
+    """What Git answers; None where it refuses."""
+    done = subprocess.run(["git", *words], cwd=root, capture_output=True, check=False)  # noqa: S607
+    return None if done.returncode else done.stdout.decode("utf-8", "surrogateescape")
 
 
 def main(
     names: Annotated[list[str] | None, typer.Argument(help="Results files without `.json`; default: all.")] = None,
     folder: Annotated[Path, typer.Option("--out", help="Folder of the results files.")] = ROOT / "bench" / "results",
     strict: Annotated[bool, typer.Option("--strict", help="Fail unless all are of the code at hand.")] = False,
+    show: Annotated[bool, typer.Option("--names", help="Name the files whose code has changed.")] = False,
 ) -> None:
     """Which results are older than the code that they measure."""
     there = {path.stem: path for path in sorted(folder.glob("*.json"))}
@@ -138,10 +167,12 @@ def main(
     ages = [
         age(path, ROOT, MEASURED[name]) for name, path in there.items() if name in MEASURED and name in (names or there)
     ]
-    table = Table("results", "date", "commit", "later changes", box=None)
+    table = Table("results", "date", "commit", "files changed", box=None)
     for each in ages:
-        later = "not here" if each.later is None else str(each.later)
-        table.add_row(each.name, each.date, f"{each.commit[:12]}{' (changed)' if each.dirty else ''}", later)
+        changed = "commit not here" if each.changed is None else str(len(each.changed))
+        table.add_row(each.name, each.date, f"{each.commit[:12]}{' (changed)' if each.dirty else ''}", changed)
+        for file in (each.changed or ()) if show else ():
+            table.add_row("", "", "", file)
     Console().print(table)
     if strict and not all(each.current for each in ages):
         raise typer.Exit(1)

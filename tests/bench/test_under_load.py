@@ -26,11 +26,15 @@ def test_runs_in_a_row_are_written_and_shown_and_a_failure_ends_the_row(tmp_path
     write(120.0, 9)
     kept = results.read(tmp_path / "under_load.json")
     assert kept["figures"] == {"runs": 2, "least_tests": 9}
-    page = under_load_page.section(kept)
-    assert "| 10 | 0 | 1 | 6 | 4 | 8.5 |" in page
-    assert "| 9 | 0 | 2 | 6 | 4 | 8.5 |" in page
+    section = under_load_page.section(kept)
+    assert "| 10 | 0 | 1 | 6 | 4 | 8.5 |" in section
+    assert "| 9 | 0 | 2 | 6 | 4 | 8.5 |" in section
+    script["show"](tmp_path / "benchmarks.md", tmp_path)
+    assert (tmp_path / "benchmarks" / "under_load.md").read_text("utf-8") == page.studies(tmp_path)["under_load"]
     write(60.0, 11, ("tests.test_a::test_b",))
+    script["show"](tmp_path / "benchmarks.md", tmp_path)
     assert not (tmp_path / "under_load.json").exists()
+    assert not (tmp_path / "benchmarks" / "under_load.md").exists()
 
 
 @pytest.mark.requirement("D14")
