@@ -188,10 +188,17 @@ class RoutingBoard:
             await self._economics.knowledge.refresh()
         await self._router.warm(progress)
 
+    async def index_words(self) -> None:
+        """Build what ranking by words needs, unless it is there. That may wait for the indexes of other boards: whoever
+        has few places for turns does it before a turn takes one."""
+        await self._router.index_words()
+
     async def search_index(self) -> SearchIndex:
         """What searches need besides the ranking of this catalog. Built on a thread, with the first use (P25)."""
         retriever = self._retrievers[0]
-        return await on_index_thread(len(retriever.tools), lambda: retriever.search_index)
+        if not retriever.knows_search_index:
+            await on_index_thread(len(retriever.tools), lambda: retriever.search_index)
+        return retriever.search_index
 
     async def vectors(self) -> Floats:
         """One vector per tool, of its purpose and its method: shape (n, d), unit rows, in catalog order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from pegboard import Board
 from pegboard.errors import CatalogError, ConfigError
+from pegboard.library.skill_folders import manifests
 from pegboard.testing import FakeEncoder
 
 TIDE = {"name": "tide", "description": "When the tide is high at a harbour"}
@@ -212,6 +214,22 @@ def test_a_folder_without_skills_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("025.items-everywhere")
+def test_folders_that_go_away_while_skills_are_looked_for_are_passed_over(
+    skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scandir = os.scandir
+
+    def gone(folder: str) -> Any:
+        if Path(folder).name == "travel":
+            raise FileNotFoundError(folder)
+        return scandir(folder)
+
+    everything = manifests(skills)
+    monkeypatch.setattr(os, "scandir", gone)
+    assert manifests(skills) == [each for each in everything if each.parent.name != "travel"]
+    assert len(everything) == len(SKILLS)
+
+
 def test_skills_and_agents_of_a_configuration_are_those_of_its_boards(
     skills: Path, options: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -1,15 +1,21 @@
-"""Indexes of large boards are built one at a time, and leave threads for all others."""
+"""Indexes of large boards are built one at a time, and leave threads for all others. Nobody waits for what is built."""
 
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from threading import Event, current_thread
 
 import pytest
 
-from pegboard.retrieval.index_thread import MANY, on_index_thread
+from index_threads import SECONDS, busy
+from pegboard.catalog import Catalog
+from pegboard.compose import build_routing, default_parts
+from pegboard.model import Server, ServerName
+from pegboard.retrieval.index_thread import LARGE, MANY, on_index_thread
+from pegboard.settings import Settings
+from pegboard.testing import FakeEncoder, fake_tool
 
-SECONDS = 60
 FLOOD = 100
 """More than asyncio has threads."""
 
@@ -35,6 +41,30 @@ async def test_large_boards_wait_for_each_other_and_a_small_one_for_none() -> No
         go.set()
     assert len(set(await asyncio.gather(*flood))) == 1
     assert most == 1
+
+
+@pytest.mark.requirement("D7")
+async def test_boards_of_hundreds_of_tools_do_not_wait_for_those_of_thousands() -> None:
+    async with busy(LARGE), asyncio.timeout(SECONDS):
+        assert await on_index_thread(LARGE - 1, lambda: "hundreds") == "hundreds"
+
+
+@pytest.mark.requirement("D7")
+@pytest.mark.parametrize("profile", ["hybrid", "keyword"])
+async def test_what_is_built_is_not_waited_for(tmp_path: Path, profile: str) -> None:
+    tools = [fake_tool(f"tide_{number}", "When the tide comes", server="sea") for number in range(MANY + 1)]
+    catalog = Catalog.build([(Server(name=ServerName("sea")), tools)])
+    settings = Settings(profile=profile, cache_dir=tmp_path, state_dir=tmp_path)
+    parts = default_parts(settings, encoder=FakeEncoder())
+    board = build_routing(settings, catalog, parts=parts)
+    await board.warm()
+    index = await board.search_index()
+
+    async with busy(MANY + 1), asyncio.timeout(SECONDS):
+        await board.index_words()
+        assert await board.search_index() is index
+        assert (await board.route("tide_7")).candidates[0].tool.name == "tide_7"
+    await parts.close()
 
 
 async def test_what_goes_wrong_reaches_the_caller() -> None:

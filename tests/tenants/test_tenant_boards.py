@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from index_threads import SECONDS, busy
 from pegboard.catalog import Catalog
 from pegboard.compose import build_routing, default_parts
 from pegboard.errors import CatalogError, ConfigError, EncoderError, QuotaReached
 from pegboard.model import Floats, Server, ServerName, Tool, ToolId
+from pegboard.retrieval.index_thread import LARGE, MANY
 from pegboard.settings import Settings
 from pegboard.tenants import ServerRows, TenantBoards
 from pegboard.testing import FakeEncoder, fake_tool
@@ -168,6 +170,18 @@ async def test_rows_that_are_being_read_are_not_given_to_another_tenant(
     read_on.set()
     assert [tool.name for tool in (await building).catalog.tools] == ["find_invoice"]
     assert boards.definitions == 1
+
+
+async def test_searches_of_boards_that_are_ready_wait_for_no_board_that_is_built(boards: TenantBoards) -> None:
+    tenants = ("acme", "other", "third")
+    for tenant, many in zip(tenants, (MANY + 1, MANY + 2, 1), strict=True):
+        tools = [fake_tool(f"tide_{number}", "When the tide comes", server="sea") for number in range(many)]
+        await boards.import_tools(tenant, "sea", tools)
+        await found(boards, tenant, "tide_0")
+
+    async with busy(MANY + 1, LARGE), asyncio.timeout(SECONDS):
+        for answer in await asyncio.gather(*(found(boards, tenant, "tide_0") for tenant in tenants)):
+            assert answer[0] == "sea/tide_0"
 
 
 async def test_an_import_that_fails_leaves_what_was_there(settings: Settings) -> None:

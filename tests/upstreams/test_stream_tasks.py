@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import anyio
+from mcp import Client
 
 from pegboard.upstreams.stream_tasks import StreamTasks
+from pegboard.upstreams.subscriptions import ResourceSubscriptions
 
 
 async def forever() -> None:
@@ -29,6 +34,12 @@ async def test_a_stream_that_is_opened_early_begins_with_the_connection_unless_i
             await anyio.wait_all_tasks_blocked()
             assert begun == ["early", "late"]
             tasks.cancel_scope.cancel()
+
+
+async def test_a_resource_that_is_watched_before_the_connection_serves_keeps_it_from_nothing() -> None:
+    client = cast(Client, SimpleNamespace(session=SimpleNamespace(discover_result=object())))
+    with anyio.fail_after(60):
+        await ResourceSubscriptions("files").add(client, "file:///notes", seconds=3600)
 
 
 async def test_there_is_one_stream_about_a_thing_until_it_ends_or_is_closed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -27,8 +28,10 @@ def skills_in(folder: Path) -> list[BoardItem]:
 
 
 def manifests(folder: Path) -> list[Path]:
-    """The files of the skills in and below a folder, by path."""
-    return sorted(folder.rglob(MANIFEST))
+    """The files of the skills in and below a folder, by path; not those of folders that cannot be read, or go away
+    meanwhile."""
+    found = (Path(each, MANIFEST) for each, _, files in os.walk(folder) if MANIFEST in files)
+    return sorted(path for path in found if path.exists())
 
 
 def read_skill(path: Path) -> BoardItem:

@@ -29,6 +29,10 @@ class Ranker(Protocol):
         """Build what `score` needs."""
         ...
 
+    async def index_words(self) -> None:
+        """Build the word indexes that `score` needs, on a thread, unless they are there."""
+        ...
+
     async def score(self, query: str, among: Mask | None = None) -> Scores:
         """The score of every tool, in catalog order. Only tools within ``among``, shape (n,), need one."""
         ...
@@ -46,6 +50,10 @@ class DampingRanker:
 
     async def warm(self, progress: Progress | None = None) -> None:
         await self._ranker.warm(progress)
+        await self._suspected()
+
+    async def index_words(self) -> None:
+        await self._ranker.index_words()
         await self._suspected()
 
     async def score(self, query: str, among: Mask | None = None) -> Scores:
@@ -67,6 +75,9 @@ class CosineRanker:
     async def warm(self, progress: Progress | None = None) -> None:
         await self._retriever.dense(self._kind, progress)
 
+    async def index_words(self) -> None:
+        """It uses none."""
+
     async def score(self, query: str, among: Mask | None = None) -> Scores:
         index = await self._retriever.dense(self._kind)
         vector = await self._retriever.embed_query(query)
@@ -84,6 +95,9 @@ class TwoLayerRanker:
         await self._retriever.dense("definition", progress)
         await self._retriever.server_vectors()
 
+    async def index_words(self) -> None:
+        """It uses none."""
+
     async def score(self, query: str, among: Mask | None = None) -> Scores:
         index = await self._retriever.dense("definition")
         vector = await self._retriever.embed_query(query)
@@ -99,9 +113,14 @@ class KeywordRanker:
         self._retriever = retriever
 
     async def warm(self, progress: Progress | None = None) -> None:
-        _ = self._retriever.keyword
+        await self.index_words()
+
+    async def index_words(self) -> None:
+        if not self._retriever.knows_keyword:
+            await on_index_thread(len(self._retriever.tools), lambda: self._retriever.keyword)
 
     async def score(self, query: str, among: Mask | None = None) -> Scores:
+        await self.index_words()
         points = self._retriever.keyword.scores(query)
         return Scores(values=points, scale="points", parts={"keyword": points})
 
@@ -113,9 +132,14 @@ class Bm25Ranker:
         self._retriever = retriever
 
     async def warm(self, progress: Progress | None = None) -> None:
-        _ = self._retriever.lexical
+        await self.index_words()
+
+    async def index_words(self) -> None:
+        if not self._retriever.knows_lexical:
+            await on_index_thread(len(self._retriever.tools), lambda: self._retriever.lexical)
 
     async def score(self, query: str, among: Mask | None = None) -> Scores:
+        await self.index_words()
         points = self._retriever.lexical.scores(query)
         return Scores(values=points, scale="points", parts={"bm25": points})
 
@@ -144,7 +168,7 @@ class HybridRanker:
         self._last = last
 
     async def warm(self, progress: Progress | None = None) -> None:
-        await on_index_thread(len(self._retriever.tools), self._retriever.index_words)
+        await self.index_words()
         try:
             await self._retriever.warm(progress)
         except StoreError as error:
@@ -153,9 +177,12 @@ class HybridRanker:
             await self._retriever.jobs()
         await self._retriever.server_vectors()
 
-    async def score(self, query: str, among: Mask | None = None) -> Scores:
+    async def index_words(self) -> None:
         if not self._retriever.has_words:
             await on_index_thread(len(self._retriever.tools), self._retriever.index_words)
+
+    async def score(self, query: str, among: Mask | None = None) -> Scores:
+        await self.index_words()
         named = self._retriever.exact_names.find(query)
         return name_first(await self._score(query, among), named if among is None else named[among[named]])
 

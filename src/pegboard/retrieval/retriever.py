@@ -89,6 +89,11 @@ class Retriever:
         before, self._searched_before = self._searched_before, None
         return SearchIndex(self.tools, self._servers, before=before)
 
+    @property
+    def knows_search_index(self) -> bool:
+        """Whether `search_index` is known, so that it takes no time."""
+        return "search_index" in self.__dict__
+
     def _last_search_index(self) -> SearchIndex | None:
         """That of these tools if it was used, or else that of an earlier snapshot."""
         return self.__dict__.get("search_index", self._searched_before)
@@ -96,6 +101,11 @@ class Retriever:
     @property
     def lexical(self) -> Bm25f:
         return self._words.lexical
+
+    @property
+    def knows_lexical(self) -> bool:
+        """Whether `lexical` is known, so that it takes no time."""
+        return "lexical" in self._words.__dict__
 
     @property
     def names(self) -> NameIndex:
@@ -135,6 +145,11 @@ class Retriever:
     @cached_property
     def keyword(self) -> KeywordIndex:
         return KeywordIndex(self.tools, self._category_descriptions)
+
+    @property
+    def knows_keyword(self) -> bool:
+        """Whether `keyword` is known, so that it takes no time."""
+        return "keyword" in self.__dict__
 
     async def embed_query(self, text: str) -> Floats:
         """φ(q), shape (d,)."""

@@ -60,6 +60,12 @@ class FallbackRanking:
                 raise
             LOGGER.warning("The fallback encoder cannot be used: %s", error)
 
+    async def index_words(self) -> None:
+        """Build the word indexes of both, unless they are there."""
+        await self._first.ranker.index_words()
+        if self._fallback is not None:
+            await self._fallback.ranker.index_words()
+
     async def relevance(self, query: str, among: Mask) -> tuple[Scores | None, Ranking]:
         """The scores and their ranking; None if relevance is unknown: no text (P4), no tool, or no encoder."""
         if not query.strip() or not among.size:

@@ -130,6 +130,10 @@ class Router:
         await on_index_thread(len(self.catalog), self._mentions)
         await self._rankings.warm(progress)
 
+    async def index_words(self) -> None:
+        """Build the word indexes of the rankers that use any, unless they are there."""
+        await self._rankings.index_words()
+
     def allowed(self, turn: Turn) -> frozenset[ToolId]:
         """The tools that the caller may use at this point, whatever the turn is about."""
         return self._visible.ids(self._eligibility.of(turn).allowed)

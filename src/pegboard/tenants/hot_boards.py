@@ -16,6 +16,7 @@ from pegboard.fair_queue import FairQueue
 from pegboard.model import Floats, Server, Tool
 from pegboard.protocols import Encoder, VectorIndex
 from pegboard.retrieval import Retriever
+from pegboard.retrieval.index_thread import LARGE
 from pegboard.retrieval.tool_texts import server_profile
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
@@ -23,8 +24,6 @@ from pegboard.shared_indexes import Encoders, SharedIndexes
 from pegboard.tenants.definition_store import DefinitionStore, ServerRows
 from pegboard.tenants.quick_turns import TURNS
 
-LARGE = 5_000
-"""Tools from which on a board is built in a line of its own, so that no small one waits for it."""
 View = tuple[ServerRows, ...]
 
 
@@ -43,7 +42,7 @@ class HotBoards:
         self._boards: OrderedDict[str, tuple[View, RoutingBoard]] = OrderedDict()
         self._tools = 0
         self._caches = SharedIndexes()
-        self._small, self._large = FairQueue(1), FairQueue(1)
+        self._small, self._large = FairQueue(1), FairQueue(1)  # no small board waits for a large one
 
     def __len__(self) -> int:
         return len(self._boards)

@@ -183,6 +183,7 @@ class TenantBoards:
         Raises QuotaReached for a tenant that waits for too many requests already.
         """
         board = await self.board(tenant)
+        await board.index_words()
         async with self._requests.place(tenant):
             return await board.route(replace(turn_of(said), **fields))
 
@@ -193,8 +194,10 @@ class TenantBoards:
         def ask(text: str) -> Turn:
             return replace(Turn.ask(text), **fields)
 
+        await board.index_words()
+        index = await board.search_index()
         async with self._requests.place(tenant):
-            found = await found_tools(board, await board.search_index(), ask, query)
+            found = await found_tools(board, index, ask, query)
             return matches_of(found, board.catalog, limit)
 
     async def board(self, tenant: str) -> RoutingBoard:

@@ -32,6 +32,11 @@ class StreamTasks:
         finally:
             self._tasks = None
 
+    @property
+    def are_running(self) -> bool:
+        """Whether a stream that is opened begins at once: who waits for it before keeps the connection from serving."""
+        return self._tasks is not None
+
     def open(self, about: str, stream: Stream) -> bool:
         """Await ``stream`` in a task, unless there is one about this. Whether there was none."""
         if about in self._scopes:

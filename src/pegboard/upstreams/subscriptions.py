@@ -120,7 +120,7 @@ class ResourceSubscriptions:
             await untouched(client, types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri)), seconds)
             return
         acknowledged = asyncio.Event()
-        if self.streams.open(uri, partial(self._listen, client, uri, acknowledged)):
+        if self.streams.open(uri, partial(self._listen, client, uri, acknowledged)) and self.streams.are_running:
             with anyio.move_on_after(seconds):
                 await acknowledged.wait()
 

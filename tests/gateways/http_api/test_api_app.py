@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
+from threading import Event, Semaphore
 from typing import Any
 
 import pytest
 
+from index_threads import SECONDS
 from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.http_api.openapi_document import PATH, openapi_document
+from pegboard.retrieval import Retriever, index_thread
+from pegboard.retrieval.index_thread import MANY
 from served import Gateway, OpenGateway
 
 ROOT = Path(__file__).parents[3]
@@ -66,6 +71,43 @@ async def test_a_turn_gets_the_tools_that_it_needs_of_the_gateways_servers(
         assert {"name": "timetable", **RAIL[0]} in found["tools"]
         assert found["reachable"] == 3
         assert found["tokens"]["all"] >= found["tokens"]["active"] > 0
+
+
+@pytest.mark.requirement("scale.tenants")
+async def test_boards_whose_words_are_read_take_no_place_from_others(
+    gateway_of: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two places on two cores, and two callers with large boards, each on a thread of its own."""
+    reading, read_on, index_words = Semaphore(0), Event(), Retriever.index_words
+
+    def slowly(retriever: Retriever) -> None:
+        if len(retriever.tools) > MANY:
+            reading.release()
+            assert read_on.wait(SECONDS)
+        index_words(retriever)
+
+    monkeypatch.setattr(Retriever, "index_words", slowly)
+    monkeypatch.setattr(index_thread, "LARGE", MANY + 2)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    many = [{**OWN[1], "name": f"wind_{number}"} for number in range(MANY + 2)]
+    async with gateway_of(access=ACCESS, api={"patience": 0.05}) as gateway:
+
+        async def routed(tools: list[dict[str, Any]], headers: dict[str, str]) -> Any:
+            return await asked(gateway, "route", {"query": "strong wind?", "tools": tools}, headers)
+
+        waiting = [
+            asyncio.create_task(routed(many[:-1], ANN)),
+            asyncio.create_task(routed(many, ROOT_TOKEN)),
+        ]
+        try:
+            for _ in waiting:
+                assert await asyncio.to_thread(reading.acquire, timeout=SECONDS)
+            await asyncio.sleep(0.5)  # beyond the patience: both want a place
+            async with asyncio.timeout(SECONDS / 2):
+                assert (await routed(OWN, ANN))["candidates"][0]["name"] == "wind"
+        finally:
+            read_on.set()
+        assert all([(await each)["candidates"] for each in waiting])
 
 
 async def test_messages_of_an_agent_are_a_turn_and_definitions_come_in_the_form_that_was_asked_for(

@@ -183,6 +183,21 @@ async def test_a_file_that_was_only_touched_restarts_nothing(
     assert len(configuration.journals["stays"].starts) == 1
 
 
+async def test_that_the_configuration_is_followed_no_more_is_said(
+    configuration: Configuration, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(_: object) -> None:
+        raise OSError("The disk is gone")
+
+    monkeypatch.setattr(config_reload, "_item_stamps", broken)
+    configuration.write({})
+    settings = load_settings([configuration.path], cache_dir=configuration.folder, state_dir=configuration.folder)
+    parts = default_parts(settings, encoder=FakeEncoder(), embeddings=MemoryEmbeddings())
+    async with open_host(settings, parts) as host, Source(files=[configuration.path]).followed(host):
+        await until(lambda: "followed no more" in caplog.text)
+    await parts.close()
+
+
 def write_skill(folder: Path, description: str, version: int) -> None:
     """At once, with a time of its own."""
     folder.mkdir(exist_ok=True)

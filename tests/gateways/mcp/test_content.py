@@ -14,6 +14,7 @@ from mcp import Client
 from pegboard.events import ContentSuspected
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.resources.resource_listing import Kind
+from pegboard.gateways.mcp.trust import content
 from pegboard.gateways.mcp.trust.content import MOST_READ, Contents
 from pegboard.model import ServerName
 from pegboard.settings.storage import ScanPolicy
@@ -133,6 +134,26 @@ async def test_results_that_are_waiting_are_handed_to_a_thread_together(
 
     assert len(handed) == 1
     assert sorted(event.where for event in events.of(ContentSuspected)) == [f"tool{each}" for each in range(5)]
+
+
+async def test_a_result_that_cannot_be_read_leaves_the_others_read(
+    events: MemoryEvents, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    scan = content.scan_content
+
+    def failing(item: Any) -> Any:
+        if "odd" in str(item):
+            raise RecursionError("too deep")
+        return scan(item)
+
+    monkeypatch.setattr(content, "scan_content", failing)
+    read = contents(events, clock)
+    read.answered(SERVER, "first", {"content": [{"type": "text", "text": "odd"}]})
+    read.answered(SERVER, "second", {"content": [{"type": "text", "text": ORDER}]})
+    await scanned(read)
+
+    assert [event.where for event in events.of(ContentSuspected)] == ["second"]
+    assert "A result of 'first' of server notes could not be scanned" in caplog.text
 
 
 async def test_what_nobody_has_read_when_the_loop_ends_is_left_without_an_error(

@@ -32,7 +32,6 @@ from pegboard.gateways.mcp.transport.auth import Holder, check_scope
 from pegboard.habits import habits_of
 from pegboard.library.turns import answered, remembered, turn_of
 from pegboard.model import AgentState, Decision, JsonObject, Outcome, Session, Tool, ToolId, Turn
-from pegboard.retrieval.index_thread import on_index_thread
 from pegboard.routing.decisions import widened
 from pegboard.routing_board import RoutingBoard
 from pegboard.wire_formats import wire_tool, wire_tools
@@ -165,6 +164,7 @@ class Endpoints:
             decision, board, names = await gateway.route(turn, Caller(holder=holder))
             return OfferedTurn(decision=decision, board=board, names=names, own=False)
         board = (await self._boards.of(asked.tools)).routing
+        await board.index_words()
         async with self._host.searches.place(Caller(holder=holder)):
             decision = await board.route(self._own_turn(turn, holder))
         return OfferedTurn(decision=decision, board=board, names=_own_names(board), own=True)
@@ -177,7 +177,8 @@ class Endpoints:
                 "Own tools have no kind, server or category.", remedy="Leave these out, or leave `tools` out."
             )
         board = await self._boards.of(tools)
-        index = await on_index_thread(len(tools), lambda: board.index)
+        index = await board.search_index()
+        await board.routing.index_words()
         async with self._host.searches.place(Caller(holder=holder)):
             found = await found_tools(
                 board.routing, index, lambda text: self._own_turn(Turn.ask(text), holder), asked.query

@@ -38,6 +38,12 @@ class RequestBoard:
     size: int
     warming: asyncio.Task[None]
 
+    async def search_index(self) -> SearchIndex:
+        """What searches need of these tools, built with the first."""
+        if "index" not in self.__dict__:
+            await on_index_thread(len(self.routing.catalog), lambda: self.index)
+        return self.index
+
     @cached_property
     def index(self) -> SearchIndex:
         catalog = self.routing.catalog

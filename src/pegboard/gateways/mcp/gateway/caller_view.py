@@ -104,6 +104,7 @@ class CallerView:
     async def found(self, query: str, session: Session, caller: Caller, where: Filter | None = None) -> Found:
         """What a search finds, once it is the caller's turn."""
         index = await self.catalog_view.search_index()
+        await self.board.index_words()
         async with self.searches.place(caller):
             return await found_tools(self.board, index, lambda text: self.turn(text, session, caller), query, where)
 

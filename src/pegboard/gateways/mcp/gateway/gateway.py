@@ -257,6 +257,7 @@ class Gateway:
         state = replace(turn.state, auth=rights.scopes, tool_outputs=rights.state.tool_outputs)
         turn = replace(turn, scopes=rights.scopes, only=rights.only, habits=rights.habits, state=state)
         board, names = view.board, view.names(caller)
+        await board.index_words()
         async with view.searches.place(caller):
             return await board.route(turn), board, names.of
 

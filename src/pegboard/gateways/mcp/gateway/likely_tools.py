@@ -146,6 +146,7 @@ class LikelyTools:
         session = await view.book.get(key)
         if view.exposure(caller, session) != "dynamic":
             return
+        await view.board.index_words()
         async with view.searches.place(caller):
             decision = await view.board.search(view.turn(conversation.text, session, caller), shown=LOOKED_AT)
         session = await view.book.get(key)

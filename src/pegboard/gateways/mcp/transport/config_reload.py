@@ -72,6 +72,7 @@ class Source:
         once."""
         asked = asyncio.Event()
         following = asyncio.create_task(self.follow(host, *others, asked=asked))
+        following.add_done_callback(_tell_of_defect)
         try:
             yield asked.set
         finally:
@@ -131,6 +132,11 @@ class Source:
 
     def _stamps(self) -> Stamps:
         return tuple(map(_stamp, self.files))
+
+
+def _tell_of_defect(following: asyncio.Task[None]) -> None:
+    if not following.cancelled() and (error := following.exception()) is not None:
+        LOGGER.error("The configuration is followed no more: restart to apply changes", exc_info=error)
 
 
 def _item_stamps(settings: ItemSettings) -> dict[Path, tuple[int, int] | None]:

@@ -124,7 +124,13 @@ class Contents:
 
 
 def _scanned(answers: Sequence[Answered]) -> list[tuple[ServerName, str, ScanResult]]:
-    return [(server, where, scan_content({"content": texts})) for server, where, texts in answers]
+    found = []
+    for server, where, texts in answers:
+        try:
+            found.append((server, where, scan_content({"content": texts})))
+        except Exception:
+            LOGGER.exception("A result of %s of server %s could not be scanned", ascii(where), server)
+    return found
 
 
 def _texts(result: JsonObject) -> list[str]:
