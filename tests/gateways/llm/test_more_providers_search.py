@@ -271,6 +271,24 @@ async def test_a_search_after_which_the_model_only_talks_ends_without_calls(name
     assert read(name, got, streams=streams) == ("No flight.", [], reason, 2 * USED[0])
 
 
+@pytest.mark.parametrize(
+    ("name", "after"),
+    [
+        ("bedrock", frame("messageStop", {"stopReason": None})),
+        ("cohere", b'event: message-end\ndata: {"type":"message-end","delta":{"finish_reason":null}}\n\n'),
+    ],
+)
+def test_an_event_after_the_finish_leaves_it_what_it_was(name: str, after: bytes) -> None:
+    joiner = search_codec(name).joiner()
+    joiner.begin(lambda tool: tool == "search_tools")
+    joiner.feed(says(name, SEARCH, streams=True) + after)
+    answer = joiner.close()
+
+    assert answer is not None
+    assert search_codec(name).waits(answer)
+    assert [call.name for call in search_codec(name).calls(answer)] == ["search_tools"]
+
+
 @pytest.mark.requirement("providers.converse-and-cohere")
 @providers
 @both

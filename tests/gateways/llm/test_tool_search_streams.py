@@ -211,3 +211,36 @@ def test_an_error_of_a_further_answer_ends_the_stream_with_its_words(name: str) 
     assert last.endswith(b"\n\n")
     assert "overloaded" in json.dumps(data_of(last))
     assert "not JSON" in json.dumps(data_of(joiner.failed(b"not JSON")))
+
+
+AFTER = {
+    "openai_chat": {"id": "answer_0", "choices": [{"index": 0, "delta": {}, "finish_reason": None}]},
+    "gemini": {"responseId": "answer_0", "candidates": [{"index": 0, "finishReason": None}], "usageMetadata": None},
+}
+"""What servers send after the end of the answer: Azure, for one, what its filter found."""
+
+
+@pytest.mark.parametrize("name", AFTER)
+def test_a_chunk_after_the_finish_leaves_it_what_it_was(name: str) -> None:
+    search = [*streamed(name, Says(calls=[SEARCH])), event_bytes("", AFTER[name])]
+    joiner = TOOL_SEARCH[name].joiner()
+    joiner.begin(ours)
+    for event in search:
+        joiner.feed(event)
+    answer = joiner.close()
+
+    assert answer is not None
+    assert [call.name for call in TOOL_SEARCH[name].calls(answer)] == ["search_tools"]
+    assert TOOL_SEARCH[name].waits(answer)
+
+
+def test_a_gemini_event_after_the_finish_does_not_take_it_from_the_client() -> None:
+    last = {"responseId": "answer_0", "usageMetadata": {"promptTokenCount": 100}}
+    for after in (AFTER["gemini"], last):
+        search = [*streamed("gemini", Says(calls=[HIDDEN])), event_bytes("", after)]
+
+        told = data_of(joined("gemini", search, hides=lambda tool: tool == "search_tools"))
+
+        assert told[-1]["candidates"][0]["finishReason"] == "STOP"
+        assert "beta" in json.dumps(told)
+        assert b'"promptTokenCount":100' in joined("gemini", search, hides=ours)

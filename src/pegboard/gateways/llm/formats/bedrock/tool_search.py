@@ -95,7 +95,7 @@ class ConverseJoiner:
             case "contentBlockStart" | "contentBlockDelta" | "contentBlockStop":
                 return self._block(frame, event, said)
             case "messageStop" | "metadata":
-                self._round.stop = said.get("stopReason", self._round.stop)
+                self._round.stop = said.get("stopReason") or self._round.stop
                 self._round.told = said if event == "metadata" else self._round.told
                 self._round.tail.append((frame.raw, event, said))
                 return b""

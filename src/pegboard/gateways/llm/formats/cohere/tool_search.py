@@ -108,7 +108,8 @@ class CohereJoiner:
 
     def _end(self, raw: bytes, event: Document) -> bytes:
         delta = object_of(event.get("delta"))
-        self._round.finish, self._round.used = delta.get("finish_reason"), delta.get("usage")
+        self._round.finish = delta.get("finish_reason") or self._round.finish
+        self._round.used = delta.get("usage") or self._round.used
         self._round.tail.append((raw, event))
         return b""
 

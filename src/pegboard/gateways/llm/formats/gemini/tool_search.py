@@ -88,13 +88,13 @@ class ContentsJoiner:
         round_, candidate = self._round, candidate_of(event)
         if self._rounds == 1 and "responseId" in event and not self._first:
             self._first = {"responseId": event["responseId"]}
-        round_.used = event.get("usageMetadata", round_.used)
-        round_.finish = candidate.get("finishReason", round_.finish)
+        round_.used = event.get("usageMetadata") or round_.used
+        round_.finish = candidate.get("finishReason") or round_.finish
         parts = parts_in(candidate)
         put(round_.parts, parts)
         shown = self._shown(parts)
         if round_.late and round_.finish is not None:
-            round_.tail = event
+            round_.tail = _with_end(round_.tail or {}, event, round_.finish)
             return self._event(_without_end(event), shown) if shown else b""
         if self._rounds == 1 and shown == parts:
             return raw
@@ -201,3 +201,13 @@ def _without_end(event: Document) -> Document:
     """The event without its finish reason."""
     candidate = {name: value for name, value in candidate_of(event).items() if not name.startswith("finish")}
     return event | {"candidates": [candidate]}
+
+
+def _with_end(before: Document, event: Document, reason: Any) -> Document:
+    """The last event with the finish reason and what else one before it said of the end."""
+    candidate = {**candidate_of(before), **_given(candidate_of(event)), "finishReason": reason}
+    return {**before, **_given(event), "candidates": [candidate]}
+
+
+def _given(fields: Mapping[str, Any]) -> Document:
+    return {name: value for name, value in fields.items() if value is not None}

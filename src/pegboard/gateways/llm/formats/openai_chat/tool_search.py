@@ -116,7 +116,7 @@ class ChatJoiner:
             return b"" if used is not None or self._rounds > 1 else raw
         choice, said = choices[0], object_of(choices[0].get("delta"))
         delta = self._visible(said)
-        self._round.finish = choice.get("finish_reason", self._round.finish)
+        self._round.finish = choice.get("finish_reason") or self._round.finish
         if self._round.finish is not None and self._round.holds:
             return self._last(raw, chunk, choice, delta)
         if delta == said and self._rounds == 1:
