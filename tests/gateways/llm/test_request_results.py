@@ -14,13 +14,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mock_providers.scripted import Calls, Says, Seen
+from mock_providers.scripted import Calls, Model, Says, Seen
 from model_bodies import CODECS
 from model_doors import Gateway, gateway_beside
 from pegboard.catalog.tokens import BpeCounter
 from pegboard.events import ProgramFinished, ResultRead, ResultShaped
 from pegboard.gateways.llm.formats.protocol import LlmRequest
+from pegboard.gateways.llm.formats.tool_search import MOST_ROUNDS
 from pegboard.gateways.llm.tool_results.request_results import RequestResults, ShapedRequest
+from pegboard.gateways.llm.tool_results.result_reads import MOST_READS
 from pegboard.results.json_tables import restored
 from pegboard.settings.result_settings import ResultSettings
 from random_conversations import JOBS, SCHEMA, AgentStep, UserTurn, body, conversations
@@ -343,6 +345,45 @@ def test_the_model_reads_on_within_the_request_and_the_client_sees_one_answer(
     assert gateway.mock.refused == []
     after = len(gateway.events.of(ResultShaped)), len(gateway.events.of(ResultRead))
     assert after == (before[0] + 1, before[1] + 1)
+
+
+def endless(*calls: Calls) -> Model:
+    """Makes these calls in every answer, until nobody would wait any longer."""
+    answers = iter([Says(calls=calls)] * 30)
+    return lambda seen: next(answers, Says(text="Enough."))
+
+
+def through(tool: str, **arguments: Any) -> Calls:
+    return Calls(tool="call_tool", arguments={"name": tool, "arguments": arguments})
+
+
+READ, WRONG = through("read_result", handle="r0", grep="part"), through("no_such_tool")
+
+
+@formats
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    ("calls", "requests"),
+    [([READ], 1 + MOST_READS), ([READ, WRONG], 1 + MOST_ROUNDS), ([WRONG], 1 + MOST_ROUNDS)],
+    ids=["reads", "reads and wrong calls", "wrong calls"],
+)
+def test_a_model_that_never_stops_reading_through_call_tool_comes_to_an_end(
+    gateway: Gateway, name: str, stream: bool, calls: list[Calls], requests: int
+) -> None:
+    gateway.mock.model = endless(*calls)
+    told = post(gateway, name, "one-1", stream=stream)
+
+    assert len(gateway.mock.received) == requests
+    assert gateway.mock.refused == []
+    assert "Enough." not in told
+
+
+def test_reads_and_wrong_calls_in_turn_come_to_an_end_too(gateway: Gateway) -> None:
+    turns = iter([Says(calls=[READ]), Says(calls=[WRONG])] * 15)
+    gateway.mock.model = lambda seen: next(turns, Says(text="Enough."))
+    post(gateway, "openai_chat", "one-1", stream=False)
+
+    assert len(gateway.mock.received) == 2 * MOST_ROUNDS + 2  # the wrong call that is no longer answered is the last
 
 
 def programmer(seen: Seen) -> Says:

@@ -22,10 +22,13 @@ from pegboard.gateways.llm.formats.tool_search import (
     SearchTool,
     ToolSearchCodec,
 )
-from pegboard.gateways.llm.tool_results.result_reads import MOST_READS, ResultReads, reads_alone
+from pegboard.gateways.llm.tool_results.result_reads import MOST_READS, ResultReads
 from pegboard.gateways.llm.tool_search.tool import refused
 from pegboard.model import JsonObject, Tool
 from pegboard.routing import check_lightly
+
+Waiting = tuple[FunctionCall, TranslatedCall | None]
+"""A call that the gateway has to answer, with its meaning."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,7 +100,7 @@ class CallToolSearchCodec:
     def waits(self, answer: Document) -> bool:
         return self._inner.waits(answer)
 
-    def waiting(self, answer: Document) -> list[tuple[FunctionCall, TranslatedCall | None]]:
+    def waiting(self, answer: Document) -> list[Waiting]:
         """The calls of an answer that the gateway has to answer, each with its meaning; empty if the answer is the
         client's: it was cut off, or contains a call that passes."""
         asked = self._inner.calls(answer) if self._inner.waits(answer) else []
@@ -124,11 +127,15 @@ class CallToolSearchCodec:
 
     async def answer(self, call: FunctionCall, meant: TranslatedCall | None) -> str:
         """The gateway's answer to a call."""
-        if self.reads is not None and self.reads.named(call.name):
+        if self.reads is not None and self.is_read(call.name):
             return await self.reads.answer(call.name, call.arguments)
-        if self.reads is not None and meant is not None and self.reads.named(meant.name):
+        if self.reads is not None and meant is not None and self.is_read(meant.name):
             return await self.reads.answer(meant.name, meant.arguments)
         return self._gate.answer(meant)
+
+    def only_reads(self, waiting: Sequence[Waiting]) -> bool:
+        """Whether all of these calls read results, as they are or through `call_tool`."""
+        return all(self.is_read(call.name if meant is None else meant.name) for call, meant in waiting)
 
     def _unwrapped(self, call: FunctionCall) -> TranslatedCall | None:
         return None if self.is_read(call.name) else unwrapped(call.arguments, self._gate.own)
@@ -202,6 +209,8 @@ class CallToolRoundTrip:
     rewritten: bytes
     sent: frozenset[int] = frozenset()
     exchanges: list[SearchExchange] = field(default_factory=list)
+    asked: int = 0
+    """Repetitions for something else than reads."""
 
     @property
     def searches(self) -> int:
@@ -232,15 +241,18 @@ class CallToolRoundTrip:
 
     def goes_on(self, answer: Document) -> bool:
         """Whether the gateway has to answer the calls."""
-        waiting = self.format.waiting(answer)
-        reads = self.format.reads
-        if waiting and reads is not None and reads_alone(reads, [call for call, _ in waiting]):
+        waiting, reads = self.format.waiting(answer), self.format.reads
+        if not waiting or len(self.exchanges) >= MOST_ROUNDS + MOST_READS:
+            return False
+        if reads is not None and self.format.only_reads(waiting):
             return reads.rounds < MOST_READS
-        return bool(waiting) and len(self.exchanges) - (reads.rounds if reads else 0) < MOST_ROUNDS
+        return self.asked < MOST_ROUNDS
 
     async def answer(self, answer: Document) -> None:
         """Answer the calls; the next `body` includes the results."""
-        results = [(call, await self.format.answer(call, meant)) for call, meant in self.format.waiting(answer)]
+        waiting = self.format.waiting(answer)
+        self.asked += not self.format.only_reads(waiting)
+        results = [(call, await self.format.answer(call, meant)) for call, meant in waiting]
         self.exchanges.append(SearchExchange(answer=answer, results=results))
 
     async def found_by(self, call: FunctionCall) -> None:
