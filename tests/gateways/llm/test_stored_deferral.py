@@ -119,6 +119,39 @@ def test_a_history_with_searches_goes_on_where_nothing_is_deferred(
         assert len(brought) == len(set(brought))
 
 
+def choosing(*names: str) -> dict[str, Any]:
+    """A choice that allows these tools alone."""
+    return {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": name} for name in names]}
+
+
+@streamed
+def test_a_list_of_allowed_tools_names_none_that_waits(streams: bool) -> None:
+    with opened(DEFER) as doors:
+        talk = Talk(doors, streams=streams, tools=FEW)
+        choice = choosing(*[*JOBS][:20])
+        answer = talk.answer([{"role": "user", "content": hints("renew_loan")}], tool_choice=choice)
+
+        assert [item.name for item in answer.output if item.type == "function_call"] == ["renew_loan"]
+        assert doors.mock.refused == []
+
+
+@streamed
+@pytest.mark.parametrize(
+    "policy", [DEFER, OFF["whole"], OFF["few"], OFF["shadow"]], ids=["deferred", "whole", "few", "shadow"]
+)
+def test_a_later_list_of_allowed_tools_names_only_what_is_listed(policy: dict[str, Any], streams: bool) -> None:
+    with opened(DEFER, policy) as doors:
+        talk = Talk(doors, streams=streams, tools=FEW)
+        talk.next = cycle(doors.addresses[:1])
+        assert talk.said(hints("renew_loan")).output_text == "Done."
+        talk.next = cycle(doors.addresses[1:])
+        choice = choosing("renew_loan", "water_plants", "unit_7")
+        answer = talk.answer([{"role": "user", "content": wants("water_plants")}], tool_choice=choice)
+
+        assert [item.name for item in answer.output if item.type == "function_call"] == ["water_plants"]
+        assert doors.mock.refused == []
+
+
 @pytest.mark.requirement("openai.stored-answers")
 def test_a_conversation_that_began_with_all_its_tools_can_have_them_deferred() -> None:
     with opened({"ways": ("whole",)}, DEFER) as doors:

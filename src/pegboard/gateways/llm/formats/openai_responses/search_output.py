@@ -28,7 +28,7 @@ from pegboard.gateways.llm.formats.openai_responses.tool_search import (
     repeated,
 )
 from pegboard.gateways.llm.formats.protocol import LlmRequest, OfferedTool
-from pegboard.gateways.llm.formats.tool_arrays import tool_cuts
+from pegboard.gateways.llm.formats.tool_arrays import allowed_edits, tool_cuts
 from pegboard.gateways.llm.formats.tool_references import DeferredTools, ReferenceExchange
 from pegboard.gateways.llm.formats.tool_search import Document, SearchTool
 
@@ -49,6 +49,8 @@ class ResponsesDeferral:
             return "it has a search of its own"
         if any(OWN in (tool.namespace, tool.name) for tool in request.tools):
             return f"it has a namespace called {OWN}"
+        if request.choice.names is not None and not request.choice.forced:
+            return "it says which tools may be called"
         return ""
 
     def may_push(self, request: LlmRequest) -> bool:
@@ -153,13 +155,17 @@ class Loading:
 
 
 def _array_edits(request: LlmRequest, tools: DeferredTools) -> list[Edit]:
-    """The edits that leave only loaded tools in the array, followed by the search."""
+    """The edits that leave only loaded tools in the array, followed by the search, and in a list of allowed tools, if
+    it names any of them."""
     if "tools" not in request.fields:
         return []
     start, end = request.fields["tools"].value
     if not tools.loaded:
         return [Edit(start, end, b"[" + written(_entry(tools)) + b"]")]
-    return [*tool_cuts(request, tools.loaded), Edit(end - 1, end - 1, b"," + written(_entry(tools)))]
+    search = Edit(end - 1, end - 1, b"," + written(_entry(tools)))
+    listed = {request.tools[place].name for place in tools.loaded}
+    allowed = allowed_edits(request, tools.loaded) if listed & (request.choice.names or set()) else []
+    return [*tool_cuts(request, tools.loaded), search, *allowed]
 
 
 def _entry(tools: DeferredTools) -> Document:
