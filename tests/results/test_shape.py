@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
+import time
 from typing import Any
 
 import pytest
@@ -12,12 +14,18 @@ from hypothesis import strategies as st
 
 from pegboard.catalog.tokens import BpeCounter
 from pegboard.errors import ArgumentsInvalid
+from pegboard.model import Tool, ToolId
+from pegboard.results import html_text, result_shaper
 from pegboard.results.html_text import page_text
 from pegboard.results.json_tables import restored
 from pegboard.results.line_folds import folded, unfolded
 from pegboard.results.projection import projected
 from pegboard.results.result_reader import part_of
 from pegboard.results.shape import FAR, LEGEND, ShapePolicy, handle_of, shape
+from pegboard.settings.result_settings import ResultSettings
+from pegboard.stores.memory.events import MemoryEvents
+from pegboard.stores.memory.kept_results import MemoryResults
+from pegboard.testing import FakeClock
 
 COUNTER = BpeCounter("o200k_base")
 POLICY = ShapePolicy(threshold=50, budget=600)
@@ -207,6 +215,44 @@ def test_a_page_keeps_headings_links_rows_and_the_blanks_of_code() -> None:
         "Manual", "## Install", "See the guide (/guide).", "- one", "- two", "name\tport", "web\t8080", "def f():",
         "    return 1",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", ["&#xE000;99&#xE001;", "&#xE000;0&#xE001;", "&#57344;a-0&#57345;", "\ue0000\ue001"])
+def test_a_page_that_writes_our_marks_is_read_as_any_other(mark: str) -> None:
+    said = page_text(f"<html><body><p>before {mark} after</p><pre>the code</pre></body></html>")
+
+    before, code = said.split("\n")
+    assert before == f"before {html.unescape(mark) if '&' in mark else '0'} after"
+    assert code == "the code"
+
+
+def test_a_long_run_of_blanks_in_a_page_is_read_once() -> None:
+    began = time.monotonic()
+
+    assert page_text(f"<html><body><p>a{' ' * 300_000}b</p></body></html>") == f"a{' ' * 300_000}b"
+    assert time.monotonic() - began < 20
+
+
+@given(text=st.text(st.sampled_from([*" \t\r\f\v\u00a0\n\u2003\u2028ab"])))
+def test_the_lines_of_a_page_end_without_blanks_and_none_is_empty(text: str) -> None:
+    assert html_text._without_blanks(text) == re.sub(r"[ \t\r\f\v\u00a0]*\n\s*", "\n", text).strip()
+
+
+async def test_a_result_whose_shaping_fails_is_handed_on_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, events: MemoryEvents, clock: FakeClock
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise IndexError
+
+    monkeypatch.setattr(result_shaper, "shape", fail)
+    options = ResultSettings(policy="handle")
+    shaper = result_shaper.ResultShaper(options, MemoryResults(clock), COUNTER, events=events, clock=clock)
+    result = result_of(json.dumps(ROWS))
+
+    given = await shaper.shaped(Tool(id=ToolId("parts", "list")), result, "handle", owner="", structured=True)
+
+    assert given == result
+    assert "Shaping a result of parts/list failed" in caplog.text
 
 
 def test_a_page_is_text_and_its_original_is_kept() -> None:

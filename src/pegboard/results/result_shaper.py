@@ -77,16 +77,20 @@ class ResultShaper:
         asked: str = "",
         **who: str,
     ) -> JsonObject:
-        """The result in this form; whole, if what would be left out cannot be kept.
+        """The result in this form; whole, if what would be left out cannot be kept, or if shaping fails.
 
         ``structured`` is whether `structuredContent` has to stay. What is cut keeps the lines about what was ``asked``.
         ``who`` are the `key` and the `conversation` of the event.
         """
         if form == "whole":
             return result
-        found = await self._made(tool, result, handles=form == "handle", structured=structured, asked=asked)
-        if found.kept and not await self._is_kept(tool, result, found.handle, owner):
-            found = await self._made(tool, result, handles=False, structured=structured)
+        try:
+            found = await self._made(tool, result, handles=form == "handle", structured=structured, asked=asked)
+            if found.kept and not await self._is_kept(tool, result, found.handle, owner):
+                found = await self._made(tool, result, handles=False, structured=structured)
+        except Exception:
+            LOGGER.exception("Shaping a result of %s failed", tool.id)
+            return result
         if found.rules:
             if found.kept:
                 self.rereads.saved(tool.id, max(0, found.uncut - found.after))
