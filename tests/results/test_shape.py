@@ -413,12 +413,57 @@ class TestReading:
             ({"lines": "9-3"}, "there are lines 1 to 304"),
             ({"path": "items[?"}, "path:"),
             ({"page": 99}, "pages"),
+            ({"page": 99.0}, "pages"),
+            ({"lines": "9" * 5_000}, "there are lines 1 to 304"),
+            ({"path": "ceil(to_number('1e999'))"}, "path:"),
+            ({"path": "&items"}, "path:"),
             ({"grep": "a", "page": 2}, "grep and page exclude each other"),
         ],
     )
     def test_what_cannot_be_read_is_said(self, arguments: dict[str, Any], said: str) -> None:
         with pytest.raises(ArgumentsInvalid, match=said):
             self.read(**arguments)
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "|".join(["[@,@]"] * 40),
+            "|".join(["[@,@]"] * 40 + ["to_string(@)"]),
+            "|".join(["{a:@,b:@}"] * 40),
+            "|".join(["[@,@][]"] * 40),
+            "|".join(["to_string(@)"] + ["join('',[@,@])"] * 40),
+        ],
+    )
+    def test_a_path_that_says_all_again_and_again_is_refused(self, path: str) -> None:
+        with pytest.raises(ArgumentsInvalid, match="path: it says too much"):
+            self.read(path=path)
+
+    def test_a_path_may_say_the_same_a_few_times(self) -> None:
+        assert self.read(path="[items,items,items] | [2][299].id") == "299"
+        assert json.loads(self.read(path="[total,total] | [@,@]")) == [[300, 300], [300, 300]]
+
+    def test_what_is_nested_too_deep_has_no_path(self) -> None:
+        deep = result_of("[" * 200_000 + "]" * 200_000)
+
+        with pytest.raises(ArgumentsInvalid, match="no path"):
+            part_of(deep, {"handle": "r1", "path": "@"}, POLICY, COUNTER)
+
+    def test_a_line_like_the_head_of_a_table_with_more_rows_than_there_are_is_a_line(self) -> None:
+        result = result_of(f"@1 {'9' * 5_000} rows\nabove it")
+
+        assert part_of(result, {"handle": "r1", "grep": "above"}, POLICY, COUNTER).endswith("\n2: above it")
+
+    def test_a_page_may_be_a_number_with_a_point(self) -> None:
+        assert self.read(page=2.0) == self.read(page=2)
+
+
+def test_structured_content_beside_a_text_that_is_nested_too_deep_stays() -> None:
+    result = result_of("[" * 20_000 + "]" * 20_000, json.dumps(ROWS), structuredContent={"a": 1})
+
+    shaped = shape(result, POLICY, COUNTER, structured=False)
+
+    assert shaped.rules == ("table",)
+    assert shaped.result["structuredContent"] == {"a": 1}
 
 
 @pytest.mark.parametrize("front", ["", "Contents of http://127.0.0.1/a:\n", "It cannot be simplified:\nSource: a\n"])

@@ -396,10 +396,18 @@ def handle_of(result: JsonObject) -> str:
 def is_said(result: JsonObject, texts: Sequence[str]) -> bool:
     """Whether the texts say what `structuredContent` does: as JSON, in the wrapper `result` or without it."""
     structured = result.get("structuredContent")
-    try:
-        said: Any = [json.loads(text) for text in texts]
-    except ValueError:
-        said = list(texts)
-    known = [said, said[0] if len(said) == 1 else said]
     inner = structured["result"] if isinstance(structured, dict) and structured.keys() == {"result"} else structured
-    return any(each in (structured, inner) for each in known)
+    try:
+        said = _loaded(texts)
+        known = [said, said[0] if len(said) == 1 else said]
+        return any(each in (structured, inner) for each in known)
+    except RecursionError:  # they are too deep to be compared
+        return False
+
+
+def _loaded(texts: Sequence[str]) -> list[Any]:
+    """The values of texts that are JSON; the texts, if one is not."""
+    try:
+        return [json.loads(text) for text in texts]
+    except ValueError:
+        return list(texts)
