@@ -417,12 +417,23 @@ class TestReading:
             ({"lines": "9" * 5_000}, "there are lines 1 to 304"),
             ({"path": "ceil(to_number('1e999'))"}, "path:"),
             ({"path": "&items"}, "path:"),
-            ({"grep": "a", "page": 2}, "grep and page exclude each other"),
+            ({"grep": "a", "lines": "2"}, "lines and grep exclude each other"),
+            ({"grep": "part 299", "page": 2}, "there are 1 pages"),
         ],
     )
     def test_what_cannot_be_read_is_said(self, arguments: dict[str, Any], said: str) -> None:
         with pytest.raises(ArgumentsInvalid, match=said):
             self.read(**arguments)
+
+    @pytest.mark.parametrize("asked", [{"grep": "part"}, {"lines": "4-290"}, {"path": "items[].name"}])
+    def test_what_is_asked_for_has_pages_too(self, asked: dict[str, Any]) -> None:
+        pages: list[str] = []
+        while not pages or "\n[more follows" in pages[-1]:
+            pages.append(self.read(**asked, page=len(pages) + 1))
+
+        assert len(pages) > 1
+        assert self.read(**asked) == pages[0]
+        assert all(f"part {at}" in "".join(pages) for at in range(10, 280))
 
     @pytest.mark.parametrize(
         "path",
@@ -455,6 +466,37 @@ class TestReading:
 
     def test_a_page_may_be_a_number_with_a_point(self) -> None:
         assert self.read(page=2.0) == self.read(page=2)
+
+
+async def test_the_lines_that_are_read_are_those_of_the_fields_that_were_shown(
+    events: MemoryEvents, clock: FakeClock
+) -> None:
+    options = ResultSettings(policy="handle", threshold=50, budget=600)
+    shaper = result_shaper.ResultShaper(options, MemoryResults(clock), COUNTER, events=events, clock=clock)
+    named = {each: {"type": "array", "items": {"properties": {"id": {}, "name": {}}}} for each in ("items", "more")}
+    tool = Tool(id=ToolId("parts", "list"), output_schema={"type": "object", "properties": named})
+    rows = [{**row, "etag": ["x" * 9, {"n": 1}]} for row in ROWS]
+    result = result_of(json.dumps({"etags": rows[:9], "items": rows, "more": rows[:7]}))
+
+    lines = text_of(await shaper.shaped(tool, result, "handle", owner="ann", structured=True)).split("\n")
+    shown = next(at for at, line in enumerate(lines) if re.match(r"\[lines? \d+", line))
+    handle = lines[-1].partition('with handle "')[2].partition('"')[0]
+    read = await shaper.read({"handle": handle, "lines": f"1-{shown}"}, "ann")
+    original = await shaper.read({"handle": handle, "lines": "1", "original": True}, "ann")
+
+    assert read.split("\n") == lines[:shown]
+    assert "etag" not in read
+    assert "etag" in original
+
+
+def test_a_page_without_text_leaves_no_empty_text() -> None:
+    result = result_of(f"<html><body><script>{'track();' * 200}</script></body></html>", "and another text")
+
+    shaped = shape(result, POLICY, COUNTER, handles=True)
+
+    assert shaped.rules == ("page",)
+    (block,) = shaped.result["content"]
+    assert block["text"].startswith("and another text\n[The original is kept")
 
 
 def test_structured_content_beside_a_text_that_is_nested_too_deep_stays() -> None:

@@ -31,7 +31,11 @@ READER_SCHEMA: JsonObject = {
         },
         "grep": {"type": "string", "description": "Lines with this text; | separates several", "minLength": 1},
         "path": {"type": "string", "description": "A JMESPath expression on the JSON", "minLength": 1},
-        "page": {"type": "integer", "minimum": 1, "description": "One page after the other; the default is the first"},
+        "page": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "One page after the other, of all or of what is asked for; the default is the first",
+        },
         "original": {"type": "boolean", "description": "Read it as the tool sent it"},
     },
     "required": ["handle"],
@@ -44,28 +48,38 @@ READER: JsonObject = {
     "inputSchema": READER_SCHEMA,
     "annotations": {"readOnlyHint": True, "openWorldHint": False},
 }
-WAYS = ("lines", "grep", "path", "page")
+WAYS = ("lines", "grep", "path")
 
 
-def part_of(result: JsonObject, arguments: JsonObject, policy: ShapePolicy, counter: TokenCounter) -> str:
-    """The part of a result that valid arguments of `read_result` ask for, cut to the budget.
+def part_of(
+    result: JsonObject,
+    arguments: JsonObject,
+    policy: ShapePolicy,
+    counter: TokenCounter,
+    *,
+    schema: JsonObject | None = None,
+) -> str:
+    """The part of a result that valid arguments of `read_result` ask for, cut to the budget. Its lines are those of the
+    result as it was shaped, with the ``schema`` of its tool.
 
     Raises ArgumentsInvalid for two parts at once, lines that are not there, and a path that cannot be used.
     """
     asked = [way for way in WAYS if way in arguments]
     if len(asked) > 1:
         raise ArgumentsInvalid(READ, [f"{' and '.join(asked)} exclude each other"], READER_SCHEMA)
-    texts = texts_of(result)
+    return _within(_asked_for(texts_of(result), arguments, schema), int(arguments.get("page", 1)), policy, counter)
+
+
+def _asked_for(texts: Sequence[str], arguments: JsonObject, schema: JsonObject | None) -> list[str]:
+    """The lines that arguments ask for, of all pages."""
     if "path" in arguments:
-        return _within(_at_path(texts, arguments["path"]).split("\n"), 1, policy, counter)
+        return _at_path(texts, arguments["path"]).split("\n")
     if not arguments.get("original"):
-        texts = [each.text for each in shaped_texts(texts, pages=True)]
+        texts = [each.text for each in shaped_texts(texts, schema=schema, pages=True)]
     lines = "\n".join(texts).split("\n")
     if "grep" in arguments:
-        return _within(_with_text(lines, arguments["grep"]), 1, policy, counter)
-    if "lines" in arguments:
-        return _within(_numbered(lines, arguments["lines"]), 1, policy, counter)
-    return _within(lines, int(arguments.get("page", 1)), policy, counter)
+        return _with_text(lines, arguments["grep"])
+    return _numbered(lines, arguments["lines"]) if "lines" in arguments else lines
 
 
 def _at_path(texts: Sequence[str], path: str) -> str:

@@ -195,13 +195,14 @@ def _is_for_model(block: Any) -> bool:
 
 
 def with_texts(result: JsonObject, texts: Sequence[str]) -> dict[str, Any]:
-    """The result with these texts in place of its own; those of one text take the place of its first."""
+    """The result with these texts in place of its own; those of one text take the place of its first. A text of which
+    nothing is left has no block, since providers refuse empty ones."""
     left, content = list(texts), []
     for block in result["content"]:
         if not _is_for_model(block):
             content.append(block)
-        elif left:
-            content.append({**block, "text": left.pop(0)})
+        elif left and ((text := left.pop(0)) or not block["text"]):
+            content.append({**block, "text": text})
     return {**result, "content": content}
 
 
