@@ -134,6 +134,7 @@ def test_a_version_that_is_not_pinned_is_said() -> None:
         ({"identifier": "git+https://evil.example/x"}, "not the name of a package"),
         ({"version": "1.0.0 --unsafe"}, "is no version"),
         ({"registryBaseUrl": "https://npm.evil.example"}, "not from the usual registry"),
+        ({"registryBaseUrl": "https://[x"}, "is no URL"),
         ({"registryType": "mcpb"}, "bundle for desktop clients"),
         ({"registryType": "cargo"}, "package of 'cargo'"),
         ({"transport": {"type": "sse", "url": "http://127.0.0.1:1/sse"}}, "it serves sse"),
@@ -245,3 +246,12 @@ def test_a_server_that_is_configured_is_known_by_its_package_or_address(fields: 
     server = listing(entry(packages=[package], remotes=[remote])).server
     specs = {"mine": ServerSpec(name="mine", **fields), "other": ServerSpec(name="other", command="npx", args=("-y",))}
     assert configured_as(server, specs) == (["mine"] if is_it else [])
+
+
+def test_an_address_that_is_no_url_is_the_one_of_no_configured_server() -> None:
+    remote = {"type": "streamable-http", "url": "https://[x"}
+    server = listing(entry(remotes=[remote])).server
+    specs = {"mine": ServerSpec(name="mine", url="https://tides.example/mcp")}
+
+    assert configured_as(server, specs) == []
+    assert [each.why_not for each in proposals(server)] == ["its address is no URL"]

@@ -31,6 +31,7 @@ def test_a_list_answer_an_array_lines_and_a_single_server_are_read(tmp_path: Pat
         (b"", "is no JSON"),
         (b"\xff\xfe{}", "is not UTF-8"),
         (b"[" * 200_000, "nested too deeply|is no JSON"),
+        (b'{"servers": [' + b"1" * 5_000 + b"]}", "too many digits"),
         (b'{"servers": {}}', "no list of servers"),
         (b'"text"', "no list of servers"),
     ],

@@ -107,7 +107,7 @@ def entry_name(name: str) -> str:
 def configured_as(server: RegistryServer, specs: Mapping[str, ServerSpec]) -> list[str]:
     """The names of those configured servers that are this one: at one of its addresses, or run from one of its
     packages, whatever their version."""
-    addresses = {_address(each.url) for each in server.remotes}
+    addresses = {_address(each.url) for each in server.remotes} - {""}
     packages = tuple(each.identifier for each in server.packages if each.identifier)
     return [
         name
@@ -118,8 +118,11 @@ def configured_as(server: RegistryServer, specs: Mapping[str, ServerSpec]) -> li
 
 
 def _address(url: str) -> str:
-    """Without query, fragment and last slash, and with the host in lower case."""
-    parts = urlsplit(url)
+    """Without query, fragment and last slash, and with the host in lower case; empty for what is no URL."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].casefold()}{parts.path.rstrip('/')}"
 
 
@@ -177,7 +180,10 @@ def _package(package: Package, needs: dict[str, Need]) -> tuple[dict[str, Any], 
         raise NoEntry(f"it is {what}: install it yourself")
     if not IDENTIFIERS[kind].fullmatch(identifier):
         raise NoEntry(f"{identifier[:80]!r} is not the name of a package of {kind}")
-    base = urlsplit(package.registry_base_url).hostname
+    try:
+        base = urlsplit(package.registry_base_url).hostname
+    except ValueError:
+        raise NoEntry("the address of its registry is no URL") from None
     if base and base not in USUAL[kind]:
         raise NoEntry(f"its package comes from {base!r}, not from the usual registry")
     host = _image_host(identifier) if kind == "oci" else ""

@@ -71,3 +71,5 @@ def _parsed(text: str, where: str) -> Any:
         raise CatalogError(
             f"{where} is no JSON: {error.msg} at line {error.lineno}, column {error.colno}.", remedy="Get it again."
         ) from None
+    except ValueError:
+        raise CatalogError(f"{where} has a number with too many digits.", remedy="Get it again.") from None

@@ -19,6 +19,8 @@ OFFICIAL = "io.modelcontextprotocol.registry/official"
 """The key of the registry's own words on a server, in `_meta`."""
 MOST_CHARACTERS = 4_000
 """Of one text. The official registry takes 100 for a description, others more."""
+MOST_LEVELS = 2
+"""Of parts of values within each other; the official schema has one."""
 MOST_ITEMS = 200
 """Packages, remotes, variables and arguments in one list."""
 NAME = r"^[A-Za-z0-9.-]+/[A-Za-z0-9._-]+$"
@@ -63,6 +65,22 @@ class Input(_Part):
         if isinstance(value, bool):
             return "true" if value else "false"
         return str(value) if isinstance(value, int | float) else value
+
+    @field_validator("variables", mode="before")
+    @classmethod
+    def _not_deep(cls, value: Any) -> Any:
+        if _is_deeper(value, MOST_LEVELS):
+            raise ValueError(f"has more than {MOST_LEVELS} levels of variables")
+        return value
+
+
+def _is_deeper(variables: object, most: int) -> bool:
+    """Whether variables have more than ``most`` levels. It looks no deeper."""
+    if not isinstance(variables, Mapping) or not variables:
+        return False
+    return most == 0 or any(
+        _is_deeper(each.get("variables"), most - 1) for each in variables.values() if isinstance(each, Mapping)
+    )
 
 
 class Transport(_Part):
