@@ -185,7 +185,7 @@ def _package(package: Package, needs: dict[str, Need]) -> tuple[dict[str, Any], 
     except ValueError:
         raise NoEntry("the address of its registry is no URL") from None
     if base and base not in USUAL[kind]:
-        raise NoEntry(f"its package comes from {base!r}, not from the usual registry")
+        raise NoEntry(f"its package comes from {base[:80]!r}, not from the usual registry")
     host = _image_host(identifier) if kind == "oci" else ""
     if host and host not in USUAL["oci"]:
         raise NoEntry(f"its image comes from {host[:80]!r}, not from the usual registry")

@@ -26,6 +26,8 @@ MOST_ITEMS = 200
 NAME = r"^[A-Za-z0-9.-]+/[A-Za-z0-9._-]+$"
 Status = Literal["active", "deprecated", "deleted"]
 Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
+Word = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_.+-]*$")]
+"""The name of a kind, which is shown to models as it is."""
 _Few = Field(strict=False, max_length=MOST_ITEMS)
 
 
@@ -86,7 +88,7 @@ def _is_deeper(variables: object, most: int) -> bool:
 class Transport(_Part):
     """How a server is spoken to: stdio, streamable-http or sse."""
 
-    type: Text
+    type: Word
     url: Text = ""
     headers: Annotated[tuple[Input, ...], _Few] = ()
     variables: Annotated[dict[str, Input], Field(default_factory=dict, max_length=MOST_ITEMS)]
@@ -95,7 +97,7 @@ class Transport(_Part):
 class Package(_Part):
     """A package that a person's machine would run."""
 
-    registry_type: Text
+    registry_type: Word
     identifier: Text
     transport: Transport
     registry_base_url: Text = ""
