@@ -39,7 +39,7 @@ def read_servers(path: Path) -> Iterator[Any]:
     except UnicodeDecodeError as error:
         raise CatalogError(f"{str(path)!r} is not UTF-8: {error.reason} at byte {error.start:,}.") from None
     if path.suffix == ".jsonl":
-        for number, line in enumerate(text.splitlines(), start=1):
+        for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
                 yield from servers_of(_parsed(line, f"{str(path)!r}, line {number}"), str(path))
     else:
