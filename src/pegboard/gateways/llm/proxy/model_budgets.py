@@ -24,6 +24,7 @@ from pegboard.errors import PegboardError, SpendLimitReached
 from pegboard.events import BudgetUsed
 from pegboard.gateways.llm.formats.registry import codec_for, counts
 from pegboard.gateways.llm.proxy.budget_errors import CostUnknown, ModelBudgetReached, ModelDayBudgetReached
+from pegboard.gateways.llm.proxy.model_round import ModelRound
 from pegboard.gateways.llm.proxy.request_audit import RequestContext
 from pegboard.model_prices import ModelPrice, PriceTable
 from pegboard.protocols import Clock, EventSink
@@ -198,20 +199,34 @@ def _used(
 def _input_tokens(context: RequestContext) -> int:
     """About how many tokens the body has."""
     request, body = context.rewritten.request, context.rewritten.body
-    size = len(body if body is not None else request.body if request is not None else b"")
+    return _tokens(len(body if body is not None else request.body if request is not None else b""))
+
+
+def _tokens(size: int) -> int:
+    """About how many tokens of input so many bytes are."""
     return min(size // BYTES_A_TOKEN, MOST_INPUT)
 
 
 def _cost(context: RequestContext, price: ModelPrice, tokens: int) -> NanoUsd:
     """What the provider counted; where it did not, or the client did not wait for it, what went to and fro."""
+    if context.rounds:
+        return NanoUsd(sum(_cost_of_round(each, price) for each in context.rounds))
     if context.status >= HTTPStatus.BAD_REQUEST:
         return FREE
-    used = context.used
+    return price.cost(_spent(context, tokens)) or FREE
+
+
+def _cost_of_round(sent: ModelRound, price: ModelPrice) -> NanoUsd:
+    """What one request of a round trip cost; an error costs nothing, and leaves what the others cost."""
+    return FREE if sent.status >= HTTPStatus.BAD_REQUEST else price.cost(_spent(sent, _tokens(sent.asked))) or FREE
+
+
+def _spent(answered: RequestContext | ModelRound, tokens: int) -> TokenUsage:
+    """What was counted of an answer, or came of it; ``tokens`` are those of the request."""
+    used = answered.used
     if used is None:
-        used = TokenUsage(input=tokens, output=context.said)
-    elif not context.ended:
-        used = replace(used, output=max(used.output, context.said))
-    return price.cost(used) or FREE
+        return TokenUsage(input=tokens, output=answered.said)
+    return used if answered.ended else replace(used, output=max(used.output, answered.said))
 
 
 def _nano(usd: float | None, share: float = 1.0) -> NanoUsd | None:
