@@ -211,6 +211,20 @@ async def test_a_request_whose_cost_cannot_be_known_is_not_sent(
     assert others == [200, 200, 200]
 
 
+async def test_an_answer_in_the_background_is_refused_under_a_budget(
+    gateway_of: OpenGateway, counting: ModelUpstream
+) -> None:
+    asked = asking("openai_responses", "a", tools=["a"], model="gpt-x")
+    async with gateway_of(**options({"day": 100})) as gateway:
+        statuses = [
+            (await gateway.http.post("/openai/v1/responses", json=asked | {"background": given})).status_code
+            for given in (True, False)
+        ]
+
+    assert statuses == [403, 200]
+    assert len(counting.sent) == 1
+
+
 async def test_the_dashboard_shows_what_is_spent_of_each_budget(
     gateway_of: OpenGateway, counting: ModelUpstream
 ) -> None:

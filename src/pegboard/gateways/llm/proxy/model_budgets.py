@@ -22,6 +22,8 @@ from pegboard.call_charges import FREE, CallCharges, Charge, cost_of
 from pegboard.caller_limits import LimitedCaller
 from pegboard.errors import PegboardError, SpendLimitReached
 from pegboard.events import BudgetUsed
+from pegboard.gateways.llm.formats.json_reader import value_of
+from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.registry import codec_for, counts
 from pegboard.gateways.llm.proxy.budget_errors import CostUnknown, ModelBudgetReached, ModelDayBudgetReached
 from pegboard.gateways.llm.proxy.model_round import ModelRound
@@ -94,7 +96,7 @@ class ModelBudgets:
                         await self._charges.pay(replace(charge, amount=cost))
 
     def _applying(self, context: RequestContext, caller: LimitedCaller) -> list[ModelBudgetSettings]:
-        """The budgets that hold for a request. Raises CostUnknown for one whose model cannot be told."""
+        """The budgets that hold for a request. Raises CostUnknown for one whose model or cost cannot be told."""
         path, request = context.target.path, context.rewritten.request
         if context.method != "POST" or codec_for(path) is None or counts(path):
             return []
@@ -104,7 +106,13 @@ class ModelBudgets:
                 f"A budget holds for this key, and the request was not read: {context.rewritten.reason or 'no model'}.",
                 remedy="Send a smaller request, unsigned, that names its model.",
             )
-        return [each for each in found if request and _names(each, request.model)]
+        found = [each for each in found if request and _names(each, request.model)]
+        if found and request is not None and _in_background(request):
+            raise CostUnknown(
+                "A budget holds for this key, and what an answer in the background costs is never said to the gateway.",
+                remedy="Leave out `background`, or set it to false.",
+            )
+        return found
 
     def _price(self, context: RequestContext) -> ModelPrice:
         model = context.rewritten.request.model if context.rewritten.request else ""
@@ -172,6 +180,11 @@ def covers(budget: ModelBudgetSettings, caller: LimitedCaller) -> bool:
 def _names(budget: ModelBudgetSettings, model: str) -> bool:
     """Whether a budget holds for a model; providers differ in whether case matters."""
     return any(fnmatchcase(model.lower(), name.lower()) for name in budget.models)
+
+
+def _in_background(request: LlmRequest) -> bool:
+    """Whether the answer comes later (Responses): the request that brings its usage names no model."""
+    return value_of(request.text, request.fields, "background") is True
 
 
 def account_of(budget: ModelBudgetSettings, caller: LimitedCaller) -> Account:
