@@ -172,6 +172,16 @@ async def test_keys_tenants_and_models_have_budgets_of_their_own(
     assert "all keys together" in dear.text
 
 
+async def test_budgets_that_differ_in_their_amounts_alone_are_charged_once(
+    gateway_of: OpenGateway, counting: ModelUpstream
+) -> None:
+    budgets = ({"day": 3.5 * COST / 1e9}, {"total": 100.0})
+    async with gateway_of(**options(*budgets)) as gateway:
+        statuses = [(await ask(gateway)).status_code for _ in range(5)]
+
+    assert statuses == [*[200] * 4, 429]  # what is held is less than the answer costs
+
+
 async def test_near_the_end_of_a_budget_answers_and_the_log_say_so_once_a_day(
     gateway_of: OpenGateway, counting: ModelUpstream, events: MemoryEvents, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -78,7 +78,7 @@ class ModelBudgets:
         amount = price.cost(TokenUsage(input=tokens, output=TYPICAL_OUTPUT)) or FREE
         held, cost = list[Charge](), FREE
         try:
-            for each in found:
+            for each in _by_account(found, caller):
                 held.append(await self._held(self._charges, each, caller, amount, context))
             cost = amount
             yield
@@ -127,14 +127,21 @@ class ModelBudgets:
     async def _held(
         self,
         charges: CallCharges,
-        budget: ModelBudgetSettings,
+        budgets: Sequence[ModelBudgetSettings],
         caller: LimitedCaller,
         amount: NanoUsd,
         context: RequestContext,
     ) -> Charge:
-        """The charge with its reservation; a warning if that takes more than the share at which one is due."""
-        whole = Limits(day=_nano(budget.day), key=_nano(budget.total))
-        part = Limits(day=_nano(budget.day, budget.warn), key=_nano(budget.total, budget.warn))
+        """The charge with its reservation, for budgets of one account; a warning if that takes more than the share at
+        which one is due."""
+        day = _least(each.day for each in budgets)
+        total = _least(each.total for each in budgets)
+        budget = budgets[0].model_copy(update={"day": day, "total": total})
+        whole = Limits(day=_nano(day), key=_nano(total))
+        part = Limits(
+            day=_nano(_least(None if each.day is None else each.day * each.warn for each in budgets)),
+            key=_nano(_least(None if each.total is None else each.total * each.warn for each in budgets)),
+        )
         account = account_of(budget, caller)
         what = f"A request to {context.target.upstream.name!r}"
         try:
@@ -194,6 +201,19 @@ def account_of(budget: ModelBudgetSettings, caller: LimitedCaller) -> Account:
     return Account(session="", key=BUDGET + hashlib.sha256(json.dumps(named).encode()).hexdigest()[:32])
 
 
+def _by_account(budgets: Sequence[ModelBudgetSettings], caller: LimitedCaller) -> list[list[ModelBudgetSettings]]:
+    """Budgets that differ only in their amounts count the same, on one account: it is charged once."""
+    found: dict[Account, list[ModelBudgetSettings]] = {}
+    for each in budgets:
+        found.setdefault(account_of(each, caller), []).append(each)
+    return list(found.values())
+
+
+def _least(amounts: Iterable[float | None]) -> float | None:
+    """The smallest of the amounts that are given."""
+    return min((each for each in amounts if each is not None), default=None)
+
+
 def _used(
     budget: ModelBudgetSettings, caller: LimitedCaller, error: SpendLimitReached, *, at: float, refused: bool
 ) -> BudgetUsed:
@@ -242,5 +262,5 @@ def _spent(answered: RequestContext | ModelRound, tokens: int) -> TokenUsage:
     return used if answered.ended else replace(used, output=max(used.output, answered.said))
 
 
-def _nano(usd: float | None, share: float = 1.0) -> NanoUsd | None:
-    return None if usd is None else nano_usd(usd * share)
+def _nano(usd: float | None) -> NanoUsd | None:
+    return None if usd is None else nano_usd(usd)
