@@ -185,7 +185,9 @@ class Connection:
         """Notify a server of the handshake era, which then asks for roots again; later ones ask only within
         requests."""
         client = self._client
-        if client is not None and client.session.discover_result is None and not self.over:
+        if client is None or self.over:  # then the client may have no session any more
+            return
+        if client.session.discover_result is None:
             with suppress(MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):  # then it asks the next time
                 await client.session.send_notification(types.RootsListChangedNotification())
 
