@@ -144,7 +144,8 @@ class ClientOrigin:
         if isinstance(request, types.PingRequest):
             return types.ErrorData(code=types.INVALID_REQUEST, message="This client takes no requests.")
         key = uuid4().hex
-        answer = self._answers[key] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[types.InputResponse] = asyncio.get_running_loop().create_future()
+        self._answers[key] = answer
         self.questions[key] = request
         self.asked()
         try:
