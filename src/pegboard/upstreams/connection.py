@@ -172,6 +172,8 @@ class Connection:
         await self._subscriptions.add(self._opened_client(), uri, self._conditions.connect_timeout)
 
     async def unwatch(self, uri: str) -> None:
+        if self.over:
+            return
         await self._subscriptions.remove(self._opened_client(), uri, self._conditions.connect_timeout)
 
     def watch_task(self, task: str) -> None:
