@@ -42,6 +42,7 @@ from pegboard.upstreams.call_spans import note_request_id
 from pegboard.upstreams.http_pools import HttpPools
 from pegboard.upstreams.limits import UpstreamLimits
 from pegboard.upstreams.raw_requests import is_traced
+from pegboard.upstreams.sendable import can_be_sent, unsendable
 
 LOGGER = logging.getLogger(__name__)
 
@@ -157,7 +158,7 @@ class StatelessDispatcher(Dispatcher[Any]):
         return outcome
 
     async def _post(self, message: Any, headers: dict[str, str] | None, arrivals: _Arrivals) -> None:
-        """A request that cannot be sent ends the connection."""
+        """A request that cannot be sent ends the connection, unless it alone is to blame. Raises MCPError."""
         metadata = ClientMessageMetadata(headers=headers) if headers else None
         context = RequestContext(
             client=self._http,
@@ -169,6 +170,8 @@ class StatelessDispatcher(Dispatcher[Any]):
         try:
             await self._transport._handle_post_request(context)
         except Exception as error:
+            if isinstance(error, ValueError | RecursionError) and not can_be_sent(message):
+                raise unsendable(error) from error
             if not self._opened:
                 raise
             self.error = self.error or error
