@@ -16,8 +16,8 @@ from pydantic import BaseModel
 LOGGER = logging.getLogger(__name__)
 
 HALF_A_PAIR = (
-    'The request cannot be sent to the server: a text in it has one half of a surrogate pair, such as "\\ud83d" without '
-    "its other half. Send whole characters."
+    "The request cannot be sent to the server: a text in it has half of a surrogate pair, "
+    'such as "\\ud83d" without its other half. Send whole characters.'
 )
 TOO_DEEP = (
     "The request cannot be sent to the server: its values are nested too deeply. Nest them at most some 250 levels "
