@@ -38,6 +38,7 @@ from pegboard.upstreams.extension_requests import AnyNotification, client_extens
 from pegboard.upstreams.fleet_options import FleetOptions
 from pegboard.upstreams.http_transport import SIGN_IN, opened_client, session_streams
 from pegboard.upstreams.raw_requests import AnyRequest, ParameterHeaders, send_client_capabilities, untouched
+from pegboard.upstreams.sendable import SendableMessages
 from pegboard.upstreams.server_lists import read_listing
 from pegboard.upstreams.server_requests import ProgressRelay, ServerRequests
 from pegboard.upstreams.stateless_dispatcher import HandshakeEra, StatelessDispatcher, stateless
@@ -298,7 +299,7 @@ class Connection:
     ) -> AsyncIterator[TransportStreams]:
         async with transport as (read, write):
             self._watched = MonitoredStream(read)
-            yield self._watched, write
+            yield self._watched, SendableMessages(write)
 
     async def _serve(self, client: Client, listed: Listed) -> None:
         if self._watched is None:
