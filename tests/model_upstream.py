@@ -33,7 +33,8 @@ class Sent:
 class ModelUpstream:
     """``mood`` says how it answers: ok, stream (whose end waits for ``release``), error, cut or mute.
 
-    ``body`` and ``kind`` are a good answer and its media type; the ``bodies`` come before it, one a request.
+    ``body`` and ``kind`` are a good answer and its media type; the ``bodies`` come before it and before any mood, one a
+    request.
     """
 
     url: str = ""
@@ -54,7 +55,7 @@ class ModelUpstream:
         body = await request.read()
         headers = {name.lower(): value for name, value in request.headers.items()}
         self.sent.append(Sent(request.method, request.raw_path, headers, body))
-        match self.mood:
+        match "ok" if self.bodies else self.mood:
             case "error":
                 return web.json_response({"error": {"message": "overloaded"}}, status=529)
             case "mute":

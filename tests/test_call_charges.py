@@ -54,6 +54,24 @@ async def pay(ledger: CallCharges, session: str | None = "one", error: BaseExcep
             raise error
 
 
+async def test_a_charge_that_no_store_should_refuse_ends_the_settling_of_none(
+    store: Failing, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(ledgers, "FLUSH_SECONDS", 0.01)
+    ledger, tried = made(store, clock), list[int]()
+
+    async def broken() -> None:
+        tried.append(1)
+        raise ValueError
+
+    monkeypatch.setattr(ledger, "_expire", broken)
+    running = asyncio.create_task(ledger.run())
+    await until(lambda: len(tried) > 1)
+    running.cancel()
+
+    assert "could not be settled" in caplog.text
+
+
 async def test_a_price_is_that_of_the_first_pattern_that_fits_and_none_is_free(
     store: Failing, clock: FakeClock
 ) -> None:

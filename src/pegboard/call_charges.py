@@ -137,9 +137,13 @@ class CallCharges:
     async def run(self) -> None:
         """Settle kept charges and expire abandoned reservations periodically, until cancelled."""
         while True:
-            with suppress(PegboardError):
+            try:
                 await self._expire()
                 await self._pay_kept()
+            except PegboardError:
+                pass  # told by `_health`
+            except Exception:
+                LOGGER.exception("Charges for calls could not be settled, and are tried again")
             await asyncio.sleep(FLUSH_SECONDS)
 
     async def close(self) -> None:

@@ -98,6 +98,20 @@ async def test_what_the_provider_counted_is_on_the_event_with_its_price(
     assert (totals.input_tokens, totals.cost, totals.unpriced) == (120, event.cost, 0)
 
 
+async def test_what_a_provider_counts_wrong_is_kept_within_bounds(
+    gateway_of: OpenGateway, upstream: ModelUpstream, events: MemoryEvents
+) -> None:
+    upstream.body = json.dumps(
+        WHOLE["openai_chat"] | {"usage": {"prompt_tokens": 2**63, "completion_tokens": -1}}
+    ).encode()
+    async with gateway_of(activity={"prices": PRICES}) as gateway:
+        event = await served(gateway, events, "openai_chat")
+        page = await gateway.http.get("/ui")
+
+    assert (event.input_tokens, event.output_tokens) == (10**12, 0)
+    assert page.status_code == 200
+
+
 @pytest.mark.requirement("observability.money")
 async def test_a_model_without_a_price_and_an_answer_without_a_count_have_no_cost(
     gateway_of: OpenGateway, upstream: ModelUpstream, events: MemoryEvents

@@ -144,6 +144,8 @@ async def test_a_file_that_cannot_be_read_is_told_too(
         ({"rules": [{"tools": "x", "scope": "s"}]}, {"rules": [{"tools": "y", "scope": "s"}]}, ""),
         ({"toolsets": {"t": {"scope": "s"}}}, {"toolsets": {"t": {}}}, "a toolset would require no scope"),
         ({"toolsets": {"t": {"scope": "s"}}}, {}, ""),
+        ({"llm": {"budgets": [{"day": 1}]}}, {}, "no budget for models"),
+        ({"llm": {"budgets": [{"day": 1}]}}, {"llm": {"budgets": [{"day": 2}]}}, ""),
         ({}, {"access": {"a": KEY}}, ""),
     ],
 )

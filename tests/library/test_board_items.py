@@ -213,7 +213,6 @@ def test_a_folder_without_skills_is_refused(tmp_path: Path) -> None:
         Board(skills=tmp_path)
 
 
-@pytest.mark.requirement("025.items-everywhere")
 def test_folders_that_go_away_while_skills_are_looked_for_are_passed_over(
     skills: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +229,7 @@ def test_folders_that_go_away_while_skills_are_looked_for_are_passed_over(
     assert len(everything) == len(SKILLS)
 
 
+@pytest.mark.requirement("025.items-everywhere")
 def test_skills_and_agents_of_a_configuration_are_those_of_its_boards(
     skills: Path, options: dict[str, Any], tmp_path: Path
 ) -> None:

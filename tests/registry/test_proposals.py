@@ -134,12 +134,18 @@ def test_a_version_that_is_not_pinned_is_said() -> None:
         ({"identifier": "git+https://evil.example/x"}, "not the name of a package"),
         ({"version": "1.0.0 --unsafe"}, "is no version"),
         ({"registryBaseUrl": "https://npm.evil.example"}, "not from the usual registry"),
+        ({"registryBaseUrl": "https://[x"}, "is no URL"),
         ({"registryType": "mcpb"}, "bundle for desktop clients"),
         ({"registryType": "cargo"}, "package of 'cargo'"),
         ({"transport": {"type": "sse", "url": "http://127.0.0.1:1/sse"}}, "it serves sse"),
         ({"runtimeArguments": [{"type": "named", "name": "-v", "value": "/:/host"}]}, "options of the program"),
         ({"runtimeArguments": [{"type": "positional", "value": "--privileged"}]}, "options of the program"),
         ({"environmentVariables": [{"name": "LD_PRELOAD", "value": "/tmp/x.so"}]}, "can change what is run"),
+        ({"environmentVariables": [{"name": "DOCKER_HOST", "value": "tcp://evil.example:2375"}]}, "change what is run"),
+        ({"registryType": "oci", "identifier": "evil.example/a/b:1"}, "'evil.example', not from the usual registry"),
+        ({"registryType": "oci", "identifier": "10.0.0.5:5000/a:1"}, "not from the usual registry"),
+        ({"registryType": "oci", "identifier": "localhost/a:1"}, "not from the usual registry"),
+        ({"registryType": "oci", "identifier": "EVIL/a:1"}, "not from the usual registry"),
         ({"environmentVariables": [{"name": "node_options", "isRequired": True}]}, "can change what is run"),
         ({"environmentVariables": [{"name": "A KEY", "isRequired": True}]}, "no valid name"),
         ({"environmentVariables": [{"name": "URL", "value": "https://e.example/${AWS_SECRET_ACCESS_KEY}"}]}, r"'\$'"),
@@ -169,6 +175,40 @@ def test_an_address_that_is_not_public_gets_no_entry(url: str) -> None:
     with pytest.raises(NoEntry):
         check_public(url)
     assert of(remotes=[{"type": "streamable-http", "url": url}]).spec is None
+
+
+@pytest.mark.parametrize(
+    "image", ["tides:1", "example/tides:1", "docker.io/example/tides:1", "ghcr.io/example/tides:1"]
+)
+def test_an_image_of_a_usual_registry_gets_an_entry(image: str) -> None:
+    assert package(registryType="oci", identifier=image, version="").spec["args"][-1] == image
+
+
+@pytest.mark.parametrize(
+    ("url", "variables"),
+    [
+        ("https://{h}.example.com/mcp", {"h": {"value": "169.254.169.254/latest/meta-data/"}}),
+        ("https://{h}.example.com/mcp", {"h": {"default": "127.0.0.1/"}}),
+        ("https://{h}.example.com/mcp", {"h": {"default": "127.0.0.1:80"}}),
+        ("https://{h}.example.com/mcp", {"h": {"value": "me@10.0.0.1/"}}),
+        ("https://{a/b}{h}.example.com/mcp", {"h": {"value": "evil.example/"}}),
+        ("https://{a}.{b}/mcp", {"a": {"value": "10.0.0"}, "b": {"value": "1"}}),
+        ("https://{a}.{b}/mcp", {"a": {"default": "db"}, "b": {"default": "internal"}}),
+    ],
+)
+def test_values_and_defaults_that_make_another_host_get_no_entry(url: str, variables: dict[str, Any]) -> None:
+    assert of(remotes=[{"type": "streamable-http", "url": url, "variables": variables}]).spec is None
+
+
+def test_values_and_defaults_in_a_host_and_after_it_stay() -> None:
+    variables = {"region": {"default": "eu-1.west"}, "plan": {"value": "free"}, "path": {"default": "a/b:1"}}
+    found = of(
+        remotes=[
+            {"type": "streamable-http", "url": "https://{plan}.{region}.example/{path}/{team}", "variables": variables}
+        ]
+    )
+
+    assert found.spec == {"url": "https://free.${REGION:-eu-1.west}.example/${MCP_PATH:-a/b:1}/${TEAM}"}
 
 
 def test_a_default_with_braces_or_of_a_secret_is_left_out() -> None:
@@ -206,3 +246,12 @@ def test_a_server_that_is_configured_is_known_by_its_package_or_address(fields: 
     server = listing(entry(packages=[package], remotes=[remote])).server
     specs = {"mine": ServerSpec(name="mine", **fields), "other": ServerSpec(name="other", command="npx", args=("-y",))}
     assert configured_as(server, specs) == (["mine"] if is_it else [])
+
+
+def test_an_address_that_is_no_url_is_the_one_of_no_configured_server() -> None:
+    remote = {"type": "streamable-http", "url": "https://[x"}
+    server = listing(entry(remotes=[remote])).server
+    specs = {"mine": ServerSpec(name="mine", url="https://tides.example/mcp")}
+
+    assert configured_as(server, specs) == []
+    assert [each.why_not for each in proposals(server)] == ["its address is no URL"]

@@ -24,6 +24,14 @@ def test_a_list_answer_an_array_lines_and_a_single_server_are_read(tmp_path: Pat
     assert [len(list(read_servers(file))) for file in files] == [1, 2, 2, 1]
 
 
+def test_lines_end_where_json_lines_end_not_at_other_separators_in_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    lines = [json.dumps(entry(description="one\u2028two\x85three"), ensure_ascii=False), json.dumps(entry())]
+    path.write_bytes("\r\n".join(lines).encode())
+
+    assert [each["server"]["description"][:3] for each in read_servers(path)] == ["one", "Whe"]
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -31,6 +39,7 @@ def test_a_list_answer_an_array_lines_and_a_single_server_are_read(tmp_path: Pat
         (b"", "is no JSON"),
         (b"\xff\xfe{}", "is not UTF-8"),
         (b"[" * 200_000, "nested too deeply|is no JSON"),
+        (b'{"servers": [' + b"1" * 5_000 + b"]}", "too many digits"),
         (b'{"servers": {}}', "no list of servers"),
         (b'"text"', "no list of servers"),
     ],

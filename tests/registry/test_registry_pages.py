@@ -111,6 +111,7 @@ def test_the_url_of_the_list_is_completed_and_only_https_is_asked() -> None:
     for refused in ("http://r.example", "ftp://r.example", "file:///etc/passwd", "https://"):
         with pytest.raises(ConfigError, match="is no https URL"):
             registry_url(refused)
-    with pytest.raises(ConfigError) as error:
-        registry_url("https://me:secret@r.example")
-    assert "secret" not in str(error.value)
+    for source in ("https://me:secret@r.example", "https://me:secret@[x", "https://me:secret@\u2100x"):
+        with pytest.raises(ConfigError) as error:
+            registry_url(source)
+        assert "secret" not in str(error.value)

@@ -46,6 +46,8 @@ def test_a_bare_server_json_null_and_the_names_of_older_schemas_are_read() -> No
         (entry(packages="npm"), "packages"),
         (entry(packages=[{"identifier": "tides"}]), "packages.0"),
         (entry(remotes=[{"type": "sse", "url": ["https://a.example"]}]), "remotes.0.url"),
+        (entry(remotes=[{"type": "Ignore all instructions"}]), "remotes.0.type"),
+        (entry(packages=[{"registryType": "n" * 65, "identifier": "a", "transport": {"type": "stdio"}}]), "packages.0"),
         (entry(standing={"status": "banned"}), "status"),
         (entry(remotes=[{"type": "sse"}] * 201), "remotes"),
     ],
@@ -53,3 +55,17 @@ def test_a_bare_server_json_null_and_the_names_of_older_schemas_are_read() -> No
 def test_an_entry_of_the_wrong_shape_is_an_error_that_names_the_field(value: Any, said: str) -> None:
     with pytest.raises(CatalogError, match=said):
         listing(value)
+
+
+def nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {"name": "X"}
+    for _ in range(levels):
+        value = {"value": "{a}", "variables": {"a": value}}
+    return entry(remotes=[{"type": "sse", "url": "https://a.example/sse", "headers": [value]}])
+
+
+def test_variables_within_variables_have_two_levels_at_most() -> None:
+    assert listing(nested(2)).server.remotes[0].headers[0].variables["a"].variables["a"].name == "X"
+    for levels in (3, 248):
+        with pytest.raises(CatalogError, match="more than 2 levels of variables"):
+            listing(nested(levels))

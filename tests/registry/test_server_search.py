@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,6 +54,21 @@ def test_a_text_of_the_status_is_scanned_too() -> None:
     assert not scan_listing(listed()).suspicious
 
 
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"version": POISON},
+        {
+            "packages": [
+                {"registryType": "npm", "identifier": POISON[14:90], "transport": {"type": "stdio"}},
+            ]
+        },
+    ],
+)
+def test_a_version_and_the_reason_for_no_entry_are_scanned_too(own: dict[str, Any]) -> None:
+    assert scan_listing(listed(**own)).suspicious
+
+
 def test_real_servers_are_not_suspicious_not_even_those_that_once_were() -> None:
     latest = {each["server"]["name"]: each for each in real_entries()}
     flagged = [name for name, each in latest.items() if scan_listing(listed(**each["server"])).suspicious]
@@ -67,3 +83,10 @@ def test_servers_of_one_short_name_are_told_apart() -> None:
         "tides/mcp": "com.tides/mcp",
         "io.github.tides/mcp": "io.github.tides/mcp",
     }
+
+
+@pytest.mark.parametrize("names", [("com.notion/mcp", "notion/mcp"), ("notion/mcp", "com.notion/mcp")])
+def test_a_server_whose_whole_name_is_the_short_one_of_another_hides_nobody(names: tuple[str, str]) -> None:
+    found = by_short_name([listed(name) for name in names])
+
+    assert {key: each.name for key, each in found.items()} == dict(zip(names, names, strict=True))

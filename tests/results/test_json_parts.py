@@ -62,12 +62,46 @@ def test_of_long_rows_nested_values_are_not_read() -> None:
     [
         json.dumps([{"id": at, "name": f"part {at}", "weight": at / 4} for at in range(2_000)]),
         json.dumps(nested_rows(100)).replace('"id": 7,', '"id": 7, "id": 8,'),
+        json.dumps([{"user": {"id": at}, "tags": row["tags"] * 3} for at, row in enumerate(nested_rows(100))]).replace(
+            '{"id": 7}', '{"id": 7, "id": 8}'
+        ),
         json.dumps(nested_rows(100)).replace('"id": 7,', '"id": -0,'),
         json.dumps(nested_rows(100))[:-1],
         json.dumps({"rows": nested_rows(100), "a": 1}).replace('"a": 1', '"a": 1, "a": 2'),
     ],
-    ids=["little is nested", "a key twice", "a negative zero", "no end", "a key twice around them"],
+    ids=[
+        "little is nested",
+        "a key twice",
+        "a key twice in fields",
+        "a negative zero",
+        "no end",
+        "a key twice around them",
+    ],
 )
 def test_other_json_is_left_to_whoever_reads_all_of_it(text: str) -> None:
     with pytest.raises(NotShaped):
         written_json(text)
+
+
+def test_half_a_surrogate_pair_in_a_nested_value_is_written_as_it_was_read() -> None:
+    rows = [{**row, "tags": [{"name": "\ud800 of it", "at": at} for at in range(40)]} for row in nested_rows(100)]
+    text = json.dumps(rows, ensure_ascii=False)
+
+    assert table_text(written_json(text)).lines == table_text(parsed_json(text)).lines
+
+
+def test_rows_of_which_each_has_a_field_of_its_own_are_gone_through_once() -> None:
+    rows = [{f"k{at}": tags} for at, tags in enumerate([nested_rows(1)[0]["tags"]] * 2_000)]
+    looked_up = 0
+
+    class Counted(dict[str, Any]):
+        def __contains__(self, key: object) -> bool:
+            nonlocal looked_up
+            looked_up += 1
+            return super().__contains__(key)
+
+    json_parts._fill(
+        [Counted({key: json.dumps(each).encode()}) for row in rows for key, each in row.items()], 0, again=False
+    )
+
+    assert looked_up < 10 * len(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -128,6 +129,38 @@ def test_arrays_that_share_few_fields_stay_json() -> None:
     rows = [{f"k{at}": at, f"m{at}": at} for at in range(5)]
 
     assert len(table_text(rows).lines) == 1
+
+
+def test_of_an_array_that_stays_json_no_cells_are_made() -> None:
+    rows = [{f"k{at}": at} for at in range(3_000)]
+    tracemalloc.start()
+    try:
+        written = table_text(rows)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert written.lines == [json.dumps(rows, separators=(",", ":"))]
+    assert most < 10_000_000
+
+
+def test_a_sparse_array_is_a_table_if_the_fields_of_nested_objects_fill_it() -> None:
+    rows = [{f"k{at}": at, "all": dict.fromkeys("abcdef", at)} for at in range(4)]
+
+    written = table_text(rows)
+    assert written.lines[1].split("\t") == [
+        "k0?",
+        "all.a",
+        "all.b",
+        "all.c",
+        "all.d",
+        "all.e",
+        "all.f",
+        "k1?",
+        "k2?",
+        "k3?",
+    ]
+    assert restored("\n".join(written.lines)) == rows
 
 
 FLOATS = st.sampled_from([1e16, 1e-05, 1e-07, 0.0001, 1.5, 1e22, -2.5e-08, 123456789.125])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
+import time
 from typing import Any
 
 import pytest
@@ -12,12 +14,18 @@ from hypothesis import strategies as st
 
 from pegboard.catalog.tokens import BpeCounter
 from pegboard.errors import ArgumentsInvalid
+from pegboard.model import Tool, ToolId
+from pegboard.results import html_text, result_shaper
 from pegboard.results.html_text import page_text
 from pegboard.results.json_tables import restored
 from pegboard.results.line_folds import folded, unfolded
 from pegboard.results.projection import projected
 from pegboard.results.result_reader import part_of
 from pegboard.results.shape import FAR, LEGEND, ShapePolicy, handle_of, shape
+from pegboard.settings.result_settings import ResultSettings
+from pegboard.stores.memory.events import MemoryEvents
+from pegboard.stores.memory.kept_results import MemoryResults
+from pegboard.testing import FakeClock
 
 COUNTER = BpeCounter("o200k_base")
 POLICY = ShapePolicy(threshold=50, budget=600)
@@ -209,6 +217,44 @@ def test_a_page_keeps_headings_links_rows_and_the_blanks_of_code() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("mark", ["&#xE000;99&#xE001;", "&#xE000;0&#xE001;", "&#57344;a-0&#57345;", "\ue0000\ue001"])
+def test_a_page_that_writes_our_marks_is_read_as_any_other(mark: str) -> None:
+    said = page_text(f"<html><body><p>before {mark} after</p><pre>the code</pre></body></html>")
+
+    before, code = said.split("\n")
+    assert before == f"before {html.unescape(mark) if '&' in mark else '0'} after"
+    assert code == "the code"
+
+
+def test_a_long_run_of_blanks_in_a_page_is_read_once() -> None:
+    began = time.monotonic()
+
+    assert page_text(f"<html><body><p>a{' ' * 300_000}b</p></body></html>") == f"a{' ' * 300_000}b"
+    assert time.monotonic() - began < 20
+
+
+@given(text=st.text(st.sampled_from([*" \t\r\f\v\u00a0\n\u2003\u2028ab"])))
+def test_the_lines_of_a_page_end_without_blanks_and_none_is_empty(text: str) -> None:
+    assert html_text._without_blanks(text) == re.sub(r"[ \t\r\f\v\u00a0]*\n\s*", "\n", text).strip()
+
+
+async def test_a_result_whose_shaping_fails_is_handed_on_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, events: MemoryEvents, clock: FakeClock
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise IndexError
+
+    monkeypatch.setattr(result_shaper, "shape", fail)
+    options = ResultSettings(policy="handle")
+    shaper = result_shaper.ResultShaper(options, MemoryResults(clock), COUNTER, events=events, clock=clock)
+    result = result_of(json.dumps(ROWS))
+
+    given = await shaper.shaped(Tool(id=ToolId("parts", "list")), result, "handle", owner="", structured=True)
+
+    assert given == result
+    assert "Shaping a result of parts/list failed" in caplog.text
+
+
 def test_a_page_is_text_and_its_original_is_kept() -> None:
     page = f"<!doctype html><body>{''.join(f'<div class=row><p>word {at}</p></div>' for at in range(60))}</body>"
     result = result_of(page)
@@ -367,12 +413,99 @@ class TestReading:
             ({"lines": "9-3"}, "there are lines 1 to 304"),
             ({"path": "items[?"}, "path:"),
             ({"page": 99}, "pages"),
-            ({"grep": "a", "page": 2}, "grep and page exclude each other"),
+            ({"page": 99.0}, "pages"),
+            ({"lines": "9" * 5_000}, "there are lines 1 to 304"),
+            ({"path": "ceil(to_number('1e999'))"}, "path:"),
+            ({"path": "&items"}, "path:"),
+            ({"grep": "a", "lines": "2"}, "lines and grep exclude each other"),
+            ({"grep": "part 299", "page": 2}, "there are 1 pages"),
         ],
     )
     def test_what_cannot_be_read_is_said(self, arguments: dict[str, Any], said: str) -> None:
         with pytest.raises(ArgumentsInvalid, match=said):
             self.read(**arguments)
+
+    @pytest.mark.parametrize("asked", [{"grep": "part"}, {"lines": "4-290"}, {"path": "items[].name"}])
+    def test_what_is_asked_for_has_pages_too(self, asked: dict[str, Any]) -> None:
+        pages: list[str] = []
+        while not pages or "\n[more follows" in pages[-1]:
+            pages.append(self.read(**asked, page=len(pages) + 1))
+
+        assert len(pages) > 1
+        assert self.read(**asked) == pages[0]
+        assert all(f"part {at}" in "".join(pages) for at in range(10, 280))
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "|".join(["[@,@]"] * 40),
+            "|".join(["[@,@]"] * 40 + ["to_string(@)"]),
+            "|".join(["{a:@,b:@}"] * 40),
+            "|".join(["[@,@][]"] * 40),
+            "|".join(["to_string(@)"] + ["join('',[@,@])"] * 40),
+        ],
+    )
+    def test_a_path_that_says_all_again_and_again_is_refused(self, path: str) -> None:
+        with pytest.raises(ArgumentsInvalid, match="path: it says too much"):
+            self.read(path=path)
+
+    def test_a_path_may_say_the_same_a_few_times(self) -> None:
+        assert self.read(path="[items,items,items] | [2][299].id") == "299"
+        assert json.loads(self.read(path="[total,total] | [@,@]")) == [[300, 300], [300, 300]]
+
+    def test_what_is_nested_too_deep_has_no_path(self) -> None:
+        deep = result_of("[" * 200_000 + "]" * 200_000)
+
+        with pytest.raises(ArgumentsInvalid, match="no path"):
+            part_of(deep, {"handle": "r1", "path": "@"}, POLICY, COUNTER)
+
+    def test_a_line_like_the_head_of_a_table_with_more_rows_than_there_are_is_a_line(self) -> None:
+        result = result_of(f"@1 {'9' * 5_000} rows\nabove it")
+
+        assert part_of(result, {"handle": "r1", "grep": "above"}, POLICY, COUNTER).endswith("\n2: above it")
+
+    def test_a_page_may_be_a_number_with_a_point(self) -> None:
+        assert self.read(page=2.0) == self.read(page=2)
+
+
+async def test_the_lines_that_are_read_are_those_of_the_fields_that_were_shown(
+    events: MemoryEvents, clock: FakeClock
+) -> None:
+    options = ResultSettings(policy="handle", threshold=50, budget=600)
+    shaper = result_shaper.ResultShaper(options, MemoryResults(clock), COUNTER, events=events, clock=clock)
+    named = {each: {"type": "array", "items": {"properties": {"id": {}, "name": {}}}} for each in ("items", "more")}
+    tool = Tool(id=ToolId("parts", "list"), output_schema={"type": "object", "properties": named})
+    rows = [{**row, "etag": ["x" * 9, {"n": 1}]} for row in ROWS]
+    result = result_of(json.dumps({"etags": rows[:9], "items": rows, "more": rows[:7]}))
+
+    lines = text_of(await shaper.shaped(tool, result, "handle", owner="ann", structured=True)).split("\n")
+    shown = next(at for at, line in enumerate(lines) if re.match(r"\[lines? \d+", line))
+    handle = lines[-1].partition('with handle "')[2].partition('"')[0]
+    read = await shaper.read({"handle": handle, "lines": f"1-{shown}"}, "ann")
+    original = await shaper.read({"handle": handle, "lines": "1", "original": True}, "ann")
+
+    assert read.split("\n") == lines[:shown]
+    assert "etag" not in read
+    assert "etag" in original
+
+
+def test_a_page_without_text_leaves_no_empty_text() -> None:
+    result = result_of(f"<html><body><script>{'track();' * 200}</script></body></html>", "and another text")
+
+    shaped = shape(result, POLICY, COUNTER, handles=True)
+
+    assert shaped.rules == ("page",)
+    (block,) = shaped.result["content"]
+    assert block["text"].startswith("and another text\n[The original is kept")
+
+
+def test_structured_content_beside_a_text_that_is_nested_too_deep_stays() -> None:
+    result = result_of("[" * 20_000 + "]" * 20_000, json.dumps(ROWS), structuredContent={"a": 1})
+
+    shaped = shape(result, POLICY, COUNTER, structured=False)
+
+    assert shaped.rules == ("table",)
+    assert shaped.result["structuredContent"] == {"a": 1}
 
 
 @pytest.mark.parametrize("front", ["", "Contents of http://127.0.0.1/a:\n", "It cannot be simplified:\nSource: a\n"])

@@ -81,6 +81,27 @@ async def test_a_store_that_fails_gets_everything_once_it_works(caplog: pytest.L
     ]
 
 
+async def test_a_store_that_fails_as_none_should_gets_what_comes_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity_recorder, "EVERY", 0.01)
+
+    class Broken(MemoryActivity):
+        tried = 0
+
+        async def put(self, entries: Sequence[ActivityEntry]) -> None:
+            self.tried += 1
+            if self.tried == 1:
+                raise OverflowError
+            await super().put(entries)
+
+    recorder = ActivityRecorder()
+    async with recorder.running(store := Broken()):
+        with recorder.watched() as watcher:
+            recorder.emit(searched())
+            assert await asyncio.wait_for(watcher.get(), 60) is not None
+
+    assert store.tried == 2
+
+
 async def test_events_that_nobody_stores_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(activity_recorder, "MOST_WAITING", 2)
     recorder = ActivityRecorder()

@@ -19,6 +19,7 @@ from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEvents
 from pegboard.upstreams import Fleet
 from pegboard.upstreams.connection import Connection, ConnectionEnd
+from pegboard.upstreams.upstream import Upstream
 from processes import alive, eventually, listening, until
 from servers.scripted import TOOLS
 from upstream_specs import SCRIPTED, python, scripted
@@ -195,3 +196,48 @@ async def test_a_server_that_is_ended_is_not_said_to_have_broken(
     async with fleet_of(scripted()) as fleet:
         await fleet.settled(60)
     assert [event.state for event in events.of(ServerChanged)] == ["ready"]  # type: ignore[attr-defined]
+
+
+async def test_roots_that_change_while_a_connection_ends_end_nothing_else(
+    fleet_of: MakeFleet, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    run, closed, go_on = Connection.run, asyncio.Event(), asyncio.Event()
+
+    async def runs(self: Connection, *listed: Any) -> ConnectionEnd:
+        end = await run(self, *listed)
+        closed.set()
+        await go_on.wait()
+        return end
+
+    monkeypatch.setattr(Connection, "run", runs)
+    async with fleet_of(scripted(), scripted("other")) as fleet:
+        await fleet.settled(60)
+        ending = fleet.upstreams[0]._connection
+        assert ending is not None
+        ending.end(agreed=True)
+        await closed.wait()
+        await told_of_roots(fleet)
+        assert (await fleet.call(ToolId("other", "echo"), {"text": "x"}))["content"]
+        go_on.set()
+        assert (await fleet.call(ToolId("scripted", "echo"), {"text": "x"}))["content"]
+    assert "changed roots" not in caplog.text
+
+
+async def test_a_server_that_cannot_be_told_of_roots_ends_nothing_else(
+    fleet_of: MakeFleet, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fails(_self: Upstream) -> None:
+        raise RuntimeError("it is broken")
+
+    monkeypatch.setattr(Upstream, "tell_roots_changed", fails)
+    async with fleet_of(scripted()) as fleet:
+        await fleet.settled(60)
+        await told_of_roots(fleet)
+        assert (await fleet.call(ToolId("scripted", "echo"), {"text": "x"}))["content"]
+    assert "Server scripted could not be told of changed roots" in caplog.text
+
+
+async def told_of_roots(fleet: Fleet) -> None:
+    """Tell every server that roots have changed, and wait until all that does so has ended."""
+    fleet.roots_changed()
+    await until(lambda: not any(task.get_name().endswith("-roots") for task in asyncio.all_tasks()))

@@ -112,3 +112,51 @@ async def test_a_server_that_asks_for_a_sign_in_and_then_refuses_the_handshake_w
         assert SIGN_IN in await said("server/discover")
         assert (SIGN_IN in await said("initialize")) == (400 <= handshake < 500)
         assert SIGN_IN not in await said("tools/list")
+
+
+@pytest.mark.parametrize(("status", "method"), [(404, "POST"), (307, "POST"), (500, "GET"), (200, "DELETE")])
+async def test_events_that_are_no_answer_are_read_up_to_the_limit(status: int, method: str) -> None:
+    taken = 0
+
+    class Endless(Chunks):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            nonlocal taken
+            for chunk in self.chunks:
+                taken += len(chunk)
+                yield chunk
+
+    def answer(_request: httpx2.Request) -> httpx2.Response:
+        head = {"content-type": "text/event-stream", "location": "https://a.example/other"}
+        return httpx2.Response(status, headers=head, stream=Endless([b"data: x\n\n" * 10] * 1000))
+
+    async with ServerClient({}, UpstreamLimits(result=1000, list_bytes=1000)) as client:
+        client._transport = httpx2.MockTransport(answer)
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"} if method == "POST" else None
+        headers = {"mcp-session-id": "s"}
+        response = await client.request(method, "https://a.example/mcp", json=message, headers=headers)
+    assert len(response.content) <= 1001
+    assert taken < 2000
+
+
+@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n"])
+async def test_a_server_that_does_not_say_that_the_session_has_ended_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    monkeypatch.setattr(http_transport, "END_SECONDS", 0.3)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(said)
+        await reader.read()
+        writer.close()
+
+    async with (
+        await asyncio.start_server(serve, "127.0.0.1", 0) as server,
+        ServerClient({}, UpstreamLimits(result=1000)) as client,
+    ):
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        ending = asyncio.create_task(client.delete(url))
+        done, _ = await asyncio.wait([ending], timeout=20)
+        ending.cancel()
+        assert done
+        assert isinstance(ending.exception(), TimeoutError)

@@ -105,6 +105,17 @@ async def test_the_servers_time_stands_still_while_a_question_is_open() -> None:
         assert before <= work.limit.deadline < before + 100
 
 
+async def test_an_answer_leaves_the_time_of_another_open_question_as_it_is() -> None:
+    asked, ann = ServerRequests("s"), Client("ann")
+    with for_client(ann), asked.in_progress(5) as work:
+        before = work.limit.deadline
+        with work.waiting():
+            with work.waiting():
+                pass
+            assert work.limit.deadline > before + 500
+        assert before <= work.limit.deadline < before + 100
+
+
 async def test_what_was_said_before_the_answer_has_arrived_before_it() -> None:
     asked, ann, order = ServerRequests("s"), Client("ann"), []
 

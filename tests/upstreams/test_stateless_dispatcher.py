@@ -17,7 +17,8 @@ from mcp import MCPError
 from pegboard.upstreams.http_pools import HttpPools
 from pegboard.upstreams.http_transport import ServerClient
 from pegboard.upstreams.limits import UpstreamLimits
-from pegboard.upstreams.stateless_dispatcher import StatelessDispatcher, stateless
+from pegboard.upstreams.stateless_dispatcher import MOST_OPEN, StatelessDispatcher, stateless
+from processes import until
 from raw_http import Arrived, answer, listening
 
 JSON = b"content-type: application/json"
@@ -168,6 +169,53 @@ async def test_a_server_that_cannot_be_reached_ends_the_connection(pools: HttpPo
             assert caught.value.error.code == types.CONNECTION_CLOSED
     assert sent.ended.is_set()
     assert isinstance(sent.error, httpx2.ConnectError)
+
+
+@pytest.mark.parametrize("said", ["notifications/message", "roots/list"])
+async def test_no_more_is_read_of_a_stream_whose_messages_are_not_taken(pools: HttpPools, said: str) -> None:
+    """Whether they are passed to a client that does not read, or refused to a server that does not answer."""
+    free, messages = asyncio.Event(), 20 * MOST_OPEN
+
+    async def flooding(arrived: Arrived, writer: asyncio.StreamWriter) -> None:
+        body = json.loads(arrived.body)
+        if "method" not in body:
+            await free.wait()
+            writer.write(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")
+            return
+        numbers = [{"id": at} if said == "roots/list" else {"params": {"data": at}} for at in range(messages)]
+        flood = [{"jsonrpc": "2.0", "method": said} | each for each in numbers]
+        flood.append({"jsonrpc": "2.0", "id": body["id"], "result": {"done": True}})
+        writer.write(answer(b"".join(b"data: %s\n\n" % json.dumps(each).encode() for each in flood), EVENTS))
+
+    server = Server(more=flooding)
+    async with listening(server.handle) as address, dispatcher(f"http://{address}/mcp", pools) as sent:
+        session = Slow(free)
+        sent._session = session  # type: ignore[assignment]
+        call = asyncio.create_task(sent.send_raw_request("tools/call", {}))
+        await until(lambda: len(sent._tasks) >= MOST_OPEN)
+        await asyncio.sleep(0.2)
+        assert len(sent._tasks) == MOST_OPEN
+        assert not call.done()
+        free.set()
+        assert await asyncio.wait_for(call, 30) == {"done": True}
+        await until(lambda: not sent._tasks)
+    assert sent.heard == messages + 1
+    assert session.heard == (list(range(messages)) if said == "notifications/message" else [])
+
+
+class Slow:
+    """A session whose client takes nothing until it is ``free``."""
+
+    def __init__(self, free: asyncio.Event) -> None:
+        self.free = free
+        self.heard: list[int] = []
+
+    def _intercept_notification(self, _method: str, _params: object) -> bool:
+        return False
+
+    async def _on_notify(self, _context: object, _method: str, params: dict[str, Any]) -> None:
+        await self.free.wait()
+        self.heard.append(params["data"])
 
 
 class Listening:

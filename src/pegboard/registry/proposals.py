@@ -37,8 +37,12 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PART = re.compile(r"\{([^{}]+)\}")
 """A part of a value that has an input of its own, such as ``Bearer {token}``."""
 PLAIN = re.compile(r"[\w./:@, -]+")
+HOST_PART = re.compile(r"[A-Za-z0-9._-]+")
+"""A value within the host of an address, which cannot end it."""
+REFERENCE = re.compile(r"\$\{\w+(?::-([^}]*))?\}")
+"""What `_need` writes, with its default."""
 LOADERS = re.compile(
-    r"(?i)(LD_|DYLD_|NPM_CONFIG_|UV_|PIP_|DOTNET_STARTUP_|CORECLR_|PERL5?|RUBY|GIT_(SSH|EXEC|CONFIG|PROXY)|SSL_CERT_).*"
+    r"(?i)(LD_|DYLD_|NPM_CONFIG_|UV_|PIP_|DOCKER_|DOTNET_STARTUP_|CORECLR_|PERL5?|RUBY|GIT_(SSH|EXEC|CONFIG|PROXY)|SSL_CERT_).*"
     r"|PYTHON(PATH|HOME|STARTUP|USERBASE|INSPECT|BREAKPOINT|EXECUTABLE)|NODE_(OPTIONS|PATH|EXTRA_CA_CERTS)"
     r"|BASH_ENV|PATH|HOME|IFS|SHELL|(HTTPS?|ALL|NO)_PROXY|REQUESTS_CA_BUNDLE"
 )
@@ -103,7 +107,7 @@ def entry_name(name: str) -> str:
 def configured_as(server: RegistryServer, specs: Mapping[str, ServerSpec]) -> list[str]:
     """The names of those configured servers that are this one: at one of its addresses, or run from one of its
     packages, whatever their version."""
-    addresses = {_address(each.url) for each in server.remotes}
+    addresses = {_address(each.url) for each in server.remotes} - {""}
     packages = tuple(each.identifier for each in server.packages if each.identifier)
     return [
         name
@@ -114,8 +118,11 @@ def configured_as(server: RegistryServer, specs: Mapping[str, ServerSpec]) -> li
 
 
 def _address(url: str) -> str:
-    """Without query, fragment and last slash, and with the host in lower case."""
-    parts = urlsplit(url)
+    """Without query, fragment and last slash, and with the host in lower case; empty for what is no URL."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].casefold()}{parts.path.rstrip('/')}"
 
 
@@ -139,6 +146,8 @@ def _remote(remote: Transport, needs: dict[str, Need]) -> tuple[dict[str, Any], 
         raise NoEntry(f"its transport {remote.type!r} is unknown")
     url = _filled(Input(value=remote.url, variables=remote.variables), "url", needs)
     check_public(PART.sub("x", remote.url))
+    _check_host_parts(remote)
+    check_public(REFERENCE.sub(lambda found: found.group(1) or "x", url))
     spec: dict[str, Any] = {"url": url} | ({"type": "sse"} if remote.type == "sse" else {})
     headers = {}
     for header in remote.headers:
@@ -151,6 +160,17 @@ def _remote(remote: Transport, needs: dict[str, Need]) -> tuple[dict[str, Any], 
     return spec | ({"headers": headers} if headers else {}), []
 
 
+def _check_host_parts(remote: Transport) -> None:
+    """Raises NoEntry for a fixed value or a default that would end the host of the address it stands in."""
+    for found in PART.finditer(remote.url):
+        before = PART.sub("x", remote.url[: found.start()]).partition("://")[2]
+        of = remote.variables.get(found.group(1))
+        if of is None or re.search(r"[/?#]", before):
+            continue
+        if any(value and not HOST_PART.fullmatch(value) for value in (of.value, of.default)):
+            raise NoEntry(f"its value of {found.group(1)[:40]!r} is no part of a host")
+
+
 def _package(package: Package, needs: dict[str, Need]) -> tuple[dict[str, Any], list[str]]:
     kind, identifier, version = package.registry_type, package.identifier, package.version
     if package.transport.type != "stdio":
@@ -160,9 +180,15 @@ def _package(package: Package, needs: dict[str, Need]) -> tuple[dict[str, Any], 
         raise NoEntry(f"it is {what}: install it yourself")
     if not IDENTIFIERS[kind].fullmatch(identifier):
         raise NoEntry(f"{identifier[:80]!r} is not the name of a package of {kind}")
-    base = urlsplit(package.registry_base_url).hostname
+    try:
+        base = urlsplit(package.registry_base_url).hostname
+    except ValueError:
+        raise NoEntry("the address of its registry is no URL") from None
     if base and base not in USUAL[kind]:
-        raise NoEntry(f"its package comes from {base!r}, not from the usual registry")
+        raise NoEntry(f"its package comes from {base[:80]!r}, not from the usual registry")
+    host = _image_host(identifier) if kind == "oci" else ""
+    if host and host not in USUAL["oci"]:
+        raise NoEntry(f"its image comes from {host[:80]!r}, not from the usual registry")
     if version and not VERSION.fullmatch(version):
         raise NoEntry(f"its version {version[:40]!r} is no version")
     environment = _environment(package, needs)
@@ -182,6 +208,13 @@ def _package(package: Package, needs: dict[str, Need]) -> tuple[dict[str, Any], 
         args.append("--")
     spec = {"command": command, "args": [*args, *passed]} | ({"env": environment} if environment else {})
     return spec, notes
+
+
+def _image_host(image: str) -> str:
+    """The registry that an image's name begins with, as Docker reads it; empty for one of Docker Hub."""
+    first, slash, _ = image.partition("/")
+    is_host = "." in first or ":" in first or first == "localhost" or first != first.lower()
+    return first if slash and is_host else ""
 
 
 def _has_tag(image: str) -> bool:

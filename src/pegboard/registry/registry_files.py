@@ -39,7 +39,7 @@ def read_servers(path: Path) -> Iterator[Any]:
     except UnicodeDecodeError as error:
         raise CatalogError(f"{str(path)!r} is not UTF-8: {error.reason} at byte {error.start:,}.") from None
     if path.suffix == ".jsonl":
-        for number, line in enumerate(text.splitlines(), start=1):
+        for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
                 yield from servers_of(_parsed(line, f"{str(path)!r}, line {number}"), str(path))
     else:
@@ -71,3 +71,5 @@ def _parsed(text: str, where: str) -> Any:
         raise CatalogError(
             f"{where} is no JSON: {error.msg} at line {error.lineno}, column {error.colno}.", remedy="Get it again."
         ) from None
+    except ValueError:
+        raise CatalogError(f"{where} has a number with too many digits.", remedy="Get it again.") from None

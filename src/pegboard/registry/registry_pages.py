@@ -37,7 +37,12 @@ def registry_url(source: str) -> str:
     >>> registry_url("https://registry.modelcontextprotocol.io")
     'https://registry.modelcontextprotocol.io/v0/servers'
     """
-    parts = urlsplit(source)
+    try:
+        parts = urlsplit(source)
+    except ValueError:  # it may have a password in it, so it is not shown
+        raise ConfigError(
+            "The source is no https URL.", remedy="Give the https URL of a registry, a file or a folder."
+        ) from None
     shown = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
     if parts.username or parts.password:
         raise ConfigError(f"The URL {shown!r} has a password in it.", remedy="A registry is read without signing in.")

@@ -19,11 +19,15 @@ OFFICIAL = "io.modelcontextprotocol.registry/official"
 """The key of the registry's own words on a server, in `_meta`."""
 MOST_CHARACTERS = 4_000
 """Of one text. The official registry takes 100 for a description, others more."""
+MOST_LEVELS = 2
+"""Of parts of values within each other; the official schema has one."""
 MOST_ITEMS = 200
 """Packages, remotes, variables and arguments in one list."""
 NAME = r"^[A-Za-z0-9.-]+/[A-Za-z0-9._-]+$"
 Status = Literal["active", "deprecated", "deleted"]
 Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
+Word = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_.+-]*$")]
+"""The name of a kind, which is shown to models as it is."""
 _Few = Field(strict=False, max_length=MOST_ITEMS)
 
 
@@ -64,11 +68,27 @@ class Input(_Part):
             return "true" if value else "false"
         return str(value) if isinstance(value, int | float) else value
 
+    @field_validator("variables", mode="before")
+    @classmethod
+    def _not_deep(cls, value: Any) -> Any:
+        if _is_deeper(value, MOST_LEVELS):
+            raise ValueError(f"has more than {MOST_LEVELS} levels of variables")
+        return value
+
+
+def _is_deeper(variables: object, most: int) -> bool:
+    """Whether variables have more than ``most`` levels. It looks no deeper."""
+    if not isinstance(variables, Mapping) or not variables:
+        return False
+    return most == 0 or any(
+        _is_deeper(each.get("variables"), most - 1) for each in variables.values() if isinstance(each, Mapping)
+    )
+
 
 class Transport(_Part):
     """How a server is spoken to: stdio, streamable-http or sse."""
 
-    type: Text
+    type: Word
     url: Text = ""
     headers: Annotated[tuple[Input, ...], _Few] = ()
     variables: Annotated[dict[str, Input], Field(default_factory=dict, max_length=MOST_ITEMS)]
@@ -77,7 +97,7 @@ class Transport(_Part):
 class Package(_Part):
     """A package that a person's machine would run."""
 
-    registry_type: Text
+    registry_type: Word
     identifier: Text
     transport: Transport
     registry_base_url: Text = ""

@@ -11,6 +11,7 @@ from pegboard.board_search import found_tools
 from pegboard.catalog import Catalog
 from pegboard.model import Message, Part, Server, ServerName, Tool, ToolId, Turn
 from pegboard.protocols import TokenCounter
+from pegboard.registry.proposals import proposals
 from pegboard.registry.server_entries import ServerListing
 from pegboard.registry.snapshot import Snapshot
 from pegboard.retrieval import Progress
@@ -47,11 +48,12 @@ def as_tool(listing: ServerListing, name: str) -> Tool:
 
 
 def by_short_name(listings: Sequence[ServerListing]) -> dict[str, ServerListing]:
-    """Each by its short name, or by its whole one where another has that too."""
+    """Each by its short name, or by its whole one where another has that too, or is called so."""
     found: dict[str, ServerListing] = {}
+    names = {each.name for each in listings}
     for each in listings:
         short = short_name(each.name)
-        found[each.name if short in found else short] = each
+        found[each.name if short in found or short in names else short] = each
     return found
 
 
@@ -70,7 +72,9 @@ def short_name(name: str) -> str:
 def scan_listing(listing: ServerListing) -> ScanResult:
     """What is suspicious in the texts of a server that are shown, as in the definition of a tool."""
     tool = as_tool(listing, short_name(listing.name))
-    return scan(replace(tool, description=f"{tool.description}\n{listing.standing.status_message}".strip()))
+    reasons = [each.why_not for each in proposals(listing.server) if each.why_not]
+    texts = [tool.description, listing.standing.status_message, listing.server.version, *reasons]
+    return scan(replace(tool, description="\n".join(filter(None, texts))))
 
 
 class ServerSearch:

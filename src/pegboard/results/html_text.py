@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Any
 
@@ -38,11 +39,12 @@ SCRIPTS = (b"script", b"style", b"svg")
 FOUR = 4
 FIRST = [int.from_bytes(b"<" + each[: FOUR - 1], "little") for each in SCRIPTS]
 """The first four bytes of their tags, as numbers."""
-CODE = "\ue000{}\ue001"
-"""Stands for a block of code while blanks are removed."""
-CODES = re.compile("\ue000(\\d+)\ue001")
+CODE = "\ue000{}-{}\ue001"
+"""Stands for a block of code while blanks are removed. The hash of the page is in it, which no page can write."""
+CODES = re.compile("\ue000[0-9a-f]+-[0-9]+\ue001")
 TAG = re.compile(r"<([a-zA-Z]+)")
-BLANKS = re.compile(r"[ \t\r\f\v\u00a0]*\n\s*")
+BLANKS = " \t\r\f\v\u00a0"
+"""What is left out at the end of a line."""
 
 
 def is_page(text: str) -> bool:
@@ -74,6 +76,7 @@ def page_text(page: str) -> str:
     Raises ConfigError if `selectolax` is not installed.
     """
     page = page.replace("\ue000", "").replace("\ue001", "")
+    hashed = hashlib.sha256(in_utf8(page)).hexdigest()
     tree = required("selectolax.lexbor", "results").LexborHTMLParser(page)
     title = tree.css_first("title")
     named = title.text(strip=True) if title is not None else ""
@@ -83,15 +86,22 @@ def page_text(page: str) -> str:
         return str(named)
     for element in tree.css("a[href],td,th,li,h1,h2,h3,h4,h5,h6,img[alt]")[:MOST_MARKS]:
         _mark(element)
-    codes: list[str] = []
+    codes: dict[str, str] = {}
     for element in tree.css("pre"):
-        codes.append(element.text())
-        element.inner_html = CODE.format(len(codes) - 1)
+        mark = CODE.format(hashed, len(codes))
+        codes[mark] = element.text().rstrip()
+        element.inner_html = mark
     tree.unwrap_tags([tag for tag in INLINE if tag in tags])
     tree.merge_text_nodes()
-    said = BLANKS.sub("\n", tree.body.text(separator="\n", strip=True)).strip()
-    said = CODES.sub(lambda match: codes[int(match[1])].rstrip(), said)
+    said = _without_blanks(tree.body.text(separator="\n", strip=True))
+    said = CODES.sub(lambda match: codes.get(match[0], match[0]), said)
     return "\n".join(filter(None, [named if named not in said[:200] else "", said]))
+
+
+def _without_blanks(text: str) -> str:
+    """The text without empty lines, and without the blanks in which lines begin and end."""
+    lines = (line.rstrip(BLANKS).lstrip() for line in text.split("\n"))
+    return "\n".join(filter(None, lines)).strip()
 
 
 def page_beginning(page: str, characters: int) -> tuple[str, float]:

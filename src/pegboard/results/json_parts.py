@@ -28,7 +28,7 @@ FIELD, VALUE = 60, 600
 """Bytes of nested values that are read and written in the time that it takes to part a field, and a nested value, from
 a row."""
 OBJECT, ARRAY = b"{", b"["
-READ_AGAIN = (b"\\u", b"\\/")
+READ_AGAIN = ("\\u", "\\/")
 """Escapes for which other characters are written, once they are read."""
 COLON = b"\\u003"
 
@@ -109,7 +109,7 @@ def _rows(raw: bytes) -> PartlyRead:
         raise NotShaped("little is nested")
     rows = _read(_codec().rows, raw)
     _refuse_keys_twice(raw, rows)
-    _fill(rows, 0, again=any(each in raw for each in READ_AGAIN))
+    _fill(rows, 0, again=any(each.encode() in raw for each in READ_AGAIN))
     return PartlyRead(rows)
 
 
@@ -121,16 +121,17 @@ def _nested_size(part: Any) -> int:
 def _fill(rows: Sequence[dict[str, Any]], depth: int, *, again: bool) -> None:
     """Reads what stands in rows of unread parts, but for nested values that are no columns, unless they are to be
     written ``again``."""
-    keys: dict[str, Any] = {}
+    with_key: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        keys.update(row)
-    for key in keys:
-        there = [row for row in rows if key in row]
+        for key in row:
+            with_key.setdefault(key, []).append(row)
+    for key, there in with_key.items():
         written = [bytes(row[key]) for row in there]
         begins = {each[:1] for each in written}
         objects: Sequence[dict[str, Any]] = ()
         if begins == {OBJECT} and len(there) == len(rows) and depth < DEEPEST_FIELD:
             objects = _read(_codec().rows, _array(written))
+            _refuse_keys_twice(_array(written), objects)
         values: Sequence[Any]
         if OBJECT not in begins and ARRAY not in begins:
             values = _values(written)
@@ -155,7 +156,7 @@ def _array(written: Sequence[bytes]) -> bytes:
 
 
 def _nested(raw: bytes, *, again: bool) -> WrittenJson | Mapping[str, Any] | Sequence[Any]:
-    text = _codec().compact(raw)
+    text = _codec().compact(raw).decode("utf-8", "surrogatepass")
     if again and any(each in text for each in READ_AGAIN):
-        return WrittenJson(json_text(parsed_json(text.decode("utf-8", "surrogatepass"))))
-    return WrittenJson(text.decode()) if len(text) > len("[]") else [] if text[:1] == ARRAY else {}
+        return WrittenJson(json_text(parsed_json(text)))
+    return WrittenJson(text) if len(text) > len("[]") else [] if text[:1] == "[" else {}

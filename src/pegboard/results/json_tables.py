@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -50,7 +51,7 @@ LIKE_JSON = re.compile(r"\x00(?:[\"\[{ \x00]|-?\d[\d.eE+-]*\x00|(?:true|false|nu
 """The same for printable texts that end without a blank."""
 BARE_NAME = re.compile(r'[^\s.,?@"{}\[\]\x00-\x1f\x7f\x85\u2028\u2029\ue000\ue001]+')
 NAME_PART = re.compile(r'("(?:[^"\\]|\\.)*"|[^."?]+)')
-HEADER = re.compile(r"@(\d+) (\d+) rows(?:, each with (\{.*\})|, (each an array))?")
+HEADER = re.compile(r"@(\d{1,9}) (\d{1,9}) rows(?:, each with (\{.*\})|, (each an array))?")
 EXPONENT = re.compile(rb"0e|0\.0000")
 BEFORE_NUMBER = (b":", b",", b"[", b"")
 LONGEST_NUMBER = 40
@@ -110,6 +111,14 @@ class Column:
     values: Sequence[Any]
     missing: int = 0
     """How many rows do not have it."""
+    unread: Sequence[Any] = ()
+    """The objects whose field it is, where its values are not gathered yet."""
+
+    def filled(self) -> Column:
+        """The column with its values."""
+        if not self.unread:
+            return self
+        return Column(self.path, [each.get(self.path[-1], ABSENT) for each in self.unread], self.missing)
 
 
 @dataclass(slots=True)
@@ -354,10 +363,11 @@ def table_of(rows: Sequence[Any]) -> JsonTable | None:
         return _table_of_arrays(rows)
     if kinds != {dict} or not all(rows):
         return None
-    columns = _columns(rows, (), 0)
-    some = rows if isinstance(rows, SomeRows) else None
-    if sum(each.missing for each in columns) > (1 - LEAST_FILL) * len(columns) * len(rows):
+    found = _columns(rows, (), 0)
+    if sum(each.missing for each in found) > (1 - LEAST_FILL) * len(found) * len(rows):
         return None
+    columns = [each.filled() for each in found]
+    some = rows if isinstance(rows, SomeRows) else None
     if some is not None:
         return JsonTable(some.of, columns, some=some)
     table = JsonTable(len(rows), [])
@@ -384,24 +394,28 @@ def _columns(rows: Sequence[Any], path: Path, depth: int) -> list[Column]:
     """The columns of objects at ``path``. A field that always is an object becomes several columns."""
     found: list[Column] = []
     for each in _fields(rows):
-        nested = depth < DEEPEST_FIELD and all(type(value) is dict and value for value in each.values)
+        may_nest = not each.missing and depth < DEEPEST_FIELD
+        nested = may_nest and all(type(value) is dict and value for value in each.values)
         (key,) = each.path
         found += _columns(each.values, (*path, key), depth + 1) if nested else [replace(each, path=(*path, key))]
     return found
 
 
 def _fields(rows: Sequence[Any]) -> list[Column]:
-    """The columns of objects, with nested objects as values."""
+    """The columns of objects, with nested objects as values. What some rows lack is not gathered yet: where no row has
+    a field of another, that would be as many values as the square of the rows."""
     if set(map(len, rows)) == {len(rows[0])}:
         try:
             return [Column((key,), list(map(itemgetter(key), rows))) for key in rows[0]]
         except KeyError:
             pass
-    keys: dict[str, Any] = {}
+    there: Counter[str] = Counter()
     for row in rows:
-        keys.update(row)
-    values = {key: [row.get(key, ABSENT) for row in rows] for key in keys}
-    return [Column((key,), of, of.count(ABSENT)) for key, of in values.items()]
+        there.update(row.keys())
+    return [
+        Column((key,), (), len(rows) - count, rows) if count < len(rows) else Column((key,), [row[key] for row in rows])
+        for key, count in there.items()
+    ]
 
 
 def _is_plain(value: Any) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from pegboard.errors import ArgumentsInvalid
 from pegboard.extras import required
@@ -14,7 +15,11 @@ from pegboard.results.json_tables import HEADER, NotShaped, parsed_json, table_t
 from pegboard.results.shape import READ, ShapePolicy, shaped_texts, texts_of
 
 MOST_LINES = 2_000
-LINES = re.compile(r"(\d+)(?:-(\d+))?")
+MOST_SAID = 200_000
+"""Values and characters that a path may say of a result that has fewer."""
+MOST_TIMES = 4
+"""How many times what a longer result has a path may say."""
+LINES = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 READER_SCHEMA: JsonObject = {
     "type": "object",
     "properties": {
@@ -22,11 +27,15 @@ READER_SCHEMA: JsonObject = {
         "lines": {
             "type": "string",
             "description": "Lines by number, such as 40 or 40-120",
-            "pattern": "^\\d+(-\\d+)?$",
+            "pattern": "^\\d{1,9}(-\\d{1,9})?$",
         },
         "grep": {"type": "string", "description": "Lines with this text; | separates several", "minLength": 1},
         "path": {"type": "string", "description": "A JMESPath expression on the JSON", "minLength": 1},
-        "page": {"type": "integer", "minimum": 1, "description": "One page after the other; the default is the first"},
+        "page": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "One page after the other, of all or of what is asked for; the default is the first",
+        },
         "original": {"type": "boolean", "description": "Read it as the tool sent it"},
     },
     "required": ["handle"],
@@ -39,28 +48,38 @@ READER: JsonObject = {
     "inputSchema": READER_SCHEMA,
     "annotations": {"readOnlyHint": True, "openWorldHint": False},
 }
-WAYS = ("lines", "grep", "path", "page")
+WAYS = ("lines", "grep", "path")
 
 
-def part_of(result: JsonObject, arguments: JsonObject, policy: ShapePolicy, counter: TokenCounter) -> str:
-    """The part of a result that valid arguments of `read_result` ask for, cut to the budget.
+def part_of(
+    result: JsonObject,
+    arguments: JsonObject,
+    policy: ShapePolicy,
+    counter: TokenCounter,
+    *,
+    schema: JsonObject | None = None,
+) -> str:
+    """The part of a result that valid arguments of `read_result` ask for, cut to the budget. Its lines are those of the
+    result as it was shaped, with the ``schema`` of its tool.
 
     Raises ArgumentsInvalid for two parts at once, lines that are not there, and a path that cannot be used.
     """
     asked = [way for way in WAYS if way in arguments]
     if len(asked) > 1:
         raise ArgumentsInvalid(READ, [f"{' and '.join(asked)} exclude each other"], READER_SCHEMA)
-    texts = texts_of(result)
+    return _within(_asked_for(texts_of(result), arguments, schema), int(arguments.get("page", 1)), policy, counter)
+
+
+def _asked_for(texts: Sequence[str], arguments: JsonObject, schema: JsonObject | None) -> list[str]:
+    """The lines that arguments ask for, of all pages."""
     if "path" in arguments:
-        return _within(_at_path(texts, arguments["path"]).split("\n"), 1, policy, counter)
+        return _at_path(texts, arguments["path"]).split("\n")
     if not arguments.get("original"):
-        texts = [each.text for each in shaped_texts(texts, pages=True)]
+        texts = [each.text for each in shaped_texts(texts, schema=schema, pages=True)]
     lines = "\n".join(texts).split("\n")
     if "grep" in arguments:
-        return _within(_with_text(lines, arguments["grep"]), 1, policy, counter)
-    if "lines" in arguments:
-        return _within(_numbered(lines, arguments["lines"]), 1, policy, counter)
-    return _within(lines, arguments.get("page", 1), policy, counter)
+        return _with_text(lines, arguments["grep"])
+    return _numbered(lines, arguments["lines"]) if "lines" in arguments else lines
 
 
 def _at_path(texts: Sequence[str], path: str) -> str:
@@ -68,19 +87,55 @@ def _at_path(texts: Sequence[str], path: str) -> str:
     jmespath = required("jmespath", "results")
     try:
         values = [json.loads(text[_json_start(text) : _json_end(text)]) for text in texts]
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ArgumentsInvalid(
             READ, ["the result is no JSON, so it has no path: use grep or lines"], READER_SCHEMA
         ) from error
+    search = jmespath.visitor.TreeInterpreter()
+    search.visit = _bounded(search.visit, max(MOST_SAID, MOST_TIMES * sum(map(len, texts))))
     try:
-        found = jmespath.search(path, values[0] if len(values) == 1 else values)
-    except (jmespath.exceptions.JMESPathError, TypeError, ValueError, RecursionError) as error:
+        found = search.visit(jmespath.compile(path).parsed, values[0] if len(values) == 1 else values)
+        text = json.dumps(found, ensure_ascii=False)
+    except (jmespath.exceptions.JMESPathError, ArithmeticError, TypeError, ValueError, RecursionError) as error:
         raise ArgumentsInvalid(READ, [f"path: {error}"], READER_SCHEMA) from error
-    text = json.dumps(found, ensure_ascii=False)
     try:
         return "\n".join(table_text(parsed_json(text)).lines)
     except NotShaped:
         return text
+
+
+def _bounded(visit: Callable[..., Any], most: int) -> Callable[..., Any]:
+    """The steps of a search, which raise ValueError if a value has more than ``most`` to write, or all of them have
+    more items: a list may have the same list many times, at no cost."""
+    sizes = _Sizes()
+
+    def step(*given: Any) -> Any:
+        found = visit(*given)
+        if sizes.of(found) > most or sizes.items > most:
+            raise ValueError("it says too much, ask for less")
+        return found
+
+    return step
+
+
+class _Sizes:
+    """About how much there is to write of values; what is seen twice is measured once. ``items`` are those measured."""
+
+    def __init__(self) -> None:
+        self.items = 0
+        self._known: dict[int, tuple[Any, int]] = {}
+
+    def of(self, value: Any) -> int:
+        if isinstance(value, str):
+            return 1 + len(value)
+        if not isinstance(value, list | dict):
+            return 1
+        if id(value) not in self._known:
+            inner = value.values() if isinstance(value, dict) else value
+            size = 1 + sum(map(self.of, inner)) + (sum(map(len, value)) if isinstance(value, dict) else 0)
+            self._known[id(value)] = (value, size)
+            self.items += len(value)
+        return self._known[id(value)][1]
 
 
 def _json_start(text: str) -> int:

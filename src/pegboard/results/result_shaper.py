@@ -77,16 +77,20 @@ class ResultShaper:
         asked: str = "",
         **who: str,
     ) -> JsonObject:
-        """The result in this form; whole, if what would be left out cannot be kept.
+        """The result in this form; whole, if what would be left out cannot be kept, or if shaping fails.
 
         ``structured`` is whether `structuredContent` has to stay. What is cut keeps the lines about what was ``asked``.
         ``who`` are the `key` and the `conversation` of the event.
         """
         if form == "whole":
             return result
-        found = await self._made(tool, result, handles=form == "handle", structured=structured, asked=asked)
-        if found.kept and not await self._is_kept(tool, result, found.handle, owner):
-            found = await self._made(tool, result, handles=False, structured=structured)
+        try:
+            found = await self._made(tool, result, handles=form == "handle", structured=structured, asked=asked)
+            if found.kept and not await self._is_kept(tool, result, found.handle, owner):
+                found = await self._made(tool, result, handles=False, structured=structured)
+        except Exception:
+            LOGGER.exception("Shaping a result of %s failed", tool.id)
+            return result
         if found.rules:
             if found.kept:
                 self.rereads.saved(tool.id, max(0, found.uncut - found.after))
@@ -110,7 +114,9 @@ class ResultShaper:
         if body is None:
             raise ResultNotKept(arguments["handle"])
         kept: dict[str, Any] = await _off_loop(len(body), json.loads, body)
-        text = await asyncio.to_thread(part_of, kept["result"], arguments, self.policy, self._counter)
+        text = await asyncio.to_thread(
+            part_of, kept["result"], arguments, self.policy, self._counter, schema=kept.get("schema")
+        )
         tool, tokens = ToolId(*kept["tool"]), sum(self._counter.count([text]))
         self.rereads.read(tool, tokens)
         self._tell(ResultRead(at=self._clock.time(), tool=str(tool), server=tool.server, tokens=tokens, **who))
@@ -160,8 +166,12 @@ def _size(result: JsonObject) -> int:
 
 
 def _kept_body(tool: Tool, result: JsonObject) -> bytes:
+    """What is kept of a result: its texts, and the schema by which its fields were left out."""
     texts = [{"type": "text", "text": text} for text in texts_of(result)]
-    return json.dumps({"tool": tool.id, "result": {"content": texts}}, separators=(",", ":")).encode("ascii")
+    kept = {"tool": tool.id, "result": {"content": texts}}
+    if tool.output_schema:
+        kept["schema"] = tool.output_schema
+    return json.dumps(kept, separators=(",", ":")).encode("ascii")
 
 
 def _configured(settings: ResultSettings, tool: ToolId) -> ResultForm:

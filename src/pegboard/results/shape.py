@@ -195,13 +195,14 @@ def _is_for_model(block: Any) -> bool:
 
 
 def with_texts(result: JsonObject, texts: Sequence[str]) -> dict[str, Any]:
-    """The result with these texts in place of its own; those of one text take the place of its first."""
+    """The result with these texts in place of its own; those of one text take the place of its first. A text of which
+    nothing is left has no block, since providers refuse empty ones."""
     left, content = list(texts), []
     for block in result["content"]:
         if not _is_for_model(block):
             content.append(block)
-        elif left:
-            content.append({**block, "text": left.pop(0)})
+        elif left and ((text := left.pop(0)) or not block["text"]):
+            content.append({**block, "text": text})
     return {**result, "content": content}
 
 
@@ -396,10 +397,18 @@ def handle_of(result: JsonObject) -> str:
 def is_said(result: JsonObject, texts: Sequence[str]) -> bool:
     """Whether the texts say what `structuredContent` does: as JSON, in the wrapper `result` or without it."""
     structured = result.get("structuredContent")
-    try:
-        said: Any = [json.loads(text) for text in texts]
-    except ValueError:
-        said = list(texts)
-    known = [said, said[0] if len(said) == 1 else said]
     inner = structured["result"] if isinstance(structured, dict) and structured.keys() == {"result"} else structured
-    return any(each in (structured, inner) for each in known)
+    try:
+        said = _loaded(texts)
+        known = [said, said[0] if len(said) == 1 else said]
+        return any(each in (structured, inner) for each in known)
+    except RecursionError:  # they are too deep to be compared
+        return False
+
+
+def _loaded(texts: Sequence[str]) -> list[Any]:
+    """The values of texts that are JSON; the texts, if one is not."""
+    try:
+        return [json.loads(text) for text in texts]
+    except ValueError:
+        return list(texts)

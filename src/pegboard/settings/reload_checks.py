@@ -34,6 +34,7 @@ def weakened(before: Settings, after: Settings) -> str:
         (_endless(before, after), "a key that ends would be valid for ever (expires)"),
         (before.rates and not after.rates, "calls would not be counted any more ([[rates]])"),
         (before.spend.budgets and not after.spend.budgets, "no budget would be left ([[spend.budgets]])"),
+        (before.llm.budgets and not after.llm.budgets, "no budget for models would be left ([[llm.budgets]])"),
         (_open_toolset(before, after), "a toolset would require no scope any more ([toolsets])"),
     )
     return "; ".join(said for is_so, said in lost if is_so)

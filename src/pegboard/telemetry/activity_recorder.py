@@ -148,7 +148,10 @@ class ActivityRecorder:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(self.pause)
-            await self.flush()
+            try:
+                await self.flush()
+            except Exception:
+                LOGGER.exception("Activity could not be written, and is tried again")
 
     async def _take(self, many: int) -> None:
         """Make entries of the first events."""

@@ -1,8 +1,8 @@
 """Approved definitions, and what happens to others (M28). Rights fail closed, with or without a store.
 
 The definitions that a server lists at first count as approved, except for suspicious ones under the policy `quarantine`
-for scans (M29). Calls need only what is in memory: no call waits for the store, unless it has yet to say for the first
-time whether the tool is approved.
+for scans (M29). Calls need only what is in memory: no call waits for the store, unless the tool is held back and the
+store has yet to answer about what was listed last.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ class Approvals:
             raise NotApproved(str(tool), self._why(tool))
 
     async def admit(self, tool: ToolId) -> None:
-        """As `check`, after the store's first answer about the tool if it was listed a moment ago."""
-        if tool in self._held_back and self._why(tool) == "pending":
+        """As `check`, but the store's answer is waited for if something was listed a moment ago."""
+        if tool in self._held_back:
             await self.settled(FIRST_ANSWER_SECONDS)
         self.check(tool)
 
@@ -174,7 +174,7 @@ class Approvals:
                 self._outdated = False
                 asked_for = frozenset(self._listed)
                 before = await self._store.get(list(asked_for))
-                self._pins |= before
+                self._learn(before)
                 await self._compare()
                 await self._scan()
                 noted = {
@@ -199,6 +199,12 @@ class Approvals:
             self._notices.unknown(EMPTY if asked else self._held_back - self._pins.keys())
             if not asked or not self._unnoted:
                 self._settled.set()
+
+    def _learn(self, pins: Mapping[ToolId, Pin]) -> None:
+        """What the store knows already holds at once, not only when what is new is recorded as well."""
+        if news := {tool: pin for tool, pin in pins.items() if self._pins.get(tool) != pin}:
+            self._pins |= news
+            self._judge()
 
     async def watch_crowds(self) -> None:
         """Compare all tools with each other, if there are new ones."""

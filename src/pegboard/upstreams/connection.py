@@ -38,6 +38,7 @@ from pegboard.upstreams.extension_requests import AnyNotification, client_extens
 from pegboard.upstreams.fleet_options import FleetOptions
 from pegboard.upstreams.http_transport import SIGN_IN, opened_client, session_streams
 from pegboard.upstreams.raw_requests import AnyRequest, ParameterHeaders, send_client_capabilities, untouched
+from pegboard.upstreams.sendable import SendableMessages
 from pegboard.upstreams.server_lists import read_listing
 from pegboard.upstreams.server_requests import ProgressRelay, ServerRequests
 from pegboard.upstreams.stateless_dispatcher import HandshakeEra, StatelessDispatcher, stateless
@@ -172,6 +173,8 @@ class Connection:
         await self._subscriptions.add(self._opened_client(), uri, self._conditions.connect_timeout)
 
     async def unwatch(self, uri: str) -> None:
+        if self.over:
+            return
         await self._subscriptions.remove(self._opened_client(), uri, self._conditions.connect_timeout)
 
     def watch_task(self, task: str) -> None:
@@ -185,7 +188,9 @@ class Connection:
         """Notify a server of the handshake era, which then asks for roots again; later ones ask only within
         requests."""
         client = self._client
-        if client is not None and client.session.discover_result is None and not self.over:
+        if client is None or self.over:  # then the client may have no session any more
+            return
+        if client.session.discover_result is None:
             with suppress(MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):  # then it asks the next time
                 await client.session.send_notification(types.RootsListChangedNotification())
 
@@ -294,7 +299,7 @@ class Connection:
     ) -> AsyncIterator[TransportStreams]:
         async with transport as (read, write):
             self._watched = MonitoredStream(read)
-            yield self._watched, write
+            yield self._watched, SendableMessages(write)
 
     async def _serve(self, client: Client, listed: Listed) -> None:
         if self._watched is None:

@@ -258,7 +258,7 @@ class Fleet:
     def roots_changed(self, own: Iterable[Upstream] = ()) -> None:
         """Notify the servers, which ask again if they need the roots; also those that are a user's ``own``."""
         for upstream in (*self.upstreams, *own):
-            self._tasks.start_soon(upstream.tell_roots_changed, name=f"pegboard-{upstream.spec.name}-roots")
+            self._tasks.start_soon(_tell_roots_changed, upstream, name=f"pegboard-{upstream.spec.name}-roots")
 
     @property
     def upstreams(self) -> list[Upstream]:
@@ -354,6 +354,14 @@ class Fleet:
                 LOGGER.exception("A listener failed on a change of the servers")
         async with self._settled:
             self._settled.notify_all()
+
+
+async def _tell_roots_changed(upstream: Upstream) -> None:
+    """Raises nothing: it runs beside all servers, and would end them."""
+    try:
+        await upstream.tell_roots_changed()
+    except Exception:
+        LOGGER.exception("Server %s could not be told of changed roots", upstream.spec.name)
 
 
 async def _unheard(*_news: object) -> None:

@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from functools import partial
 from typing import Any
 
+import anyio
 import httpx2
 import mcp_types as types
 from mcp.client._transport import TransportStreams
@@ -36,6 +37,8 @@ days."""
 IDLE_SECONDS = 3.0
 """How long an unused connection is kept. Servers on uvicorn (FastMCP, the SDK's) and Node close one after 5 s, unless
 told otherwise, and a call that is sent just then is lost."""
+END_SECONDS = 5.0
+"""Time for a server to answer that a session ends: nobody waits for the answer, but the connection's end does."""
 SESSION_HEADER = "mcp-session-id"
 NOT_FOUND = 404
 BAD_GATEWAY = 502
@@ -156,6 +159,12 @@ class ServerClient(httpx2.AsyncClient):
         return make() if self._pools is None else self._pools.lent(proxy, make)
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
+        if request.method != "DELETE":
+            return await self._answered(request, stream=stream, **options)
+        with anyio.fail_after(END_SECONDS):
+            return await self._answered(request, stream=False, **options)
+
+    async def _answered(self, request: httpx2.Request, *, stream: bool, **options: Any) -> httpx2.Response:
         try:
             response = await super().send(request, stream=True, **options)
         except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError) as error:
@@ -208,7 +217,8 @@ class ServerClient(httpx2.AsyncClient):
             response.stream = checked(response.stream, asked, limit)
             if method.endswith(LIST_METHOD):
                 response.stream = SHORTENED[kind](response.stream, self._lists, self._limits, all_lists=True)
-        elif kind != EVENTS:  # readers of events have a limit for each event
+        elif kind != EVENTS or not response.is_success or request.method == "DELETE":
+            # readers of events have a limit for each event; bodies of other answers are read whole
             response.stream = _Cut(response.stream, limit)
         if kind == EVENTS and request.method == "GET":  # answers come here, too
             response.stream = _ShortEvents(response.stream, self._lists, self._limits)

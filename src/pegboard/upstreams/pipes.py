@@ -22,6 +22,7 @@ from pegboard import operating_system
 from pegboard.upstreams.limits import LIST_METHOD, UpstreamLimits
 from pegboard.upstreams.line_reader import LineReader, TooLong, Unattributable, list_too_large, malformed, too_large
 from pegboard.upstreams.list_answers import ListRequests, ListTooLarge, cut
+from pegboard.upstreams.sendable import EncodedMessage, encoded
 
 CHUNK_BYTES = 262_144
 FLUSH_SECONDS = 0.5
@@ -110,7 +111,7 @@ async def _write(
             async for each in outgoing:
                 if getattr(each.message, "method", "").endswith(LIST_METHOD):
                     lists.sent(each)
-                text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+                text = each.text if isinstance(each, EncodedMessage) else encoded(each.message)
                 await stdin.send(text.encode("utf-8", "replace") + b"\n")
     except GONE:
         await incoming.aclose()

@@ -18,7 +18,7 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher, _Pending, _plan_out
 from mcp_types import methods
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from opentelemetry import trace
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from pegboard.model import JsonObject
 from pegboard.protocols import Listing
@@ -26,6 +26,7 @@ from pegboard.telemetry.trace_spans import CURRENT
 from pegboard.upstreams.call_spans import note_request_id
 from pegboard.upstreams.extension_requests import TASKS, extensions_of
 from pegboard.upstreams.request_origin import ORIGIN
+from pegboard.upstreams.sendable import can_be_sent, unsendable
 
 AnyRequest = types.ClientRequest | types.Request[Any, Any]
 ANY_OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
@@ -97,8 +98,21 @@ def without_tasks(capabilities: Mapping[str, Any]) -> dict[str, Any]:
 async def untouched(
     client: Client, request: AnyRequest, seconds: float | None, progress: ProgressFnT | None = None
 ) -> dict[str, Any]:
-    """The unchanged result, as a dictionary (M7). Raises MCPError, and ValidationError for one that breaks the
-    protocol."""
+    """The unchanged result, as a dictionary (M7). Raises MCPError, also for a request that JSON cannot hold, and
+    ValidationError for a result that breaks the protocol."""
+    try:
+        return await _result(client, request, seconds, progress)
+    except ValidationError:
+        raise
+    except (ValueError, RecursionError) as error:
+        if can_be_sent(request):
+            raise
+        raise unsendable(error) from error
+
+
+async def _result(
+    client: Client, request: AnyRequest, seconds: float | None, progress: ProgressFnT | None
+) -> dict[str, Any]:
     if isinstance(request, types.CallToolRequest):
         return await _called(client, request.params, seconds, progress)
     return await client.session.send_request(

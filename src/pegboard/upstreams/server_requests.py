@@ -44,17 +44,21 @@ class ActiveRequest:
     origin: Origin | None
     seconds: float
     limit: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    _questions: int = 0
     _passing: int = 0
     _silent: asyncio.Event = field(default_factory=asyncio.Event)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Replace the time limit while a client answers a question."""
+        """Replace the time limit while a client answers a question, or several."""
         self.limit.deadline = anyio.current_time() + ANSWER_SECONDS
+        self._questions += 1
         try:
             yield
         finally:
-            self.limit.deadline = anyio.current_time() + self.seconds
+            self._questions -= 1
+            if not self._questions:
+                self.limit.deadline = anyio.current_time() + self.seconds
 
     @contextmanager
     def passing_on(self) -> Iterator[None]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any, cast
 
 import anyio
@@ -42,10 +42,13 @@ from pegboard.upstreams.call_spans import note_request_id
 from pegboard.upstreams.http_pools import HttpPools
 from pegboard.upstreams.limits import UpstreamLimits
 from pegboard.upstreams.raw_requests import is_traced
+from pegboard.upstreams.sendable import can_be_sent, unsendable
 
 LOGGER = logging.getLogger(__name__)
 
 CLOSED = "Connection closed"
+MOST_OPEN = 100
+"""Messages on the stream of one request that are being passed on; no more are read meanwhile."""
 PROGRESS = "notifications/progress"
 NO_RESULT = "The server's answer has no result"
 
@@ -71,6 +74,7 @@ class StatelessDispatcher(Dispatcher[Any]):
         self._pools = pools
         self._under_way: dict[types.RequestId, anyio.CancelScope] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}  # a third of an empty set
+        self._source: _Arrivals | None = None
 
     @asynccontextmanager
     async def introduced(self, client: Client) -> AsyncIterator[None]:
@@ -157,7 +161,7 @@ class StatelessDispatcher(Dispatcher[Any]):
         return outcome
 
     async def _post(self, message: Any, headers: dict[str, str] | None, arrivals: _Arrivals) -> None:
-        """A request that cannot be sent ends the connection."""
+        """A request that cannot be sent ends the connection, unless it alone is to blame. Raises MCPError."""
         metadata = ClientMessageMetadata(headers=headers) if headers else None
         context = RequestContext(
             client=self._http,
@@ -169,6 +173,8 @@ class StatelessDispatcher(Dispatcher[Any]):
         try:
             await self._transport._handle_post_request(context)
         except Exception as error:
+            if isinstance(error, ValueError | RecursionError) and not can_be_sent(message):
+                raise unsendable(error) from error
             if not self._opened:
                 raise
             self.error = self.error or error
@@ -189,6 +195,16 @@ class StatelessDispatcher(Dispatcher[Any]):
             scope.cancel()
         for task in list(self._tasks):
             task.cancel()
+
+    @contextmanager
+    def heard_from(self, arrivals: _Arrivals) -> Iterator[None]:
+        """What is spawned within it is counted as this request's. Nothing within it may wait."""
+        self.heard += 1
+        self._source = arrivals
+        try:
+            yield
+        finally:
+            self._source = None
 
     def told(self, notice: types.JSONRPCNotification, name: types.RequestId, progress: ProgressFnT | None) -> None:
         """A notification came on the stream of a request. It is handled in the context of the request, in a task of
@@ -212,6 +228,8 @@ class StatelessDispatcher(Dispatcher[Any]):
         task = asyncio.get_running_loop().create_task(_contained(work))
         self._tasks[task] = None
         task.add_done_callback(self._tasks.pop)
+        if self._source is not None:
+            self._source.opened(task)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
         """Clients of this revision have no notifications; a request is cancelled by the end of its POST."""
@@ -241,13 +259,31 @@ class _Arrivals:
         self._dispatcher = dispatcher
         self._name = name
         self._progress = progress
+        self._open = 0
+        self._room: asyncio.Future[None] | None = None
+
+    def opened(self, task: asyncio.Task[None]) -> None:
+        """A message of this stream is passed on in this task."""
+        self._open += 1
+        task.add_done_callback(self._closed)
+
+    def _closed(self, _task: asyncio.Task[None]) -> None:
+        self._open -= 1
+        if self._room is not None and not self._room.done():
+            self._room.set_result(None)
 
     async def send(self, item: SessionMessage | Exception) -> None:
         if isinstance(item, Exception):
             LOGGER.debug("A message cannot be read: %s", type(item).__name__)
             return
-        self._dispatcher.heard += 1
-        match item.message:
+        while self._open >= MOST_OPEN:
+            self._room = asyncio.get_running_loop().create_future()
+            await self._room
+        with self._dispatcher.heard_from(self):
+            self._take(item.message)
+
+    def _take(self, message: types.JSONRPCMessage) -> None:
+        match message:
             case types.JSONRPCResponse(id=name, result=result) if _is_of(name, self._name):
                 self.outcome = result
             case types.JSONRPCError(id=name, error=error) if name is None or _is_of(name, self._name):

@@ -23,6 +23,14 @@ def test_a_budget_for_calls_has_a_line_for_each_caller_that_was_seen() -> None:
     assert (second.whose, second.share, second.state) == ("ann", 0.0, "")
 
 
+def test_budgets_that_differ_in_their_amounts_alone_have_a_line_each() -> None:
+    settings = load_settings(llm={"budgets": ({"day": 1.0}, {"total": 5.0})})
+
+    lines = budget_lines(settings, BudgetSpending(), [])
+
+    assert {(line.day, line.total) for line in lines} == {(1_000_000_000, None), (None, 5_000_000_000)}
+
+
 def test_a_budget_of_all_together_has_one_line_whoever_was_seen() -> None:
     settings = load_settings(spend={"budgets": ({"by": "all", "total": 1.0},)}, llm={"budgets": ({"day": 1.0},)})
 

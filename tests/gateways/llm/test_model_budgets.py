@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pytest
 
-from model_bodies import asking
+from model_bodies import SIZED, asking
 from model_upstream import ModelUpstream
 from page_cells import Cells
 from pegboard.events import BudgetUsed, ModelRequestServed
@@ -172,6 +172,16 @@ async def test_keys_tenants_and_models_have_budgets_of_their_own(
     assert "all keys together" in dear.text
 
 
+async def test_budgets_that_differ_in_their_amounts_alone_are_charged_once(
+    gateway_of: OpenGateway, counting: ModelUpstream
+) -> None:
+    budgets = ({"day": 3.5 * COST / 1e9}, {"total": 100.0})
+    async with gateway_of(**options(*budgets)) as gateway:
+        statuses = [(await ask(gateway)).status_code for _ in range(5)]
+
+    assert statuses == [*[200] * 4, 429]  # what is held is less than the answer costs
+
+
 async def test_near_the_end_of_a_budget_answers_and_the_log_say_so_once_a_day(
     gateway_of: OpenGateway, counting: ModelUpstream, events: MemoryEvents, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -209,6 +219,20 @@ async def test_a_request_whose_cost_cannot_be_known_is_not_sent(
     assert "'local-model' has no price" in unpriced.text
     assert "signature" in unread.text
     assert others == [200, 200, 200]
+
+
+async def test_an_answer_in_the_background_is_refused_under_a_budget(
+    gateway_of: OpenGateway, counting: ModelUpstream
+) -> None:
+    asked = asking("openai_responses", "a", tools=["a"], model="gpt-x")
+    async with gateway_of(**options({"day": 100})) as gateway:
+        statuses = [
+            (await gateway.http.post("/openai/v1/responses", json=asked | {"background": given})).status_code
+            for given in (True, False)
+        ]
+
+    assert statuses == [403, 200]
+    assert len(counting.sent) == 1
 
 
 async def test_the_dashboard_shows_what_is_spent_of_each_budget(
@@ -258,6 +282,98 @@ async def test_a_stream_that_nobody_counts_costs_what_came(gateway_of: OpenGatew
         statuses = [(await ask(gateway, stream=True)).status_code for _ in range(3)]
 
     assert statuses == [200, 200, 402]
+
+
+SEARCHES = {"profile": "semantic", "k": 1, "ways": ["tools"], "least_tools": 0, "least_tokens": 0, "way_back": True}
+"""Requests with more than one tool are sent by a round trip."""
+SEARCH = {
+    "index": 0,
+    "id": "s",
+    "type": "function",
+    "function": {"name": "search_tools", "arguments": '{"query": "gamma"}'},
+}
+
+
+def searching(*budgets: dict[str, Any]) -> dict[str, Any]:
+    chosen = options(*budgets)
+    chosen["llm"] |= {"policy": SEARCHES}
+    return chosen
+
+
+def search(**usage: int) -> bytes:
+    """An answer that only searches."""
+    choice = {"finish_reason": "tool_calls", "message": {"role": "assistant", "content": None, "tool_calls": [SEARCH]}}
+    return json.dumps({"id": "s", "choices": [choice]} | ({"usage": usage} if usage else {})).encode()
+
+
+def streamed(*deltas: dict[str, Any], finish: str = "stop") -> bytes:
+    choices = [*({"index": 0, "delta": each} for each in deltas), {"index": 0, "delta": {}, "finish_reason": finish}]
+    return b"".join(b"data: %s\n\n" % json.dumps({"id": "c", "choices": [each]}).encode() for each in choices)
+
+
+async def ask_searching(gateway: Gateway, **body: Any) -> Any:
+    return await ask(gateway, **(asking("openai_chat", "beta", schema=SIZED) | body))
+
+
+async def test_a_stream_that_nobody_counts_costs_what_came_beside_a_way_back(
+    gateway_of: OpenGateway, upstream: ModelUpstream
+) -> None:
+    upstream.body = streamed(*[{"content": "x"}] * OUTPUT) + b"data: [DONE]\n\n"
+    upstream.kind = "text/event-stream"
+    async with gateway_of(**searching({"total": 1.5 * COST / 1e9})) as gateway:
+        statuses = [(await ask_searching(gateway, stream=True)).status_code for _ in range(3)]
+
+    assert "search_tools" in upstream.tools
+    assert statuses == [200, 200, 402]
+
+
+async def test_an_error_in_a_later_round_is_charged_as_what_came_before_it(
+    gateway_of: OpenGateway, upstream: ModelUpstream, events: MemoryEvents
+) -> None:
+    upstream.mood, upstream.bodies = "error", [search(prompt_tokens=100, completion_tokens=OUTPUT)]
+    async with gateway_of(**searching({"total": 1.1 * COST / 1e9})) as gateway:
+        statuses = [(await ask_searching(gateway)).status_code for _ in range(2)]
+
+    assert len(upstream.sent) == 2
+    assert statuses == [529, 402]
+    served = [each for each in events.of(ModelRequestServed) if isinstance(each, ModelRequestServed)]
+    assert [(each.metered, each.output_tokens, each.cost) for each in served] == [
+        (True, OUTPUT, COST),
+        (False, 0, None),
+    ]
+
+
+async def test_a_round_that_nobody_counts_costs_its_input_beside_one_that_is_counted(
+    gateway_of: OpenGateway, counting: ModelUpstream
+) -> None:
+    text = "beta " * 40_000  # about 50,000 tokens, as much as the output of the second round
+    async with gateway_of(**searching({"total": 2.5 * COST / 1e9, "warn": 1})) as gateway:
+        statuses = []
+        for number in range(2):
+            counting.bodies = [search()]
+            asked = asking("openai_chat", f"{number} {text}", schema=SIZED)
+            statuses.append((await ask_searching(gateway, **asked)).status_code)
+
+    assert len(counting.sent) == 2
+    assert statuses == [200, 402]
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+async def test_a_client_that_leaves_a_round_trip_pays_for_what_came(
+    gateway_of: OpenGateway, upstream: ModelUpstream, events: MemoryEvents, rounds: int
+) -> None:
+    """A cent and a half is held for a request, and half a cent is charged for each round."""
+    upstream.mood, upstream.kind = "stream", "text/event-stream"
+    upstream.bodies = [streamed({"tool_calls": [SEARCH]}, finish="tool_calls")] * (rounds - 1)
+    asked = asking("openai_chat", "beta " * 4_000, schema=SIZED, model="gpt-x") | {"stream": True}
+    async with gateway_of(**searching({"total": 0.013 + 0.006 * rounds})) as gateway:
+        async with gateway.http.stream("POST", CHAT, json=asked):
+            await upstream.begun.wait()
+        await until(lambda: bool(events.of(ModelRequestServed)))
+        refused = await gateway.http.post(CHAT, json=asked)
+
+    assert len(upstream.sent) == rounds
+    assert refused.status_code == 402
 
 
 async def test_a_client_that_goes_pays_for_what_it_asked(

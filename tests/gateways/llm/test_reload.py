@@ -190,6 +190,24 @@ async def test_the_llm_gateway_is_switched_off_and_on_again(
         assert (await gateway.http.post(CHAT, json=asking("openai_chat"))).status_code == 404
 
 
+async def test_new_prices_hold_from_the_next_request_on(
+    configuration: Configuration, serve: Callable[..., Any], upstream: ModelUpstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "pegboard")
+    llm = to(upstream, budgets=[{"day": 1.0}])
+    configuration.write(**llm)
+    async with serve() as gateway:
+
+        async def status() -> int:
+            return (await gateway.http.post(CHAT, json=asking("openai_chat", model="own"))).status_code
+
+        assert await status() == 403, "the model has no price"
+        activity = {"prices": {"own": {"input": 1.0, "output": 1.0}}}
+        configuration.write_text(json.dumps({"mcpServers": {}, "pegboard": {"llm": llm, "activity": activity}}))
+        await taken_up(caplog)
+        assert await status() == 200
+
+
 @pytest.mark.requirement("A11")
 async def test_what_needs_a_restart_is_said(
     configuration: Configuration,

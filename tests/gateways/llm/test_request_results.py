@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -21,6 +22,7 @@ from pegboard.catalog.tokens import BpeCounter
 from pegboard.events import ProgramFinished, ResultRead, ResultShaped
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.tool_search import MOST_ROUNDS
+from pegboard.gateways.llm.tool_results import request_results
 from pegboard.gateways.llm.tool_results.request_results import RequestResults, ShapedRequest
 from pegboard.gateways.llm.tool_results.result_reads import MOST_READS
 from pegboard.results.json_tables import restored
@@ -244,6 +246,30 @@ def test_a_breakpoint_that_moves_changes_no_shape() -> None:
     for message in after:
         assert message["content"][-1].pop("cache_control") == {"type": "ephemeral", "ttl": "1h"}
     assert after == before
+
+
+def test_a_long_run_of_blanks_before_a_breakpoint_is_read_once() -> None:
+    sent = talk_body("anthropic", asked(BIG), [BIG])
+    sent["messages"][0]["content"] = [{"type": "text", "text": " " * 6_000, "cache_control": {"type": "ephemeral"}}]
+    began = time.monotonic()
+
+    assert shaped("anthropic", sent).told
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        (b'{"a":1, "cache_control": {"type": "ephemeral"}}', 40),
+        (b'{"cache_control":{} }', 18),
+        (b'{"a":1,, \n, "cache_control" :{"b":{}}, "cache_control":{}}', 20),
+        (b'{"cache_control":{},"cache_control":{}}', 37),
+    ],
+)
+def test_a_breakpoint_is_counted_with_one_comma_and_the_blanks_around_it(text: bytes, size: int) -> None:
+    found = request_results._moved(text, 0, len(text))
+
+    assert found == size
 
 
 def test_nothing_is_cut_where_nobody_could_read_on() -> None:

@@ -13,6 +13,7 @@ from mcp import MCPError
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.transport.client_input import PARKED, ClientOrigin, PendingInputs
 from pegboard.upstreams import ORIGIN
+from processes import until
 
 FORM = types.ElicitRequestFormParams(message="A word?", requested_schema={"type": "object", "properties": {}})
 CAPABILITIES = types.ClientCapabilities(elicitation=types.ElicitationCapability(form=types.FormElicitationCapability()))
@@ -53,6 +54,50 @@ async def test_a_call_goes_on_when_everything_was_answered_and_asks_again_for_wh
     assert (first["resultType"], list(second["inputRequests"])) == ("input_required", [two])
     assert first["requestState"].startswith(PARKED)
     assert third == {"words": ["a", "b"]}
+
+
+@pytest.mark.parametrize("finished", [True, False])
+async def test_a_call_whose_server_withdraws_its_question_gives_its_result_to_whoever_answers(finished: bool) -> None:
+    questions: list[asyncio.Task[object]] = []
+
+    async def asks_in_vain() -> dict[str, Any]:
+        origin = ORIGIN.get()
+        assert origin is not None
+        questions.append(asyncio.create_task(origin.ask(types.ElicitRequest(params=FORM))))
+        await asyncio.wait(questions)
+        return {"done": True}
+
+    rounds = PendingInputs()
+    first = await rounds.result(context(), call(), client(), asks_in_vain)
+    state, (question,) = first["requestState"], first["inputRequests"]
+    questions[0].cancel()
+    if finished:
+        await until(rounds._parked[state].task.done)
+
+    assert await rounds.result(context(), call(state, **{question: "a"}), client(), asks_in_vain) == {"done": True}
+
+
+async def test_a_question_that_was_withdrawn_is_not_asked_again() -> None:
+    asked: list[asyncio.Task[object]] = []
+
+    async def asks_two_things() -> dict[str, Any]:
+        origin = ORIGIN.get()
+        assert origin is not None
+        asked.extend(asyncio.create_task(origin.ask(types.ElicitRequest(params=FORM))) for _ in range(2))
+        await asyncio.wait(asked)
+        return {}
+
+    rounds = PendingInputs()
+    first = await rounds.result(context(), call(), client(), asks_two_things)
+    parked = rounds._parked[first["requestState"]]
+    await until(lambda: len(parked.origin.questions) == 2)
+    left = list(parked.origin.questions)[1]
+    asked[0].cancel()
+    await until(asked[0].done)
+    second = await rounds.result(context(), call(first["requestState"]), client(), asks_two_things)
+
+    assert list(second["inputRequests"]) == [left]
+    rounds.close()
 
 
 @pytest.mark.requirement("M21")

@@ -128,6 +128,23 @@ async def test_an_answer_stays_within_its_tokens(client_of: OpenClient, tmp_path
     assert answer["too_long_left_out"] >= 1
 
 
+async def test_a_long_version_and_a_long_reason_are_cut(client_of: OpenClient, tmp_path: Path) -> None:
+    package = {
+        "registryType": "npm",
+        "identifier": "airtable",
+        "registryBaseUrl": f"https://{'a.' * 1_500}example",
+        "transport": {"type": "stdio"},
+    }
+    text = "Read and write airtable records"
+    long = entry("io.example/airtable", "1." * 120 + "0", description=text, packages=[package])
+    path = snapshot_of(tmp_path / "registry.json", long).path
+    async with client_of(registry={"snapshot": str(path), "tokens": 8_000}) as client:
+        answer, _ = await ask(client, limit=10)
+
+    found = {each["name"]: each for each in answer["servers"]}["io.example/airtable"]
+    assert (len(found["version"]), len(found["no_entry"]) <= 300) == (101, True)
+
+
 async def test_a_missing_and_a_cut_snapshot_are_errors_that_say_what_to_do(
     client_of: OpenClient, tmp_path: Path
 ) -> None:

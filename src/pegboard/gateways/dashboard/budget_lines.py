@@ -58,13 +58,14 @@ def budget_lines(settings: Settings, spending: BudgetSpending, seen: Iterable[st
     ``seen``. Those of which most is spent come first."""
     keys = {name: key.tenant for name, key in settings.llm.keys.items()}
     tokens = dict.fromkeys(seen, "") | {name: token.tenant for name, token in settings.access.items()}
-    found: dict[tuple[str, str], BudgetLine] = {}
+    found: dict[tuple[object, ...], BudgetLine] = {}
     for caller in _callers(keys):
         for budget in settings.llm.budgets:
             if covers(budget, caller):
                 of = f"models {', '.join(budget.models)}" if budget.models != ("*",) else "all models"
                 account = account_of(budget, caller)
-                found[of, account.key] = _line(of, budget, caller, account, spending, budget.warn)
+                amounts = (budget.day, budget.total)
+                found[of, account.key, amounts] = _line(of, budget, caller, account, spending, budget.warn)
     for caller in _callers({name: tenant for name, tenant in tokens.items() if name not in keys}):
         for calls in applying(settings.spend.budgets, caller, None):
             of = f"tools {', '.join(calls.tools)}" if calls.tools != ("*",) else "all calls"

@@ -139,10 +139,6 @@ class BearerAuth(httpx2.Auth):
                 return self._still(old)
             try:
                 new = await asyncio.to_thread(self._renew_alone, old, asyncio.get_running_loop())
-            except SignInEnded as refusal:
-                LOGGER.warning("Server %s: %s Run `pegboard login %s`.", self._key.server, refusal, self._key.server)
-                new = old.model_copy(update={"ended": True})
-                await self._keep(new)
             except (PegboardError, httpx2.HTTPError) as error:
                 self._failed = self._clock.monotonic()
                 LOGGER.warning("Server %s: its token cannot be renewed now: %s", self._key.server, type(error).__name__)
@@ -158,9 +154,22 @@ class BearerAuth(httpx2.Auth):
                 return stored
             if stored.ended:
                 return stored
-            new = asyncio.run_coroutine_threadsafe(self._renewed(old), loop).result()
+            try:
+                new = asyncio.run_coroutine_threadsafe(self._renewed(stored), loop).result()
+            except SignInEnded as refusal:
+                return self._end_alone(stored, refusal)
             self._store.write(new)
             return new
+
+    def _end_alone(self, refused: OAuthCredentials, refusal: SignInEnded) -> OAuthCredentials | None:
+        """Mark them as ended, unless somebody has signed in meanwhile. In a thread that has the lock."""
+        stored = self._store.read(self._key)
+        if stored is None or stored.tokens.access_token != refused.tokens.access_token:
+            return stored
+        LOGGER.warning("Server %s: %s Run `pegboard login %s`.", self._key.server, refusal, self._key.server)
+        ended = stored.model_copy(update={"ended": True})
+        self._write(ended)
+        return ended
 
     async def _renewed(self, old: OAuthCredentials) -> OAuthCredentials:
         return await renewed(old, now=self._clock.time(), private=self._settings.private_addresses)
@@ -182,7 +191,7 @@ class BearerAuth(httpx2.Auth):
                 self._failed = self._clock.monotonic()
                 LOGGER.warning("%s", error)
                 return None if old is None else self._still(old)
-            await self._keep(new)
+            await asyncio.to_thread(self._write, new)
             self._take(new)
             return new
 
@@ -198,9 +207,9 @@ class BearerAuth(httpx2.Auth):
         self._credentials, self._stamp, self._failed, self._unproven = found, stamp, None, None
         self._note_secrets()
 
-    async def _keep(self, credentials: OAuthCredentials) -> None:
+    def _write(self, credentials: OAuthCredentials) -> None:
         try:
-            await asyncio.to_thread(self._store.write, credentials)
+            self._store.write(credentials)
         except (PegboardError, OSError) as error:
             LOGGER.warning("Server %s: its credentials cannot be stored: %s", self._key.server, error)
 
@@ -229,12 +238,24 @@ class BearerAuth(httpx2.Auth):
         if self.signs_in_alone:
             new = await self._own_account(credentials, scopes)
             return new is not None and new is not credentials
-        wanted = tuple(dict.fromkeys([*credentials.wanted, *scopes]))
         async with self._renewal:
-            new = credentials.model_copy(update={"wanted": wanted})
-            await self._keep(new)
-            self._take(new)
+            try:
+                wanting = await asyncio.to_thread(self._want_alone, scopes)
+            except (PegboardError, OSError) as error:
+                LOGGER.warning("Server %s: what it wants cannot be stored: %s", self._key.server, error)
+                wanting = None if self._credentials is None else _wanting(self._credentials, scopes)
+            self._take(wanting)
         return False
+
+    def _want_alone(self, scopes: tuple[str, ...]) -> OAuthCredentials | None:
+        """In a thread, as `_renew_alone`: of what is stored now, because old tokens must not come back."""
+        with self._store.lock(self._key):
+            stored = self._store.read(self._key)
+            if stored is None:
+                return None
+            new = _wanting(stored, scopes)
+            self._write(new)
+            return new
 
     def _unended(self) -> OAuthCredentials | None:
         found = self._credentials
@@ -253,6 +274,11 @@ class BearerAuth(httpx2.Auth):
     def _ends_soon(self, credentials: OAuthCredentials) -> bool:
         ends = credentials.expires_at
         return ends is not None and self._clock.time() > ends - min(AHEAD, (ends - credentials.obtained_at) / 2)
+
+
+def _wanting(credentials: OAuthCredentials, scopes: tuple[str, ...]) -> OAuthCredentials:
+    """The same, and the next sign-in asks for these scopes, too."""
+    return credentials.model_copy(update={"wanted": tuple(dict.fromkeys([*credentials.wanted, *scopes]))})
 
 
 def sign(request: httpx2.Request, token: str) -> str:

@@ -349,6 +349,7 @@ class LlmApp:
             gateway_headers=self._said(context, context.rewritten),
             settle=settle,
         )
+        context.rounds = rounds.sent
         try:
             await rounds.run()
             context.ended = True

@@ -20,6 +20,8 @@ AppOf = Callable[[Settings], LlmApp]
 TakeUp = Callable[[], Awaitable[None]]
 RANKED_BY = ("profile", "k", "threshold", "calibration", "query", "recall", "budget", "pool", "economics", "breakers")
 """Settings besides `llm` that its boards depend on."""
+USED = ("llm", "rates", "items", "activity", "results", "programs", *RANKED_BY)
+"""Settings that the application depends on."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,7 +98,7 @@ class Models:
 
 
 def _same(one: Settings, other: Settings) -> bool:
-    return all(getattr(one, name) == getattr(other, name) for name in ("llm", "rates", "items", *RANKED_BY))
+    return all(getattr(one, name) == getattr(other, name) for name in USED)
 
 
 async def _nothing() -> None:

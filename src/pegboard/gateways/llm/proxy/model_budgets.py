@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -22,8 +22,11 @@ from pegboard.call_charges import FREE, CallCharges, Charge, cost_of
 from pegboard.caller_limits import LimitedCaller
 from pegboard.errors import PegboardError, SpendLimitReached
 from pegboard.events import BudgetUsed
+from pegboard.gateways.llm.formats.json_reader import value_of
+from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.registry import codec_for, counts
 from pegboard.gateways.llm.proxy.budget_errors import CostUnknown, ModelBudgetReached, ModelDayBudgetReached
+from pegboard.gateways.llm.proxy.model_round import ModelRound
 from pegboard.gateways.llm.proxy.request_audit import RequestContext
 from pegboard.model_prices import ModelPrice, PriceTable
 from pegboard.protocols import Clock, EventSink
@@ -75,7 +78,7 @@ class ModelBudgets:
         amount = price.cost(TokenUsage(input=tokens, output=TYPICAL_OUTPUT)) or FREE
         held, cost = list[Charge](), FREE
         try:
-            for each in found:
+            for each in _by_account(found, caller):
                 held.append(await self._held(self._charges, each, caller, amount, context))
             cost = amount
             yield
@@ -93,7 +96,7 @@ class ModelBudgets:
                         await self._charges.pay(replace(charge, amount=cost))
 
     def _applying(self, context: RequestContext, caller: LimitedCaller) -> list[ModelBudgetSettings]:
-        """The budgets that hold for a request. Raises CostUnknown for one whose model cannot be told."""
+        """The budgets that hold for a request. Raises CostUnknown for one whose model or cost cannot be told."""
         path, request = context.target.path, context.rewritten.request
         if context.method != "POST" or codec_for(path) is None or counts(path):
             return []
@@ -103,7 +106,13 @@ class ModelBudgets:
                 f"A budget holds for this key, and the request was not read: {context.rewritten.reason or 'no model'}.",
                 remedy="Send a smaller request, unsigned, that names its model.",
             )
-        return [each for each in found if request and _names(each, request.model)]
+        found = [each for each in found if request and _names(each, request.model)]
+        if found and request is not None and _in_background(request):
+            raise CostUnknown(
+                "A budget holds for this key, and what an answer in the background costs is never said to the gateway.",
+                remedy="Leave out `background`, or set it to false.",
+            )
+        return found
 
     def _price(self, context: RequestContext) -> ModelPrice:
         model = context.rewritten.request.model if context.rewritten.request else ""
@@ -118,14 +127,21 @@ class ModelBudgets:
     async def _held(
         self,
         charges: CallCharges,
-        budget: ModelBudgetSettings,
+        budgets: Sequence[ModelBudgetSettings],
         caller: LimitedCaller,
         amount: NanoUsd,
         context: RequestContext,
     ) -> Charge:
-        """The charge with its reservation; a warning if that takes more than the share at which one is due."""
-        whole = Limits(day=_nano(budget.day), key=_nano(budget.total))
-        part = Limits(day=_nano(budget.day, budget.warn), key=_nano(budget.total, budget.warn))
+        """The charge with its reservation, for budgets of one account; a warning if that takes more than the share at
+        which one is due."""
+        day = _least(each.day for each in budgets)
+        total = _least(each.total for each in budgets)
+        budget = budgets[0].model_copy(update={"day": day, "total": total})
+        whole = Limits(day=_nano(day), key=_nano(total))
+        part = Limits(
+            day=_nano(_least(None if each.day is None else each.day * each.warn for each in budgets)),
+            key=_nano(_least(None if each.total is None else each.total * each.warn for each in budgets)),
+        )
         account = account_of(budget, caller)
         what = f"A request to {context.target.upstream.name!r}"
         try:
@@ -173,11 +189,29 @@ def _names(budget: ModelBudgetSettings, model: str) -> bool:
     return any(fnmatchcase(model.lower(), name.lower()) for name in budget.models)
 
 
+def _in_background(request: LlmRequest) -> bool:
+    """Whether the answer comes later (Responses): the request that brings its usage names no model."""
+    return value_of(request.text, request.fields, "background") is True
+
+
 def account_of(budget: ModelBudgetSettings, caller: LimitedCaller) -> Account:
     """The account of what a budget counts: raising its amounts forgets nothing that was spent."""
     whose = {"caller": caller.name, "tenant": caller.tenant, "all": ""}[budget.by]
     named = ["models", budget.by, budget.callers, budget.tenants, budget.models, whose]
     return Account(session="", key=BUDGET + hashlib.sha256(json.dumps(named).encode()).hexdigest()[:32])
+
+
+def _by_account(budgets: Sequence[ModelBudgetSettings], caller: LimitedCaller) -> list[list[ModelBudgetSettings]]:
+    """Budgets that differ only in their amounts count the same, on one account: it is charged once."""
+    found: dict[Account, list[ModelBudgetSettings]] = {}
+    for each in budgets:
+        found.setdefault(account_of(each, caller), []).append(each)
+    return list(found.values())
+
+
+def _least(amounts: Iterable[float | None]) -> float | None:
+    """The smallest of the amounts that are given."""
+    return min((each for each in amounts if each is not None), default=None)
 
 
 def _used(
@@ -198,21 +232,35 @@ def _used(
 def _input_tokens(context: RequestContext) -> int:
     """About how many tokens the body has."""
     request, body = context.rewritten.request, context.rewritten.body
-    size = len(body if body is not None else request.body if request is not None else b"")
+    return _tokens(len(body if body is not None else request.body if request is not None else b""))
+
+
+def _tokens(size: int) -> int:
+    """About how many tokens of input so many bytes are."""
     return min(size // BYTES_A_TOKEN, MOST_INPUT)
 
 
 def _cost(context: RequestContext, price: ModelPrice, tokens: int) -> NanoUsd:
     """What the provider counted; where it did not, or the client did not wait for it, what went to and fro."""
+    if context.rounds:
+        return NanoUsd(sum(_cost_of_round(each, price) for each in context.rounds))
     if context.status >= HTTPStatus.BAD_REQUEST:
         return FREE
-    used = context.used
+    return price.cost(_spent(context, tokens)) or FREE
+
+
+def _cost_of_round(sent: ModelRound, price: ModelPrice) -> NanoUsd:
+    """What one request of a round trip cost; an error costs nothing, and leaves what the others cost."""
+    return FREE if sent.status >= HTTPStatus.BAD_REQUEST else price.cost(_spent(sent, _tokens(sent.asked))) or FREE
+
+
+def _spent(answered: RequestContext | ModelRound, tokens: int) -> TokenUsage:
+    """What was counted of an answer, or came of it; ``tokens`` are those of the request."""
+    used = answered.used
     if used is None:
-        used = TokenUsage(input=tokens, output=context.said)
-    elif not context.ended:
-        used = replace(used, output=max(used.output, context.said))
-    return price.cost(used) or FREE
+        return TokenUsage(input=tokens, output=answered.said)
+    return used if answered.ended else replace(used, output=max(used.output, answered.said))
 
 
-def _nano(usd: float | None, share: float = 1.0) -> NanoUsd | None:
-    return None if usd is None else nano_usd(usd * share)
+def _nano(usd: float | None) -> NanoUsd | None:
+    return None if usd is None else nano_usd(usd)

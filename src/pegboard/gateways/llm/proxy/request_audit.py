@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import MappingProxyType
 
 from pegboard.audit_entries import LONGEST_NAME, AuditEntry, AuditOutcome
+from pegboard.gateways.llm.proxy.model_round import ModelRound
 from pegboard.gateways.llm.proxy.target import Target
 from pegboard.gateways.llm.selection.filter import RewrittenRequest
 from pegboard.gateways.llm.shadow.recorder import (
@@ -58,6 +59,8 @@ class RequestContext:
     used: TokenUsage | None = None
     said: int = 0
     """About how many tokens the answer has, if nobody counts."""
+    rounds: Sequence[ModelRound] = ()
+    """What a round trip sent: each is charged for itself."""
     budget: str = ""
     """`warn` if a budget is nearly used up."""
     answer: str = ""

@@ -11,10 +11,11 @@ from pegboard.spend_limits import NanoUsd
 
 
 def is_billed(context: RequestContext) -> bool:
-    """Whether an answer was generated: a request of a known format succeeded, and was not only counted."""
+    """Whether an answer was generated: a request of a known format succeeded, if only in its first rounds, and was not
+    only counted."""
     path, status = context.target.path, context.status
     asked = context.method == "POST" and codec_for(path) is not None and not counts(path)
-    return asked and 0 < status < HTTPStatus.BAD_REQUEST
+    return asked and (0 < status < HTTPStatus.BAD_REQUEST or context.used is not None)
 
 
 def cost_of(context: RequestContext, prices: PriceTable) -> NanoUsd | None:

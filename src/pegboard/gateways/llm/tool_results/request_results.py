@@ -43,8 +43,8 @@ CHARACTERS = 4
 SMALLEST = 5_500
 """Tokens of a prompt, about, below which results stay whole: providers cache prompts from 1,024 to 4,096 tokens on, and
 a prompt must not fall below that."""
-BREAKPOINT = re.compile(rb'\s*,?\s*"cache_control"\s*:\s*\{[^{}]*\}')
-"""What clients move from message to message."""
+BREAKPOINT = re.compile(rb'"cache_control"\s*:\s*\{[^{}]*\}')
+"""What clients move from message to message, without the comma before it."""
 MOST_REMEMBERED = 64_000_000
 """Characters of shapes that are kept, for the next request of their conversations."""
 
@@ -216,8 +216,21 @@ def _length(request: LlmRequest, result: ToolResult) -> int:
     begin = next(span.start for span in spans if span.start <= result.start < span.end)
     if request.text.find(b'"cache_control"', begin, result.start) < 0:
         return result.start - begin
-    moved = sum(found.end() - found.start() for found in BREAKPOINT.finditer(request.text, begin, result.start))
-    return result.start - begin - moved
+    return result.start - begin - _moved(request.text, begin, result.start)
+
+
+def _moved(text: bytes, begin: int, end: int) -> int:
+    """Bytes of the cache breakpoints in a part of the text, each with the comma and the blanks before it.
+
+    >>> _moved(b'{"a":1 , "cache_control":{}}', 0, 28)
+    21
+    """
+    size = 0
+    for found in BREAKPOINT.finditer(text, begin, end):
+        before = text[begin : found.start()]
+        size += found.end() - begin - len(before.rstrip().removesuffix(b",").rstrip())
+        begin = found.end()
+    return size
 
 
 def _full_names(tool: str) -> Sequence[str]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from functools import reduce
 
-from pegboard.errors import UpstreamError
+from pegboard.errors import NotCarriedOut, UpstreamError
 from pegboard.gateways.llm.formats.edits import loaded, written
 from pegboard.gateways.llm.formats.json_reader import text_of
 from pegboard.gateways.llm.formats.protocol import Codec, KeptSearches, Observation, OpenCall
 from pegboard.gateways.llm.formats.registry import history_of
-from pegboard.gateways.llm.formats.streams import STREAMS
+from pegboard.gateways.llm.formats.streams import SERVER_SENT, STREAMS
 from pegboard.gateways.llm.formats.tool_search import Document, Joiner, RoundTrip
 from pegboard.gateways.llm.proxy.http_bodies import ResponseWriter, content_coding
+from pegboard.gateways.llm.proxy.model_round import ModelRound
 from pegboard.gateways.llm.proxy.model_upstream import Answer, Headers
 from pegboard.gateways.llm.tool_search.reference_round_trip import ReferenceRoundTrip
 from pegboard.inflate import WINDOWS, inflated
@@ -39,7 +41,7 @@ OF_THE_BODY = frozenset({b"content-length", b"content-encoding", b"etag", b"cont
 
 @dataclass(slots=True, kw_only=True)
 class ToolSearchLoop:
-    """One request, repeated as often as needed. ``used`` is the sum of the provider's token counts, if given;
+    """One request, repeated as often as needed. ``sent`` says what came of each repetition, while it comes;
     ``left_open`` are calls in the last answer whose results the client's next request brings."""
 
     round_trip: RoundTrip
@@ -49,10 +51,16 @@ class ToolSearchLoop:
     gateway_headers: Headers
     settle: Settle = _nothing
     status: int = 0
-    used: TokenUsage | None = None
+    sent: list[ModelRound] = field(default_factory=list)
     answers: list[Document] = field(default_factory=list)
     left_open: list[OpenCall] = field(default_factory=list)
     joiner: Joiner | None = None
+
+    @property
+    def used(self) -> TokenUsage | None:
+        """The sum of the provider's token counts, if given."""
+        counted = [each.used for each in self.sent if each.used is not None]
+        return reduce(TokenUsage.plus, counted) if counted else None
 
     @property
     def called(self) -> tuple[str, ...]:
@@ -82,18 +90,29 @@ class ToolSearchLoop:
         """Raises UpstreamError."""
         again = True
         while again:
-            async with self.send(self.round_trip.body()) as answer:
-                self.status = self.status if self.joiner else answer.status
-                again = await self._one(answer)
+            again = await self._sent(self.round_trip.body())
             if again:
                 await self.round_trip.answer(self.answers[-1])
         await self.writer.end()
 
+    async def _sent(self, body: bytes) -> bool:
+        """Whether to repeat the request, which has been sent with this body."""
+        self.sent.append(ModelRound(asked=len(body)))
+        try:
+            async with self.send(body) as answer:
+                self.status = self.status if self.joiner else answer.status
+                self.sent[-1].status = answer.status
+                return await self._one(answer)
+        except NotCarriedOut:
+            self.sent.pop()
+            raise
+
     async def _one(self, answer: Answer) -> bool:
         """Whether to repeat the request; if not, the client has the whole answer."""
         kind = _header(answer, b"content-type").partition(";")[0].strip().lower()
+        self.sent[-1].streamed = kind == SERVER_SENT
         if self.joiner is not None and (answer.status >= 300 or kind not in STREAMS):
-            await self.writer.more(self.joiner.failed(await _whole(answer)))
+            await self.writer.more(self.joiner.failed(await _whole(answer, self.sent[-1])))
             return False
         if answer.status >= 300 or content_coding(answer.headers) not in ("", "identity", *WINDOWS):
             return await self._passed(answer)
@@ -104,7 +123,9 @@ class ToolSearchLoop:
     async def _passed(self, answer: Answer) -> bool:
         await self.writer.begin(answer.status, [*answer.headers, *self.gateway_headers, *self._searches()])
         async for piece in answer.pieces:
+            self.sent[-1].feed(piece)
             await self.writer.more(piece)
+        self.sent[-1].ended = True
         return False
 
     async def _streamed(self, answer: Answer, kind: str) -> bool:
@@ -114,12 +135,12 @@ class ToolSearchLoop:
         joiner = self.joiner
         joiner.begin(self.round_trip.held)
         observer = self.codec.observe(kind)
-        seen: list[Observation] = []
-        async for piece in _plain(answer):
-            seen += observer.feed(piece)
+        async for piece in _plain(answer, self.sent[-1]):
+            self._count(observer.feed(piece))
             if passing := joiner.feed(piece):
                 await self.writer.more(passing)
-        self._count([*seen, *observer.finish()])
+        self._count(observer.finish())
+        self.sent[-1].ended = True
         document = joiner.close()
         if document is not None:
             self.answers.append(document)
@@ -131,7 +152,7 @@ class ToolSearchLoop:
         return False
 
     async def _read(self, answer: Answer) -> bool:
-        data = await _whole(answer)
+        data = await _whole(answer, self.sent[-1])
         document = loaded(data)
         if document is not None:
             observer = self.codec.observe("application/json")
@@ -155,11 +176,11 @@ class ToolSearchLoop:
             found = await self.round_trip.found_by(call)
             self.left_open.append(OpenCall(id=call.id, kind=kind, found=found))
 
-    def _count(self, seen: Sequence[Observation]) -> None:
+    def _count(self, seen: Iterable[Observation]) -> None:
         """The last usage of an answer is its total."""
-        told = next((each for each in reversed(seen) if isinstance(each, TokenUsage)), None)
-        if told is not None:
-            self.used = told if self.used is None else self.used.plus(told)
+        for each in seen:
+            if isinstance(each, TokenUsage):
+                self.sent[-1].used = each
 
     def _told(self, data: bytes) -> bytes:
         """What the client gets; a single answer without hidden calls stays unchanged."""
@@ -178,12 +199,15 @@ def _of_any_body(headers: Headers) -> Headers:
     return [each for each in headers if each[0].lower() not in OF_THE_BODY]
 
 
-async def _whole(answer: Answer) -> bytes:
-    return b"".join([piece async for piece in _plain(answer)])
+async def _whole(answer: Answer, of: ModelRound) -> bytes:
+    data = b"".join([piece async for piece in _plain(answer, of)])
+    of.ended = True
+    return data
 
 
-async def _plain(answer: Answer) -> AsyncIterator[bytes]:
-    """The chunks without their content coding, which is one of `WINDOWS`, if any: the request asks for none.
+async def _plain(answer: Answer, of: ModelRound) -> AsyncIterator[bytes]:
+    """The chunks without their content coding, which is one of `WINDOWS`, if any: the request asks for none. They are
+    noted as what has come ``of`` the request.
 
     Raises UpstreamError if the answer is too large or its coding is invalid.
     """
@@ -191,6 +215,7 @@ async def _plain(answer: Answer) -> AsyncIterator[bytes]:
     try:
         async for piece in inflated(answer.pieces, coding) if coding in WINDOWS else answer.pieces:
             size += len(piece)
+            of.feed(piece)
             if size > MOST_ANSWER:
                 raise UpstreamError("", f"The answer has more than {MOST_ANSWER:,} bytes.", remedy="Ask for less.")
             yield piece

@@ -95,7 +95,7 @@ def _forms(listing: ServerListing, names: Sequence[str]) -> Sequence[Result]:
     """A server with its entry, and without it; one that is configured, as ``names``, has none."""
     server, standing = listing.server, listing.standing
     ways = proposals(server)
-    about: Result = {"name": server.name, "version": server.version, "status": standing.status}
+    about: Result = {"name": server.name, "version": _short(server.version, SHORTER), "status": standing.status}
     about |= {"status_message": _short(standing.status_message, SHORT)} if standing.status_message else {}
     about |= {"title": _short(server.title, SHORTER)} if server.title else {}
     about |= {"description": _short(server.description, SHORT)}
@@ -106,7 +106,7 @@ def _forms(listing: ServerListing, names: Sequence[str]) -> Sequence[Result]:
         return [about | {"no_entry": "the registry says neither an address nor a package"}]
     best = ways[0]
     if best.spec is None:
-        return [about | {"no_entry": best.why_not}]
+        return [about | {"no_entry": _short(best.why_not, SHORT)}]
     about |= {"needs": _needs(best)} if best.needs else {}
     about |= {"notes": list(best.notes)} if best.notes else {}
     return [

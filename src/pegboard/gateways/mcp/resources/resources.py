@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextvars import Context
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import anyio
 import mcp_types as types
 from mcp import MCPError
 from mcp.server.subscriptions import InMemorySubscriptionBus, PromptsListChanged, ResourcesListChanged, ResourceUpdated
@@ -31,6 +33,9 @@ AT_ONCE = 0.5
 
 EXPIRY = 30.0
 """Seconds after which a list is read again that may have changed without a word."""
+
+LAST_WORDS = 5.0
+"""Seconds for servers to hear that a session which has ended watches nothing any more."""
 
 Result = dict[str, Any]
 OnUpdate = Callable[[str], Awaitable[None]]
@@ -64,12 +69,15 @@ class ServerResources:
         self.on_read: Callable[[str, Result], None] = lambda uri, result: None
         self._watchers: dict[str, dict[object, OnUpdate | None]] = {}
         self._watched_at: dict[str, str] = {}
+        self._leaving: set[asyncio.Task[None]] = set()
 
     @cached_property
     def _lists(self) -> WeakKeyDictionary[Upstream, dict[Kind, asyncio.Task[Sequence[JsonObject]]]]:
         return WeakKeyDictionary()
 
     def close(self) -> None:
+        for who in {who for watchers in self._watchers.values() for who in watchers}:
+            self.leave(who)
         self.prompts_announcer.close()
         self.resources_announcer.close()
         for items in list(self._lists.values()):
@@ -136,17 +144,33 @@ class ServerResources:
         self._watchers.setdefault(uri, {})[who] = tell
 
     async def unsubscribe(self, who: object, uri: str) -> None:
+        for upstream in self._let_go(who, uri):
+            await upstream.unwatch(uri)
+
+    def _let_go(self, who: object, uri: str) -> list[Upstream]:
+        """Nobody tells ``who`` of the resource any more. The servers that need not watch it any more."""
         watchers = self._watchers.get(uri, {})
         watchers.pop(who, None)
-        if not watchers and self._watchers.pop(uri, None) is not None:
-            self._watched_at.pop(uri, None)
-            for upstream in self._there("resources"):
-                await upstream.unwatch(uri)
+        if watchers or self._watchers.pop(uri, None) is None:
+            return []
+        self._watched_at.pop(uri, None)
+        return self._there("resources")
 
     async def forget(self, who: object) -> None:
-        """A session has ended."""
-        for uri in [uri for uri, watchers in self._watchers.items() if who in watchers]:
-            await self.unsubscribe(who, uri)
+        """A session or a stream has ended. A server that refuses to hear of that, or does not answer, changes nothing;
+        nor does it that the one who waits for this is cancelled."""
+        watched = [uri for uri, watchers in self._watchers.items() if who in watchers]
+        ending = [upstream.unwatch(uri) for uri in watched for upstream in self._let_go(who, uri)]
+        with anyio.move_on_after(LAST_WORDS, shield=True):
+            for failed in await asyncio.gather(*ending, return_exceptions=True):
+                if failed is not None:
+                    LOGGER.info("A server did not end a subscription: %s", failed)
+
+    def leave(self, who: object) -> None:
+        """As `forget`, of which nobody waits for the end."""
+        task = asyncio.get_running_loop().create_task(self.forget(who), context=Context())
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
 
     async def on_notification(self, server: ServerName, message: types.ServerNotification) -> None:
         """Pass a server's notification about its lists and resources on to the clients concerned."""

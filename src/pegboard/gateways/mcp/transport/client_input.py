@@ -92,11 +92,14 @@ class ClientOrigin:
         self._ctx = None
 
     def retried(self, ctx: Context, answers: types.InputResponses) -> None:
-        """The client has sent its request again, with these answers; answered questions are removed."""
+        """The client has sent its request again, with these answers; answered questions are removed. Those that the
+        server has withdrawn meanwhile are ignored."""
         self._ctx = ctx
         for key in self.questions.keys() & answers.keys():
             del self.questions[key]
-            self._answers.pop(key).set_result(answers[key])
+            waiting = self._answers.pop(key, None)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(answers[key])
 
     async def ask(self, request: types.ServerRequest) -> Answer:
         if refused := unable(self.capabilities, request):
@@ -141,10 +144,15 @@ class ClientOrigin:
         if isinstance(request, types.PingRequest):
             return types.ErrorData(code=types.INVALID_REQUEST, message="This client takes no requests.")
         key = uuid4().hex
-        self._answers[key] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[types.InputResponse] = asyncio.get_running_loop().create_future()
+        self._answers[key] = answer
         self.questions[key] = request
         self.asked()
-        return await self._answers[key]
+        try:
+            return await answer
+        finally:
+            self.questions.pop(key, None)
+            self._answers.pop(key, None)
 
 
 @dataclass(slots=True, kw_only=True)

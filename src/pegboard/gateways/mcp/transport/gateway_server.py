@@ -149,15 +149,20 @@ def _introduces(exposure: Exposure | None) -> ServerMiddleware[Gateway]:
 
 
 def _present(ctx: Context, session: str) -> None:
-    """Lets servers ask the client for its roots outside its requests, until its connection ends."""
-    wire, fleet = ctx.session, ctx.lifespan_context.fleet
+    """Lets servers ask the client for its roots outside its requests, until its connection ends. Nothing that it
+    watches is watched after that."""
+    wire, gateway, fleet = ctx.session, ctx.lifespan_context, ctx.lifespan_context.fleet
+
+    def ended() -> None:
+        fleet.leave(session)
+        gateway.resources.leave(session)
 
     async def ask() -> types.ListRootsResult:
         return await wire.send_request(types.ListRootsRequest(), types.ListRootsResult)
 
     capabilities = wire.client_capabilities
     fleet.join(session, ask if capabilities and capabilities.roots is not None else None)
-    at_end(ctx, lambda: fleet.leave(session))
+    at_end(ctx, ended)
 
 
 def _connected(ctx: Context, exposure: Exposure | None) -> Caller:

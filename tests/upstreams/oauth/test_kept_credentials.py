@@ -1,0 +1,148 @@
+"""What one request writes about a sign-in undoes nothing that a renewal or another process has written meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import httpx2
+import pytest
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+
+from pegboard.settings.oauth_settings import OAuthSettings
+from pegboard.testing import FakeClock
+from pegboard.upstreams.oauth import bearer_auth
+from pegboard.upstreams.oauth.bearer_auth import BearerAuth
+from pegboard.upstreams.oauth.credential_store import CredentialStore
+from pegboard.upstreams.oauth.credentials import OAuthCredentials
+from pegboard.upstreams.oauth.token_requests import SignInEnded
+
+URL = "https://signed.example/mcp"
+LIFETIME = 3600.0
+MORE = {"www-authenticate": 'Bearer error="insufficient_scope", scope="write"'}
+
+Flow = AsyncGenerator[httpx2.Request, httpx2.Response]
+
+
+def credentials(number: int, clock: FakeClock) -> OAuthCredentials:
+    """Those of the sign-in, or of the renewal with this number."""
+    return OAuthCredentials(
+        server="signed",
+        url=URL,
+        tokens=OAuthToken(access_token=f"A{number}", refresh_token=f"R{number}", scope="read"),
+        client=OAuthClientInformationFull(client_id="us", redirect_uris=None),
+        obtained_at=clock.time(),
+        expires_at=clock.time() + LIFETIME,
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CredentialStore:
+    return CredentialStore(tmp_path, key_file=tmp_path / "user" / "credentials.key", place="file")
+
+
+@pytest.fixture
+def auth(store: CredentialStore, clock: FakeClock) -> BearerAuth:
+    """Signed in, with the tokens A1 and R1."""
+    first = credentials(1, clock)
+    store.write(first)
+    return BearerAuth(first.key, store, clock, OAuthSettings())
+
+
+async def begun(auth: BearerAuth) -> tuple[Flow, httpx2.Request]:
+    """A request that is on its way."""
+    flow = auth.async_auth_flow(httpx2.Request("POST", URL))
+    return flow, await anext(flow)
+
+
+async def answered(flow: Flow, response: httpx2.Response) -> None:
+    with pytest.raises(StopAsyncIteration):
+        await flow.asend(response)
+
+
+async def test_a_server_that_wants_more_during_a_renewal_does_not_bring_the_old_tokens_back(
+    auth: BearerAuth, store: CredentialStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def renewed(_old: OAuthCredentials, **_options: object) -> OAuthCredentials:
+        asked.set()
+        await go_on.wait()
+        return credentials(2, clock)
+
+    monkeypatch.setattr(bearer_auth, "renewed", renewed)
+    refused, _ = await begun(auth)
+    clock.advance(LIFETIME - 1)
+    renewing = asyncio.create_task(begun(auth))
+    await asked.wait()
+    wanting = asyncio.create_task(answered(refused, httpx2.Response(403, headers=MORE)))
+    await asyncio.sleep(0)
+    go_on.set()
+    _, request = await renewing
+    await wanting
+
+    kept = store.read(credentials(1, clock).key)
+    assert request.headers["Authorization"] == "Bearer A2"
+    assert kept is not None
+    assert (kept.tokens.refresh_token, kept.wanted) == ("R2", ("write",))
+
+
+async def test_a_server_that_wants_more_does_not_bring_back_what_another_process_has_renewed(
+    auth: BearerAuth, store: CredentialStore, clock: FakeClock
+) -> None:
+    refused, _ = await begun(auth)
+    store.write(credentials(2, clock))
+    await answered(refused, httpx2.Response(403, headers=MORE))
+    _, request = await begun(auth)
+
+    kept = store.read(credentials(1, clock).key)
+    assert request.headers["Authorization"] == "Bearer A2"
+    assert kept is not None
+    assert (kept.tokens.refresh_token, kept.wanted) == ("R2", ("write",))
+
+
+async def test_a_server_that_wants_more_does_not_bring_back_a_sign_in_that_was_removed(
+    auth: BearerAuth, store: CredentialStore, clock: FakeClock
+) -> None:
+    refused, _ = await begun(auth)
+    store.delete(credentials(1, clock).key)
+    await answered(refused, httpx2.Response(403, headers=MORE))
+
+    assert store.read(credentials(1, clock).key) is None
+
+
+async def test_a_refused_renewal_does_not_end_a_sign_in_of_meanwhile(
+    auth: BearerAuth, store: CredentialStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def renewed(_old: OAuthCredentials, **_options: object) -> OAuthCredentials:
+        store.write(credentials(2, clock))
+        raise SignInEnded("The sign-in has ended or was revoked.")
+
+    monkeypatch.setattr(bearer_auth, "renewed", renewed)
+    clock.advance(LIFETIME - 1)
+    _, request = await begun(auth)
+
+    kept = store.read(credentials(1, clock).key)
+    assert request.headers["Authorization"] == "Bearer A2"
+    assert kept is not None
+    assert (kept.tokens.refresh_token, kept.ended) == ("R2", False)
+
+
+async def test_what_a_server_wanted_is_kept_by_a_renewal_that_knows_nothing_of_it(
+    auth: BearerAuth, store: CredentialStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def renewed(old: OAuthCredentials, **_options: object) -> OAuthCredentials:
+        return old.model_copy(update={"tokens": credentials(2, clock).tokens})
+
+    monkeypatch.setattr(bearer_auth, "renewed", renewed)
+    waiting, _ = await begun(auth)
+    first = store.read(credentials(1, clock).key)
+    assert first is not None
+    store.write(first.model_copy(update={"wanted": ("write",)}))
+    assert (await waiting.asend(httpx2.Response(401))).headers["Authorization"] == "Bearer A2"
+    await answered(waiting, httpx2.Response(200))
+
+    kept = store.read(first.key)
+    assert kept is not None
+    assert (kept.tokens.refresh_token, kept.wanted) == ("R2", ("write",))
