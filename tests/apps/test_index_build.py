@@ -71,6 +71,19 @@ def test_a_smaller_catalog_leaves_no_shard_of_the_larger_one(run_json: RunJson, 
     assert len(contents(tmp_path / "shards")) == 5 < many
 
 
+def test_files_of_ones_own_stay_in_the_folder(run_json: RunJson, tools: Path, tmp_path: Path) -> None:
+    out = tmp_path / "shards"
+    (out / "2025.d").mkdir(parents=True)
+    for name in ("2024-accounts.xlsx", "01-notes.md", "00000.md"):
+        (out / name).write_text("mine")
+    (out / ".00099.keys.npy.new").write_text("a draft")
+
+    run_json("index", "build", "--catalog", tools, "--out", out, *SIZE)
+
+    assert {"2025.d", "2024-accounts.xlsx", "01-notes.md", "00000.md"} < {each.name for each in out.iterdir()}
+    assert not (out / ".00099.keys.npy.new").exists()
+
+
 @pytest.mark.requirement("scale.shards")
 def test_shards_that_changed_are_named_and_fail(run: Run, run_json: RunJson, tools: Path, tmp_path: Path) -> None:
     run_json("index", "build", "--catalog", tools, "--out", tmp_path)

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pegboard.errors import ConfigError
+from pegboard.errors import ConfigError, PegboardError
 from pegboard.retrieval.encoders.encoder_cache import embedding_key
-from pegboard.stores import MemoryEmbeddings
+from pegboard.stores import MemoryEmbeddings, vector_shards
 from pegboard.stores.vector_shards import (
     Manifest,
     ShardEmbeddings,
@@ -67,6 +67,33 @@ def test_the_bytes_do_not_depend_on_the_order_in_which_vectors_came(tmp_path: Pa
         write_shard(tmp_path / name, "00000", "x", {key: VECTORS[key] for key in keys}, [], 1)
 
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_a_shard_that_was_not_written_to_its_end_is_not_taken_for_the_one_before(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys of one and vectors of the other would have the same sizes."""
+    write = vector_shards._write
+
+    def full(path: Path, content: bytes) -> None:
+        if path.name.endswith("vectors.npy"):
+            raise PegboardError("The disk is full.")
+        write(path, content)
+
+    monkeypatch.setattr(vector_shards, "_write", full)
+    with pytest.raises(PegboardError, match="full"):
+        write_shard(folder, "00000", "y", {key: VECTORS[key] for key in KEYS[1:26]}, [], 3)
+
+    assert finished_shard(folder, "00000", "x") is finished_shard(folder, "00000", "y") is None
+    assert finished_shard(folder, "00001", "x") is not None
+    with pytest.raises(ConfigError, match="no finished shards"):
+        ShardEmbeddings([folder], SPACE, MemoryEmbeddings(1))
+
+
+@pytest.mark.parametrize("record", ['{"files": []}', "[" * 100_000, "7", ""])
+def test_a_record_that_cannot_be_read_is_of_no_finished_shard(folder: Path, record: str) -> None:
+    (folder / "00000.json").write_text(record)
+    assert finished_shard(folder, "00000", "x") is None
 
 
 @pytest.mark.requirement("scale.shards")

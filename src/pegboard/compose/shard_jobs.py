@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import json
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -70,6 +71,8 @@ class ShardJob:
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
+OF_SHARDS = re.compile(r"\.?\d{5,}\.(keys\.npy|vectors\.npy|findings\.jsonl|json)(\.new)?")
+"""Names of files that a build writes."""
 Work: TypeAlias = Callable[[ShardJob], ShardRecord]
 Engine: TypeAlias = Callable[[Work, Sequence[ShardJob], int], Iterator[ShardRecord]]
 
@@ -167,10 +170,10 @@ def _duplicates(tools: Sequence[Tool]) -> list[list[str]]:
 
 
 def _sweep(out: Path, manifest: Manifest) -> None:
-    """Remove shards of an earlier, larger catalog, and drafts of killed runs."""
+    """Remove shards of an earlier, larger catalog, and drafts of killed runs; nothing else that is in the folder."""
     kept = {name for shard in manifest.shards for name in (*shard.files, f"{shard.name}.json")}
-    for path in [*out.glob("[0-9]*.*"), *out.glob(".[0-9]*.new")]:
-        if path.name not in kept:
+    for path in out.iterdir():
+        if OF_SHARDS.fullmatch(path.name) and path.name not in kept and path.is_file():
             path.unlink(missing_ok=True)
 
 

@@ -80,7 +80,11 @@ def write_shard(
     findings: Sequence[Mapping[str, Any]],
     tools: int,
 ) -> ShardRecord:
-    """Write one shard; its record comes last, so that it is whole or not there. ``findings``: one a flagged tool."""
+    """Write one shard; its record comes last, so that it is whole or not there. ``findings``: one a flagged tool.
+
+    One that is written anew is taken from the folder's manifest first, with its record: its files would go together no
+    more.
+    """
     keys = sorted(vectors)
     rows = np.array([np.frombuffer(bytes.fromhex(key), np.uint8) for key in keys], np.uint8).reshape(-1, KEY)
     matrix = np.array([vectors[key] for key in keys], np.float32)
@@ -90,6 +94,8 @@ def write_shard(
         f"{name}.vectors.npy": _npy(matrix.reshape(len(keys), -1)),
         f"{name}.findings.jsonl": lines.encode("utf-8", "replace"),
     }
+    for said in (f"{name}.json", MANIFEST):
+        (folder / said).unlink(missing_ok=True)
     for file, content in contents.items():
         _write(folder / file, content)
     files = {file: (hashlib.sha256(content).hexdigest(), len(content)) for file, content in contents.items()}
@@ -104,7 +110,7 @@ def finished_shard(folder: Path, name: str, made_from: str) -> ShardRecord | Non
     """The record of a shard that an earlier run finished from the same texts."""
     try:
         record = _record(json.loads((folder / f"{name}.json").read_text("utf-8")))
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     whole = all(_size(folder / file) == size for file, (_, size) in record.files.items())
     return record if record.made_from == made_from and whole else None
