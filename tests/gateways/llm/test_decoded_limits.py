@@ -11,6 +11,7 @@ import pytest
 from pegboard.errors import UpstreamError
 from pegboard.gateways.llm.formats.registry import codec_for
 from pegboard.gateways.llm.proxy.http_bodies import MOST_INFLATED, ResponseObserver
+from pegboard.gateways.llm.proxy.model_round import ModelRound
 from pegboard.gateways.llm.proxy.model_upstream import Answer
 from pegboard.gateways.llm.tool_search.search_loop import MOST_ANSWER, _plain
 
@@ -54,7 +55,7 @@ async def test_following_a_bomb_takes_no_memory_and_keeps_what_was_read_before(k
 
 
 async def read(came: Answer) -> list[int]:
-    return [len(piece) async for piece in _plain(came)]
+    return [len(piece) async for piece in _plain(came, ModelRound(asked=0))]
 
 
 @pytest.mark.requirement("D6")

@@ -15,7 +15,7 @@ from model_bodies import CODECS, FORMATS, PATH, parsed
 from model_doors import Gateway, gateway
 from pegboard import Catalog
 from pegboard.gateways.llm.selection import board_cache
-from pegboard.gateways.llm.selection.board_cache import BoardCache
+from pegboard.gateways.llm.selection.board_cache import MOST_TOLD, BoardCache
 from pegboard.model import Floats
 from pegboard.routing import PROFILES, Profile
 from pegboard.routing_board import RoutingBoard
@@ -144,3 +144,17 @@ async def test_where_a_profile_goes_by_meaning_alone_all_tools_pass() -> None:
 def test_the_old_name_of_the_cache_works_and_warns() -> None:
     with pytest.warns(DeprecationWarning, match="`Boards` is now `BoardCache`"):
         assert board_cache.Boards is BoardCache
+
+
+async def test_a_board_keeps_few_texts_whatever_callers_never_want() -> None:
+    def board_of(catalog: Catalog, profile: Profile) -> RoutingBoard:
+        encoder = FakeEncoder()
+        parts: Any = {"documents": encoder, "queries": encoder, "events": MemoryEvents(), "clock": FakeClock()}
+        return RoutingBoard(catalog, profile, **parts)
+
+    tools = parsed("openai_chat", asking("openai_chat", [WEATHER])).tools
+    board = await BoardCache(board_of).of(CODECS["openai_chat"], tools, PROFILES["hybrid"])
+    for number in range(10 * MOST_TOLD):
+        board.tell(("never", number), f"a text of {number}")
+
+    assert [*board.told] == [("never", number) for number in range(9 * MOST_TOLD, 10 * MOST_TOLD)]

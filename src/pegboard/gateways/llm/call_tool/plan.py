@@ -147,7 +147,7 @@ async def texts_of(
     if isinstance(found, ToolTexts):
         return found
     made = await asyncio.to_thread(_made, call_codec, request, board, barred, budget)
-    board.told[key] = made
+    board.tell(key, made)
     return made
 
 

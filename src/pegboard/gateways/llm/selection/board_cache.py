@@ -33,6 +33,8 @@ BY_WORDS = frozenset({"hybrid"})
 """Rankers that can rank by words until the tools are embedded."""
 MOST_BYTES = 6 * 1024 * 1024
 """Bytes of definitions whose boards are kept: a board, parsed and with vectors, takes several times as much."""
+MOST_TOLD = 32
+"""Texts that a board keeps at most."""
 
 
 class StillEmbedding(PegboardError):  # noqa: N818
@@ -84,8 +86,8 @@ class ToolBoard:
     """Recent decisions, with the time (seconds of the clock)."""
     picks: OrderedDict[Asked, Pick] = field(default_factory=OrderedDict)
     """The picks of earlier requests."""
-    told: dict[Hashable, object] = field(default_factory=dict)
-    """Texts shown to models in place of definitions, once they were made."""
+    told: OrderedDict[Hashable, object] = field(default_factory=OrderedDict)
+    """Texts shown to models in place of definitions, those that were made last."""
     search: SearchIndex | None = None
     """Tells whether a request is for any of these tools, where the agent has others of its own."""
 
@@ -98,6 +100,12 @@ class ToolBoard:
             likely=tuple(self.places[tool] for tool in ranked if tool not in chosen),
             any_fits=self._any_fits(choices),
         )
+
+    def tell(self, key: Hashable, text: object) -> None:
+        """Keep a text, and drop the oldest ones: callers choose the tools that are never used, and so the keys."""
+        self.told[key] = text
+        while len(self.told) > MOST_TOLD:
+            self.told.popitem(last=False)
 
     def _any_fits(self, choices: Choices) -> bool:
         """Whether the request seems to be for any of the tools; true where that cannot be told."""

@@ -43,5 +43,5 @@ async def search_of_request(context: SelectionContext) -> DeferralSearch:
     if isinstance(found, DeferralSearch):
         return found
     made = await asyncio.to_thread(search_of, request, board, terms, budget)
-    board.told[key] = made
+    board.tell(key, made)
     return made
