@@ -170,6 +170,7 @@ async def test_rows_that_are_being_read_are_not_given_to_another_tenant(
     read_on.set()
     assert [tool.name for tool in (await building).catalog.tools] == ["find_invoice"]
     assert boards.definitions == 1
+    assert boards.hot == 0, "nothing stays of a tenant that is gone"
 
 
 async def test_searches_of_boards_that_are_ready_wait_for_no_board_that_is_built(boards: TenantBoards) -> None:
@@ -193,6 +194,60 @@ async def test_an_import_that_fails_leaves_what_was_there(settings: Settings) ->
         await boards.import_tools("acme", "crm", [{"name": f"tool_{number}"} for number in range(40)])
     assert boards.tools_of("acme") == {ToolId("crm", "find_invoice")}
     assert boards.definitions == 1
+    await boards.close()
+
+
+class Halted(FakeEncoder):
+    """Embeds the texts of large listings when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+
+    async def encode(self, texts: Sequence[str]) -> Floats:
+        if any("old" in text for text in texts):
+            self.begun.set()
+            await self.go.wait()
+        return await super().encode(texts)
+
+
+OLD = [{"name": f"old_{number}", "description": "An old tool"} for number in range(3)]
+
+
+async def test_of_two_listings_of_a_server_the_one_that_was_asked_for_last_holds(settings: Settings) -> None:
+    encoder = Halted()
+    boards = TenantBoards(settings, encoder=encoder)
+    boards.use("acme", [])
+    imports = asyncio.create_task(boards.import_tools("acme", "crm", OLD))
+    publishes = asyncio.create_task(boards.publish("sea", OLD))
+    removed = asyncio.create_task(boards.import_tools("acme", "old", OLD))
+    await encoder.begun.wait()
+    await asyncio.sleep(0)
+    boards.remove_tools("acme", "old")
+    boards.withdraw("sea")
+    encoder.go.set()
+    await asyncio.gather(imports, publishes, removed)
+
+    assert {tool.server for tool in boards.tools_of("acme")} == {"crm"}
+    with pytest.raises(ConfigError, match="No public server"):
+        boards.use("acme", ["sea"])
+    assert boards.definitions == len(OLD)
+    await boards.close()
+
+
+async def test_a_name_that_is_taken_while_its_tools_arrive_is_refused(settings: Settings) -> None:
+    encoder = Halted()
+    boards = TenantBoards(settings, encoder=encoder)
+    await boards.publish(SEA, TOOLS)
+    importing = asyncio.create_task(boards.import_tools("acme", "sea", OLD))
+    await encoder.begun.wait()
+    boards.use("acme", ["sea"])
+    encoder.go.set()
+
+    with pytest.raises(ConfigError, match="already has a server called 'sea'"):
+        await importing
+    assert {tool.name for tool in boards.tools_of("acme")} == {"tide", "wind"}
+    assert boards.definitions == len(TOOLS)
     await boards.close()
 
 

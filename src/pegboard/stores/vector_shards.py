@@ -95,7 +95,7 @@ def write_shard(
         f"{name}.findings.jsonl": lines.encode("utf-8", "replace"),
     }
     for said in (f"{name}.json", MANIFEST):
-        (folder / said).unlink(missing_ok=True)
+        _remove(folder / said)
     for file, content in contents.items():
         _write(folder / file, content)
     files = {file: (hashlib.sha256(content).hexdigest(), len(content)) for file, content in contents.items()}
@@ -117,7 +117,7 @@ def finished_shard(folder: Path, name: str, made_from: str) -> ShardRecord | Non
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    _write(folder / MANIFEST, (_json({"format": FORMAT} | asdict(manifest)) + "\n").encode())
+    _write(folder / MANIFEST, (_json({"format": FORMAT} | asdict(manifest)) + "\n").encode("utf-8", "replace"))
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -258,6 +258,14 @@ def _write(path: Path, content: bytes) -> None:
         replace_file(draft, path)
     except OSError as error:
         raise PegboardError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _remove(path: Path) -> None:
+    """Raises PegboardError."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise PegboardError(f"{path} cannot be removed: {error.strerror}.") from error
 
 
 def _size(path: Path) -> int:

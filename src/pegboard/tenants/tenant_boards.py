@@ -45,11 +45,32 @@ class Imported:
     embedded: int
 
 
+class _Turns:
+    """Which listing of a server was asked for last: an earlier one that ends after it changes nothing."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+        self._applied: dict[str, int] = {}
+
+    def ask(self) -> int:
+        """The number of a listing that begins now."""
+        self._asked += 1
+        return self._asked
+
+    def apply(self, server: str, number: int) -> bool:
+        """Whether a listing may take effect: none that was asked for after it has."""
+        if number < self._applied.get(server, 0):
+            return False
+        self._applied[server] = number
+        return True
+
+
 @dataclass(slots=True)
 class _Tenant:
     shared: tuple[str, ...] = ()
     own: dict[str, ServerRows] = field(default_factory=dict)
     arriving: int = 0
+    turns: _Turns = field(default_factory=_Turns)
 
 
 class TenantBoards:
@@ -88,6 +109,7 @@ class TenantBoards:
         self._most_tools = most_tools
         self._store = DefinitionStore()
         self._public: dict[str, ServerRows] = {}
+        self._public_turns = _Turns()
         self._tenants: dict[str, _Tenant] = {}
         self._requests, self._imports = FairQueue(at_once), FairQueue(1)
         self._parts: Parts | None = None
@@ -113,7 +135,11 @@ class TenantBoards:
         Tools are `Tool` objects, or definitions in the form of MCP, OpenAI, Anthropic or Gemini. What is listed changes
         when all are there. Raises CatalogError for tools that cannot be read, EncoderError if they cannot be embedded.
         """
+        turn = self._public_turns.ask()
         listed, made = await self._listed(PUBLIC, *_read(server, tools), progress)
+        if not self._public_turns.apply(listed.server.name, turn):
+            self._release(listed)
+            return Imported(tools=len(self._public.get(listed.server.name, ())), embedded=made)
         before = self._public.get(listed.server.name)
         self._public[listed.server.name] = listed
         self._release(before)
@@ -121,6 +147,7 @@ class TenantBoards:
 
     def withdraw(self, server: str) -> None:
         """List a public server no more: no tenant has it from the next request on."""
+        self._public_turns.apply(server, self._public_turns.ask())
         self._release(self._public.pop(server, None))
 
     def use(self, tenant: str, servers: Collection[str]) -> None:
@@ -153,6 +180,7 @@ class TenantBoards:
         if self._own_tools(mine, described.name) + mine.arriving + len(read) > self._most_tools:
             raise QuotaReached(tenant, "tools of its own", self._most_tools)
         mine.arriving += len(read)
+        turn = mine.turns.ask()
         try:
             listed, made = await self._listed(tenant, described, read, progress)
         finally:
@@ -160,6 +188,12 @@ class TenantBoards:
         if self._tenants.get(tenant) is not mine:  # it was removed meanwhile
             self._release(listed)
             return Imported(tools=0, embedded=made)
+        if described.name in mine.shared:  # it was taken meanwhile
+            self._release(listed)
+            raise _taken(tenant, described.name)
+        if not mine.turns.apply(described.name, turn):
+            self._release(listed)
+            return Imported(tools=len(mine.own.get(described.name, ())), embedded=made)
         before = mine.own.get(described.name)
         mine.own[described.name] = listed
         self._release(before)
@@ -167,7 +201,9 @@ class TenantBoards:
 
     def remove_tools(self, tenant: str, server: str) -> None:
         """List a server of a tenant's own no more."""
-        self._release(self._of(tenant).own.pop(server, None))
+        mine = self._of(tenant)
+        mine.turns.apply(server, mine.turns.ask())
+        self._release(mine.own.pop(server, None))
 
     def remove_tenant(self, tenant: str) -> None:
         """Remove a tenant with everything of its own."""
@@ -202,9 +238,12 @@ class TenantBoards:
 
     async def board(self, tenant: str) -> RoutingBoard:
         """The board of a tenant, as it is now. Raises ConfigError for a tenant that is unknown."""
-        self._of(tenant)
+        mine = self._of(tenant)
         boards = await self._opened()
-        return await boards.of(tenant, self._view(tenant))
+        board = await boards.of(tenant, self._view(tenant))
+        if self._tenants.get(tenant) is not mine:  # it was removed while its board was built
+            boards.forget(tenant)
+        return board
 
     def tools_of(self, tenant: str) -> frozenset[ToolId]:
         """The ids of all tools of a tenant."""
