@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,13 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from pegboard.compose.shard_jobs import EngineName
-from pegboard.testing import FakeEncoder
+from pegboard.catalog import Catalog
+from pegboard.compose.shard_jobs import EngineName, build_index
+from pegboard.model import Floats, Server, ServerName
+from pegboard.settings import Settings
+from pegboard.stores import MemoryEmbeddings
+from pegboard.stores.vector_shards import ShardEmbeddings
+from pegboard.testing import FakeEncoder, fake_tool
 from processes import alive, descendants, eventually
 
 Run = Callable[..., Result]
@@ -69,6 +74,29 @@ def test_a_smaller_catalog_leaves_no_shard_of_the_larger_one(run_json: RunJson, 
     run_json("index", "build", "--catalog", tools, "--out", tmp_path / "shards", "--shard-size", 1000)
 
     assert len(contents(tmp_path / "shards")) == 5 < many
+
+
+class Unmeasured(FakeEncoder):
+    """A service, which says with its first answer how long its vectors are."""
+
+    def __init__(self) -> None:
+        super().__init__(dimensions=0)
+
+    async def encode(self, texts: Sequence[str]) -> Floats:
+        self.dimensions = 256
+        return await super().encode(texts)
+
+
+def test_shards_of_a_service_that_says_its_dimensions_with_its_first_answer_are_used_and_kept(tmp_path: Path) -> None:
+    catalog = Catalog.build([(Server(name=ServerName("sea")), [fake_tool("tide", server="sea")])])
+
+    build_index(Settings(), catalog, tmp_path, encoder=Unmeasured())
+    again = Unmeasured()
+    manifest = build_index(Settings(), catalog, tmp_path, encoder=again)
+
+    assert manifest.space.dimensions == 256
+    assert again.encoded == ["tool"], "nothing of the catalog"
+    assert ShardEmbeddings([tmp_path], manifest.space, MemoryEmbeddings(1))
 
 
 def test_files_of_ones_own_stay_in_the_folder(run_json: RunJson, tools: Path, tmp_path: Path) -> None:

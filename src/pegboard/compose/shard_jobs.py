@@ -32,6 +32,7 @@ from pegboard.extras import required
 from pegboard.model import Server, Tool
 from pegboard.protocols import Encoder
 from pegboard.retrieval.encoders.encoder_cache import embedding_key
+from pegboard.retrieval.encoders.remote import RemoteEncoder
 from pegboard.retrieval.tool_texts import full, server_profile, short
 from pegboard.settings import Settings
 from pegboard.stores.vector_shards import (
@@ -100,7 +101,7 @@ def build_index(
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"{out} cannot be made a folder: {error.strerror}.") from error
-    space = VectorSpace.of(encoder or configured_encoder(settings, SystemClock()))
+    space = _space(encoder or configured_encoder(settings, SystemClock()))
     jobs = _jobs(catalog, out, shard_size)
     done = {job.name: record for job in jobs if (record := finished_shard(out, job.name, job.made_from(space)))}
     work = partial(_build_shard, settings, encoder)
@@ -120,6 +121,21 @@ def build_index(
     write_manifest(out, manifest)
     _sweep(out, manifest)
     return manifest
+
+
+def _space(encoder: Encoder) -> VectorSpace:
+    """The space of an encoder; a service says its dimensions with its first answer."""
+    if not encoder.dimensions:
+        asyncio.run(_asked(encoder))
+    return VectorSpace.of(encoder)
+
+
+async def _asked(encoder: Encoder) -> None:
+    try:
+        await encoder.encode(["tool"])
+    finally:
+        if isinstance(encoder, RemoteEncoder):
+            await encoder.close()
 
 
 def _jobs(catalog: Catalog, out: Path, size: int) -> list[ShardJob]:

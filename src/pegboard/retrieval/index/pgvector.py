@@ -112,7 +112,9 @@ class PgvectorDatabase:
                         _configure(connection, {"statement_timeout": f"{math.ceil(limit * 1000)}ms"}, local=True)
                         if not self._has_extension:
                             self._require_extension(connection)
-                        return work(connection)
+                        result = work(connection)
+                    self._has_extension = True  # not before the transaction that made it
+                    return result
                 except self._psycopg.OperationalError:
                     if used is None or not connection.closed:
                         raise
@@ -149,7 +151,6 @@ class PgvectorDatabase:
             version = _extension(connection)
         if tuple(map(int, str(version).split(".")[:2])) < LEAST_VERSION:
             raise StoreError(f"PostgreSQL at {self.place} has pgvector {version}.", remedy=NO_EXTENSION)
-        self._has_extension = True
 
     def _unusable(self, why: str) -> StoreError:
         return StoreError(
