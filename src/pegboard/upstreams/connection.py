@@ -37,14 +37,14 @@ from pegboard.upstreams.error_text import (
 from pegboard.upstreams.extension_requests import AnyNotification, client_extensions
 from pegboard.upstreams.fleet_options import FleetOptions
 from pegboard.upstreams.http_transport import SIGN_IN, opened_client, session_streams
+from pegboard.upstreams.message_streams import MonitoredStream, SendableMessages
 from pegboard.upstreams.raw_requests import AnyRequest, ParameterHeaders, send_client_capabilities, untouched
-from pegboard.upstreams.sendable import SendableMessages
 from pegboard.upstreams.server_lists import read_listing
 from pegboard.upstreams.server_requests import ProgressRelay, ServerRequests
 from pegboard.upstreams.stateless_dispatcher import HandshakeEra, StatelessDispatcher, stateless
 from pegboard.upstreams.subscriptions import ListChanges, ResourceSubscriptions
 from pegboard.upstreams.task_streams import TaskStreams
-from pegboard.upstreams.transport import MonitoredStream, StderrTail, open_transport
+from pegboard.upstreams.transport import StderrTail, open_transport
 
 if TYPE_CHECKING:
     from pegboard.upstreams.oauth.bearer_auth import BearerAuth

@@ -22,7 +22,7 @@ from pegboard import operating_system
 from pegboard.upstreams.limits import LIST_METHOD, UpstreamLimits
 from pegboard.upstreams.line_reader import LineReader, TooLong, Unattributable, list_too_large, malformed, too_large
 from pegboard.upstreams.list_answers import ListRequests, ListTooLarge, cut
-from pegboard.upstreams.sendable import EncodedMessage, encoded
+from pegboard.upstreams.message_streams import EncodedMessage, encoded
 
 CHUNK_BYTES = 262_144
 FLUSH_SECONDS = 0.5

@@ -25,8 +25,8 @@ from pegboard.protocols import Listing
 from pegboard.telemetry.trace_spans import CURRENT
 from pegboard.upstreams.call_spans import note_request_id
 from pegboard.upstreams.extension_requests import TASKS, extensions_of
+from pegboard.upstreams.message_streams import can_be_sent, unsendable
 from pegboard.upstreams.request_origin import ORIGIN
-from pegboard.upstreams.sendable import can_be_sent, unsendable
 
 AnyRequest = types.ClientRequest | types.Request[Any, Any]
 ANY_OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])

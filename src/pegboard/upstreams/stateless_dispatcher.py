@@ -41,8 +41,8 @@ from pegboard.flags import Flag
 from pegboard.upstreams.call_spans import note_request_id
 from pegboard.upstreams.http_pools import HttpPools
 from pegboard.upstreams.limits import UpstreamLimits
+from pegboard.upstreams.message_streams import can_be_sent, unsendable
 from pegboard.upstreams.raw_requests import is_traced
-from pegboard.upstreams.sendable import can_be_sent, unsendable
 
 LOGGER = logging.getLogger(__name__)
 

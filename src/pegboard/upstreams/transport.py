@@ -11,30 +11,23 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import BinaryIO, TextIO
 
-import anyio
 import httpx2
-from mcp.client._transport import ReadStream, TransportStreams
+from mcp.client._transport import TransportStreams
 from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.shared.message import SessionMessage
-from pydantic import ValidationError
 
 from pegboard import operating_system
 from pegboard.errors import UpstreamError
-from pegboard.flags import Flag
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.terminal import printable
 from pegboard.upstreams.http_transport import event_stream
 from pegboard.upstreams.limits import UpstreamLimits
-from pegboard.upstreams.line_reader import Unattributable
 from pegboard.upstreams.pipes import piped
 from pegboard.upstreams.sandbox import container_environment, sandboxed
 
 TAIL_LINES = 5
 LINE_CHARACTERS = 4000
-MOST_GARBAGE = 100
-"""Unreadable lines in a row after which the connection ends: a server may print some lines, but not flood us (M23)."""
 
 
 class StderrTail:
@@ -175,71 +168,3 @@ class _Lines(asyncio.Protocol):
     def connection_lost(self, _error: Exception | None) -> None:
         self._tail.feed(self._rest)
         self._rest = b""
-
-
-class MonitoredStream:
-    """A read stream that signals its end and keeps the first item that was not a message (M23)."""
-
-    def __init__(self, stream: ReadStream[SessionMessage | Exception]) -> None:
-        self._stream = stream
-        self.ended = Flag()
-        self.heard = 0
-        """Messages so far."""
-        self.garbage = ""
-        self.broken = ""
-        """The message after which nothing more can be read, as text."""
-        self._unread = 0
-
-    async def receive(self) -> SessionMessage | Exception:
-        try:
-            item = await self._stream.receive()
-        except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
-            self.ended.set()
-            raise
-        if not isinstance(item, Exception):
-            self._unread = 0
-            self.heard += 1
-            return item
-        if isinstance(item, Unattributable):
-            self.broken = f"{item}."
-            self.ended.set()
-            raise anyio.EndOfStream
-        self.garbage = self.garbage or _quoted(item)
-        self._unread += 1
-        if self._unread > MOST_GARBAGE:
-            self.ended.set()
-            raise anyio.EndOfStream
-        return item
-
-    def __aiter__(self) -> MonitoredStream:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def aclose(self) -> None:
-        self.ended.set()
-        await self._stream.aclose()
-
-    async def __aenter__(self) -> MonitoredStream:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> bool | None:
-        self.ended.set()
-        return await self._stream.__aexit__(*error)
-
-    @property
-    def last_context(self) -> object:
-        """Read by the SDK besides the messages."""
-        return getattr(self._stream, "last_context", None)
-
-
-def _quoted(error: Exception) -> str:
-    """The line that could not be read, if the error still has it."""
-    if isinstance(error, ValidationError):
-        return repr(error.errors(include_url=False)[0]["input"])[:LINE_CHARACTERS]
-    return type(error).__name__

@@ -11,7 +11,7 @@ import pytest
 from mcp import MCPError
 from mcp.shared.message import SessionMessage
 
-from pegboard.upstreams.sendable import EncodedMessage, SendableMessages
+from pegboard.upstreams.message_streams import EncodedMessage, SendableMessages
 
 HALF = "half a pair: \ud83d"
 
