@@ -219,6 +219,7 @@ async def test_roots_that_change_while_a_connection_ends_end_nothing_else(
         await told_of_roots(fleet)
         assert (await fleet.call(ToolId("other", "echo"), {"text": "x"}))["content"]
         go_on.set()
+        await until(lambda: fleet.upstreams[0]._connection not in (None, ending))
         assert (await fleet.call(ToolId("scripted", "echo"), {"text": "x"}))["content"]
     assert "changed roots" not in caplog.text
 
